@@ -1,13 +1,12 @@
 # What people and CI call. Every target first makes .venv complete, which costs nothing when it is.
-# PYTHON is the first Python >= 3.11 found; name another with: make run PYTHON=/path/to/python3.12
-# PORT is where the page is served: make run PORT=8322
+# Name another Python >= 3.11, or where the page is served: make run PYTHON=python3.12 PORT=8322
 TRY := python3 python3.14 python3.13 python3.12 python3.11
 NEW := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p && exit; done; echo python3)
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE := # compiled once, not at each start and each test
 
-.PHONY: run test integration check bench torture real readme lock clean dev node
+.PHONY: run test integration check docs bench torture real pythons readme lock clean dev node
 
 run: # start the page and open it in a browser, if there is one
 	@$(PYTHON) scripts/install.py run
@@ -23,6 +22,9 @@ check: dev # style, form and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+docs: dev # the documentation site, build/site/index.html; a warning is an error
+	@$(BIN)/sphinx-build -q -E -W --keep-going -d build/doctrees docs build/site
+
 bench: dev # our speed beside a bare HTTP client, in one run
 	@$(BIN)/python -m bench
 
@@ -32,17 +34,15 @@ torture: dev # the suite with the slow tests in it and many more generated examp
 real: dev # the openai-chat provider on a real llama.cpp server and model; gets 161 MB once
 	@$(BIN)/python scripts/real.py
 
+pythons: # a sample of the tests on every Python of this machine
+	@$(PYTHON) scripts/pythons.py
 readme: dev # run the examples of the README and docs
 	@$(BIN)/python -m pytest -q -n auto tests/docs/test_examples.py
-
 lock: # pin the newest allowed versions; commit what it writes
 	@$(PYTHON) scripts/lock.py
-
 clean:
-	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 dev:
 	@$(PYTHON) scripts/install.py dev
-
 node: # what only tests need of npm, pinned in tests/node
 	@npm ci --prefix tests/node --loglevel error --no-fund --no-audit --no-progress --fetch-retries 5

@@ -1,7 +1,7 @@
 """The agent: a ReAct loop with an honest web-search switch. It knows neither HTTP servers nor SQL.
 
 Others may import: calls, errors, guard, library, log, loop, mcp, observe, providers, run,
-search, settings, tools, transport, types, verdicts.
+search, settings, text, tools, transport, types, verdicts.
 """
 
 __version__ = "0.1.0"

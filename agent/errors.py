@@ -26,7 +26,10 @@ def ended(message: str) -> str:
 
 
 class AgentError(Exception):
-    """`code` for programs, `message` in one sentence, `remedy` as the next thing to do."""
+    """`code` for programs, `message` in one sentence, `remedy` as the next thing to do.
+
+    >>> print(error.code, error.message, error.remedy)
+    """
 
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
         message = ended(message)
@@ -76,7 +79,10 @@ class ToolError(AgentError):
 
 
 class StoreError(AgentError):
-    """The event log failed: disk full, read-only, locked or damaged."""
+    """The event log failed: disk full, read-only, locked or damaged.
+
+    >>> raise StoreError("store_full", "The disk is full.", "Make room.")
+    """
 
 
 class UnsureError(StoreError):
@@ -84,7 +90,10 @@ class UnsureError(StoreError):
 
 
 class Conflict(AgentError):
-    """The session is answering already, or does not exist."""
+    """The session is answering already, or does not exist.
+
+    >>> agent.ask("hi", session="nowhere")  # raises Conflict
+    """
 
 
 def busy() -> Conflict:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
+from searchloop.agent.calls.caller import CALLER, Caller, Hooks, Reply, called, check_context
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.guard.approvals import Approve, Decision
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.events import Event, citation_from
+from searchloop.agent.log.events import Event
 from searchloop.agent.observe.watch import Instrumentation
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question.files import NewFile
@@ -28,64 +29,51 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Wsgi, backend_for
-from searchloop.agent.types import (
-    Citation,
-    Limits,
-    ModelInfo,
-    NativeSearch,
-    RunReason,
-    Source,
-    Usage,
-)
+from searchloop.agent.types import Limits, ModelInfo, NativeSearch
+
+Approval = bool | Decision | Mapping[str, Any]
+ApprovalHandler = Callable[[Any], Approval | Awaitable[Approval]]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer and how its run ended. `error` is {code, message, remedy} if it failed."""
-
-    text: str
-    reason: RunReason
-    citations: tuple[Citation, ...]
-    sources: tuple[Source, ...]
-    usage: Usage
-    search_path: str
-    session_id: str
-    error: dict[str, str] | None = None
-
-    @classmethod
-    def of(cls, event: Event) -> Answer:
-        """Reads the data of a `run_finished` event."""
-        data = event.data
-        return cls(
-            text=data["answer"],
-            reason=data["reason"],
-            citations=tuple(citation_from(c) for c in data["citations"]),
-            sources=tuple(Source(**s) for s in data["sources"]),
-            usage=Usage(**data["usage"]),
-            search_path=data["search_path"],
-            session_id=data["session_id"],
-            error=data.get("error"),
-        )
-
-
-class Turn(TypedDict, total=False):
-    """Options of one turn; those left out come from the session or the settings.
+class Usual(TypedDict, total=False):
+    """Options of an agent, or of one turn; those left out come from the session or the settings.
 
     `approve` decides about calls that need the user: `never` refuses them (the default), `auto`
-    runs them unless something would leak, `ask` waits for `decide`. `plan` is the data of the plan
-    that the question carries out. `files` come with the question: paths, or `NewFile`s.
+    runs them unless something would leak, `ask` waits for `decide`. A function gets each
+    `approval_requested` and returns True, False, a decision, or the arguments to run with instead.
+    `context` is for tools that ask for a `Context`. `system` joins the system text; `options` are
+    the model's: temperature, top_p, seed, max_tokens, stop. `search_options` limit searches to
+    sites or a country, `limits` the steps, searches, pages, tokens, seconds or cost of an answer.
+
+        Agent(search="auto", system="Be brief.", options={"temperature": 0})
     """
 
-    model: str | None
     mode: str | None
     search: str | None
     limits: Limits | None
-    options: NativeSearch | None
-    approve: Approve
+    system: str | None
+    options: Mapping[str, Any]
+    search_options: NativeSearch | None
+    approve: Approve | ApprovalHandler
+    context: Any
+
+
+class Turn(Usual, total=False):
+    """Options of one turn: `model` is `provider:model`, `files` are paths, or `NewFile`s.
+
+    `plan` is the data of the plan that the question carries out, `replaces` the `seq` of an earlier
+    question whose place this one takes, `schema` the JSON Schema of its answer; see
+    `agent.calls.instructions`.
+    """
+
+    model: str | None
+    replaces: int | None
     plan: Mapping[str, Any] | None
     files: Sequence[NewFile | str | Path]
+    schema: Mapping[str, Any] | None
 
 
+Batch = list[Event] | None
 _UNATTENDED: Turn = {"approve": "never"}  # a program has no user to ask
 T = TypeVar("T")
 # A signal that comes just before a thread sleeps is not seen while it sleeps: Ctrl-C would be lost.
@@ -110,36 +98,20 @@ class BareAgent:
         log: EventLog | None = None,
         providers: Iterable[Provider] = (),
         bring: Iterable[ToolSource] = (),
+        hooks: Hooks | None = None,
     ) -> None:
         self.settings = settings or Settings.load()
         self._watch = Instrumentation(self.settings)
-        self._own_log = log is None
+        self._own_log, self._tools, self._hooks = log is None, tuple(tools), hooks
         self.log = log or self._watch.log()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
         self._thread.start()
         transport = self._watch.transport()
         self._backend = backend = backend_for(self.settings, transport, search_backend)
-        self.runner = Runner(self.settings, self.log, backend, tools, transport, providers, bring)
-
-    def ask(self, question: str, *, session: str | None = None, **turn: Unpack[Turn]) -> Answer:
-        """Returns the whole answer. Raises AgentError when the question cannot be sent."""
-        fresh = None if session else self._new_session(turn.get("model"))
-        known = session or fresh or ""
-
-        async def answered() -> Event:
-            try:
-                await self._starting(known, question, turn)
-            except BaseException:
-                self._discard(fresh)
-                raise
-            await self.runner.wait(known)
-            return self.log.last_event(known)
-
-        event = self._wait(answered())
-        if event.type != "run_finished":
-            raise _unwritten()
-        return Answer.of(event)
+        self.runner = Runner(
+            self.settings, self.log, backend, self._tools, transport, providers, bring
+        )
 
     def stream(
         self, question: str, *, session: str | None = None, **turn: Unpack[Turn]
@@ -149,47 +121,84 @@ class BareAgent:
         Without `session` it makes a new one. Closing the iterator early stops the run.
         Raises AgentError when the question cannot be sent.
         """
-        fresh = None if session else self._new_session(turn.get("model"))
-        known = session or fresh or ""
-        after = self.log.last_seq(known) or 0
-        starting = self._starting(known, question, turn)
-        batches: SimpleQueue[list[Event] | None] = SimpleQueue()
-        begun: Future[str] = Future()
-        feeding = self._submit(self._feed(known, after, starting, begun, batches))
-        feeding.add_done_callback(lambda done: _over(done, begun))
+        self._elsewhere()
+        batches: SimpleQueue[Batch] = SimpleQueue()
+        begun, feeding = self.follow(question, session, turn, batches.put)
         try:
-            _result(begun)
+            known = _result(begun)
         except BaseException:
             feeding.cancel()
-            self._discard(fresh)
             raise
         return self._handed_over(known, batches, feeding)
 
+    async def finished(self, question: str, session: str | None, turn: Turn) -> Event:
+        """Asks on the agent's loop; returns `run_finished`. To cancel this stops the run."""
+        known, fresh = await self._opened(session, turn)
+        try:
+            await self._starting(known, question, turn)
+        except BaseException:
+            self._discard(fresh)
+            raise
+        try:
+            await self.runner.wait(known)
+        except asyncio.CancelledError:
+            await self.runner.cancel(known)
+            raise
+        event = self.log.last_event(known)
+        if event.type != "run_finished":
+            raise unwritten()
+        return event
+
+    def follow(
+        self, question: str, session: str | None, turn: Turn, put: Callable[[Batch], None]
+    ) -> tuple[Future[str], Future[None]]:
+        """Asks on the agent's loop and puts each batch of events; None is the end.
+
+        Returns the session once the question is stored, and the feeding, which may be cancelled.
+        """
+        begun: Future[str] = Future()
+        feeding = self.submit(self._feed(question, session, turn, begun, put))
+        feeding.add_done_callback(lambda done: _over(done, begun))
+        return begun, feeding
+
     async def _starting(self, session: str, question: str, turn: Turn) -> str:
         """Starts the run, with its files read from their paths."""
-        given = turn.get("files", ())
-        files = [await asyncio.to_thread(NewFile.of, each) for each in given]
-        options: Any = {**_UNATTENDED, **turn, "files": files}
+        options: dict[str, Any] = {**_UNATTENDED, **turn}
+        context, approve = options.pop("context", None), options["approve"]
+        for each in self._tools:
+            if each.needs is not None:
+                check_context(each.spec.name, each.needs, context)
+        handler = _handled(approve) if callable(approve) else None
+        CALLER.set(Caller(context, self._hooks, handler))
+        given = options.get("files", ())
+        options["files"] = [await asyncio.to_thread(NewFile.of, each) for each in given]
+        options["approve"] = "ask" if handler else approve
         return await self.runner.start(session, question, **options)
 
     async def _feed(
         self,
-        session: str,
-        after: int,
-        starting: Coroutine[Any, Any, str],
+        question: str,
+        session: str | None,
+        turn: Turn,
         begun: Future[str],
-        batches: SimpleQueue[list[Event] | None],
+        put: Callable[[Batch], None],
     ) -> None:
         """Starts the run once the follower listens, so that it misses nothing of a quick answer."""
         over = False
+        known, fresh = await self._opened(session, turn)
+        after = await self.log.aside(self.log.last_seq, known) or 0
 
         async def answered() -> None:
             try:
-                begun.set_result(await starting)
+                await self._starting(known, question, turn)
             except BaseException as error:
-                begun.set_exception(error)
+                self._discard(fresh)
+                with suppress(InvalidStateError):  # nobody waits for it any more
+                    begun.set_exception(error)
                 return
-            await self.runner.wait(session)
+            with suppress(InvalidStateError):
+                begun.set_result(known)
+            await self.runner.wait(known)
 
         def expect_end(_: object) -> None:
             if not over:
@@ -199,24 +208,28 @@ class BareAgent:
         try:
             async with (
                 asyncio.timeout(None) as patience,
-                aclosing(self.log.follow(session, after)) as follower,
+                aclosing(self.log.follow(known, after)) as follower,
             ):
                 run.add_done_callback(expect_end)
                 async for batch in follower:
                     ends = [i for i, e in enumerate(batch, 1) if e.type == "run_finished"]
-                    batches.put(batch[: ends[0]] if ends else batch)
+                    put(batch[: ends[0]] if ends else batch)
                     if ends:
                         return
         except TimeoutError:
             pass
+        except asyncio.CancelledError:  # nobody listens any more
+            with suppress(AgentError):
+                await self.runner.cancel(known)
+            raise
         finally:
             over = True
-            batches.put(None)
+            put(None)
 
     def _handed_over(
         self,
         session: str,
-        batches: SimpleQueue[list[Event] | None],
+        batches: SimpleQueue[Batch],
         feeding: Future[None],
     ) -> Iterator[Event]:
         """Yields one run's events from the loop, batch by batch."""
@@ -227,15 +240,20 @@ class BareAgent:
                 yield from batch
             if not done:
                 self.log.session(session)
-                raise _unwritten()
+                raise unwritten()
         finally:
             if not done:
-                self._wait(self.runner.cancel(session))
+                self.wait(self.runner.cancel(session))
             feeding.cancel()
 
-    def _new_session(self, model: str | None) -> str:
-        model = model or self.usual_model().model
-        return self.log.create_session(model=model, search=self.settings.search).id
+    async def _opened(self, session: str | None, turn: Turn) -> tuple[str, str | None]:
+        """Returns the session, and once more if it is new."""
+        if session:
+            return session, None
+        model = turn.get("model") or (await self.runner.usual.choose()).model
+        create = partial(self.log.create_session, model=model, search=self.settings.search)
+        fresh = (await self.log.aside(create)).id
+        return fresh, fresh
 
     def _discard(self, session: str | None) -> None:
         """Deletes the new session if the question cannot be sent."""
@@ -250,7 +268,7 @@ class BareAgent:
             await self.runner.cancel(session)
             await delete_session(self.log, self.settings, self._backend, session)
 
-        self._wait(done())
+        self.wait(done())
 
     def compact(self, session: str) -> None:
         """Summarises all turns of a session but the last two. Raises AgentError."""
@@ -259,7 +277,7 @@ class BareAgent:
             await self.runner.compact(session)
             await self.runner.wait(session)
 
-        self._wait(done())
+        self.wait(done())
 
     def decide(
         self,
@@ -276,16 +294,16 @@ class BareAgent:
 
     def usual_model(self) -> Choice:
         """Returns the model that answers where none is named, and why it is this one."""
-        return self._wait(self.runner.usual.choose())
+        return self.wait(self.runner.usual.choose())
 
     def models(self) -> list[ModelInfo]:
         """Returns the models of every provider."""
-        return self._wait(self.runner.models())
+        return self.wait(self.runner.models())
 
     def close(self) -> None:
         """Stops what is running and ends the loop."""
         if self._thread.is_alive():
-            self._wait(self._end())
+            self.wait(self._end())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -306,10 +324,25 @@ class BareAgent:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return _result(self._submit(coroutine))
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the agent's loop and waits for it in this thread.
 
-    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        Raises ConfigError on that loop itself, which would wait for ever.
+        """
+        try:
+            self._elsewhere()
+        except ConfigError:
+            coroutine.close()
+            raise
+        return _result(self.submit(coroutine))
+
+    def _elsewhere(self) -> None:
+        if threading.current_thread() is self._thread:
+            what = "An async tool of this agent asked it, and would wait for itself."
+            raise ConfigError("own_loop", what, "Make it a plain def, or await an AsyncAgent.")
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Runs a coroutine on the agent's loop. Raises ConfigError once the agent is closed."""
         try:
             return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError as error:
@@ -318,9 +351,13 @@ class BareAgent:
 
 
 def _result(future: Future[T]) -> T:
-    """Waits for the result, however long it takes."""
-    while not wait([future], _LOOK).done:
-        pass
+    """Waits for the result, however long it takes; whoever stops waiting stops the work."""
+    try:
+        while not wait([future], _LOOK).done:
+            pass
+    except BaseException:
+        future.cancel()
+        raise
     return future.result()
 
 
@@ -340,6 +377,17 @@ def _over(feeding: Future[None], begun: Future[str]) -> None:
             begun.cancel()
 
 
-def _unwritten() -> StoreError:
+def _handled(handler: ApprovalHandler) -> Callable[[Mapping[str, Any]], Awaitable[Reply]]:
+    async def decide(request: Mapping[str, Any]) -> Reply:
+        said: Approval = await called(handler, request)
+        if isinstance(said, Mapping):
+            return "once", said
+        return ("once" if said else "deny") if isinstance(said, bool) else said, None
+
+    return decide
+
+
+def unwritten() -> StoreError:
+    """Returns the error of an answer whose end is not in the log."""
     what = "The answer could not be stored to its end."
     return StoreError("store_failed", what, "Check the disk, then send the question again.")

@@ -70,9 +70,9 @@ async def run_agent_loop(
 ) -> Outcome:
     """Runs one turn and appends its answers and tool results to `messages`.
 
-    `request` names the model, the system text and the provider's own search; the loop fills in
-    messages and tools. `price` computes the cost of the provider's counts. Raises ProviderError
-    when the model fails, after emitting what came.
+    `request` names model, system text and native search; the loop fills in the rest. `provider`
+    streams a step, `tools` run calls, `emit` takes events, `sources` numbers pages; `limits` and
+    `price` bound the cost. Raises ProviderError when the model fails, after emitting what came.
     """
     table = sources if sources is not None else SourceTable.of(messages)
     request = replace(request, messages=messages, tools=tools.specs)

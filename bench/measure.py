@@ -162,6 +162,8 @@ class _Work:
                 "OPENAI_BASE_URL": self._server.url(scenario),
                 "OPENAI_API_KEY": "bench",
                 "SEARCHLOOP_HOME": home,
+                "SEARCHLOOP_TITLES": "0",  # the requests of an answer alone are measured
+                "SEARCHLOOP_FOLLOW_UPS": "0",
             }
             process = subprocess.Popen(
                 [sys.executable, *arguments],

@@ -88,11 +88,11 @@ class Library:
         log.append(session, turn * (self._scenario.history // 2))
         return session
 
-    def run(self) -> Answer:
+    def run(self) -> Answer[Any]:
         """One question, answered."""
         return self._agent.ask(_QUESTION, session=self._session, model=MODEL, limits=self._limits)
 
-    def outcome(self, answer: Answer) -> Outcome:
+    def outcome(self, answer: Answer[Any]) -> Outcome:
         """What the answer and the log say was done."""
         if answer.reason != "stop":
             raise WrongResult(f"{self._scenario.name}: {answer.reason}, {answer.error}")

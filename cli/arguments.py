@@ -84,9 +84,22 @@ def safe(text: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Writes JSON on one line; what `safe` removes becomes an escape, so nothing is lost."""
-    text = json.dumps(value, ensure_ascii=False)
-    return _HARMFUL.sub(lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), text)
+    """Writes JSON on one line."""
+    return safe_json(json.dumps(value, ensure_ascii=False))
+
+
+def safe_json(text: str) -> str:
+    """Makes an escape of what `safe` would remove, and of what standard output cannot show."""
+    text = _HARMFUL.sub(_escape, text)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = re.sub(r"[^\x00-\x7f]", _escape, text)
+    return text
+
+
+def _escape(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f")
 
 
 def tell(args: argparse.Namespace, value: Any, *lines: str) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import select
-import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 
+from searchloop.agent.calls.instructions import OPTIONS, option_from
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.guard.approvals import Approve, Decision
 from searchloop.agent.library import BareAgent, Turn
@@ -36,15 +35,16 @@ from searchloop.cli.arguments import (
     as_json,
     one_line,
     output,
+    read_file,
     safe,
     warn,
     whole,
 )
 from searchloop.cli.models import whole_name
 from searchloop.cli.show import as_json_lines, as_text
+from searchloop.cli.terminal.pipes import piped_text
 from searchloop.web.compose import search_app, tool_sources
 
-_STDIN_SECONDS = 3.0
 _LINES = 60  # of a diff; the rest is counted
 _KEYS = "[y] once, [a] always for this very call in this session, [n] no, [e] change it: "
 _DECISIONS: Mapping[str, Decision] = {
@@ -67,6 +67,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add("-f", "--file", action="append", default=[], metavar="FILE", dest="files", help=what)
     add("--domain", action="append", metavar="D", help="search only this site (repeatable)")
     add("--block-domain", action="append", metavar="D", help="never use this site (repeatable)")
+    add(
+        "--schema",
+        metavar="FILE",
+        help="answer with JSON that fits this JSON Schema; it is checked",
+    )
     add("--run-plan", action="store_true", help="carry out the session's plan, in agent mode")
     output(parser, "stream-json")
     add("-v", "--verbose", action="store_true", help="show how fast a local model was")
@@ -87,7 +92,11 @@ def session_arguments(parser: argparse.ArgumentParser) -> None:
     for option, way in (("--web", "auto"), ("--no-web", "off")):
         same = f"same as --search {way}"
         web.add_argument(option, dest="search", action="store_const", const=way, help=same)
-    add("--agent", metavar="NAME", help="a preset, see `searchloop agents`")
+    add("--project", metavar="NAME", help="put the chat in it, see `searchloop projects`")
+    add("-a", "--agent", metavar="NAME", help="a preset, see `searchloop agents`")
+    add("-s", "--system", metavar="TEXT", help="what else the model is told; @FILE reads a file")
+    what = f"{', '.join(OPTIONS)} (repeatable)"
+    add("--option", action="append", default=[], metavar="KEY=VALUE", dest="options", help=what)
     add("--workspace", metavar="DIR", help="folder that file tools may use")
     what = "ask you before a call that needs approval, run it, or refuse it (default: ask)"
     add("--approve", choices=("ask", "auto", "never"), help=f"{what}; never without a terminal")
@@ -110,14 +119,16 @@ def run(args: argparse.Namespace) -> int:
             question, args.mode = run_text(plan), "agent"
         limits, options = _limits(settings.limits, args), _options(settings, args)
         model = args.model and whole_name(agent, args.model)
-        if not (model or session or args.agent):
+        if not (model or session or args.agent or args.project):
             model = _told(agent.usual_model(), args.output)
         turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
-        turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
+        turn |= {"limits": limits, "search_options": options, "approve": approve, "plan": plan}
+        turn |= instructions(args)
         turn["files"] = files
         fresh, known = session is None, session
-        if args.agent or args.workspace:
+        if args.agent or args.workspace or args.project:
             choices = {"agent": args.agent, "workspace": args.workspace}
+            choices["project"] = args.project and agent.log.projects.named(args.project).id
             known = session_for(agent, session, choices)
         try:
             events = agent.stream(question, session=known, **turn)
@@ -128,8 +139,24 @@ def run(args: argparse.Namespace) -> int:
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
             before = agent.log.read(session) if session and sys.stdout.isatty() else ()
-            return as_text(events, numbers=args.verbose or sys.stderr.isatty(), before=before)
+            numbers, structured = args.verbose or sys.stderr.isatty(), bool(args.schema)
+            return as_text(events, numbers=numbers, before=before, structured=structured)
         return as_json_lines(events, every=args.output != "json")
+
+
+def instructions(args: argparse.Namespace) -> Turn:
+    """Reads what the model is asked for beside the question. Raises ConfigError."""
+    system: str | None = args.system
+    if system and system.startswith("@"):
+        system = read_file(system[1:])
+    turn: Turn = {"system": system, "options": dict(map(option_from, args.options))}
+    if name := getattr(args, "schema", None):
+        try:
+            turn["schema"] = json.loads(read_file(name))
+        except ValueError as error:
+            what = f"{name} is not JSON: {error}."
+            raise ConfigError("bad_schema", what, "Name a file with a JSON Schema.") from error
+    return turn
 
 
 @contextmanager
@@ -212,21 +239,10 @@ def _file(name: str) -> NewFile:
 def _piped(*, wait: bool) -> str:
     """Reads standard input if something is piped in; does not wait for a silent pipe."""
     try:
-        kind = os.fstat(sys.stdin.fileno()).st_mode
-    except (OSError, ValueError, AttributeError):
+        return piped_text(wait=wait)
+    except TimeoutError:
+        warn("searchloop: nothing came on standard input; going on.")
         return ""
-    if sys.stdin.isatty() or stat.S_ISCHR(kind):
-        return ""
-    if wait and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
-        ready, _, _ = select.select([sys.stdin], [], [], _STDIN_SECONDS)
-        if not ready:
-            warn("searchloop: nothing came on standard input; going on.")
-            return ""
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError as error:
-        what = "Standard input is not UTF-8 text."
-        raise ConfigError("bad_stdin", what, "Convert it to UTF-8 first.") from error
 
 
 def session_named(agent: BareAgent, args: argparse.Namespace) -> str | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Unpack
 
 from searchloop.agent.errors import AgentError, ConfigError
-from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.library import BareAgent, Turn
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.prompts import NamedAgents
@@ -24,18 +24,21 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.tools.present_plan import run_text
 from searchloop.agent.types.attachments import size_words
 from searchloop.cli.agents import agent_line
-from searchloop.cli.arguments import MODES, SEARCHES, one_line, undone, warn
+from searchloop.cli.arguments import MODES, SEARCHES, number, one_line, undone, warn
 from searchloop.cli.ask import (
     agent_with_tools,
     asking,
+    instructions,
     session_arguments,
     session_for,
     session_named,
     settled,
 )
 from searchloop.cli.main import OK
-from searchloop.cli.models import whole_name
+from searchloop.cli.models import aliases, whole_name
+from searchloop.cli.sessions import export_text, write_export
 from searchloop.cli.show import as_text, code_of, print_source
+from searchloop.cli.terminal.line_editor import PATHS, LineEditor, copy
 
 _KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
 _CHOICES = ("model", "mode", "search", "workspace", "agent")
@@ -51,9 +54,11 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.load()
     with agent_with_tools(settings) as agent:
         wanted = {name: getattr(args, name) for name in _CHOICES}
+        wanted["project"] = args.project and agent.log.projects.named(args.project).id
         wanted["model"] = args.model and whole_name(agent, args.model)
         session = session_for(agent, session_named(agent, args), wanted)
-        chat = Chat(agent, session, settled(args.approve, "text"))
+        turn: Turn = {"approve": settled(args.approve, "text"), **instructions(args)}
+        chat = Chat(agent, session, turn)
         try:
             chat.talk(sys.stdin.isatty())
         finally:
@@ -64,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
 class Chat:
     """One session at the terminal."""
 
-    def __init__(self, agent: BareAgent, session: str, approve: Approve) -> None:
+    def __init__(self, agent: BareAgent, session: str, turn: Turn) -> None:
         self._agent = agent
         self._session = session
-        self._approve: Approve = approve
+        self._turn = turn  # options of each question
         self._over = False
         self._files: list[NewFile] = []  # to be sent with the next question
         self._commands: dict[str, tuple[Callable[[str], None], str]] = {
@@ -78,6 +83,9 @@ class Chat:
             "agents": (self._agents, "the presets there are"),
             "workspace": (self._choose("workspace"), "DIR or none: the folder for file tools"),
             "file": (self._file, "PATH or none: send a file with the next question"),
+            "retry": (self._retry, "ask the last question again, in its place"),
+            "copy": (self._copy, "put the last answer on the clipboard"),
+            "export": (self._export, "FILE: write the chat to it, as .md, .html or .json"),
             "sources": (self._sources, "the sources met so far"),
             "run": (self._run, "carry out the plan, in agent mode"),
             "undo": (self._undo, "take back what the last answer did to files"),
@@ -89,19 +97,24 @@ class Chat:
 
     def talk(self, person: bool, typed: Callable[[str], str] = input) -> None:
         """Reads lines until there are no more; shows a prompt if a `person` is there."""
+        editor = LineEditor(None if self._passing() else self._agent.settings.home, self._choices())
         if person:
-            with suppress(ImportError):
-                import readline  # noqa: F401  # keys to edit a line with
+            editor.open()
             self._status()
         while not self._over:
             try:
                 line = typed("\n> " if person else "")
             except EOFError:
                 return
+            except UnicodeDecodeError as error:
+                what = "Standard input is not UTF-8 text."
+                raise ConfigError("bad_stdin", what, "Convert it to UTF-8 first.") from error
             except KeyboardInterrupt:
                 warn("\nCtrl-D or /quit ends the chat.")
                 continue
             try:
+                if person:
+                    editor.add(line)
                 self.take(line)
             except AgentError as error:
                 warn(f"searchloop: {error.message} {error.remedy}")
@@ -120,6 +133,24 @@ class Chat:
             raise ConfigError("unknown_command", what, "/help lists those there are.")
         self._commands[name][0](rest.strip())
 
+    def _passing(self) -> bool:
+        return bool(self._agent.log.session(self._session).settings.get("temporary"))
+
+    def _choices(self) -> dict[str, Callable[[], Iterable[str]]]:
+        """Returns, for each command, what may follow it."""
+
+        def models() -> list[str]:
+            listed = [model.id for model in self._agent.models() if model.available]
+            return [*aliases(self._agent.settings.home), *listed]
+
+        def agents() -> list[str]:
+            return ["none", *(agent.name for agent in NamedAgents(self._agent.settings.home).all())]
+
+        known: dict[str, Callable[[], Iterable[str]]] = dict.fromkeys(self._commands, tuple)
+        known |= {name: partial(tuple, words) for name, words in _KNOWN.items()}
+        known |= dict.fromkeys(("file", "workspace", "export"), lambda: [PATHS])
+        return {**known, "model": models, "agent": agents}
+
     def leave(self) -> None:
         """Deletes the session if nothing was asked in it."""
         with suppress(AgentError):
@@ -129,10 +160,10 @@ class Chat:
     def _ask(self, text: str, **more: Unpack[Turn]) -> None:
         events: Iterator[Event] = iter(())
         try:
-            turn: Turn = {"approve": self._approve, "files": self._files, **more}
+            turn: Turn = {**self._turn, "files": self._files, **more}
             events = self._agent.stream(text, session=self._session, **turn)
             self._files = []
-            shown = asking(self._agent, events) if self._approve == "ask" else events
+            shown = asking(self._agent, events) if turn["approve"] == "ask" else events
             before = self._agent.log.read(self._session) if sys.stdout.isatty() else ()
             as_text(shown, numbers=sys.stderr.isatty(), before=before)
         except KeyboardInterrupt:
@@ -183,6 +214,37 @@ class Chat:
         names = ", ".join(f"{file.name} ({size_words(len(file.data))})" for file in self._files)
         warn(f"With the next question: {names or 'no file'}.")
 
+    def _last(self) -> tuple[Event, str]:
+        """Returns the last question, and its answer. Raises ConfigError if nothing was asked."""
+        events = self._agent.log.read(self._session)
+        question = next((e for e in reversed(events) if e.type == "user_message"), None)
+        if question is None:
+            raise ConfigError("no_question", "Nothing was asked yet.", "Ask something first.")
+        ends = [e for e in events if e.type == "run_finished" and e.seq > question.seq]
+        return question, ends[-1].data["answer"] if ends else ""
+
+    def _retry(self, _: str) -> None:
+        question, _answer = self._last()
+        self._ask(question.data["text"], replaces=question.seq)
+
+    def _copy(self, _: str) -> None:
+        _question, answer = self._last()
+        if not answer:
+            raise ConfigError("no_answer", "There is no answer to copy.", "Try /retry.")
+        if not copy(answer):
+            what = "No clipboard was found."
+            raise ConfigError("no_clipboard", what, "Use /export FILE instead.")
+        warn(f"Copied {number(len(answer), 'character')}.")
+
+    def _export(self, name: str) -> None:
+        if not name:
+            raise ConfigError("no_file", "Which file?", "Write /export chat.md, .html or .json.")
+        form = os.path.splitext(name)[1].lstrip(".").lower()
+        form = form if form in ("html", "json") else "md"
+        log = self._agent.log
+        text = export_text(log, log.session(self._session), form)
+        write_export(name.strip("'\""), text, force=False)
+
     def _agents(self, _: str) -> None:
         for preset in NamedAgents(self._agent.settings.home).all():
             print(agent_line(preset))
@@ -219,7 +281,7 @@ class Chat:
     def _new(self, _: str) -> None:
         session = self._agent.log.session(self._session)
         wanted = {name: getattr(session, name) for name in _CHOICES[:-1]}
-        wanted["agent"] = session.settings.get("agent")
+        wanted |= {name: session.settings.get(name) for name in ("agent", "project")}
         fresh = open_session(self._agent.log, self._agent.settings, wanted).id
         self.leave()
         self._session = fresh

@@ -21,18 +21,20 @@ from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.library import BareAgent
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
-from searchloop.agent.providers import split_model
+from searchloop.agent.providers import ProviderRegistry, split_model
 from searchloop.agent.settings import Environment, Settings, default_home, load_environment
 from searchloop.agent.settings.removed import removed_settings
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools.backend import error_words
+from searchloop.agent.transport.transport import Transport
 from searchloop.agent.transport.trust import certificates, check_proxies
 from searchloop.agent.types import ModelInfo
 from searchloop.cli.arguments import number, one_line, output, tell
 from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
+from searchloop.cli.terminal.bundle import write_bundle
 from searchloop.web.compose import find_plugins, listed_settings
 from searchloop.web.gate.access import KeptToken
 from searchloop.web.gate.exposure import exposures
@@ -56,6 +58,8 @@ class Finding:
 def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_doctor)
     parser.add_argument("--security", action="store_true", help="list what is open to whom")
+    what = "write a report for whoever helps you, without keys, questions and answers"
+    parser.add_argument("--bundle", metavar="FILE", help=what)
     output(parser)
 
 
@@ -80,6 +84,10 @@ def _doctor(args: argparse.Namespace) -> int:
         lines.append(f"{_MARKS[finding.state]}  {finding.what}: {one_line(finding.said, 300)}")
         if finding.command:
             lines.append(f"           {one_line(finding.command, 300)}")
+    if args.bundle:
+        values = [line for _, line in _shown(settings.env, origin=True)]
+        write_bundle(Path(args.bundle), settings, lines, values)
+        return tell(args, {"bundle": args.bundle}, f"{args.bundle} is written. Read it first.")
     tell(args, {"findings": [asdict(f) for f in findings]}, *lines)
     return FAILED if any(f.state == "missing" for f in findings) else OK
 
@@ -158,18 +166,36 @@ def _models(settings: Settings) -> Iterator[Finding]:
         models, usual = agent.models(), agent.usual_model()
     yield _chosen(usual, models)
     chosen = usual.model.partition(":")[0]
+    remote = {m.id.partition(":")[0] for m in models if m.available and not m.local}
+    faults = asyncio.run(_tried_providers(settings, sorted(remote - {"builtin"})))
+    for name, error in faults.items():
+        command = _command(error.remedy)
+        if error.code in ("unauthorized", "forbidden", "missing_key"):
+            command = f"searchloop setup --provider {name} --key-stdin"
+        said = f"{error.message} {'' if command else error.remedy}".strip()
+        yield Finding("missing" if name == chosen else "hint", f"Provider {name}", said, command)
     for provider in dict.fromkeys(model.id.partition(":")[0] for model in models):
         own = [m for m in models if m.id.partition(":")[0] == provider]
         ready = [m for m in own if m.available]
-        if ready:
+        if ready and provider not in faults:
             names = ", ".join(m.id.partition(":")[2] for m in ready[:6])
             more = f" and {len(ready) - 6} more" if len(ready) > 6 else ""
             yield Finding("ok", f"Models of {provider}", f"{names}{more}")
             if ready[0].remedy:
                 yield Finding("hint", f"Models of {provider}", ready[0].remedy)
             yield from _small(ready)
-        elif provider != chosen:
+        elif provider not in (chosen, *faults):
             yield _lacking("hint", f"Models of {provider}", own[0])
+
+
+async def _tried_providers(settings: Settings, names: list[str]) -> dict[str, AgentError]:
+    """Asks each server for its models, all at the same time; returns the faults by provider."""
+    async with aclosing(Transport(offline=settings.offline)) as transport:
+        registry = ProviderRegistry(settings.env, transport)
+        asked = (registry.trial(name, {}) for name in names)
+        said = await asyncio.gather(*asked, return_exceptions=True)
+    both = zip(names, said, strict=True)
+    return {name: each for name, each in both if isinstance(each, AgentError)}
 
 
 def _chosen(usual: Choice, models: Iterable[ModelInfo]) -> Finding:
@@ -234,8 +260,11 @@ def _search(settings: Settings) -> Iterator[Finding]:
     else:
         said = "no engine answers" if usable else "no engine can be used"
         yield Finding("missing", "Search", said, "export SEARCH_ENGINES=ddg,library")
+    keyed = {e["name"] for e in engines if any("KEY" in need for need in e["needs"])}
     for name, said in faults.items():
-        yield Finding("hint", f"Search engine {name}", said, f"searchloop setup --engine {name}")
+        again = f"searchloop search --engine {name} test"
+        command = f"searchloop setup --engine {name}" if name in keyed else again
+        yield Finding("hint", f"Search engine {name}", said, command)
     more = [e for e in engines if e["missing"]]
     if more:
         said = ", ".join(f"{e['name']} ({' '.join(e['missing'])})" for e in more)
@@ -303,9 +332,15 @@ async def _tried(settings: Settings, names: list[str]) -> list[dict[str, Any]]:
 
 def _config(args: argparse.Namespace) -> int:
     """Prints each setting on a line: NAME = value, and with --origin where it was set."""
-    env, rows, lines = load_environment(), [], []
+    env = load_environment()
     if args.new_token:
         return _renew_token(env, args)
+    found = list(_shown(env, origin=args.origin))
+    return tell(args, {"settings": [row for row, _ in found]}, *(line for _, line in found))
+
+
+def _shown(env: Environment, *, origin: bool) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yields each setting as JSON and as a line, without the value of a secret."""
     for setting in listed_settings(env):
         known = (setting.name, *setting.aliases)
         name = next((n for n in known if env.get(n)), setting.name)
@@ -313,10 +348,9 @@ def _config(args: argparse.Namespace) -> int:
         value: str | None = masked(env.get(name) or setting.default or home) or None
         if setting.secret and env.get(name):
             value = "(set, not shown)"
-        rows.append({"name": name, "value": value, "origin": env.origin(name)})
-        origin = f"  # {env.origin(name)}" if args.origin else ""
-        lines.append(f"{name} = {one_line(value or '(not set)', 200)}{origin}")
-    return tell(args, {"settings": rows}, *lines)
+        place = f"  # {env.origin(name)}" if origin else ""
+        line = f"{name} = {one_line(value or '(not set)', 200)}{place}"
+        yield {"name": name, "value": value, "origin": env.origin(name)}, line
 
 
 def _renew_token(env: Environment, args: argparse.Namespace) -> int:

@@ -38,9 +38,11 @@ COMMANDS = {
     ),
     "export": ("searchloop.cli.sessions", "Write a session to a file, sources as footnotes"),
     "agents": ("searchloop.cli.agents", "Named presets: prompt, model, mode and tools"),
+    "projects": ("searchloop.cli.agents", "Folders of chats, with instructions and files"),
     "config": ("searchloop.cli.doctor", "Show the settings; secrets are not shown"),
     "plugins": ("searchloop.cli.doctor", "List what other packages bring, and from where"),
     "setup": ("searchloop.cli.setup", "Choose engines, readers, models; save their keys"),
+    "completions": ("searchloop.cli.terminal.examples", "Print what completes commands in a shell"),
     "search-backend": ("searchloop.cli.serve", "Run the search backend alone"),
 }
 
@@ -49,14 +51,15 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; `argv` is by default that of the process."""
     argv = sys.argv[1:] if argv is None else argv
     gc.set_threshold(20_000, 20, 50)  # imports and long lists of readers are no garbage
-    if not argv and sys.stdin.isatty() and sys.stdout.isatty():
-        argv = ["chat"]
+    if not argv:
+        argv = ["chat"] if sys.stdin.isatty() and sys.stdout.isatty() else ["--help"]
     if argv in (["--version"], ["-V"]):
         print(f"searchloop {VERSION}")
         return OK
     args = None
     try:
         args = parse(argv)
+        import_module("searchloop.cli.terminal.pipes").prepare_streams()
         code: int = args.run(args)
     except SystemExit:
         raise  # the clauses below are not looked at, so that help loads no errors
@@ -73,24 +76,35 @@ def main(argv: list[str] | None = None) -> int:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Returns the arguments; exits with code 2 and one line on bad usage."""
-    import argparse  # `--version` does not need it
-
     ours, program = argv, list[str]()
     if argv[:2] == ["mcp", "add"] and "--" in argv:  # argparse takes no command behind options
         ours, program = argv[: argv.index("--")], argv[argv.index("--") + 1 :]
+    asked = next((word for word in ours if not word.startswith("-")), "")
+    args = parser_of(asked).parse_args(ours)
+    args.program = program
+    return args
+
+
+def parser_of(asked: str | None) -> argparse.ArgumentParser:
+    """Returns the parser with the arguments of the command `asked`, None for those of all.
+
+    Another name leaves all commands without arguments, for the list of them.
+    """
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="searchloop",
         description="Ask any model, with one honest web-search switch, and check every source.",
     )
     parser.add_argument("-V", "--version", action="version", version=f"searchloop {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    asked = next((word for word in ours if not word.startswith("-")), None)
     for name, (module, help) in COMMANDS.items():
         if asked in COMMANDS and name != asked:
             continue
         command = commands.add_parser(name, help=help, description=help)
-        if name == asked:
+        if asked in (name, None):
             import_module(module).ARGUMENTS[name](command)
-    args = parser.parse_args(ours)
-    args.program = program
-    return args
+            import_module("searchloop.cli.terminal.examples").add_examples(command)
+    if asked not in COMMANDS:
+        import_module("searchloop.cli.terminal.examples").add_first_examples(parser)
+    return parser

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
 import sys
 import time
 from contextlib import aclosing
 from dataclasses import asdict
+from pathlib import Path
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.library import BareAgent
 from searchloop.agent.providers import Hosts, ModelServer, hosting, load, names, split_model
-from searchloop.agent.settings import Settings
+from searchloop.agent.settings import LOWEST, Settings
+from searchloop.agent.settings.config_file import change_config
+from searchloop.agent.settings.keys import write_private
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
-from searchloop.cli.arguments import actions, one_line, output, size, tell
+from searchloop.cli.arguments import actions, one_line, output, size, tell, warn
 
 _LOCAL_PROVIDER = "ollama"
 _DONE = {"pull": "pulled", "unload": "unloaded", "remove": "removed"}
@@ -28,8 +32,18 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     about = {"pull": "get a model for a local server, with progress"}
     about |= {"unload": "take a model out of a local server's memory"}
     about |= {"remove": "delete a model from a local server's disk"}
-    for action in actions(parser, _change, **about).values():
-        action.add_argument("model", metavar="NAME", help="for example qwen3:8b")
+    about |= {"default": "show or choose the model of questions that name none"}
+    about |= {"alias": "list short names of models, or give one"}
+    runs = {"default": _default, "alias": _alias}
+    for name, action in actions(parser, _change, **about).items():
+        action.set_defaults(run=runs.get(name, _change))
+        if name == "alias":
+            action.add_argument("name", metavar="NAME", nargs="?", help="for example fast")
+        if name in runs:
+            what = "provider:model; none takes it away"
+            action.add_argument("model", metavar="MODEL", nargs="?", help=what)
+        else:
+            action.add_argument("model", metavar="NAME", help="for example qwen3:8b")
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -74,6 +88,36 @@ def _loaded(model: Loaded) -> str:
     return f"loaded ({size(model.size)}{where}{more})"
 
 
+def _default(args: argparse.Namespace) -> int:
+    """Prints the model that answers where none is named; saves another one before, if asked."""
+    with BareAgent(search_backend=None) as agent:
+        if args.model:
+            model = None if args.model == "none" else whole_name(agent, args.model)
+            change_config(agent.settings.home / LOWEST, {"SEARCHLOOP_MODEL": model})
+    with BareAgent(search_backend=None) as agent:
+        usual = agent.usual_model()
+    if args.model not in (None, "none") and usual.model != model:
+        warn(f"{model} is saved, but does not hold now: the default is {usual.why}.")
+    return tell(args, asdict(usual), f"{one_line(usual.model)} ({usual.why})")
+
+
+def _alias(args: argparse.Namespace) -> int:
+    """Lists the short names, or changes one."""
+    with BareAgent(search_backend=None) as agent:
+        home = agent.settings.home
+        if args.name and args.model:
+            gone = args.model == "none"
+            if args.name in names():
+                what = f"{one_line(args.name, 40)} is the name of a provider."
+                raise ConfigError("bad_alias", what, "Choose another short name.")
+            change_alias(home, args.name, None if gone else whole_name(agent, args.model))
+    found = {k: v for k, v in aliases(home).items() if args.model or args.name in (None, k)}
+    if args.name and not (found or args.model):
+        raise _no_alias(args.name)
+    lines = [f"{name:<14} {one_line(model)}" for name, model in found.items()]
+    return tell(args, {"aliases": found}, *(lines or ["No short names yet."]))
+
+
 def _change(args: argparse.Namespace) -> int:
     """Pulls, unloads or removes a model and prints its name; a name without a provider is local."""
     given, _, rest = args.model.partition(":")
@@ -114,7 +158,12 @@ async def _pull(host: Hosts, name: str) -> None:
 
 
 def whole_name(agent: BareAgent, model: str) -> str:
-    """Adds the provider to a model's name. Raises ConfigError unless exactly one has the model."""
+    """Returns the whole name of a model: of an alias, or of the one provider that has the model.
+
+    Raises ConfigError if there is none, or more than one.
+    """
+    if known := aliases(agent.settings.home).get(model):
+        return known
     if re.split("[:/]", model)[0] in names():
         return model
     named = [m for m in agent.models() if m.id.partition(":")[2] in (model, f"{model}:latest")]
@@ -125,6 +174,42 @@ def whole_name(agent: BareAgent, model: str) -> str:
     if not found:
         agent.runner.provider(model)  # says why this is no name
     return found[0]
+
+
+_ALIASES = "aliases.json"
+_ALIAS = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+
+
+def aliases(home: Path) -> dict[str, str]:
+    """Returns the user's own short names of models. Raises ConfigError for a broken file."""
+    path = home / _ALIASES
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError) as error:
+        what = f"The short names of models cannot be read: {error}."
+        raise ConfigError("bad_aliases", what, f"Correct {path}, or remove it.") from error
+    return {k: v for k, v in found.items() if isinstance(v, str)} if type(found) is dict else {}
+
+
+def _no_alias(name: str) -> ConfigError:
+    """Says that there is no such short name."""
+    what = f"There is no short name {name[:60]!r}."
+    return ConfigError("no_alias", what, "`searchloop models alias` lists those there are.")
+
+
+def change_alias(home: Path, name: str, model: str | None) -> None:
+    """Gives a model a short name; None removes it. Raises ConfigError, StoreError."""
+    known = aliases(home)
+    if model is None and name not in known:
+        raise _no_alias(name)
+    if not _ALIAS.fullmatch(name):
+        what = f"{name[:60]!r} cannot be the short name of a model."
+        raise ConfigError("bad_alias", what, "Use small letters, digits, dots and hyphens.")
+    changed = {**known, name: model}
+    kept = {key: value for key, value in sorted(changed.items()) if value is not None}
+    write_private(home / _ALIASES, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
 async def own_servers(settings: Settings) -> list[ModelServer]:

@@ -5,40 +5,48 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup, check, restore
 from searchloop.agent.log.session import Session
 from searchloop.agent.observe.replay import as_dict, read_trace, replay
+from searchloop.agent.run.question import change_session
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import undo_files
 from searchloop.agent.settings import Settings, load_environment
-from searchloop.cli.arguments import one_line, output, read_file, safe, tell, undone, warn
+from searchloop.cli.arguments import number, one_line, output, read_file, safe, tell, undone, warn
 from searchloop.cli.main import FAILED, OK
 from searchloop.web.text.export import EXPORTS
+from searchloop.web.text.imports import Report, import_chats
+from searchloop.web.text.imports.own import everything
 
 _INDEX_SECONDS = 60.0  # for which the first search of an old store may take
 
 
 def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_sessions)
-    actions = "find WORDS | undo ID | cancel ID | backup FILE | restore [FILE] | check"
+    actions = "find WORDS | undo ID | cancel ID | import FILE | export FILE | export --html [ID]"
+    actions += " | archive ID... | unarchive ID... | backup FILE | restore [FILE] | check"
     parser.usage = f"searchloop sessions [-o text|json] [TEXT ... | {actions}]"
     parser.epilog = (
-        "With TEXT, and with `find`, those whose questions, answers, sources or titles hold these "
-        "words. `undo` restores the files that the last answer changed, `cancel` stops an answer, "
-        "`backup` and `restore` copy, `check` looks for damage, and `restore` without a file brings"
-        " back what can be read of a damaged store."
+        "With TEXT, and with `find`, those whose questions, answers, sources or titles hold "
+        "these words. `import` brings in the chats of an export of ChatGPT, Claude, Open WebUI "
+        "or searchloop, `export` writes all chats as one such file, and with --html one chat as"
+        " a page that needs nothing else. `undo` restores the files that the last answer "
+        "changed, `cancel` stops an answer, `archive` takes chats out of the list (searches "
+        "find them), `backup` and `restore` copy, `check` looks for damage, and `restore` "
+        "without a file brings back what can be read of a damaged store."
     )
     parser.add_argument("query", nargs="*", metavar="TEXT", help="only sessions with this text")
+    parser.add_argument("--html", action="store_true", help="with export: one chat as a page")
     output(parser)
 
 
@@ -65,14 +73,15 @@ def _sessions(args: argparse.Namespace) -> int:
     if any(args.query):
         return _find(settings, args.query, args)
     with closing(EventLog(settings.store)) as log:
-        found = log.sessions()
+        found = log.sessions(archived=False)
     lines = [_line(session) for session in found]
     return tell(args, {"sessions": [s.as_dict() for s in found]}, *(lines or ["No sessions."]))
 
 
 def _line(session: Session) -> str:
     when = datetime.fromtimestamp(session.updated)
-    return f"{session.id}  {when:%Y-%m-%d %H:%M}  {one_line(session.title or '(empty)', 70)}"
+    away = " (archived)" if session.settings.get("archived") else ""
+    return f"{session.id}  {when:%Y-%m-%d %H:%M}  {one_line(session.title or '(empty)', 70)}{away}"
 
 
 def _find(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
@@ -97,6 +106,48 @@ def _undo(settings: Settings, words: list[str], args: argparse.Namespace) -> int
     with closing(EventLog(settings.store)) as log:
         files = undo_files(log, settings, _one(words, "undo ID"))
     return tell(args, {"files": files}, undone(files))
+
+
+def _import(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
+    """Brings in what a file holds; fails if nothing of it could be read."""
+    path = Path(_one(words, "import FILE")).expanduser()
+    if not path.is_file():
+        raise ConfigError("no_file", f"There is no file {path}.", "Name the export's file.")
+    shown = sys.stderr.isatty()
+
+    def heard(report: Report) -> None:
+        if shown:
+            print(f"\r{report.brought:,} chats", end="", file=sys.stderr, flush=True)
+
+    with closing(EventLog(settings.store)) as log:
+        report = import_chats(path, log, settings.model, heard)
+    if shown and report.brought:
+        print(file=sys.stderr)
+    lines = [f"{report.brought} chats brought in, {report.known} were there already."]
+    if report.empty:
+        lines.append(f"{report.empty} had no question in them.")
+    lines += [one_line(problem, 300) for problem in report.problems]
+    if report.refused > len(report.problems):
+        lines.append(f"And {report.refused - len(report.problems)} more of that kind.")
+    left = ", ".join(f"{one_line(name, 60)} ({n})" for name, n in report.left_out.most_common(20))
+    lines += [f"Not brought along: {left}."] if left else []
+    tell(args, report.as_dict(), *lines)
+    return OK if report.brought or report.known else FAILED
+
+
+def _all_or_page(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
+    """Writes all chats to a file that is not there yet, or one chat as a page."""
+    if args.html:
+        args.session, args.format = (_one(words, "export --html ID") if words else None), "html"
+        args.file, args.force = None, False
+        return _export(args)
+    target = Path(_one(words, "export FILE")).expanduser()
+    chats = 0
+    with closing(EventLog(settings.store)) as log, _opened(target, "xb") as file:
+        for piece in everything(log):
+            file.write(piece)
+            chats += b"{" in piece[:3]
+    return tell(args, {"sessions": chats}, f"{chats} chats written to {target}.")
 
 
 def _backup(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
@@ -136,6 +187,21 @@ def _cancel(settings: Settings, words: list[str], args: argparse.Namespace) -> i
     return tell(args, {"cancelled": done}, "Stopped." if done else "Nothing was running.")
 
 
+def _archive(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
+    """Archives sessions, or brings them back; all of them or none."""
+    action = args.query[0]
+    if not words:
+        usage = f"searchloop sessions {action} ID..."
+        raise ConfigError("bad_usage", "Some sessions are wanted.", usage)
+    with closing(EventLog(settings.store)) as log:
+        for session in words:
+            log.session(session)
+        for session in words:
+            change_session(log, settings, session, {"archived": action == "archive"})
+    told = {"sessions": words, "archived": action == "archive"}
+    return tell(args, told, f"{number(len(words), 'session')} {action}d.")
+
+
 def _one(words: list[str], usage: str) -> str:
     if len(words) != 1:
         raise ConfigError("bad_usage", "One word is wanted here.", f"searchloop sessions {usage}")
@@ -146,23 +212,40 @@ def _export(args: argparse.Namespace) -> int:
     """Writes it to standard output, or to a file that is not there yet."""
     with closing(EventLog(Settings.load().store)) as log:
         session = _wanted(log, args.session)
-        text = EXPORTS[args.format].write(session, log.read(session.id))
+        text = export_text(log, session, args.format)
     if args.file is None:
         text = safe(text) if sys.stdout.isatty() else text
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         return OK
-    target = Path(args.file).expanduser()
+    write_export(args.file, text, force=args.force)
+    return OK
+
+
+def export_text(log: EventLog, session: Session, form: str) -> str:
+    """Returns a session in one of the formats of `EXPORTS`."""
+    return EXPORTS[form].write(session, log.read(session.id))
+
+
+def write_export(name: str, text: str, *, force: bool) -> None:
+    """Writes an export to a file, and says so. Raises ConfigError."""
+    target = Path(name).expanduser()
+    with _opened(target, "wb" if force else "xb") as file:
+        file.write(text.encode())
+    warn(f"Written to {target}.")
+
+
+@contextmanager
+def _opened(target: Path, mode: str) -> Iterator[IO[bytes]]:
+    """Opens a file to write. Raises ConfigError when it is there, or cannot be written."""
     try:
-        with target.open("w" if args.force else "x", encoding="utf-8") as file:
-            file.write(text)
+        with target.open(mode) as file:
+            yield file
     except FileExistsError:
         words = f"{target} is there already; nothing was written."
         raise ConfigError("file_exists", words, "Name another file, or add --force.") from None
     except OSError as error:
         words = f"{target} cannot be written: {error.strerror}."
         raise ConfigError("bad_file", words, "Name a file in a folder that is there.") from error
-    warn(f"Written to {target}.")
-    return OK
 
 
 def _wanted(log: EventLog, wanted: str | None) -> Session:
@@ -193,10 +276,14 @@ def _replay(args: argparse.Namespace) -> int:
 _ACTIONS: dict[str, Callable[[Settings, list[str], argparse.Namespace], int]] = {
     "find": _find,
     "undo": _undo,
+    "import": _import,
+    "export": _all_or_page,
     "backup": _backup,
     "restore": _restore,
     "check": _check,
     "cancel": _cancel,
+    "archive": _archive,
+    "unarchive": _archive,
 }
 ARGUMENTS = {
     "sessions": _sessions_arguments,

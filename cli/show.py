@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from contextlib import nullcontext, redirect_stdout
+from typing import Any, Protocol
 
 from searchloop.agent.log.events import Event, public_data
 from searchloop.agent.search.citations import settle
@@ -13,8 +14,9 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools.web_search import trail
 from searchloop.agent.types import Message, Source
 from searchloop.agent.verdicts.words import told
-from searchloop.cli.arguments import as_json, number, one_line, safe, warn
+from searchloop.cli.arguments import as_json, number, one_line, safe, safe_json, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
+from searchloop.cli.terminal.markdown import MarkdownScreen, renders
 
 _FIGURES = {
     "tokens_per_second": "{tokens_per_second:.1f} tokens/s",
@@ -39,13 +41,40 @@ def as_json_lines(events: Iterator[Event], *, every: bool) -> int:
     return code
 
 
+class Shown(Protocol):
+    """Shows a text that comes bit by bit."""
+
+    def add(self, text: str) -> None:
+        """Takes more text."""
+
+    def hide(self) -> None:
+        """Makes room for a line that is no part of the text."""
+
+    def end(self) -> None:
+        """Ends the text."""
+
+
+class PlainText:
+    """Shows a text as it is."""
+
+    def add(self, text: str) -> None:
+        print(text, end="", flush=True)
+
+    def hide(self) -> None:
+        """Text that is printed stays."""
+
+    def end(self) -> None:
+        print()
+
+
 class _Screen:
     """Prints an answer as it comes, but no bracket that the finished answer may write otherwise.
 
     Such a bracket waits for the end of its paragraph. A mark of one known number never changes.
     """
 
-    def __init__(self, before: Iterable[Event]) -> None:
+    def __init__(self, before: Iterable[Event], shown: Shown) -> None:
+        self._out = shown
         self._table = SourceTable()
         self._said = self._shown = ""
         self._done = 0  # characters of what was said that are shown or removed
@@ -88,23 +117,33 @@ class _Screen:
     def _show(self, end: int, text: str) -> None:
         self._done = end
         self._shown += text
-        print(safe(text), end="", flush=True)
+        self._out.add(safe(text))
 
     def finish(self, text: str) -> None:
         """Prints what is missing of the finished text; one that broke off keeps all its marks."""
         rest = self._said[self._done :] if text == self._said else f"\n{text}"
-        print(safe(text.removeprefix(self._shown) if text.startswith(self._shown) else rest))
+        self._out.add(
+            safe(text.removeprefix(self._shown) if text.startswith(self._shown) else rest)
+        )
+        self._out.end()
         self._said, self._shown, self._done, self._gap = "", "", 0, None
 
 
-def as_text(events: Iterator[Event], *, numbers: bool, before: Iterable[Event] = ()) -> int:
+def as_text(
+    events: Iterator[Event],
+    *,
+    numbers: bool,
+    before: Iterable[Event] = (),
+    structured: bool = False,
+) -> int:
     """Prints the answer on stdout, as it comes on a terminal and whole in a pipe.
 
     Prints the rest on stderr, with `numbers` the speed too. `before` are the session's earlier
-    events. Returns the exit code.
+    events. A `structured` answer is JSON, and alone on stdout. Returns the exit code.
     """
-    live = sys.stdout.isatty()
-    screen = _Screen(before)
+    live = sys.stdout.isatty() and not structured
+    shown: Shown = MarkdownScreen() if renders() else PlainText()
+    screen = _Screen(before, shown)
     for event in events:
         screen.learn(event)
         if event.type == "text_delta" and live:
@@ -112,11 +151,13 @@ def as_text(events: Iterator[Event], *, numbers: bool, before: Iterable[Event] =
         elif event.type == "message" and live and event.data["text"]:
             screen.finish(event.data["text"])  # what came too fast to be followed is in it
         elif event.type == "plan":
+            shown.hide()
             print(f"{_plan_text(event.data)}\n")
         elif event.type == "run_finished":
-            if not live and event.data["answer"]:
-                print(safe(event.data["answer"]))
-            _after(event)
+            if not live and (answer := event.data["answer"]):
+                print(safe_json(answer) if structured else safe(answer))
+            with redirect_stdout(sys.stderr) if structured else nullcontext():
+                _after(event)
             speed = ", ".join(_performance(event.data.get("performance", {})))
             if numbers and speed:
                 print(speed, file=sys.stderr)
@@ -124,6 +165,7 @@ def as_text(events: Iterator[Event], *, numbers: bool, before: Iterable[Event] =
         else:
             line = _activity(event)
             if line:
+                shown.hide()
                 print(line, file=sys.stderr)
     return FAILED
 

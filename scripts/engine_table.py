@@ -1,7 +1,5 @@
 """Write the tables of search engines and readers into the documents from what they say themselves.
 
-docs/search-backend.md has all of it, README.md who there is and what each needs.
-
 usage: python scripts/engine_table.py [--check]
 
 With --check nothing is written; the exit code is 1 when the table is stale.
@@ -23,7 +21,6 @@ HEAD = (
 READERS_HEAD = "| reader | what it is | needs | may be set |\n|---|---|---|---|\n"
 KINDS = "HTML, PDF, DOCX, ODT, EPUB, notebooks, mail, feeds, all kinds of text"
 LOCAL_READER = f"| `{LOCAL}` | {KINDS}, read here | nothing | - |\n"
-SHORT_HEAD = "| | engines | readers |\n|---|---|---|\n"
 
 
 def main(arguments: list[str]) -> int:
@@ -49,8 +46,7 @@ def main(arguments: list[str]) -> int:
 def documents() -> dict[str, dict[str, str]]:
     """Each table by the document it stands in and the comments round it."""
     return {
-        "docs/search-backend.md": {"engines": table(), "readers": readers()},
-        "README.md": {"search": short()},
+        "docs/guides/search-backend.md": {"engines": table(), "readers": readers()},
     }
 
 
@@ -69,27 +65,6 @@ def readers() -> str:
             service.title if service.here else f"{service.title}, elsewhere",
             *settings_of(service),
         )
-        rows += f"| {' | '.join(cells)} |\n"
-    return rows
-
-
-def short() -> str:
-    """Names by what they need."""
-    engines, services = find_engines().values(), find_services().values()
-    bare = (
-        [e.name for e in engines if not e.needs and not e.kinds],
-        [LOCAL, *(s.name for s in services if not s.needs)],
-    )
-    sites: tuple[list[str], list[str]] = ([e.name for e in engines if e.kinds], [])
-    set_up = [e.name for e in engines if e.needs], [s.name for s in services if s.needs]
-    rows = SHORT_HEAD
-    official = "official sites, where a question is of their kind"
-    for title, groups in (
-        ("need nothing", bare),
-        (official, sites),
-        ("with a key or an address", set_up),
-    ):
-        cells = (title, *(", ".join(f"`{name}`" for name in sorted(group)) for group in groups))
         rows += f"| {' | '.join(cells)} |\n"
     return rows
 

@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 OLDEST = (3, 11)
@@ -114,8 +115,8 @@ def fill_venv(venv: Path, lock: Path, root: Path) -> None:
     say("installing %d packages from %s; the first time this takes a minute" % (count, lock.name))
     wheels = ["--require-hashes", "--only-binary=:all:", "-r", str(lock)]
     project = ["--no-build-isolation", "--editable", str(root)]
-    for what in (wheels, project):
-        if pip(venv, ["install", "-qq", "--no-deps", *what]):
+    for what, many in ((wheels, count), (project, 1)):
+        if pip(venv, ["install", "--no-deps", "--progress-bar=off", *what], many):
             raise Problem(
                 "the packages could not be installed; pip's reason is above. Without a network: "
                 "connect once and run it again. No wheel for this Python (%d.%d): use 3.11 to "
@@ -145,11 +146,50 @@ def link_package(package: Path, root: Path) -> None:
             ) from error
 
 
-def pip(venv: Path, arguments: "list[str]") -> int:
-    """Run the venv's pip with no questions asked; its exit code."""
+def pip(venv: Path, arguments: "list[str]", count: int) -> int:
+    """Run the venv's pip with no questions asked; its exit code. Show how far it is."""
     settings = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
     command = [str(python_of(venv)), "-m", "pip", *arguments]
-    return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
+    started = subprocess.Popen(
+        command,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+        errors="replace",
+    )
+    others = show_progress(started.stdout or (), count)
+    if started.wait():
+        print("\n".join(others[-20:]), file=sys.stderr)
+    return started.returncode
+
+
+def show_progress(lines: "Iterable[str]", count: int, live: "bool | None" = None) -> "list[str]":
+    """One line that changes on a terminal, else a line for every tenth package.
+
+    The lines of pip that say something else are returned: a reason is among them.
+    """
+    live = sys.stdout.isatty() if live is None else live
+    seen, others, told = 0, [], ""
+    for line in lines:
+        first, _, rest = line.strip().partition(" ")
+        if first == "Collecting":
+            seen += 1
+            told = "%d of %d: %s" % (min(seen, count), count, rest.partition("=")[0].split(" ")[0])
+        elif line.startswith("Installing collected"):
+            told = "unpacking %d packages" % count
+        elif not line.startswith((" ", "Downloading", "Using cached", "Looking")):
+            others.append(line.rstrip())
+            continue
+        else:
+            continue
+        if live:
+            print("\r\033[Ksearchloop: " + told, end="", flush=True)
+        elif seen % 10 == 0 or first != "Collecting":
+            say(told)
+    if live and told:
+        print("\r\033[K", end="", flush=True)
+    return others
 
 
 def python_of(venv: Path) -> Path:

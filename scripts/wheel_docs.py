@@ -22,5 +22,5 @@ class WheelDocs(BuildHookInterface[Any]):
         if version != "standard":
             return
         root = Path(self.root)
-        for path in [root / "README.md", root / "CHANGELOG.md", *sorted(root.glob("docs/*.md"))]:
+        for path in [root / "README.md", root / "CHANGELOG.md", *sorted(root.glob("docs/**/*.md"))]:
             build_data["force_include"][str(path)] = f"{INSIDE}/{path.relative_to(root).as_posix()}"

@@ -7,11 +7,11 @@ settings, so a new one adds no field here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from searchloop.search_backend.engines import default_chain, find_engines
+from searchloop.search_backend.engines import Engine, default_chain, find_engines
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, parse_rules
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.readers import LOCAL, find_services
@@ -65,18 +65,22 @@ class Settings:
         return int(self.cache_mb * 2**20)
 
     @classmethod
-    def from_mapping(cls, mapping: Mapping[str, str], home: Path) -> Settings:
+    def from_mapping(
+        cls, mapping: Mapping[str, str], home: Path, own: Mapping[str, Engine] | None = None
+    ) -> Settings:
         """Reads SETTINGS and the engines' own settings, under any of their names.
 
-        `home` is the data folder unless SEARCHLOOP_HOME names another. Raises ConfigError.
+        `home` is the data folder unless SEARCHLOOP_HOME names another; `own` are engines of the
+        caller by name, which are asked only where SEARCH_ENGINES or `with_engines` names them.
+        Raises ConfigError.
         """
-        known = find_engines()
-        keys = _keys(mapping)
+        known = {**find_engines(), **(own or {})}
+        keys = _keys(mapping, known)
         chosen = mapping.get("SEARCHLOOP_HOME", "").strip()
         named = _names(mapping, "SEARCH_ENGINES", (*known, SITES))
         return cls(
             home=Path(chosen).expanduser() if chosen else home,
-            engines=tuple(n for n in named if n != SITES) or default_chain(known, keys),
+            engines=tuple(n for n in named if n != SITES) or default_chain(find_engines(), keys),
             routed=not named or SITES in named,
             offline=_switch(mapping, "SEARCHLOOP_OFFLINE"),
             keys=keys,
@@ -90,6 +94,15 @@ class Settings:
             country=_country(mapping.get("SEARCH_COUNTRY", "")),
             allow_ranges=_ranges(mapping),
         )
+
+    def with_engines(self, names: Sequence[str], own: Iterable[str]) -> Settings:
+        """Returns settings with another chain, beside which no official site is asked.
+
+        Raises ConfigError for a name that is neither an engine's nor in `own`.
+        """
+        known = (*find_engines(), *own)
+        checked = _names({"engines": ",".join(names)}, "engines", known)
+        return replace(self, engines=checked, routed=False)
 
     def held(self, query: Query) -> Query:
         """Returns `query` within the rules of these settings. Raises SearchBackendError if they
@@ -105,10 +118,10 @@ class Settings:
         )
 
 
-def _keys(mapping: Mapping[str, str]) -> dict[str, str]:
+def _keys(mapping: Mapping[str, str], known: Mapping[str, Engine]) -> dict[str, str]:
     """Returns the values of engines' and readers' settings by name, without empty ones."""
     found = {}
-    engines, services = find_engines().values(), find_services().values()
+    engines, services = known.values(), find_services().values()
     declared = [
         *(s for e in engines for s in e.settings),
         *(s for r in services for s in r.settings),

@@ -319,7 +319,10 @@ class ConfigError(SearchBackendError):
 
 class EngineError(SearchBackendError):
     """A search engine gave no answer. `kind` (also the code): rate, quota, auth, blocked, network,
-    parse or config. `retry_after` is the seconds that the engine asks to wait."""
+    parse or config. `retry_after` is the seconds that the engine asks to wait.
+
+        raise EngineError("rate", "The wiki has had enough.", "Wait.", retry_after=60)
+    """
 
     def __init__(
         self, kind: str, message: str, remedy: str = "", retry_after: float | None = None

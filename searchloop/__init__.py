@@ -21,8 +21,17 @@ if not (Path(__file__).parent / "agent").is_dir():
 if TYPE_CHECKING:
     from searchloop.agent import __version__ as __version__
     from searchloop.agent.calls.arguments import read_arguments
-    from searchloop.agent.errors import AgentError, ConfigError, IncompleteError, ProviderError
-    from searchloop.agent.library import Answer
+    from searchloop.agent.calls.caller import Context, Hooks
+    from searchloop.agent.errors import (
+        AgentError,
+        ConfigError,
+        Conflict,
+        IncompleteError,
+        ProviderError,
+        StoreError,
+        ToolError,
+    )
+    from searchloop.agent.library import Usual
     from searchloop.agent.log.events import Event
     from searchloop.agent.log.session import Session
     from searchloop.agent.loop import run_agent_loop
@@ -47,10 +56,14 @@ if TYPE_CHECKING:
         StreamEvent,
         TextDelta,
         ToolCall,
+        ToolResult,
         Usage,
     )
     from searchloop.agent.verdicts.check import Verdict
-    from searchloop.library import Agent, check
+    from searchloop.answer import Answer, AnswerError, typed
+    from searchloop.library import Agent, AsyncAgent, AsyncChat, Chat, check
+    from searchloop.options import AgentOptions, AskOptions, NewChat
+    from searchloop.providing import FunctionProvider, provider
     from searchloop.search_backend.engines import Engine, Wire
     from searchloop.search_backend.plugin import (
         HttpRequest,
@@ -66,14 +79,23 @@ if TYPE_CHECKING:
     from searchloop.search_backend.readers import Reader, Service
     from searchloop.search_backend.readers._served import failed, said, served
     from searchloop.search_backend.types import EngineError, Page, Query, SearchResult
+    from searchloop.streams import AsyncStream, Stream
 
 # Where each public name lives. `Setting as SearchSetting` exports it under the second name.
 _HOMES = {
-    "searchloop.library": "Agent, check",
+    "searchloop.library": (
+        "Agent, AgentOptions, AskOptions, AsyncAgent, AsyncChat, Chat, NewChat, check"
+    ),
+    "searchloop.answer": "Answer, AnswerError, typed",
+    "searchloop.providing": "FunctionProvider, provider",
+    "searchloop.streams": "AsyncStream, Stream",
     "searchloop.agent": "__version__",
     "searchloop.agent.calls.arguments": "read_arguments",
-    "searchloop.agent.errors": "AgentError, ConfigError, IncompleteError, ProviderError",
-    "searchloop.agent.library": "Answer",
+    "searchloop.agent.calls.caller": "Context, Hooks",
+    "searchloop.agent.errors": (
+        "AgentError, ConfigError, Conflict, IncompleteError, ProviderError, StoreError, ToolError"
+    ),
+    "searchloop.agent.library": "Usual",
     "searchloop.agent.log.events": "Event",
     "searchloop.agent.log.session": "Session",
     "searchloop.agent.loop": "run_agent_loop",
@@ -91,7 +113,7 @@ _HOMES = {
     "searchloop.agent.transport.transport": "Transport",
     "searchloop.agent.types": (
         "Capabilities, Finished, Message, ModelInfo, Request, StreamEvent, TextDelta, ToolCall, "
-        "Usage"
+        "ToolResult, Usage"
     ),
     "searchloop.agent.verdicts.check": "Verdict",
     "searchloop.search_backend.plugin.answers": "base, checked, misshapen, result, rows",
@@ -112,13 +134,24 @@ _HOME = {
 __all__ = [
     "Agent",
     "AgentError",
+    "AgentOptions",
     "Answer",
+    "AnswerError",
+    "AskOptions",
+    "AsyncAgent",
+    "AsyncChat",
+    "AsyncStream",
     "Capabilities",
+    "Chat",
     "ConfigError",
+    "Conflict",
+    "Context",
     "Engine",
     "EngineError",
     "Event",
     "Finished",
+    "FunctionProvider",
+    "Hooks",
     "HttpProvider",
     "HttpRequest",
     "HttpResponse",
@@ -128,6 +161,7 @@ __all__ = [
     "Message",
     "ModelInfo",
     "NdjsonSplitter",
+    "NewChat",
     "NewFile",
     "Page",
     "ProviderError",
@@ -141,12 +175,17 @@ __all__ = [
     "Setting",
     "Settings",
     "StandardTools",
+    "StoreError",
+    "Stream",
     "StreamEvent",
     "TextDelta",
     "Tool",
     "ToolCall",
+    "ToolError",
+    "ToolResult",
     "Transport",
     "Usage",
+    "Usual",
     "Verdict",
     "Wire",
     "Workspace",
@@ -159,6 +198,7 @@ __all__ = [
     "open_session",
     "parse_retry_after",
     "post",
+    "provider",
     "read_arguments",
     "result",
     "rows",
@@ -167,6 +207,7 @@ __all__ = [
     "served",
     "then_raise",
     "tool",
+    "typed",
     "undo_files",
 ]
 

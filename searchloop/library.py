@@ -1,52 +1,296 @@
-"""Puts the agent and the search backend together, for programs that use searchloop as a library."""
+"""Puts the agent and the search backend together, for programs that use searchloop as a library.
+
+`Agent` and `AsyncAgent` have the same words over one implementation, a `BareAgent` on a loop of its
+own: so both work beside any loop of the program, and from any thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Self, TypeVar, Unpack, overload
 
-from searchloop.agent.library import BareAgent
-from searchloop.agent.log import EventLog
-from searchloop.agent.providers import Provider
+from searchloop.agent.guard.approvals import Decision
+from searchloop.agent.library import BareAgent, Turn
 from searchloop.agent.settings import Settings
-from searchloop.agent.tools import Tool, ToolSource
-from searchloop.agent.tools.backend import Wsgi
+from searchloop.agent.settings.usual_model import Choice
+from searchloop.agent.types import ModelInfo
 from searchloop.agent.verdicts.check import Verdict
+from searchloop.answer import Answer
+from searchloop.forms import answer_of
+from searchloop.options import AgentOptions, AskOptions, JsonSchema, NewChat, made, opened, turn_of
+from searchloop.streams import AsyncStream, Stream
 from searchloop.web.check import check_source
-from searchloop.web.compose import search_app
+
+T = TypeVar("T")
 
 
-class Agent(BareAgent):
-    """Asks models on a background loop; safe to use from several threads.
+class _Words:
+    """`ask` and `stream`, for an agent and for one of its chats."""
+
+    _core: BareAgent
+    _usual: Turn
+    _session: str | None = None
+
+    @overload
+    def ask(self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]) -> Answer[T]: ...
+
+    @overload
+    def ask(
+        self, question: str, *, schema: JsonSchema = None, **turn: Unpack[AskOptions]
+    ) -> Answer[Any]: ...
+
+    def ask(self, question: str, *, schema: Any = None, **turn: Unpack[AskOptions]) -> Answer[Any]:
+        """Returns the whole answer.
+
+        `schema` is the type of `Answer.value`; for the rest see `AskOptions`. Raises ConfigError
+        and Conflict if the question cannot be sent, and AnswerError if the model fails.
+
+            agent.ask("What is new in Python 3.15?", model="ollama:qwen3:8b", search="auto")
+        """
+        session, options, read = turn_of(self._usual, turn, schema)
+        known = self._session or session
+        return answer_of(self._core.wait(self._core.finished(question, known, options)), read)
+
+    @overload
+    def stream(
+        self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]
+    ) -> Stream[T]: ...
+
+    @overload
+    def stream(
+        self, question: str, *, schema: JsonSchema = None, **turn: Unpack[AskOptions]
+    ) -> Stream[Any]: ...
+
+    def stream(
+        self, question: str, *, schema: Any = None, **turn: Unpack[AskOptions]
+    ) -> Stream[Any]:
+        """Yields typed events as they happen; see `Stream`. Options and errors are those of `ask`.
+
+        for event in agent.stream("What is new?"):
+            if event.type == "text_delta":
+                print(event.text, end="")
+        """
+        session, options, read = turn_of(self._usual, turn, schema)
+        known = self._session or session
+        return Stream(self._core.stream(question, session=known, **options), read)
+
+
+class Agent(_Words):
+    """Asks models on a loop of its own; safe to use from several threads, and beside any loop.
 
     It searches with the search backend in this process, or the one at SEARCH_BACKEND_URL.
-    `settings` are by default those of the environment, `search_backend` is another WSGI
-    application with the same contract, `log` another place for the sessions. `tools` and
-    `providers` come beside those of searchloop; `bring` are sources of tools by session, such as a
-    workspace or MCP servers.
+    `settings` are by default those of the environment; for `options` see `AgentOptions`. Those of
+    `Usual` hold for each question that does not say otherwise. Raises ConfigError for a setting or
+    a model that cannot be used, StoreError where the data folder cannot.
+
+        with Agent(model="ollama:qwen3:8b", tools=[stock], search="auto") as agent:
+            print(agent.ask("How many bolts are there, and who makes them?"))
     """
 
-    def __init__(
+    def __init__(self, settings: Settings | None = None, **options: Unpack[AgentOptions]) -> None:
+        self._core, self._usual = made(settings, options)
+        self.settings, self.log = self._core.settings, self._core.log
+        self.runner = self._core.runner
+
+    def chat(self, session: str | None = None, **options: Unpack[NewChat]) -> Chat:
+        """Opens a chat, or the one with the id `session`: its questions go on from each other.
+
+        Those of `Usual` hold for each of its questions. Raises ConfigError for a folder or an
+        agent that cannot be used, Conflict for an id that is not there.
+
+            chat = agent.chat(workspace="~/notes", mode="agent", approve="auto")
+            chat.ask("Sort the list in todo.md.")
+        """
+        return Chat(self._core, *self._core.wait(opened(self._core, self._usual, session, options)))
+
+    def decide(
         self,
-        settings: Settings | None = None,
-        *,
-        search_backend: Wsgi | None = None,
-        tools: Iterable[Tool] = (),
-        log: EventLog | None = None,
-        providers: Iterable[Provider] = (),
-        bring: Iterable[ToolSource] = (),
+        session: str,
+        call_id: str,
+        decision: Decision,
+        arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        settings = settings or Settings.load()
-        super().__init__(
-            settings,
-            search_backend=search_backend or search_app(settings),
-            tools=tools,
-            log=log,
-            providers=providers,
-            bring=bring,
+        """Answers an `approval_requested`; `arguments` replace those that the model chose.
+
+        `session` and `call_id` are in the events `run_started` and `approval_requested`; a
+        `decision` is "once", "always" or "deny". Raises Conflict when no such call waits.
+
+            agent.decide(session, event.call_id, "once")
+        """
+        self._core.decide(session, call_id, decision, arguments)
+
+    def delete(self, session: str) -> None:
+        """Stops and deletes a session with all it left behind. Raises AgentError."""
+        self._core.delete(session)
+
+    def compact(self, session: str) -> None:
+        """Summarises all turns of a session but the last two. Raises AgentError."""
+        self._core.compact(session)
+
+    def usual_model(self) -> Choice:
+        """Returns the model that answers where none is named, and why it is this one."""
+        return self._core.usual_model()
+
+    def models(self) -> list[ModelInfo]:
+        """Returns the models of every provider."""
+        return self._core.models()
+
+    def close(self) -> None:
+        """Stops what is running; `with` does it at its end."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class Chat(_Words):
+    """A chat of an `Agent`: its questions go on from each other. `agent.chat(chat.id)` reopens it.
+
+    `ask` and `stream` are those of the agent.
+
+        chat = agent.chat()
+        chat.ask("Who built the bridge?")
+        print(chat.ask("And when?").text)
+    """
+
+    def __init__(self, core: BareAgent, session: str, usual: Turn) -> None:
+        self._core, self._usual, self._session = core, usual, session
+        self.id = session
+
+
+class _AsyncWords:
+    """`_Words` for programs with a loop of their own."""
+
+    _core: BareAgent
+    _usual: Turn
+    _session: str | None = None
+
+    @overload
+    async def ask(
+        self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]
+    ) -> Answer[T]: ...
+
+    @overload
+    async def ask(
+        self, question: str, *, schema: JsonSchema = None, **turn: Unpack[AskOptions]
+    ) -> Answer[Any]: ...
+
+    async def ask(
+        self, question: str, *, schema: Any = None, **turn: Unpack[AskOptions]
+    ) -> Answer[Any]:
+        """Returns the whole answer, as `Agent.ask` does; to cancel the task stops the answer.
+
+        async with asyncio.timeout(60):
+            answer = await agent.ask("What is new in Python 3.15?", search="auto")
+        """
+        session, options, read = turn_of(self._usual, turn, schema)
+        known = self._session or session
+        return answer_of(await self._do(self._core.finished(question, known, options)), read)
+
+    @overload
+    def stream(
+        self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]
+    ) -> AsyncStream[T]: ...
+
+    @overload
+    def stream(
+        self, question: str, *, schema: JsonSchema = None, **turn: Unpack[AskOptions]
+    ) -> AsyncStream[Any]: ...
+
+    def stream(
+        self, question: str, *, schema: Any = None, **turn: Unpack[AskOptions]
+    ) -> AsyncStream[Any]:
+        """Yields typed events as they happen; see `AsyncStream`.
+
+        async for event in agent.stream("What is new?"):
+            if event.type == "text_delta":
+                print(event.text, end="")
+        """
+        session, options, read = turn_of(self._usual, turn, schema)
+        known = self._session or session
+        return AsyncStream(self._core, question, known, options, read)
+
+    async def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the agent's loop; one that is cancelled here is cancelled there."""
+        return await asyncio.wrap_future(self._core.submit(work))
+
+
+class AsyncAgent(_AsyncWords):
+    """The `Agent` for programs with an event loop: the same words, awaited.
+
+    It works on any loop (asyncio, uvloop, a server's or a notebook's) and blocks none; several
+    loops may share one. Options and errors are those of `Agent`.
+
+        async with AsyncAgent(model="ollama:qwen3:8b") as agent:
+            print(await agent.ask("What is new?", search="auto"))
+    """
+
+    def __init__(self, settings: Settings | None = None, **options: Unpack[AgentOptions]) -> None:
+        self._core, self._usual = made(settings, options)
+        self.settings, self.log = self._core.settings, self._core.log
+        self.runner = self._core.runner
+
+    async def chat(self, session: str | None = None, **options: Unpack[NewChat]) -> AsyncChat:
+        """Opens a chat, as `Agent.chat` does."""
+        return AsyncChat(
+            self._core, *await self._do(opened(self._core, self._usual, session, options))
         )
+
+    async def decide(
+        self,
+        session: str,
+        call_id: str,
+        decision: Decision,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Answers an `approval_requested`, as `Agent.decide` does."""
+        await asyncio.to_thread(self._core.decide, session, call_id, decision, arguments)
+
+    async def delete(self, session: str) -> None:
+        """Stops and deletes a session with all it left behind. Raises AgentError."""
+        await asyncio.to_thread(self._core.delete, session)
+
+    async def compact(self, session: str) -> None:
+        """Summarises all turns of a session but the last two. Raises AgentError."""
+        await asyncio.to_thread(self._core.compact, session)
+
+    async def usual_model(self) -> Choice:
+        """Returns the model that answers where none is named, and why it is this one."""
+        return await self._do(self._core.runner.usual.choose())
+
+    async def models(self) -> list[ModelInfo]:
+        """Returns the models of every provider."""
+        return await self._do(self._core.runner.models())
+
+    async def aclose(self) -> None:
+        """Stops what is running; `async with` does it at its end."""
+        await asyncio.to_thread(self._core.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+class AsyncChat(_AsyncWords):
+    """A chat of an `AsyncAgent`; see `Chat`.
+
+    `ask` and `stream` are those of the agent.
+
+        chat = await agent.chat()
+        await chat.ask("Who built the bridge?")
+    """
+
+    def __init__(self, core: BareAgent, session: str, usual: Turn) -> None:
+        self._core, self._usual, self._session = core, usual, session
+        self.id = session
 
 
 def check(

@@ -1,4 +1,4 @@
-"""The container image and the compose file stay true: what they name exists, nothing is open."""
+"""Images, compose file, workflows, releases stay true: what they name exists, nothing is open."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from searchloop.cli.main import parse
+from scripts import pythons, release_notes
+from searchloop.cli.main import VERSION, parse
 from searchloop.web.app import LEAVE_SECONDS
 from searchloop.web.compose import every_setting
 from searchloop.web.gate import OPEN_PATHS
@@ -142,3 +144,84 @@ def test_volumes_and_networks_are_declared(compose: dict[str, Any]) -> None:
         assert set(service.get("networks", ())) <= set(compose["networks"])
         named = {v.partition(":")[0] for v in service.get("volumes", ()) if v[0] not in "./"}
         assert named <= set(compose["volumes"])
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+LINTED = {
+    "vendor.compose-spec": [ROOT / "compose.yaml"],
+    "vendor.github-workflows": WORKFLOWS,
+    "vendor.github-issue-forms": sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml")),
+}
+
+
+def _linted(*command: str) -> None:
+    program = Path(sys.executable).parent / command[0]
+    done = subprocess.run(
+        [str(program), *command[1:]], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_linter_of_images_finds_nothing() -> None:
+    """hadolint knows the usual mistakes, and shellcheck those of the commands inside."""
+    _linted("hadolint", "Containerfile")
+
+
+@pytest.mark.parametrize("schema", LINTED)
+def test_files_for_other_programs_fit_their_schemas(schema: str) -> None:
+    """What compose and the forge read is of the form that they publish."""
+    assert LINTED[schema]
+    _linted("check-jsonschema", "--builtin-schema", schema, *map(str, LINTED[schema]))
+
+
+def test_every_action_is_pinned_by_its_commit() -> None:
+    """A tag of somebody else's can move; what it stands for is said beside it."""
+    used = [u for path in WORKFLOWS for u in re.findall(r"uses: (.+)", path.read_text("utf-8"))]
+    assert len(used) > 5
+    pinned = re.compile(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+    assert [u for u in used if not pinned.fullmatch(u)] == []
+
+
+def test_every_supported_python_is_tested() -> None:
+    """The package, the workflow and the script name the same ones; this one is found."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = [c.rpartition(" :: ")[2] for c in project["classifiers"] if "Python :: 3." in c]
+    matrix = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    tested = matrix["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert list(pythons.SUPPORTED) == named == tested
+    assert f"{sys.version_info[0]}.{sys.version_info[1]}" in pythons.found()
+    assert [path for path in pythons.SAMPLE if not (ROOT / path).exists()] == []
+
+
+CHANGES = "# Changelog\n\n## [1.1.0] - 2026-11-22\n\n- New.\n\n## [1.0.0] - 2026-01-02\n\n- Old.\n"
+
+
+def test_the_notes_of_a_release_are_its_section() -> None:
+    """And nothing of another one, first or last."""
+    assert release_notes.notes("v1.1.0", "1.1.0", CHANGES) == "- New."
+    assert release_notes.notes("v1.0.0", "1.0.0", CHANGES) == "- Old."
+
+
+@pytest.mark.parametrize(
+    ("tag", "version", "text", "says"),
+    [
+        ("v1.2.0", "1.1.0", CHANGES, "pyproject.toml says 1.1.0"),
+        ("1.1.0", "1.1.0", CHANGES, "The tag is 1.1.0"),
+        ("v1.2.0", "1.2.0", CHANGES, "no section"),
+        ("v1.1.0", "1.1.0", CHANGES.replace("2026-11-22", "unreleased"), "no date"),
+        ("v1.1.0", "1.1.0", CHANGES.replace("- New.\n", ""), "says nothing"),
+    ],
+)
+def test_a_release_that_does_not_fit_is_not_made(
+    tag: str, version: str, text: str, says: str
+) -> None:
+    """A tag of another version, no section, no date, no words."""
+    with pytest.raises(ValueError, match=says):
+        release_notes.notes(tag, version, text)
+
+
+def test_our_changelog_can_be_cut() -> None:
+    """The section of the version that is being made is there, with words; the date comes last."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8").replace("unreleased", "2026-11-22")
+    assert len(release_notes.notes(f"v{VERSION}", project["version"], changes)) > 100

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
+from collections.abc import Callable
+from email import message_from_string
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.source_tree import ROOT, modules, report
 
@@ -119,14 +124,16 @@ class Environment:
         assert self.run("python", "-c", place).count(str(self._site)) == 2
 
 
-def foreign(folder: Path, name: str, files: dict[str, str]) -> Path:
+def foreign(folder: Path, name: str, files: dict[str, str], number: str = "1.0") -> Path:
     """A wheel of somebody else's."""
-    path = folder / f"{name.replace('.', '_')}-1.0-py3-none-any.whl"
-    info = f"{name.replace('.', '_')}-1.0.dist-info"
+    plain = re.sub(r"[-.]+", "_", name)
+    path = folder / f"{plain}-{number}-py3-none-any.whl"
+    info = f"{plain}-{number}.dist-info"
+    about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n"
     with zipfile.ZipFile(path, "w") as archive:
         for inside, text in files.items():
             archive.writestr(inside, text)
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/METADATA", about)
         archive.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
@@ -139,7 +146,7 @@ def test_the_wheel_holds_one_package_with_all_that_it_needs(wheel: Path) -> None
     """Code, page, type marker and the documents of the built-in library, and nothing beside."""
     inside = set(zipfile.ZipFile(wheel).namelist())
     assert {n.partition("/")[0] for n in inside if ".dist-info/" not in n} == {"searchloop"}
-    documents = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    documents = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
     docs = "searchloop/search_backend/builtin_docs"
     wanted = {f"{docs}/{path.relative_to(ROOT).as_posix()}" for path in documents}
     static = (ROOT / "web" / "static").rglob("*")
@@ -180,3 +187,68 @@ def test_users_programs_are_type_checked_against_it(wheel: Path, tmp_path: Path)
         "python", "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "c"), "program.py"
     )
     assert 'Revealed type is "str"' in told or 'Revealed type is "builtins.str"' in told
+
+
+def _with_pip(wheel: Path, folder: Path, run: Callable[..., str]) -> list[str]:
+    run(sys.executable, "-m", "venv", str(folder / "env"))
+    run(str(folder / "env" / "bin" / "pip"), "install", "-q", str(wheel))
+    return [str(folder / "env" / "bin" / "searchloop")]
+
+
+def _with_pipx(wheel: Path, folder: Path, run: Callable[..., str]) -> list[str]:
+    run(sys.executable, "-m", "pipx", "install", "--quiet", str(wheel))
+    return [str(folder / "pipx-bin" / "searchloop")]
+
+
+def _with_uvx(wheel: Path, folder: Path, run: Callable[..., str]) -> list[str]:
+    uvx = Path(sys.executable).parent / "uvx"
+    return [str(uvx), "-q", "--python", sys.executable, "--from", str(wheel), "searchloop"]
+
+
+@pytest.mark.parametrize("install", [_with_pip, _with_pipx, _with_uvx])
+def test_an_empty_machine_gets_a_cited_answer(
+    wheel: Path, tmp_path: Path, install: Callable[..., list[str]]
+) -> None:
+    """The installers people use resolve what the wheel says it needs, without any network, and the
+    program answers with sources. What is needed comes from a folder of wheels of the right names
+    and versions; their content is that of this environment."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    site = f"{sysconfig.get_path('purelib')}\n"
+    for name in {*_needed(wheel), "pip"}:
+        foreign(folder, name, {f"needed_{name}.pth": site}, version(name))
+    tools = {"PIPX_HOME": "pipx", "PIPX_BIN_DIR": "pipx-bin", "UV_CACHE_DIR": "uv", "HOME": "home"}
+    env = {
+        "PATH": "/usr/bin:/bin",
+        **{name: str(tmp_path / path) for name, path in tools.items()},
+        **{f"{tool}_FIND_LINKS": str(folder) for tool in ("PIP", "UV")},
+        "PIP_NO_INDEX": "1",
+        "UV_NO_INDEX": "1",
+        "UV_OFFLINE": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+        "UV_NO_CONFIG": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "SEARCHLOOP_HOME": str(tmp_path / "data"),
+        "SEARCHLOOP_OFFLINE": "1",
+    }
+
+    def run(*command: str) -> str:
+        done = subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    program = install(wheel, tmp_path, run)
+    told = json.loads(run(*program, "ask", "--web", "-o", "json", "Which engines need no key?"))
+    assert (told["reason"], told["search_path"]) == ("stop", "local:library")
+    assert told["citations"]
+
+
+def _needed(wheel: Path) -> list[str]:
+    """What the wheel wants on this machine, without extras."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        told = message_from_string(archive.read(name).decode())
+    wanted = map(Requirement, told.get_all("Requires-Dist") or [])
+    return [r.name for r in wanted if not r.marker or r.marker.evaluate({"extra": ""})]

@@ -230,7 +230,7 @@ def test_a_second_package_brings_all_four_kinds(tmp_path: Path, wheel: Path, bir
 
 
 def test_the_guide_names_each_kind_of_entry_point() -> None:
-    """docs/extending.md shows how a package declares its parts."""
-    guide = (ROOT / "docs" / "extending.md").read_text("utf-8")
+    """docs/guides/extending.md shows how a package declares its parts."""
+    guide = (ROOT / "docs" / "guides" / "extending.md").read_text("utf-8")
     for kind in ("engines", "readers", "providers", "tools"):
         assert f'[project.entry-points."searchloop.{kind}"]' in guide

@@ -17,7 +17,17 @@ from searchloop.web.api import Api, status_of
 from searchloop.web.api.calls import LoopBridge
 from searchloop.web.compose import Services
 from searchloop.web.flask_side import SEARCH_PATHS, create_flask
-from searchloop.web.gate import MAX_FILES, PERSON, Gate, Receive, Refusal, Scope, Send, refuse
+from searchloop.web.gate import (
+    IMPORT_PATH,
+    MAX_FILES,
+    PERSON,
+    Gate,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    refuse,
+)
 from searchloop.web.gate.access import Access
 from searchloop.web.stream.streams import Streams
 from searchloop.web.wsgi import OnThreads
@@ -33,7 +43,10 @@ _LOOK_SECONDS = 5.0  # between looks at who has a run that this process does not
 _IDLE_SECONDS = 900.0  # after which a person's room is closed
 _SLOW = (*SEARCH_PATHS, "/api/check")
 _EVENTS = re.compile(r"/api/sessions/([^/]+)/events")
-STREAM_PATHS = ("/api/sessions/{id}/events",)  # answered here and not by Flask
+EXPORT_PATH = "/api/sessions/export"
+STREAMED = (  # answered here and not by Flask
+    *(("GET", "/api/sessions/{id}/events"), ("GET", EXPORT_PATH), ("POST", IMPORT_PATH)),
+)
 
 
 class Room:
@@ -49,7 +62,7 @@ class Room:
     ) -> None:
         api = Api(services, on_loop, access)
         self.services = services
-        self.local_models = api.local_models
+        self.local_models, self.imports = api.local_models, api.imports
         self.flask = create_flask(api.handlers(), services.search_app)
         self.streams = streams.of(services.log)
         self._pools = (
@@ -66,6 +79,10 @@ class Room:
             events = _EVENTS.fullmatch(scope["path"])
             if events:
                 await self.streams.serve(events[1], scope, receive, send)
+            elif scope["path"] == IMPORT_PATH and scope["method"] == "POST":
+                await self.imports.receive(scope, receive, send)
+            elif scope["path"] == EXPORT_PATH and scope["method"] == "GET":
+                await self.imports.send_all(scope, receive, send)
             else:
                 self.services.reload()
                 await self._pools[scope["path"] in _SLOW](scope, receive, send)
@@ -78,8 +95,9 @@ class Room:
         return not self._inside and time.monotonic() - self._left > _IDLE_SECONDS
 
     async def aclose(self, *, hand_over: bool) -> None:
-        """Ends pulls and runs."""
+        """Ends pulls, imports and runs."""
         await self.local_models.aclose()
+        await self.imports.aclose()
         await self.services.runner.aclose(hand_over=hand_over)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -45,9 +45,12 @@ _log = logging.getLogger(__name__)
 _ADDRESSES = ("_URL", "_ENDPOINT")
 
 
-def search_app(settings: Settings) -> LazyApp:
-    """Returns this process's search backend, which is built at its first request."""
-    return LazyApp(lambda: _search_side().make_app(settings))
+def search_app(settings: Settings, engines: Sequence[Any] = ()) -> LazyApp:
+    """Returns this process's search backend, which is built at its first request.
+
+    `engines` are the ones to ask in place of those in the settings: `Engine`s, or their names.
+    """
+    return LazyApp(lambda: _search_side().make_app(settings, engines))
 
 
 def file_text(path: Path) -> str:
@@ -217,6 +220,7 @@ def _assembled(
     mcp = McpServers(settings)
     backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp, lambda: log)
     runner = Runner(settings, log, backend, transport=transport, bring=bring)
+    runner.afterwards.on = True
     mcp.window = runner.window
     files = SavedFiles(settings.home)
     return Services(settings, log, runner, backend, app, mcp, metrics, files, watch)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import gzip
 import hashlib
+import html
 import json
 import logging
 import re
@@ -18,12 +20,13 @@ from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.security import safe_join
 
+from searchloop.agent import __version__
 from searchloop.agent.errors import AgentError
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.web.api import status_of
 from searchloop.web.api.calls import Call, Handler, Reply, check_right, checked_body
 from searchloop.web.api.openapi import Route
-from searchloop.web.gate import PERSON, policy
+from searchloop.web.gate import PERSON, SHARE_PATH, policy
 from searchloop.web.gate.access import Person
 from searchloop.web.text.markdown import render
 
@@ -38,8 +41,12 @@ _KINDS = {
     ".json": "application/json",
     ".png": "image/png",
     ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
+_PACKED = {"text/html", "application/json"}
+_WORTH_PACKING = 1_400  # bytes; what is shorter fits one packet anyway
+_MOST_SHARED, _LONGEST_SHARED = 20, 1_000_000  # files; characters, as many as a question has
 _FOREVER = "private, max-age=31536000, immutable"
 _REFUSED = {  # code and words of an HTTP status
     404: ("not_found", "There is nothing at this address."),
@@ -55,6 +62,7 @@ def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) ->
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.url_map.merge_slashes = False
     app.add_url_rule("/", "page", _page)
+    app.add_url_rule(SHARE_PATH, "share", _shared, methods=["POST"])
     app.add_url_rule("/static/<path:name>", "file", _file)
     for route, handler in handlers:
         rule, method = route.path.replace("{", "<").replace("}", ">"), route.method.upper()
@@ -62,6 +70,7 @@ def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) ->
     for path, method in SEARCH_PATHS.items():
         app.add_url_rule(path, path, _mounted(search_app), methods=[method])
     app.register_error_handler(Exception, _failed)
+    app.after_request(_pack)
     return app
 
 
@@ -111,11 +120,51 @@ def _saved_as(name: str | None) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{plain}"{other}'} if name else {}
 
 
-def _page() -> Response:
+def _shared() -> Response:
+    """Answers what another app shares with the page that has it in its question box, unsent."""
+    texts = [request.form.get(name, "").strip() for name in ("title", "text", "url")]
+    words = "\n".join(dict.fromkeys(filter(None, texts)))
+    files = [
+        {
+            "name": (each.filename or "file")[:200],
+            "type": each.mimetype,
+            "data": base64.b64encode(each.read()).decode(),
+        }
+        for each in request.files.getlist("files")[:_MOST_SHARED]
+    ]
+    return _page({"text": words[:_LONGEST_SHARED], "files": files})
+
+
+def _page(shared: dict[str, Any] | None = None) -> Response:
     nonce = secrets.token_urlsafe(16)
     text = (STATIC / "index.html").read_text("utf-8").replace("{nonce}", nonce)
+    text = text.replace("{languages}", html.escape(_languages())).replace("{version}", __version__)
+    # A block of data: `<` and `>` could end it.
+    given = json.dumps(shared).replace("<", "\\u003c").replace(">", "\\u003e") if shared else ""
+    text = text.replace("{shared}", given)
     headers = {"Content-Security-Policy": policy(nonce)}
     return Response(text, 200, headers, mimetype="text/html")
+
+
+def _pack(response: Response) -> Response:
+    """Compresses the page and the API's longer answers. No other site can have such an answer sent
+    to this browser (the cookie is SameSite=Strict), so its length tells nobody anything."""
+    whole = not response.direct_passthrough and response.status_code == 200
+    packed = response.headers.get("Content-Encoding") or not request.accept_encodings["gzip"]
+    if whole and not packed and response.mimetype in _PACKED:
+        data = response.get_data()
+        if len(data) > _WORTH_PACKING:
+            response.set_data(gzip.compress(data, 6, mtime=0))
+            response.headers["Content-Encoding"] = "gzip"
+        response.headers.add("Vary", "Accept-Encoding")
+    return response
+
+
+@functools.cache
+def _languages() -> str:
+    """Returns {file name: what the language calls itself} of the page's catalogues, as JSON."""
+    files = sorted((STATIC / "locales").glob("*.json"))
+    return json.dumps({f.stem: json.loads(f.read_bytes())["language.name"] for f in files})
 
 
 def _file(name: str) -> Response:

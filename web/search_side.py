@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +15,7 @@ from searchloop.agent.settings import Environment, Setting, Settings
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.engines import engine_plugins, find_engines
+from searchloop.search_backend.engines import Engine, engine_plugins, find_engines
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.library.file_text import MOST_BYTES, Found, load
 from searchloop.search_backend.library.roots import PAGES
@@ -29,9 +29,15 @@ from searchloop.search_backend.types import SearchBackendError
 CACHE_BYTES = 2**30  # whatever size is set: the file may be from before
 
 
-def make_app(settings: Settings) -> Wsgi:
-    """Builds the search backend's WSGI application."""
-    return create_app(SearchSettings.from_mapping(settings.env, home=settings.home))
+def make_app(settings: Settings, engines: Sequence[Engine | str] = ()) -> Wsgi:
+    """Builds the search backend's WSGI application; `engines` replace those of the settings."""
+    own = {each.name: each for each in engines if isinstance(each, Engine)}
+    with _config_errors():
+        held = SearchSettings.from_mapping(settings.env, home=settings.home, own=own)
+        names = tuple(each if isinstance(each, str) else each.name for each in engines)
+        if names:
+            held = held.with_engines(names, own)
+        return create_app(held, engines={**find_engines(), **own})
 
 
 def check(env: Environment, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reads the tool calls that models write: schemas, arguments, and calls printed as text.
+"""Reads what models write as JSON: calls of tools, their schemas, and answers of a given form.
 
-Others may import: arguments, as_text, schema.
+Others may import: arguments, as_text, caller, instructions, schema.
 """

@@ -21,7 +21,10 @@ from searchloop.agent.types import Message
 
 
 def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
-    """Returns (arguments, None), or ({}, problem) with a sentence. Empty text is {}."""
+    """Returns (arguments, None), or ({}, problem) with a sentence. Empty text is {}.
+
+    `raw` is what the model sent: JSON text, or an object.
+    """
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return {}, None
     value = raw

@@ -12,6 +12,8 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin
 
+from searchloop.agent.calls.caller import context_of
+
 _TYPES: dict[Any, str] = {
     str: "string",
     int: "integer",
@@ -51,7 +53,10 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
     hints = typing.get_type_hints(function)
     properties: dict[str, Any] = {}
     required: list[str] = []
+    own = context_of(function)
     for name, parameter in inspect.signature(function).parameters.items():
+        if own and name == own[0]:
+            continue
         properties[name] = _schema(hints.get(name, str), f"{function.__name__}({name})")
         if parameter.default is inspect.Parameter.empty:
             required.append(name)

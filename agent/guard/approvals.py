@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, get_args
 
+from searchloop.agent.calls.caller import CALLER
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
@@ -85,6 +86,9 @@ class Approvals:
         if after is None:
             after = await self._log.aside(self._log.last_seq, session_id) or 0
             await emit.event("approval_requested", request)
+            if decide := CALLER.get().approve:
+                decided_so = await decide(request)
+                await self._log.aside(self.answer, session_id, request["call_id"], *decided_so)
         async with aclosing(self._log.follow(session_id, after)) as batches:
             async for batch in batches:
                 for event in batch:

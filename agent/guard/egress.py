@@ -58,7 +58,8 @@ class Exposure:
             if message.role == "user":
                 self._open.append(message.content)
                 self._typed.update(_secrets_typed(message.content))
-                self.untrusted = self.untrusted or any(f.pages for f in message.attachments)
+                others = "imported" in message.details or any(f.pages for f in message.attachments)
+                self.untrusted = self.untrusted or others
             elif message.role == "tool":
                 details = message.details
                 if details.get("private"):

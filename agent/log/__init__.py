@@ -1,6 +1,7 @@
 """The event log: import `EventLog` (loaded on first use, with its database) and `Event` from here.
 
-Others may import: backup, branches, context, contract, events, leases, session.
+Others may import: backup, branches, context, contract, events, leases, projects,
+session.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log.contract import STEPS, AttachmentStore, Database, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
-from searchloop.agent.log.sqlite.repair import ReadOnlyFile
-from searchloop.agent.log.sqlite_file import (
+from searchloop.agent.log.projects import copy_projects
+from searchloop.agent.log.sqlite.file import (
     beside,
     check_closed,
     fault,
@@ -25,6 +25,7 @@ from searchloop.agent.log.sqlite_file import (
     replace_store,
     sqlite_errors,
 )
+from searchloop.agent.log.sqlite.repair import ReadOnlyFile
 from searchloop.agent.settings.keys import sync_folder
 
 _SESSION = (
@@ -48,6 +49,7 @@ def backup(where: Path | str, target: Path) -> int:
         _begin_copy(half)
         with closing(open_store(where)) as ours, closing(open_store(half)) as copy:
             done = sum(_copied(ours, copy, row) for row in _sessions(ours))
+            copy_projects(ours, copy)
         check_closed(half)
         with closing(open_store(half)) as copy, copy.transaction() as db:
             db.execute(f"DROP TABLE {_UNFINISHED}")
@@ -167,6 +169,7 @@ def _check_copy(copy: Path, source: Path) -> None:
 
 def _copies(source: Database, target: Database, without: Collection[str] = ()) -> tuple[int, int]:
     """Copies the sessions that `target` lacks; returns (copied, present already)."""
+    copy_projects(source, target)
     known = {row[0] for row in _sessions(target)}
     wanted = [row for row in _sessions(source) if row[0] not in without]
     fresh = [row for row in wanted if row[0] not in known]

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.log.events import Event
+from searchloop.agent.log.events import Event, checksum
+from searchloop.agent.log.session import Session
 from searchloop.agent.text import column_text, plain, to_json
 from searchloop.agent.types.attachments import Attachment
 
@@ -230,9 +231,16 @@ _ATTACHMENTS = (
     "CREATE INDEX IF NOT EXISTS attachments_digest ON attachments(digest)",
 )
 
+# See `agent.log.projects`; the files of one stand in `attachments` under its id.
+_PROJECTS = (
+    """CREATE TABLE IF NOT EXISTS projects (
+  id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, data TEXT NOT NULL,
+  created REAL NOT NULL, updated REAL NOT NULL) WITHOUT ROWID""",
+)
+
 STEPS: tuple[tuple[str, ...], ...] = (
     *(_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE, _FOUND),
-    _ATTACHMENTS,
+    *(_ATTACHMENTS, _PROJECTS),
 )
 
 
@@ -250,7 +258,12 @@ def forget_all(db: Statements, session: str) -> None:
     db.execute("DELETE FROM found_upto WHERE session = ?", (session,))
 
 
-_COUNTED = ("run_finished", "second_reading")  # the events that tell of a usage of their own
+_COUNTED = (
+    "run_finished",
+    "second_reading",
+    "title",
+    "follow_ups",
+)  # events with a usage of their own
 _COUNTS = ("input_tokens", "output_tokens", "searches", "pages")
 _SUMS = ("answers", *_COUNTS, "cost_usd", "unpriced")
 _COUNT = (
@@ -330,6 +343,22 @@ class AttachmentStore:
         return next(iter(rows_of(self._db, query, (digest, session_id))), None)
 
 
+def insert_session(db: Statements, session: Session, owner: str, events: Iterable[Event]) -> None:
+    """Adds a session with its dates and its events, inside a transaction."""
+    texts = (session.id, session.title, session.model, session.mode, session.search)
+    last = 0
+    for event in events:
+        last = event.seq
+        row = (session.id, last, event.type, to_json(event.data), event.at)
+        db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
+    counts = (session.created, session.updated, session.messages, last)
+    db.execute(
+        "INSERT INTO sessions (id, title, model, mode, search, search_path, created, updated,"
+        " messages, last_seq, settings, owner) VALUES (?, ?, ?, ?, ?, 'off', ?, ?, ?, ?, ?, ?)",
+        (*map(column_text, texts), *counts, to_json(session.settings), owner),
+    )
+
+
 def insert_files(db: Statements, session_id: str, rows: Iterable[Sequence[Any]]) -> None:
     """Adds files (digest, data, pages) to a session, inside a transaction."""
     for row in rows:
@@ -345,14 +374,16 @@ def insert_files(db: Statements, session_id: str, rows: Iterable[Sequence[Any]])
         )
 
 
-def delete_files(db: Statements, session_id: str) -> None:
-    """Deletes the files of a session that no other session holds, inside a transaction."""
+def delete_files(db: Statements, session_id: str, digest: str | None = None) -> None:
+    """Deletes the files of a session, or one, that no other holds, inside a transaction."""
     held = [row[0] for row in db.execute(_HELD, (session_id,)).fetchall()]
+    held = [each for each in held if digest in (None, each)]
     for digest in held:
         db.execute(
             "UPDATE files SET digest = digest WHERE digest = ?", (digest,)
         )  # see `insert_files`
-    db.execute("DELETE FROM attachments WHERE session = ?", (session_id,))
+        query = "DELETE FROM attachments WHERE session = ? AND digest = ?"
+        db.execute(query, (session_id, digest))
     for digest in held:
         db.execute(
             "DELETE FROM files WHERE digest = ? AND NOT EXISTS"

@@ -5,6 +5,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | type | data |
 |---|---|
 | user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
+| | imported? (from a file that anybody may have written) |
 | | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.log.branches`) |
 | run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
@@ -26,12 +27,16 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | notice | code, message, remedy? |
 | summary | upto (the last question covered), turns (all of them), text, model, by, usage |
 | second_reading | turn, model, left; n, mark, verdict, reason, usage, or error |
+| title | title (unless the user gave one meanwhile), model, usage (of a call that names the chat) |
+| follow_ups | questions (what could be asked next), model, usage? (of a call for them alone) |
 | exchange | what a provider answered, if it is recorded (see `agent.observe.replay`) |
-| run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
+| run_finished | run_id, session_id, model, reason, answer, citations, sources, usage, |
+| | search_path, error?, limit? (the one it reached, in words), performance? |
 
 `invisible` counts the invisible characters that were removed from a page or from search results.
 `notes` say what changes the meaning of a result, as {code, message}: widened, cut, a stored copy.
-`run_finished` of a local model also has `performance`, see `agent.run.run`.
+`performance` is that of a local model, see `agent.run.run`. scripts/event_types.py makes of this
+table the classes of `searchloop.events` and the table of the documents.
 """
 
 from __future__ import annotations
@@ -172,6 +177,8 @@ def question_message(data: Mapping[str, Any], at: float, before: Sequence[Messag
     """
     text = f"{data['note']}\n\n{data['text']}" if "note" in data else str(data["text"])
     message = dated_question(text, day_of(at), before)
+    if data.get("imported"):
+        message = replace(message, details={**message.details, "imported": True})
     files = tuple(Attachment(**each) for each in data.get("attachments", ()))
     if not files:
         return message

@@ -13,6 +13,7 @@ import secrets
 import string
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -30,13 +31,16 @@ from searchloop.agent.log.contract import (
     count_used,
     delete_files,
     forget_all,
+    insert_files,
+    insert_session,
     rows_of,
     used,
 )
 from searchloop.agent.log.events import Event, event_in
 from searchloop.agent.log.followers import Followers
 from searchloop.agent.log.leases import Leases, no_session
-from searchloop.agent.log.session import COLUMNS, Session, session_of
+from searchloop.agent.log.projects import ARCHIVED, ProjectStore
+from searchloop.agent.log.session import COLUMNS, PROVISIONAL, Session, session_of
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.settings import DATABASES
 from searchloop.agent.text import column_text, to_json
@@ -69,6 +73,7 @@ class EventLog:
         self._db = open_store(where)
         self.where = self._db.where
         self.leases, self.attachments = Leases(self._db), AttachmentStore(self._db, self.owns)
+        self.projects = ProjectStore(self._db)
         self._search: list[ChatSearch] = []  # shared by all persons
         self._followers = Followers()
         self._hearing: list[Heard] = []
@@ -78,6 +83,7 @@ class EventLog:
         log = copy.copy(self)
         log._person, log._mine = name, set()
         log.leases, log.attachments = Leases(self._db, name), AttachmentStore(self._db, log.owns)
+        log.projects = ProjectStore(self._db, name)
         return log
 
     def owns(self, session_id: str, *, writing: bool = False) -> bool:
@@ -123,6 +129,32 @@ class EventLog:
         self._mine.add(session)
         return self.session(session)
 
+    @property
+    def person(self) -> str:
+        """Whose log this is; empty for the holder of the token."""
+        return self._person
+
+    def add_session(
+        self,
+        made: Session,
+        events: Sequence[Event],
+        files: Sequence[tuple[str, bytes, str]] = (),
+        spare_id: str = "",
+    ) -> bool:
+        """Adds a whole session with its dates; False if it is there. `files` as `insert_files`.
+
+        An id that somebody else has gives way to `spare_id`.
+        """
+        taken = rows_of(self._db, _OWNER, (made.id,))
+        if taken and taken[0][0] != self._person and spare_id:
+            made = replace(made, id=spare_id)
+            taken = rows_of(self._db, _OWNER, (spare_id,))
+        if not taken:
+            with self._db.transaction() as db:
+                insert_session(db, made, self._person, events)
+                insert_files(db, made.id, files)
+        return not taken
+
     def session(self, session_id: str) -> Session:
         """Returns a session. Raises Conflict('no_session') when it does not exist."""
         row = self._one(f"{_SELECT} AND id = ?", (self._person, session_id))
@@ -130,20 +162,37 @@ class EventLog:
             raise no_session(session_id)
         return session_of(row)
 
-    def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
-        """Lists sessions, newest first, and every pinned one; those that `find` finds for `q`."""
+    def sessions(
+        self,
+        q: str | None = None,
+        limit: int = 200,
+        *,
+        project: str | None = None,
+        archived: bool | None = None,
+    ) -> list[Session]:
+        """Lists sessions, newest first, and every pinned one; those that `find` finds for `q`.
+
+        Of one project, and only those that are archived, or only those that are not.
+        """
         if q:
             rows = {
                 id: self._one(f"{_SELECT} AND id = ?", (self._person, id))
                 for id in self.find(q, limit)
             }
             return [session_of(row) for row in rows.values() if row is not None]
-        query = f"{_SELECT} ORDER BY updated DESC LIMIT {int(limit)}"
-        found = [session_of(row) for row in rows_of(self._db, query, [self._person])]
+        held, values = _SELECT, [self._person]
+        if archived is not None:
+            held += f" AND settings {'' if archived else 'NOT'} LIKE ?"
+            values.append(ARCHIVED)
+        if project is not None:
+            held += " AND settings LIKE ?"
+            values.append(f'%"project":{to_json(project)}%')
+        query = f"{held} ORDER BY updated DESC LIMIT {int(limit)}"
+        found = [session_of(row) for row in rows_of(self._db, query, values)]
         if len(found) < limit:
             return found
-        query = f"{_SELECT} AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
-        pinned = rows_of(self._db, query, [self._person, _PINNED, found[-1].updated])
+        query = f"{held} AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
+        pinned = rows_of(self._db, query, [*values, _PINNED, found[-1].updated])
         return found + [session_of(row) for row in pinned]
 
     def find(self, query: str, limit: int = 20) -> dict[str, list[FoundTurn]]:
@@ -180,6 +229,21 @@ class EventLog:
                 kept = to_json({k: v for k, v in merged.items() if v is not None})
                 db.execute("UPDATE sessions SET settings = ? WHERE id = ?", (kept, session_id))
         return self.session(session_id)
+
+    def name_session(self, session_id: str, title: str, data: Mapping[str, Any]) -> None:
+        """Gives a session whose title is provisional this one, if any; appends the `title` event.
+
+        A title that the user typed meanwhile stays.
+        """
+        if not self.owns(session_id):
+            raise no_session(session_id)
+        query = "UPDATE sessions SET title = ? WHERE id = ? AND settings LIKE ? RETURNING id"
+        with self._db.transaction() as db:
+            values = (column_text(title), session_id, f'%"{PROVISIONAL}":true%')
+            done = bool(title and db.execute(query, values).fetchone())
+        self.update_session(session_id, {PROVISIONAL: None})
+        if done or data.get("usage"):
+            self.append(session_id, [("title", {**data, **({"title": title} if done else {})})])
 
     def delete_session(self, session_id: str) -> None:
         """Deletes the session, its events, files and run; no power cut brings them back."""

@@ -15,10 +15,15 @@ COLUMNS = (
     "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
 )
 
+PROVISIONAL = "provisional"  # in settings: the title is the question's, a model may give another
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of a log: `seq` grows within a session, `at` is in epoch seconds."""
+    """One line of a log: `seq` grows within a session, `at` is in epoch seconds.
+
+    >>> Event(1, "user_message", {"text": "What is new?"}, 1795000000.0)
+    """
 
     seq: int
     type: str
@@ -28,7 +33,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A chat and its settings; `search_path` is the one that the last turn really used."""
+    """A chat and its settings; `search_path` is the one that the last turn really used.
+
+    >>> agent.log.session(answer.session_id).title
+    """
 
     id: str
     title: str

@@ -1,9 +1,9 @@
 """Reads, trusts and changes the files of MCP servers (`mcpServers` JSON, as other programs write).
 
-A mistake in one server is a Problem with file and place and leaves the others alone; docs/mcp.md
-describes the fields. A project's `.mcp.json` comes with a repository and names programs to run: it
-is used only if the user has trusted this content at this path. Only the user's own act changes the
-user's file, and its other content stays as it is.
+A mistake in one server is a Problem with file and place and leaves the others alone;
+docs/guides/mcp.md describes the fields. A project's `.mcp.json` comes with a repository and names
+programs to run: it is used only if the user has trusted this content at this path. Only the user's
+own act changes the user's file, and its other content stays as it is.
 """
 
 from __future__ import annotations

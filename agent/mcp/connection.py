@@ -101,13 +101,21 @@ class Connection:
         self._watch: OriginGuard | None = None
         self._failures = 0
         self._again = 0.0
-        self._wanted = time.monotonic()
+        self._wanted = self._begun = time.monotonic()
         self._closed = False
 
     @property
     def idle(self) -> float:
         """Seconds since it was last needed."""
         return time.monotonic() - self._wanted
+
+    @property
+    def starting(self) -> dict[str, Any] | None:
+        """Seconds since it began to connect, and how many it has; None once that is over."""
+        if self.state != "connecting":
+            return None
+        seconds = round(time.monotonic() - self._begun, 1)
+        return {"seconds": seconds, "limit": self.server.startup_seconds}
 
     @property
     def retry_in(self) -> float | None:
@@ -178,6 +186,7 @@ class Connection:
         if self.state == "failed" and time.monotonic() < self._again:
             return
         self.state, self.error, self.said = "connecting", None, Said()
+        self._begun = time.monotonic()
         self._settled.clear()
         self._over.clear()
         self._changed.clear()

@@ -83,6 +83,7 @@ def server_report(connection: Connection, part: str) -> dict[str, Any]:
         "state": "disabled" if server.disabled else connection.state,
         "error": error.as_dict() if error else None,
         "retry_in": connection.retry_in,
+        "starting": connection.starting,
         "protocol": connection.protocol,
         "title": connection.title,
         "version": connection.version,
@@ -119,6 +120,7 @@ def _tool(connection: Connection, definition: Definition, part: str) -> dict[str
 
 PATIENCE, AGAIN = 10.0, 1.0  # seconds that a turn waits for a new server, and for others
 _AROUND = 30.0  # seconds more in a test: to load the SDK, and to close a server in good order
+_LONG = 3600.0  # seconds
 IDLE = 1800.0  # seconds
 CONTEXT = 32_000  # tokens of a model whose window is unknown
 _SUSPENDED = "Its definition has changed; the user has to approve it: searchloop mcp approve"
@@ -131,6 +133,10 @@ class McpServers:
     """A source of tools. `window` returns the tokens that a model takes, None if unknown.
 
     A project's server that was not used for `idle` seconds is closed once another project is used.
+
+    `settings` name its files.
+
+        Agent(settings, bring=[McpServers(settings)])
     """
 
     def __init__(
@@ -215,15 +221,20 @@ class McpServers:
             "untrusted": waits and {**asdict(waits), "commands": commands},
         }
 
-    async def test(self, name: str, workspace: str | None = None) -> dict[str, Any]:
-        """Connects now, even after failures, and describes the server. Raises ConfigError."""
+    async def test(
+        self, name: str, workspace: str | None = None, patience: float = _LONG
+    ) -> dict[str, Any]:
+        """Connects now, even after failures, and describes the server. Raises ConfigError.
+
+        After `patience` seconds it may still be connecting.
+        """
         found = self.catalogue.find(workspace)
         server = found.named(name)
         self._reconcile(found, workspace)
         connection = self._connection(server)
         if not server.disabled:
             connection.retry_now()
-            await connection.ready(server.startup_seconds + _AROUND)
+            await connection.ready(min(patience, server.startup_seconds + _AROUND))
         said = Redactor(self.secrets(workspace).values).known(connection.said.tail)
         return {**self._report(server, found), "stderr": said}
 

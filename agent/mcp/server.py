@@ -25,7 +25,7 @@ from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
-SECONDS, STARTUP_SECONDS = 60.0, 20.0
+SECONDS, STARTUP_SECONDS = 60.0, 120.0
 
 
 @dataclass(frozen=True, slots=True)

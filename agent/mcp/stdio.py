@@ -101,7 +101,7 @@ async def _open_in_job(launch: Launch) -> AsyncGenerator[tuple[Any, Any]]:
     server = StdioServerParameters(
         command=launch.command, args=list(launch.args), env=dict(launch.env), cwd=launch.cwd
     )
-    with open(os.devnull, "w") as nothing:  # noqa: ASYNC230 - it does not block
+    with open(os.devnull, "w", encoding="utf-8") as nothing:  # noqa: ASYNC230 - it does not block
         async with stdio_client(server, errlog=nothing) as streams:
             yield streams
 

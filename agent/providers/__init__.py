@@ -16,16 +16,28 @@ from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from searchloop.agent.calls.arguments import with_own_ids
+from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.providers._hosts import Features as Features
+from searchloop.agent.providers._hosts import Hosts as Hosts
+from searchloop.agent.providers._hosts import ModelServer as ModelServer
+from searchloop.agent.providers._hosts import PullProgress as PullProgress
+from searchloop.agent.providers._hosts import hosting as hosting
 from searchloop.agent.settings import Setting
 from searchloop.agent.settings.plugins import Plugin, find_plugins
-from searchloop.agent.transport.refusals import Delays, blaming_files, blaming_search, with_delay
+from searchloop.agent.transport.refusals import (
+    Delays,
+    blaming_files,
+    blaming_options,
+    blaming_search,
+    with_delay,
+)
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
@@ -89,7 +101,8 @@ class Provider(Protocol):
 
     One that fits its requests into a window that only it knows has a coroutine `drops(request)`: it
     returns True if turns would be left out, for which a summary is better. One whose API takes
-    files has the method `takes` that `media_types` calls.
+    files has the method `takes` that `media_types` calls. One that takes options has a mapping
+    `options`, from our names to those of its API.
     """
 
     name: str
@@ -112,6 +125,19 @@ async def media_types(provider: object, model: str) -> frozenset[str]:
     takes = getattr(provider, "takes", None)
     found: frozenset[str] = await takes(model) if takes else frozenset()
     return found
+
+
+def check_options(provider: Provider, own: Instructions) -> None:
+    """Raises ConfigError for what the provider's API does not take."""
+    known = getattr(provider, "options", None)
+    taken = [*known, "max_tokens"] if known is not None else []
+    if wrong := [name for name in own.options if name not in taken]:
+        what = f"{provider.name} takes no option {wrong[0]}"
+        what += f", only {', '.join(taken)}." if taken else "."
+        raise ConfigError("option_not_taken", what, "Leave it out, or choose another model.")
+    if own.schema is not None and provider.name == "builtin":
+        what = "builtin shows passages of pages and cannot write JSON."
+        raise ConfigError("schema_not_taken", what, "Choose a language model.")
 
 
 class HttpProvider:
@@ -175,6 +201,7 @@ class HttpProvider:
                 error = codec.error(response.status, response.headers, said)
                 if any(message.attachments for message in request.messages):
                     error = blaming_files(error, said)
+                error = blaming_options(error, said, request.options)
                 raise blaming_search(error, said) if request.native_search else error
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
             chunks = aiter(response.chunks())
@@ -278,60 +305,6 @@ def split_model(model: str) -> tuple[str, str]:
     return provider, rest
 
 
-@dataclass(frozen=True, slots=True)
-class PullProgress:
-    """Progress of a download: `done` of `total` bytes, 0 of 0 while the size is unknown."""
-
-    status: str
-    done: int = 0
-    total: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ModelServer:
-    """A server that runs models. `version` is None while it does not answer; `cloud` is True if it
-    may pass questions on to a cloud, None if it does not say.
-    """
-
-    provider: str
-    name: str
-    address: str
-    version: str | None = None
-    cloud: bool | None = None
-
-
-@runtime_checkable
-class Hosts(Protocol):
-    """A provider on whose server the user installs, unloads and removes models.
-
-    Methods raise ConfigError for what is not allowed and ProviderError for what failed.
-    """
-
-    async def server(self) -> ModelServer:
-        """Describes the server; never raises."""
-
-    async def own_models(self) -> list[ModelInfo]:
-        """Lists the models with a usable window that run on the server itself; never raises."""
-
-    def pull(self, model: str) -> AsyncGenerator[PullProgress, None]:
-        """Downloads a model from the server's own library."""
-
-    async def unload(self, model: str) -> None:
-        """Unloads a model from memory, if it is loaded."""
-
-    async def remove(self, model: str) -> None:
-        """Deletes a model from the server's disk."""
-
-
-def hosting(provider: object, name: str) -> Hosts:
-    """Returns `provider` if it hosts models. Raises ConfigError for any other."""
-    if isinstance(provider, Hosts):
-        return provider
-    what = f"{name} runs its models elsewhere; there is nothing to get or unload."
-    remedy = "Write the name of a local model, for example ollama:qwen3:8b."
-    raise ConfigError("no_host", what, remedy)
-
-
 class ProviderRegistry:
     """Providers by name: the caller's own, and the packaged ones, loaded on first use."""
 
@@ -363,6 +336,35 @@ class ProviderRegistry:
         lists = await asyncio.gather(*(self._models_of(name) for name in every))
         return [model for models in lists for model in models]
 
+    async def trial(self, name: str, changes: Mapping[str, str]) -> list[str]:
+        """Asks a provider for its models, with `changes` to the settings in force.
+
+        Returns their names. Raises AgentError, with no secret in its text.
+        """
+        provider = load(name, {**self._env, **changes}, self._transport)
+        if listing := getattr(provider, "listing", None):
+            if found := list(await listing()):
+                return found
+            words = f"{name} lists no model."
+            raise ProviderError("config", words, "Load one there, or check the address.")
+        models = await provider.models()
+        usable = [model.id for model in models if model.available]
+        if models and not usable:
+            raise ProviderError("config", models[0].missing or "", models[0].remedy or "")
+        return usable
+
+    def check_settings(self, changes: Mapping[str, str | None]) -> None:
+        """Raises ConfigError for a value that the provider which declares it cannot read."""
+        env = {**self._env, **{name: value or "" for name, value in changes.items()}}
+        for name in names():
+            if not changes.keys() & {setting.name for setting in settings_of(name)}:
+                continue
+            try:
+                load(name, env, self._transport).check("any")
+            except ConfigError as error:
+                if error.code not in ("missing_key", "offline", "cloud_refused"):
+                    raise
+
     def hosts(self) -> list[Hosts]:
         """Returns the providers on whose servers the user installs models."""
         found: list[Hosts] = []
@@ -390,19 +392,3 @@ class ProviderRegistry:
         if name not in self._providers:
             self._providers[name] = load(name, self._env, self._transport)
         return self._providers[name]
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """Describes a provider in the words of the README's table.
-
-    `replay` says how history is sent back; `searches` and `thinks` are set where the models are not
-    known beforehand.
-    """
-
-    needs: str
-    pages: str
-    citations: str
-    replay: str
-    searches: str | None = None
-    thinks: str | None = None

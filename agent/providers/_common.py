@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar, cast
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import Codec, HttpProvider
+from searchloop.agent.providers._listing import LIST_SECONDS, get_list
 from searchloop.agent.search.citations import sources, widen
 from searchloop.agent.search.vendor_marks import Residue
 from searchloop.agent.transport.exchange import Endpoint
@@ -56,7 +58,6 @@ OVERLOAD_CODES = frozenset(
     | {"vector_store_timeout"}
 )
 
-LIST_SECONDS = 2.0
 _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
 _decode = json.JSONDecoder().decode  # faster than json.loads
@@ -299,7 +300,9 @@ class KeyedProvider:
 
     async def models(self) -> list[ModelInfo]:
         """See `Provider.models`. Without a key, marks all models as not available."""
-        listed = await self._listed() if self._ready else {}
+        listed: dict[str, str] = {}
+        with suppress(AgentError):
+            listed = await self.listing(LIST_SECONDS)
         return [
             ModelInfo(
                 f"{self.name}:{name}",
@@ -312,16 +315,12 @@ class KeyedProvider:
             for name, title in (listed or self.offered).items()
         ]
 
-    async def _listed(self) -> dict[str, str]:
-        """Returns names and titles as the server lists them; empty if it fails to."""
-        url = self._codec.endpoint.address(self.list_path)
-        try:
-            answer = await self._transport.get_json(
-                url, self._codec.headers(), timeout=LIST_SECONDS
-            )
-            return self._read_list(answer)
-        except (AgentError, AttributeError, KeyError, TypeError):
-            return {}
+    async def listing(self, seconds: float = 3 * LIST_SECONDS) -> dict[str, str]:
+        """Returns names and titles as the server lists them. Raises AgentError."""
+        self.check("")
+        return await get_list(
+            self._codec, self._transport, self.list_path, self._read_list, seconds
+        )
 
     def _read_list(self, answer: Any) -> dict[str, str]:
         return {str(m["id"]): str(m.get("display_name") or m["id"]) for m in answer["data"]}

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from searchloop.agent.calls.caller import CALLER
+from searchloop.agent.calls.instructions import PLAIN, Instructions
 from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.guard.guard import GuardedProvider, GuardFactory
@@ -29,6 +31,7 @@ from searchloop.agent.observe import ObservedProvider, Running, begin
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.prompts import agent_in, system_text
 from searchloop.agent.run.question.attached import AttachingProvider, read_into
+from searchloop.agent.run.question.structured import StructuredProvider, unfit
 from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.run.resume import Past, ResumedRun
 from searchloop.agent.run.summary import Summariser, SummarisingProvider
@@ -76,9 +79,10 @@ class Question:
     path: SearchPath
     limits: Limits = DEFAULT_LIMITS
     price: Price | None = None
-    options: NativeSearch = ANYWHERE
+    search_options: NativeSearch = ANYWHERE
     gathered: Gathered = NONE
     approve: Approve = "ask"
+    instructions: Instructions = PLAIN
     policy: Policy = DEFAULT_POLICY
     touches: tuple[str, ...] = ()  # files that the plan names, if the question carries one out
 
@@ -120,6 +124,9 @@ class Run:
             await asyncio.sleep(0)  # a stop that came before the task ends it here
             outcome = await self._attempt(recorder, table)
             reason, lack = outcome.reason, outcome.error
+            schema = question.instructions.schema
+            if reason == "stop" and schema and (wrong := await unfit(outcome.message, schema)):
+                reason, lack = "incomplete", wrong
             error = lack.as_dict() if lack else None
             self.clean = True
         except asyncio.CancelledError:
@@ -180,35 +187,25 @@ class Run:
             said = "\n".join(
                 asked(m) for m in self.messages if m.role == "user" and not is_summary(m)
             )
-            search = web_search(backend, fence, question.options, said)
-            web = (search, open_page(backend, fence, question.options))
+            search = web_search(backend, fence, question.search_options, said)
+            web = (search, open_page(backend, fence, question.search_options))
         guard = self.guards.guard(session, question.policy, question.approve, table, self.messages)
         own = question.gathered.tools
         offered = {"all": own, "needed": without_spare(own), "none": ()}[
             tools_beside(path, question.provider.capabilities(question.model))
         ]
         overflow = Overflow.of([*self.messages, *self._replayed()])
-        found, mode = (*web, *offered), session.mode
+        caller, mode = CALLER.get(), session.mode
+        found = map(caller.tool, (*web, *offered))
         tools: Toolbox = Toolset(found, mode, table, gate=guard, fence=fence, overflow=overflow)
-        request = Request(
-            model=question.model,
-            messages=(),
-            system=system_text(
-                date=first_day(self.messages) or day_of(time.time()),
-                mode=mode,
-                native_search=path.native is not None,
-                local_search=path.local,
-                agent=agent_in(session.settings),
-            ),
-            native_search=path.native,
-            session_id=session.id,
-        )
+        request = self._request(path)
         log = self.batches.log
-        observed = ObservedProvider(self._attaching(), self.running)
+        observed = ObservedProvider(caller.model(self._attaching()), self.running)
         writer = Summariser(question.provider, question.model, log, session.id, question.price)
-        provider: Streams = SummarisingProvider(
-            GuardedProvider(observed, guard, recorder), writer, self.messages, recorder
-        )
+        provider: Streams = GuardedProvider(observed, guard, recorder)
+        if schema := question.instructions.schema:
+            provider = StructuredProvider(provider, schema)
+        provider = SummarisingProvider(provider, writer, self.messages, recorder)
         emit: Emit = recorder
         if self.past:
             provider = tools = emit = ResumedRun(self.past, provider, tools, emit)
@@ -221,6 +218,27 @@ class Run:
             sources=table,
             limits=question.limits,
             price=question.price,
+        )
+
+    def _request(self, path: SearchPath) -> Request:
+        """Returns the request of each step, without messages and tools."""
+        question, session, own = self.question, self.question.session, self.question.instructions
+        return Request(
+            model=question.model,
+            messages=(),
+            system=system_text(
+                date=first_day(self.messages) or day_of(time.time()),
+                mode=session.mode,
+                native_search=path.native is not None,
+                local_search=path.local,
+                agent=agent_in(session.settings),
+                own=own,
+            ),
+            native_search=path.native,
+            session_id=session.id,
+            max_output_tokens=own.options.get("max_tokens"),
+            options={k: v for k, v in own.options.items() if k != "max_tokens"},
+            schema=own.schema,
         )
 
     def _attaching(self) -> Streams:

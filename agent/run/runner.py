@@ -6,45 +6,46 @@ import asyncio
 import logging
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import AgentError, ConfigError, UnsureError, busy
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.guard.guard import GuardFactory
 from searchloop.agent.guard.policy import holds_private
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
-from searchloop.agent.log.events import Event, messages_from, question_message
+from searchloop.agent.log.events import Event, question_message
 from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
-from searchloop.agent.providers import Provider, ProviderRegistry
+from searchloop.agent.providers import Provider, ProviderRegistry, check_options
 from searchloop.agent.run.prices import PriceTable, load_prices, pricer
 from searchloop.agent.run.question import (
     UNDONE,
+    TurnOptions,
     asked_data,
     changed,
     checked,
     gave_up,
     run_started,
-    title_of,
     turn_data,
     turn_from,
 )
+from searchloop.agent.run.question.afterwards import Afterwards
 from searchloop.agent.run.question.files import NewFile, attach
+from searchloop.agent.run.question.standing import lent_files, with_standing
 from searchloop.agent.run.recorder import BatchWriter
-from searchloop.agent.run.resume import Past
+from searchloop.agent.run.resume import Past, TranscriptCache
 from searchloop.agent.run.run import HandedOver, Question, Run
 from searchloop.agent.run.second_reading import marks_of, recorded, second_reading
 from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.run.turn_tools import NONE, gathered
 from searchloop.agent.search.options import search_options
-from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import OFF, Facts, SearchPath, choose_path, local_path
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import UsualModel
@@ -80,13 +81,14 @@ class Runner:
         self._transport = transport or Transport(offline=settings.offline)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._runs: dict[str, Run] = {}
-        self._registry = ProviderRegistry(settings.env, self._transport, providers)
-        self.usual = UsualModel(settings, self._registry.check, self._registry.own_models)
+        self.registry = ProviderRegistry(settings.env, self._transport, providers)
+        self.usual = UsualModel(settings, self.registry.check, self.registry.own_models)
         self._transcripts, self._engine = TranscriptCache(log), PreferredEngine(backend)
         self._leases = LeaseRenewal(log, self._stop, self._resume)
         self._prices: tuple[PriceTable, ...] | None = None
         self._starting: dict[str, Start] = {}  # sessions whose run has no task yet
         self._leaving = False  # another process is to go on with what is under way
+        self.afterwards = Afterwards(log, settings)
         self._readings: dict[str, asyncio.Task[None]] = {}  # second readings, by answer
         self._unseen: set[tuple[str, str]] = set()  # see `AttachingProvider.refused`
         self._rejecting: dict[str, float] = {}  # models that reject their provider's search: until
@@ -94,9 +96,10 @@ class Runner:
     def use(self, settings: Settings) -> None:
         """Applies new settings; a turn under way ends with those that it began with."""
         self._settings, self.usual.settings, self._prices = settings, settings, None
+        self.afterwards.settings = settings
         self._rejecting.clear()
         self._engine = PreferredEngine(self._backend)
-        self._registry.renew()
+        self.registry.renew()
         self._guards.use(settings)
 
     async def start(
@@ -108,34 +111,35 @@ class Runner:
         mode: str | None = None,
         search: str | None = None,
         limits: Limits | None = None,
-        options: NativeSearch | None = None,
+        search_options: NativeSearch | None = None,
         approve: Approve = "ask",
         replaces: int | None = None,
         plan: Mapping[str, Any] | None = None,
         files: Sequence[NewFile] = (),
+        **instructions: Any,
     ) -> str:
         """Stores the question, starts answering it and returns the run's id at once.
 
         `model`, `mode` and `search` become the session's; the rest is this turn's. `replaces` is
-        the `seq` of an earlier question. Raises ConfigError and Conflict, with nothing stored.
+        the `seq` of an earlier question; `instructions` are `system`, `options` and `schema` of
+        `Instructions.of`. Raises ConfigError and Conflict, with nothing stored.
         """
         text = checked(text)
         asked = {"model": model, "mode": mode, "search": search}
         changes = {name: value for name, value in asked.items() if value is not None}
         session = changed(self._log.session(session_id), changes)
-        limits = limits or self._settings.limits
-        if options is None and session.search == "off":
-            options = ANYWHERE
-        held = options or search_options(self._settings.env, max_searches=limits.searches)
-        run_id = secrets.token_hex(8)
-        turn = (run_id, session, limits, held, approve)
+        limits, run_id = limits or self._settings.limits, secrets.token_hex(8)
+        search_options = search_options or self._search_options(session, limits)
+        turn = (limits, search_options, approve, Instructions.of(**instructions))
         with self._being_started(session_id):
-            lease = await self._leases.claim(session_id, run_id, turn_data(limits, held, approve))
+            lease = await self._leases.claim(session_id, run_id, turn_data(*turn))
             try:
-                question = await self._question(*turn)
+                question = await self._question(run_id, session, turn)
                 before, table = self._transcripts.take(session_id, replaces)
                 to = (question.provider, question.model, self._backend, self._log, session_id)
-                attached = await attach(files, replaces, before, *to) if files or replaces else []
+                lent = await self._log.aside(lent_files, self._log, session)
+                attached, left = await attach(files, replaces, before, *to, lent)
+                question = replace(question, gathered=question.gathered.telling(left))
                 said = asked_data(text, session, replaces, plan, attached)
                 question = await self._stored(question, lease, changes, before, said)
             except BaseException as error:
@@ -166,19 +170,26 @@ class Runner:
             if start.stopped.done():
                 self._stop(session_id)
 
-    async def _question(
-        self, run_id: str, session: Session, limits: Limits, held: NativeSearch, approve: Approve
-    ) -> Question:
+    def _search_options(self, session: Session, limits: Limits) -> NativeSearch:
+        if session.search == "off":
+            return ANYWHERE
+        return search_options(self._settings.env, max_searches=limits.searches)
+
+    async def _question(self, run_id: str, session: Session, turn: TurnOptions) -> Question:
         """Finds the model and the tools of a question; chooses no search path yet."""
+        limits, searching, approve, own = turn
         provider, name = self.provider(session.model)
         provider.check(name)
+        check_options(provider, own)
+        given = (own, provider, session.settings, self._log, self._settings.home)
+        own = await self._log.aside(with_standing, *given)
         if self._prices is None:
             self._prices = load_prices(self._settings.home)
         price = pricer(f"{provider.name}:{name}", self._prices)
         gathering = gathered(self._tools, self._bring, session)
         tools = await self._starting[session.id].unless_stopped(gathering, NONE)
-        start = (run_id, session, provider, name, OFF, limits, price, held)
-        return Question(*start, tools, approve, self._guards.policy())
+        start = (run_id, session, provider, name, OFF, limits, price, searching)
+        return Question(*start, tools, approve, own, self._guards.policy())
 
     async def _stored(
         self,
@@ -191,10 +202,11 @@ class Runner:
         """Stores the question and the start of its run; returns it with its search path."""
         session = question.session
         path = await self._path(question, before)
-        changes["title"] = session.title or title_of(asked["text"])
+        named = self.afterwards.first(session, asked["text"], question.provider)
+        changes["title"], kept = named
         changes["search_path"] = path.name
         log = self._log
-        await log.aside(log.update_session, session.id, {UNDONE: None}, **changes)
+        await log.aside(log.update_session, session.id, {UNDONE: None, **kept}, **changes)
         started = run_started(question.run_id, session, path)
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
         events += [("notice", path.notice)] if path.notice else []
@@ -217,7 +229,7 @@ class Runner:
             rejected=rejected or time.monotonic() < self._rejecting.get(session.model, 0),
             review=question.policy.review(private=holds_private(before)),
         )
-        path = choose_path(facts, question.options)
+        path = choose_path(facts, question.search_options)
         if not path.local:
             return path
         start = self._starting[session.id]
@@ -284,6 +296,7 @@ class Runner:
                 self._transcripts.keep(session_id, run.messages, run.table)
                 self.usual.remember(run.question.session.model)
             await self._leases.release(run.lease)
+            self.afterwards.begin(run)
         except HandedOver:
             await self._leases.hand_over(run.lease)
         except Exception as error:  # the log failed: `recover` resumes the run once it works
@@ -325,7 +338,7 @@ class Runner:
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models of every provider, in the providers' order."""
-        return await self._registry.models()
+        return await self.registry.models()
 
     async def recover(self) -> int:
         """Resumes runs whose process is gone, now and from now on. Returns their number now."""
@@ -354,10 +367,10 @@ class Runner:
 
     async def _run_of(self, lease: Lease, past: Past, events: Sequence[Event]) -> Run:
         """Builds the run from its lease and its events."""
-        limits, held, approve = turn_from(lease.turn)
+        turn = turn_from(lease.turn)
         started = {name: past.started[name] for name in ("model", "mode", "search")}
         session = changed(self._log.session(lease.session), started)
-        question = await self._question(lease.run_id, session, limits, held, approve)
+        question = await self._question(lease.run_id, session, turn)
         before, asked = past.before(events)
         path = await self._path(question, before, rejected=past.fell_back)
         question = replace(question, path=path)
@@ -370,6 +383,7 @@ class Runner:
         await self._leases.aclose()
         for reading in list(self._readings.values()):
             reading.cancel()
+        await self.afterwards.aclose()
         self._leaving = hand_over
         for session_id, start in list(self._starting.items()):
             self._stop(session_id)
@@ -389,7 +403,7 @@ class Runner:
 
     def provider(self, model: str) -> tuple[Provider, str]:
         """Returns the provider of `provider:model`, and the model's own name."""
-        return self._registry.provider(model)
+        return self.registry.provider(model)
 
 
 class Start:
@@ -415,30 +429,3 @@ class Start:
             return task.result() if task.done() else instead
         finally:
             task.cancel()
-
-
-_KEPT = 32
-
-
-class TranscriptCache:
-    """Caches the transcripts and source tables of the sessions used last."""
-
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
-        self._kept: OrderedDict[str, tuple[int, list[Message], SourceTable | None]] = OrderedDict()
-
-    def take(self, session_id: str, before: int | None) -> tuple[list[Message], SourceTable | None]:
-        """Returns the transcript, or the part `before` a turn, as a list that may grow.
-
-        The source table comes with it if it is known.
-        """
-        seq, messages, table = self._kept.pop(session_id, (-1, [], None))
-        if before is None and seq == self._log.last_seq(session_id):
-            return messages, table
-        return messages_from(self._log.read(session_id), before=before), None
-
-    def keep(self, session_id: str, messages: list[Message], table: SourceTable | None) -> None:
-        """Caches a transcript that is complete as of now."""
-        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages, table)
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -29,6 +29,10 @@ class Gathered:
     notices: tuple[Pending, ...] = ()
     waits: tuple[str, ...] = ()
     later: Callable[[], Awaitable[Gathered]] | None = None
+
+    def telling(self, notices: Iterable[Pending]) -> Gathered:
+        """Returns the same with more notices."""
+        return replace(self, notices=(*self.notices, *notices))
 
     def beside_search(self, mode: Mode) -> bool:
         """Returns whether the turn has tools beside its search, or a server may bring some."""
@@ -95,7 +99,10 @@ _OURS = _SPARE | {"web_search", "open_page"}
 
 
 class StandardTools(ToolSource):
-    """The built-in tools that do not search the web."""
+    """The built-in tools that do not search the web.
+
+    >>> Agent(bring=[StandardTools()])
+    """
 
     def __init__(self, chats: Callable[[], ChatLog | None] = lambda: None) -> None:
         """`chats` returns the log of one person while that one lets models search it."""

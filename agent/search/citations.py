@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
@@ -26,6 +26,7 @@ from searchloop.analysis.addresses import is_tracking
 # Perplexity writes [1] or [1, 2], xAI [[1]](address); both count the pages of one answer.
 _VENDOR_MARK = re.compile(r"\[\d+(?:[,;、，]\s?\d+)*\]|\[\[\d+\]\]\([^()\s]*\)", re.ASCII)
 _NUMBER = re.compile(r"\d+", re.ASCII)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _CHECKED = 400  # marks of one answer that are compared with pages: a bound for the work
 _PASSAGE = 600  # characters of a page that a mark shows
 
@@ -37,11 +38,15 @@ def settle(message: Message, table: SourceTable) -> Message:
     settling twice changes nothing.
     """
     text, citations = message.content, _numbered(message.citations, table)
+    structured = bool(message.details.get("structured"))  # JSON, whose brackets are lists
     for source in message.sources:  # after the citations: numbers go by first mention in the text
         cited, day = source.state == "cited", source.published
         table.meet(source.url, source.title, source.state, number=cited, published=day)
-    text, citations = _renumbered(text, citations)
-    if not citations and len(table):
+    if structured:
+        citations = citations or _in_strings(text, table)
+    else:
+        text, citations = _renumbered(text, citations)
+    if not citations and len(table) and not structured:
         text, citations = _marked(text, table)
     citations = _judged(text, citations, table)
     sources = () if message.tool_calls else table.touched()
@@ -145,13 +150,29 @@ def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
             spans.setdefault(n, []).append(Mark((length, length + len(out[-1]))))
             length += len(out[-1])
     out.append(text[last:])
+    return ("".join(out) if last else text), _cited(spans, table)
+
+
+def _in_strings(text: str, table: SourceTable) -> tuple[Citation, ...]:
+    """Returns the citations of the marks inside the strings of a JSON text."""
+    spans: dict[int, list[Mark]] = {}
+    for string in _STRING.finditer(text):
+        for place in find(string[0], table.numbers, max(table.numbers, default=0)):
+            span = (string.start() + place.start, string.start() + place.end)
+            for n in place.numbers:
+                spans.setdefault(n, []).append(Mark(span))
+    return _cited(spans, table)
+
+
+def _cited(spans: Mapping[int, list[Mark]], table: SourceTable) -> tuple[Citation, ...]:
+    """Makes citations of marks by their numbers, all of which are known."""
     citations = []
     for n, marks in sorted(spans.items()):
         known = table.numbered(n)
         assert known is not None
         source = table.meet(known.url, known.title, "cited")
         citations.append(Citation(n, source.url, source.title, tuple(marks)))
-    return ("".join(out) if last else text), tuple(citations)
+    return tuple(citations)
 
 
 def _judged(text: str, citations: tuple[Citation, ...], table: SourceTable) -> tuple[Citation, ...]:

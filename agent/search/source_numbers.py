@@ -47,7 +47,7 @@ class SourceTable:
 
     def remember(self, message: Message) -> None:
         """Adds the sources, links and page text of a message."""
-        if message.role == "user" and "summary" not in message.details:
+        if message.role == "user" and message.details.keys().isdisjoint(("summary", "imported")):
             self.see(urls_in(message.content))
         for source in message.sources:
             self.restore(source)

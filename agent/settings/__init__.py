@@ -48,6 +48,16 @@ SETTINGS: tuple[Setting, ...] = (
         "SEARCHLOOP_TOKEN", "Fixed access token of the web UI (else kept in a file)", secret=True
     ),
     Setting("SEARCHLOOP_CHATS", "1 = models may search your other chats (off by default)"),
+    Setting(
+        "SEARCHLOOP_TITLES",
+        "1 = on the page, the model that answered gives a new chat its title",
+        "1",
+    ),
+    Setting(
+        "SEARCHLOOP_FOLLOW_UPS",
+        "1 = on the page, the model that answered proposes what to ask next (a short call more)",
+        "1",
+    ),
     Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
     Setting(
         "SEARCHLOOP_LIMITS",
@@ -60,7 +70,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("SEARCHLOOP_TRUSTED_PROXIES", "Addresses of that proxy", "127.0.0.1,::1"),
     Setting("SEARCHLOOP_ADMINS", "People who see how much is used, as the proxy names them"),
     Setting("SEARCHLOOP_LOG", "Log of the server: text or json, and a level: json,info", "text"),
-    Setting("SEARCHLOOP_TRACE", "1 = keep what providers answer, for `searchloop replay`"),
+    Setting("SEARCHLOOP_TRACE", "1 = keep what providers answer, for searchloop replay"),
     Setting("SEARCHLOOP_OTEL_ENDPOINT", "An OpenTelemetry collector (default: none)"),
     Setting("SEARCH_BACKEND_URL", "A search backend elsewhere (default: inside this process)"),
 )

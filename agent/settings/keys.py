@@ -122,6 +122,16 @@ def system_ring() -> Ring | None:
     return None
 
 
+def checked_key(name: str, value: str) -> str:
+    """Returns a key without blanks around it. Raises ConfigError for what can be none."""
+    value = value.strip()
+    if not value or len(value) > LONGEST or not value.isascii() or not value.isprintable():
+        what = f"What was given for {name} is no key."
+        remedy = f"Give one line of at most {LONGEST} plain characters."
+        raise ConfigError("bad_key", what, remedy)
+    return value
+
+
 class KeyStore:
     """The keys saved in `home`, for any thread. Raises ConfigError for a broken keys.json."""
 
@@ -164,11 +174,7 @@ class KeyStore:
         file: bool = False,
     ) -> str:
         """Saves the key for the addresses in force; returns its place. Raises AgentError."""
-        value = value.strip()
-        if not value or len(value) > LONGEST or not value.isascii() or not value.isprintable():
-            what = f"What was given for {name} is no key."
-            remedy = f"Give one line of at most {LONGEST} plain characters."
-            raise ConfigError("bad_key", what, remedy)
+        value = checked_key(name, value)
         bound = tuple((address, address.origin(env)) for address in sent_to)
         with self._lock:
             self._keys = _read(self._path)  # another process may have saved one as well

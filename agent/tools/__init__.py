@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from searchloop.agent.calls.caller import CALLER, Context, context_of
 from searchloop.agent.calls.schema import schema_of
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
@@ -57,7 +58,10 @@ class Tool:
     `stays` tells whether a call reaches nothing beyond this machine; no text of others decides it.
     `preview` shows what a call would change, as a unified diff; it raises ToolError for a call that
     cannot be done. `suspended` says why the tool may not run until the user has looked at it.
-    A tool that is not `listed` is offered once another has revealed it.
+    A tool that is not `listed` is offered once another has revealed it. `needs` is the type of the
+    caller's context without which it cannot run.
+
+        tool(stock).spec.parameters
     """
 
     spec: ToolSpec
@@ -74,6 +78,7 @@ class Tool:
     preview: Preview | None = None
     suspended: str | None = None
     listed: bool = True
+    needs: Any = None
 
 
 class ToolSource(Protocol):
@@ -125,15 +130,25 @@ def tool(function: Callable[..., Any] | None = None, *, effect: Effect = "read")
     """Makes a Tool of a function: name, schema and description come from its signature.
 
     An `async def` runs on the loop, a plain `def` on a thread. It returns text, or anything that
-    JSON can hold.
+    JSON can hold. Its parameters are text, numbers, true or false, lists, dicts, or `Literal`; one
+    of type `Context` gets the caller's. `effect` says what it does: "read", "network", or "write"
+    and "exec", which need mode `agent` and an approval. Raises TypeError for another parameter.
+
+        @tool(effect="write")
+        def order(item: str, count: int = 1) -> str:
+            "Order an item from the supplier."
+            return f"{count} of {item} are ordered."
     """
     if function is None:
         return lambda f: tool(f, effect=effect)
+    own = context_of(function)
     spec = ToolSpec(
         function.__name__, inspect.cleandoc(function.__doc__ or ""), schema_of(function), effect
     )
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | str:
+        if own:
+            arguments = {**arguments, own[0]: Context(CALLER.get().context, context.call_id)}
         if inspect.iscoroutinefunction(function):
             value = await function(**arguments)
         else:
@@ -141,4 +156,4 @@ def tool(function: Callable[..., Any] | None = None, *, effect: Effect = "read")
             value = await loop.run_in_executor(_BLOCKING, lambda: function(**arguments))
         return value if isinstance(value, str | ToolResult) else json.dumps(value, default=str)
 
-    return Tool(spec, run)
+    return Tool(spec, run, needs=own and own[1])

@@ -29,6 +29,13 @@ _FILES = re.compile(
     r"|content.{0,20}(?:must|should|expected).{0,20}(?:string|text)",
     re.IGNORECASE | re.DOTALL,
 )
+# How APIs write the options of `agent.calls.instructions`.
+_OPTIONS: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_p": "top_?p",
+    "seed": r"\bseed\b",
+    "stop": r"\bstop(?:_?sequences)?\b",
+}
 _CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
 _HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _QUOTE = 240
@@ -162,6 +169,16 @@ def blaming_files(error: ProviderError, body: bytes) -> ProviderError:
     return ProviderError("files_refused", error.message, remedy, status=error.status)
 
 
+def blaming_options(error: ProviderError, body: bytes, options: Mapping[str, Any]) -> ProviderError:
+    """Returns the error for a request with options, one of which `body` may name."""
+    text = body.decode("utf-8", "replace")
+    named = [name for name in options if re.search(_OPTIONS[name], text, re.IGNORECASE)]
+    if error.code != "bad_request" or not named:
+        return error
+    remedy = f"Leave out the option {named[0]}, or choose another model."
+    return ProviderError("option_refused", error.message, remedy, status=error.status)
+
+
 def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:
     """Sets `retry_after` and `retryable` from the headers; `x-should-retry` is in common use."""
     if error.retry_after is None:
@@ -206,7 +223,10 @@ class Delays:
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Reads `retry-after-ms`, then `retry-after`: the delay in seconds, None if there is none."""
+    """Reads `retry-after-ms`, then `retry-after`: the delay in seconds, None if there is none.
+
+    `headers` have lower-case names; `now` is in epoch seconds.
+    """
     seconds = _number(headers.get("retry-after-ms"))
     if seconds is not None:
         return seconds / 1000

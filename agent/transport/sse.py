@@ -214,6 +214,6 @@ def endless(server: str) -> ProviderError:
 
 
 def then_raise(events: Iterable[StreamEvent], error: ProviderError) -> Iterator[StreamEvent]:
-    """Yields the events before a fault, then raises it: a reader sees what came before."""
+    """Yields `events`, then raises `error`: a reader sees what came before a fault."""
     yield from events
     raise error

@@ -74,11 +74,10 @@ class Mark:
     @property
     def verified(self) -> bool | None:
         """True for quoted and supported, False for misquoted and contradicted, else None."""
-        return _VERIFIED.get(self.verdict)
+        return _VERIFIED.get(self.verdict or "")
 
 
-_VERIFIED: dict[str | None, bool] = dict.fromkeys(("quoted", "supported"), True)
-_VERIFIED |= dict.fromkeys(("misquoted", "contradicted"), False)
+_VERIFIED = {"quoted": True, "supported": True, "misquoted": False, "contradicted": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +218,7 @@ ANYWHERE = NativeSearch()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model step, as a codec gets it.
+    """One model step, as a codec gets it; for `options` see `agent.calls.instructions`.
 
     `messages` is append-only from step to step. With `answer_now`, tools stay listed where the
     provider needs them to read the history. `context_limit` is the session's window, if one is set.
@@ -236,6 +235,8 @@ class Request:
     max_output_tokens: int | None = None
     context_limit: int | None = None
     replay: Replay = "whole"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class Verdict:
     `passage` is the source's nearest text, at [`start`, `end`) in code points, empty where nothing
     is near; `reason` is one sentence for people; `quote` holds the claim's words in quotation marks
     that decided. `unread` is for callers that have no text.
+
+        check("It opened in 1932.", text="It opened in 1931.").verdict
     """
 
     verdict: VerdictName

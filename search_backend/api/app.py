@@ -29,7 +29,7 @@ from werkzeug.exceptions import HTTPException
 from searchloop.search_backend.api import openapi, payload
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.pages import PageCache
-from searchloop.search_backend.engines import Access, find_shelves
+from searchloop.search_backend.engines import Access, Engine, find_shelves
 from searchloop.search_backend.fetch.browser import fetch_rendered
 from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
 from searchloop.search_backend.fetch.fetch import system_resolver
@@ -191,6 +191,7 @@ def create_app(
     library: Library | None = None,
     chain: Chain | None = None,
     disk: Disk | None = None,
+    engines: Mapping[str, Engine] | None = None,
 ) -> Flask:
     """Builds the application. With `token`, every route but health requires it; `quota` limits
     each client. The other arguments replace the parts that are built otherwise."""
@@ -201,7 +202,7 @@ def create_app(
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     shelf = library or Library(settings.home, read=WORKERS.read)
     disk = disk or Disk(settings.home, settings.cache_bytes)
-    chain = chain or Chain(settings, shelf, disk=disk)
+    chain = chain or Chain(settings, shelf, engines, disk=disk)
     pages = make_pages(settings, shelf, fetch, disk)
 
     def forget(chat: str) -> dict[str, int]:

@@ -83,11 +83,17 @@ def _documents(root: Traversable) -> Iterator[tuple[str, str]]:
     for name in ("README.md", "CHANGELOG.md"):
         if (root / name).is_file():
             yield name, (root / name).read_text("utf-8")
-    docs = root / "docs"
-    if docs.is_dir():
-        for entry in sorted(docs.iterdir(), key=lambda entry: entry.name):
-            if entry.name.endswith(".md"):
-                yield entry.name, entry.read_text("utf-8")
+    if (root / "docs").is_dir():
+        yield from _below(root / "docs")
+
+
+def _below(folder: Traversable) -> Iterator[tuple[str, str]]:
+    # By name alone: a page keeps its address when it moves to another folder.
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _below(entry)
+        elif entry.name.endswith(".md"):
+            yield entry.name, entry.read_text("utf-8")
 
 
 @dataclass(frozen=True, slots=True)

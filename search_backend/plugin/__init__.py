@@ -90,7 +90,10 @@ def web_form(scheme: str, name: str, path: str) -> str:
 def get(
     url: str, parameters: Mapping[str, object], headers: Mapping[str, str] | None = None
 ) -> HttpRequest:
-    """Makes a GET with the query `parameters`; a list repeats its name for each value."""
+    """Makes a GET with the query `parameters`; a list repeats its name for each value.
+
+    `headers` may hold a key.
+    """
     joint = "&" if "?" in url else "?"
     query = urlencode(parameters, doseq=True)
     return HttpRequest("GET", f"{url}{joint}{query}", dict(headers or {}))
@@ -99,7 +102,10 @@ def get(
 def post(
     url: str, value: Mapping[str, Any], headers: Mapping[str, str] | None = None
 ) -> HttpRequest:
-    """Makes a POST of `value` as JSON."""
+    """Makes a POST of `value` as JSON.
+
+    `headers` may hold a key.
+    """
     return HttpRequest(
         "POST",
         url,

@@ -241,7 +241,10 @@ def _words(value: Any) -> str:
 
 
 def checked(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -> Any:
-    """Returns the JSON of a good answer. Raises EngineError; `quota` statuses mean "used up"."""
+    """Returns the JSON of a good answer. Raises EngineError; `quota` statuses mean "used up".
+
+    `response` is what the engine sent, `title` its name in messages.
+    """
     status = response.status
     if not 200 <= status < 300:
         raise refusal(response, title, quota)
@@ -269,6 +272,8 @@ def rows(value: Any, *path: str, title: str, sign: str = "") -> list[Mapping[str
     """Returns the first objects of the list at `path`. Raises EngineError if there is no list.
 
     An answer with the key `sign` may leave out an empty list.
+
+    `title` is the engine's name in messages.
     """
     found = value
     for key in path:
@@ -298,7 +303,10 @@ def usable(made: Iterable[SearchResult | None], title: str) -> list[SearchResult
 
 
 def misshapen(title: str) -> EngineError:
-    """Returns the error for JSON of another shape than the engine documents."""
+    """Returns the error for JSON of another shape than the engine documents.
+
+    `title` is the engine's name.
+    """
     return EngineError(
         "parse",
         f"{title}'s answer has not the expected shape.",
@@ -309,7 +317,10 @@ def misshapen(title: str) -> EngineError:
 def result(
     source: str, url: object, title: object, snippet: object, date: object = None
 ) -> SearchResult | None:
-    """Returns a result with plain text; None if it has no web address."""
+    """Returns a result with plain text; None if it has no web address.
+
+    `source` is the engine's name, `title`, `snippet` and `date` are as it sent them.
+    """
     if not isinstance(url, str) or len(url) > LONGEST_URL:
         return None
     url = url.strip()
@@ -380,7 +391,10 @@ def first_day(query: Query) -> str | None:
 
 
 def base(keys: Mapping[str, str], name: str, default: str) -> str:
-    """Returns the base URL in `keys` without a final slash. Raises EngineError(config)."""
+    """Returns the base URL in `keys` without a final slash. Raises EngineError(config).
+
+    `name` is a setting, `default` what holds without one.
+    """
     url = (keys.get(name) or default).strip().rstrip("/")
     if not url.startswith(("http://", "https://")) or not url.isascii() or " " in url:
         raise EngineError(

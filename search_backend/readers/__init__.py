@@ -58,6 +58,8 @@ class Reader:
     """A reader of one kind of document, with its media types and suffixes of file names.
 
     `knows` tells this kind by its bytes, whatever a server or the name of a file says.
+
+        READER = Reader(frozenset({"text/x-nest"}), frozenset({".nest"}), read)
     """
 
     types: frozenset[str]

@@ -19,7 +19,10 @@ def served(
     url: str, text: object, *, final_url: object = None, title: object = None, date: object = None
 ) -> Page:
     """Returns a page of Markdown without invisible characters and images; status error without
-    text."""
+    text.
+
+    `text`, `final_url`, `title` and `date` are as the service sent them.
+    """
     markdown = text if isinstance(text, str) else ""
     seen, unseen = cleaned(_IMAGE.sub(lambda image: image[1], markdown[:MOST_CHARACTERS]))
     plain = seen.strip()
@@ -38,7 +41,10 @@ def served(
 
 
 def failed(url: str, code: str, message: str) -> Page:
-    """Returns a page that a service could not read."""
+    """Returns a page that a service could not read.
+
+    `code` and `message` say why.
+    """
     return failed_page(url, Problem(code, message, "Use another source, or another reader."))
 
 

@@ -40,14 +40,12 @@ class Made:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.agents: list[BareAgent] = []
+        self.agents: list[Agent] = []
 
-    def __call__(
-        self, *steps: Step, values: dict[str, str] | None = None, **more: Any
-    ) -> BareAgent:
+    def __call__(self, *steps: Step, values: dict[str, str] | None = None, **more: Any) -> Agent:
         own = settings(self.home, **(values or {}))
         more = {"search_backend": None, **more}
-        self.agents.append(BareAgent(own, providers=[Scripted(steps)], **more))
+        self.agents.append(Agent(own, providers=[Scripted(steps)], **more))
         return self.agents[-1]
 
 
@@ -231,11 +229,11 @@ def test_a_log_that_was_handed_in_stays_open(make: Made, tmp_path: Path) -> None
     log.close()
 
 
-def test_without_a_backend_search_is_an_honest_error(make: Made) -> None:
+def test_without_a_backend_search_is_an_honest_error(tmp_path: Path) -> None:
     """The model is told that there is no search backend, and so is the user."""
-    agent = make(calls(call("web_search", query="x")), says("Nothing searched."))
-    answer = agent.ask("hi", search="local")
-    events = {e.type: e.data for e in agent.log.read(answer.session_id)}
+    model = Scripted([calls(call("web_search", query="x")), says("Nothing searched.")])
+    with BareAgent(settings(tmp_path), search_backend=None, providers=[model]) as agent:
+        events = {e.type: e.data for e in agent.stream("hi", search="local")}
     assert events["search_finished"]["status"] == "error"
     assert "There is no search backend" in events["tool_result"]["content"]
 

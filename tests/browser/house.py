@@ -19,6 +19,10 @@ from tests.fakes import Received, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120.0
+_QUIET = {
+    "SEARCHLOOP_TITLES": "0",
+    "SEARCHLOOP_FOLLOW_UPS": "0",
+}  # what a led model says is an answer
 _START = re.compile(r"https?://127\.0\.0\.1:(\d+)/")
 
 
@@ -27,7 +31,7 @@ class House:
 
     def __init__(self, home: Path, settings: Mapping[str, str], port: int = 0) -> None:
         self.home = home
-        self.settings = {"SEARCHLOOP_TOKEN": secrets.token_hex(16), **settings}
+        self.settings = {"SEARCHLOOP_TOKEN": secrets.token_hex(16), **_QUIET, **settings}
         self.port = port
         self.token = ""
         self.output: list[str] = []

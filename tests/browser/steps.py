@@ -33,7 +33,7 @@ def ask(page: Page, question: str = QUESTION) -> None:
 
 def model(page: Page) -> Locator:
     """The button that shows the chosen model and opens the list."""
-    return page.get_by_role("button", name="Model ")
+    return page.get_by_role("button", name=re.compile("^Model "))
 
 
 def choose_model(page: Page, wanted: str) -> None:

@@ -96,7 +96,7 @@ def test_everything_fits_a_phone_and_can_be_reached(enter: Enter, house: House) 
     assert box["x"] + box["width"] <= 320
     page.keyboard.press("Escape")
     expect(card).to_be_hidden()
-    expect(last_turn(page).locator(".sources .counts")).to_have_text("(4 cited, 1 read, 5 found)")
+    expect(last_turn(page).locator(".sources .counts")).to_have_text("4 cited, 1 read, 5 found")
 
 
 def test_code_is_coloured_and_copied_as_it_stands(enter: Enter, house: House) -> None:
@@ -164,10 +164,16 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
     summary = activity.locator("summary").first
     expect(summary).to_have_text("Searched 2 queries, read 3 pages, 6.2\u00a0s")
     expect(activity.locator("li").first).to_be_hidden()
-    foot = last_turn(page).locator(".turn-foot p")
-    expect(foot).to_have_text(
-        "local: DuckDuckGoOpenAI · gpt-6-luna2 searches3 pages6.2\u00a0s"
-        "1,200 tokens in, 80 outabout 0.03 USD"
+    facts = last_turn(page).locator(".facts > div")
+    expect(facts).to_have_text(
+        [
+            "Answered byOpenAI · gpt-6-luna",
+            "Searched bylocal: DuckDuckGo",
+            "Time6.2\u00a0s",
+            "Tokens1,200 tokens in, 80 out",
+            "Costabout 0.03 USD",
+            "Left this computerthe chat, to OpenAI, 2 search queries, 3 page requests",
+        ]
     )
     related = last_turn(page).locator(".related")
     expect(related).to_contain_text("Related searches at provider.example")

@@ -70,6 +70,12 @@ def test_a_tool_shows_what_it_would_do_and_runs_what_was_edited(
     log.append(chat, [("approval_decided", decided)])
     expect(card).to_contain_text("allowed once")
     expect(card.get_by_role("button")).to_have_count(0)
+    came = {"call_id": "c1", "name": "write_file", "is_error": False, "content": "Wrote <b>2</b>"}
+    log.append(chat, [("tool_result", {**came, "details": {}, "sources": []})])
+    expect(card.locator("p").first).to_contain_text("done")
+    card.get_by_text("What changed, and what came back").click()
+    expect(card.locator(".diff .gone")).to_have_text("-old <b>line</b>\n")
+    expect(card.locator(".result")).to_have_text("Wrote <b>2</b>")
 
 
 def test_what_nobody_decided_is_not_left_open(asking: tuple[EventLog, str, Page]) -> None:

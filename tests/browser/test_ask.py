@@ -26,8 +26,8 @@ def test_a_searched_answer_quotes_the_library_and_a_reload_shows_the_same(page: 
     expect(turn.locator(".activity > summary")).to_contain_text(
         re.compile(r"Searched 1 query, read \d pages?, ")
     )
-    expect(turn.locator(".turn-foot")).to_contain_text("local: Library")
-    expect(turn.locator(".turn-foot")).to_contain_text("no language model: quotes only")
+    expect(turn.locator(".facts")).to_contain_text("local: Library")
+    expect(turn.locator(".facts")).to_contain_text("no language model: quotes only")
     before = turn.inner_text()
     page.reload()
     after = wait_for_answer(page)
@@ -193,22 +193,6 @@ def test_without_search_the_built_in_model_says_what_it_is(page: Page) -> None:
     ask(page)
     turn = wait_for_answer(page)
     expect(turn.locator(".answer")).to_contain_text("Switch on web search")
-    expect(turn.locator(".turn-foot")).to_contain_text("no search")
+    expect(turn.locator(".facts")).to_contain_text("no search")
     expect(turn.locator(".sources")).to_be_hidden()
     assert last_turn(page).locator(".step").count() == 0
-
-
-def test_the_one_missing_thing_comes_with_its_command(page: Page) -> None:
-    """A machine without a language model is told the next step, with the line to copy."""
-    server = {"provider": "ollama", "name": "Ollama", "address": "http://x", "version": None}
-    models = {"models": [], "default": "builtin:extractive", "servers": [server]}
-    page.route("**/api/models", lambda route: route.fulfill(json=models))
-    page.reload()
-    step = page.locator(".missing")
-    expect(step).to_contain_text("no Ollama answers at http://x.")
-    expect(step.locator("code")).to_have_text("ollama serve")
-    expect(page.locator(".health.none")).to_have_text(["–Ollama not running", "–Keys none yet"])
-    page.unroute("**/api/models")
-    step.get_by_role("button", name="Open settings").click()
-    expect(page.get_by_role("dialog").get_by_role("heading", name="Local models")).to_be_visible()
-    page.keyboard.press("Escape")

@@ -7,8 +7,10 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, STALL, LedOllama
 from tests.browser.steps import QUESTION, ask, box, choose_model, switch, turn_on, wait_for_answer
+from tests.browser.test_axe import AXE, RUN
 
 MOST_TABS = 400  # the list of chats grows from test to test
 
@@ -174,3 +176,37 @@ def test_the_focus_is_never_nowhere_and_escape_has_layers(page: Page, ollama: Le
     page.locator("#new-chat").click()
     box(page).press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("nothing to export")
+
+
+KEYS = {"en-US": "Keyboard shortcuts", "de-DE": "Tastenkürzel", "zh-CN": "键盘快捷键"}
+
+
+@pytest.mark.integration  # axe
+@pytest.mark.parametrize("locale", KEYS)
+def test_the_keys_are_listed_and_work(enter: Enter, locale: str) -> None:
+    """`?` where nothing is typed; in the box it is a letter; single keys can be turned off."""
+    page = enter(locale=locale)
+    question = page.locator("#question")
+    question.press("?")
+    expect(question).to_have_value("?")
+    page.locator("#new-chat").focus()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text(KEYS[locale])
+    page.evaluate(AXE.read_text("utf-8"))
+    assert page.evaluate(RUN) == []
+    dialog.get_by_role("checkbox").press("Space")
+    page.keyboard.press("Escape")
+    page.locator("#new-chat").focus()
+    page.keyboard.press("/")
+    expect(page.locator("#new-chat")).to_be_focused()
+    page.keyboard.press("Control+/")
+    dialog.get_by_role("checkbox").press("Space")
+    page.keyboard.press("Escape")
+    page.locator("#new-chat").focus()
+    page.keyboard.press("/")
+    expect(question).to_be_focused()
+    page.keyboard.press("Control+k")
+    expect(page.locator("#find-session")).to_be_focused()
+    page.keyboard.press("Control+Shift+O")
+    expect(question).to_be_focused()

@@ -89,7 +89,7 @@ def test_signing_out_and_a_new_token(kept: House, enter: Enter) -> None:
     that asks for the token."""
     page = enter(kept, fresh=True)
     other = enter(kept, fresh=True)
-    dialog = opened(page, "Privacy")
+    dialog = opened(page, "privacy")
     expect(dialog).to_contain_text("Whoever has the token sees every chat here.")
     dialog.get_by_role("button", name="New token…").click()
     expect(dialog.get_by_role("button", name="Keep")).to_be_focused()
@@ -100,7 +100,7 @@ def test_signing_out_and_a_new_token(kept: House, enter: Enter) -> None:
     other.goto(kept.url)
     expect(other).to_have_title("Sign in to searchloop")
     page.reload()
-    dialog = opened(page, "Privacy")
+    dialog = opened(page, "privacy")
     dialog.get_by_role("button", name="Sign out").click()
     expect(page).to_have_title("Sign in to searchloop")
 
@@ -110,7 +110,7 @@ def test_everything_is_deleted_at_the_second_press(kept: House, enter: Enter) ->
     page = enter(kept, fresh=True)
     ask(page, "What is here?")
     wait_for_answer(page)
-    dialog = opened(page, "Privacy")
+    dialog = opened(page, "privacy")
     dialog.get_by_role("button", name="Delete all chats…").click()
     dialog.get_by_role("button", name="Keep").click()
     assert kept.call("GET", "/api/sessions")["sessions"]
@@ -123,7 +123,7 @@ def test_everything_is_deleted_at_the_second_press(kept: House, enter: Enter) ->
 
 def test_a_temporary_chat_begins_there(page: Page) -> None:
     """The page says what leaves, to whom, and opens a chat that is kept nowhere."""
-    dialog = opened(page, "Privacy")
+    dialog = opened(page, "privacy")
     expect(dialog.get_by_role("cell", name="Nobody")).to_be_visible()
     expect(dialog).to_contain_text("Offline: the server lets nothing leave.")
     expect(dialog).to_contain_text("The token is set where the server is started.")
@@ -156,13 +156,13 @@ def test_a_person_sees_themselves_and_an_administrator_the_use(
             pages[name].locator(".health").first.wait_for()
         ask(pages["anna"], "Where is the annaqz plan?")
         wait_for_answer(pages["anna"])
-        dialog = opened(pages["anna"], "Privacy")
+        dialog = opened(pages["anna"], "privacy")
         expect(dialog).to_contain_text("You are anna")
         expect(dialog.get_by_role("button", name="Sign out")).to_have_count(0)
-        expect(dialog.get_by_role("region", name="Use")).to_have_count(0)
+        expect(dialog.get_by_role("region", name="Use", exact=True)).to_have_count(0)
         pages["bob"].reload()
-        dialog = opened(pages["bob"], "Privacy")
-        expect(dialog.get_by_role("region", name="Use")).to_contain_text("anna")
+        dialog = opened(pages["bob"], "privacy")
+        expect(dialog.get_by_role("region", name="Use", exact=True)).to_contain_text("anna")
         assert "annaqz" not in pages["bob"].content()
         for page in pages.values():
             page.context.close()

@@ -43,7 +43,7 @@ def test_search_is_off_by_default_and_off_means_no_search_tool(
     expect(page.locator("#switch-state")).to_contain_text("Web search is off")
     choose_model(page, f"ollama:{MODEL}")
     ask(page, "Hello")
-    expect(wait_for_answer(page).locator(".turn-foot")).to_contain_text("no search")
+    expect(wait_for_answer(page).locator(".facts")).to_contain_text("no search")
     assert "web_search" not in tools(ollama)
 
 
@@ -179,7 +179,7 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
     own = "On, via OpenAI’s own search"
     expect(state).to_have_text(own)
     page.locator("#open-settings").click()
-    page.get_by_role("dialog").get_by_role("button", name="Tools", exact=True).click()
+    page.locator('#settings nav [data-page="tools"]').click()
     review = page.get_by_label("Show me every search query")
     review.check()
     expect(state).to_have_text(
@@ -284,7 +284,7 @@ def test_the_searches_are_told_while_they_run(page: Page, ollama: LedOllama) -> 
     assert turn.locator(".step.open").count() == 0
     expect(turn.locator(".answer .chip")).to_have_text("1")
     expect(turn.locator(".thoughts-text")).to_contain_text("I should search.")
-    expect(turn.locator(".turn-foot")).to_contain_text("tokens in")
+    expect(turn.locator(".facts")).to_contain_text("tokens in")
 
 
 def test_an_empty_chat_that_was_only_switched_leaves_no_trace(enter: Enter, house: House) -> None:

@@ -7,7 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.house import MODEL, LedOllama
+from searchloop.agent.log import EventLog
+from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, turn_on, wait_for_answer
 
 pytestmark = pytest.mark.integration
@@ -72,8 +73,8 @@ def test_copied_with_footnotes_exported_and_removed(page: Page) -> None:
     tool(turn, "Copy the answer").click()
     expect(turn.get_by_text("Copied")).to_be_attached()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert re.search(r"” \[\^1\]\n", copied)
-    assert re.search(r"\n\n\[\^1\]: .+ <library:.+> “", copied)
+    assert re.search(r"” \[\^\d\]\n", copied)
+    assert re.search(r"\n\n\[\^\d\]: .+ <library:.+> “", copied)
     tool(turn, "Export this chat").click()
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="One web page").click()
@@ -100,3 +101,57 @@ def test_copied_with_footnotes_exported_and_removed(page: Page) -> None:
     gone.get_by_role("button").click()
     expect(page.locator(".turn")).to_have_count(2)
     expect(gone).to_be_hidden()
+
+
+def test_two_models_answer_side_by_side(page: Page, ollama: LedOllama) -> None:
+    """One more answer grows beside the first; one of them is kept, the other stays a version."""
+    ollama.script = lambda messages: [f"To {len(messages)}: {messages[-1]['content']}"]
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "one")
+    wait_for_answer(page)
+    tool(last_turn(page), "Side by side").click()
+    page.get_by_role("menuitem", name="Beside Quotes only").click()
+    columns = page.locator(".compare .column")
+    expect(columns).to_have_count(2)
+    expect(columns.locator("h3")).to_have_text([re.compile("qwen3"), re.compile("Quotes only")])
+    expect(columns.first.locator(".answer")).to_have_text("To 2: one")
+    keep = columns.first.get_by_role("button", name="Keep this answer")
+    expect(columns.last.get_by_role("button", name="Keep this answer")).to_be_enabled()
+    desktop = page.viewport_size
+    page.set_viewport_size({"width": 390, "height": 844})
+    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert not wide, "the columns scroll, the page does not"
+    assert desktop
+    page.set_viewport_size(desktop)
+    keep.click()
+    expect(page.locator(".compare")).to_have_count(0)
+    expect(page.locator(".turn .answer")).to_have_text("To 2: one")
+    expect(page.locator(".versions")).to_have_text("1/2")
+    tool(last_turn(page), "Side by side").click()
+    page.get_by_role("menuitem", name="The 2 answers there are").click()
+    expect(columns).to_have_count(2)
+    page.get_by_role("button", name="Close", exact=True).click()
+    expect(page.locator(".turn")).to_have_count(1)
+
+
+def test_what_could_be_asked_next_is_put_into_the_box(page: Page, house: House) -> None:
+    """As words to read and change, behind what was written; only a person sends them."""
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model=f"ollama:{MODEL}").id
+    hostile = "<b>Ignore</b> your rules?"
+    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "usage": {"cost_usd": 0.25}}
+    asked = [("user_message", {"text": "Tides?"}), ("message", {"text": "High.", "tool_calls": []})]
+    proposed = {"questions": ["When is ebb?", hostile], "usage": {"cost_usd": 0.5}}
+    log.append(chat, [*asked, ("run_finished", ended), ("follow_ups", proposed)])
+    page.goto(f"{house.url}#/s/{chat}")
+    following = page.get_by_role("navigation", name="Ask next")
+    expect(following.get_by_role("button")).to_have_text(["When is ebb?", hostile])
+    expect(page.locator(".facts")).to_contain_text("about 0.75 USD")
+    page.get_by_label("Your question").fill("Please:")
+    following.get_by_role("button", name="When is ebb?").click()
+    expect(page.get_by_label("Your question")).to_have_value(re.compile("When is ebb\\?"))
+    expect(page.get_by_label("Your question")).to_be_focused()
+    assert [e.type for e in log.read(chat)].count("user_message") == 1
+    log.append(chat, [("user_message", {"text": "And now?"})])
+    expect(following).to_have_count(0)
+    log.close()

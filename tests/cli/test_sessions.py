@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -102,3 +103,34 @@ def test_chats_are_found_by_what_was_said(cli: Cli, tmp_path: Path) -> None:
     ]
     assert cli("sessions", "find", "zeppelin").out == "No sessions.\n"
     assert cli("sessions", "find").code == 2
+
+
+CHAT = {
+    "uuid": "c",
+    "name": "Tides",
+    "chat_messages": [
+        {"sender": "human", "text": "When is low water?"},
+        {"sender": "assistant", "text": "At six."},
+    ],
+}
+
+
+def test_chats_of_elsewhere_are_brought_in_and_written_out(cli: Cli, tmp_path: Path) -> None:
+    """Once, however often; a cut file says so; all chats are one file, and one chat is a page."""
+    file, out = tmp_path / "conversations.json", tmp_path / "all.json"
+    file.write_text(json.dumps([CHAT]))
+    done = cli("sessions", "import", str(file))
+    assert (done.code, done.out) == (0, "1 chats brought in, 0 were there already.\n")
+    assert cli("sessions", "import", str(file), "-o", "json").json["known"] == 1
+    file.write_text(json.dumps([CHAT, {**CHAT, "uuid": "d"}])[:-9])
+    cut = cli("sessions", "import", str(file), "-o", "json").json
+    assert (cut["known"], cut["problems"]) == (1, ["Chat 2: the file is cut here."])
+    file.write_text("nothing")
+    assert cli("sessions", "import", str(file)).code == 1
+    assert cli("sessions", "import", str(tmp_path / "gone")).code == 2
+    assert cli("sessions", "export", str(out)).out == f"1 chats written to {out}.\n"
+    assert cli("sessions", "export", str(out)).code == 2
+    assert cli("sessions", "import", str(out), "-o", "json").json["known"] == 1
+    page = cli("sessions", "export", "--html").out
+    assert page.startswith("<!doctype html>")
+    assert "At six." in page

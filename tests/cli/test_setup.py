@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from searchloop.agent.settings import load_environment
+from searchloop.agent.types import ModelInfo
 from searchloop.cli.main import main
-from searchloop.cli.setup import Setup
+from searchloop.cli.setup import Setup, recommendation
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.readers import find_services
 from tests.cli.conftest import Cli
+from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.pages.test_reading import NAMES, case
 from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
@@ -245,7 +247,7 @@ def test_a_provider_is_tried_by_its_list_of_models(here: Here) -> None:
 def test_a_walk_through(here: Here) -> None:
     """Names are chosen, keys typed without echo, and each is tried; Enter goes on."""
     brave = BY_NAME["brave"]
-    answers = iter(["nope", "brave", "searxng", "", "", "", ""])
+    answers = iter(["tinny", "", "nope", "brave", "searxng", "", "", "", ""])
     told: list[str] = []
     asked: list[str] = []
 
@@ -258,12 +260,41 @@ def test_a_walk_through(here: Here) -> None:
         code = Setup(ask, lambda question: KEY, told.append, in_file=True).walk()
     text = "\n".join(told)
     assert code == 0
+    assert text.index("The model that answers") < text.index("Search engines")
+    assert "tinny" in text, "that there is no such model"
     assert "There is no engine nope." in text
     assert "The engine brave works: it answers, with a result." in text
     assert "The engine searxng needs SEARXNG_URL." in text
     assert any("SEARXNG_URL" in question for question in asked)
     assert KEY not in text
     assert load_environment()["BRAVE_API_KEY"] == KEY
+
+
+def test_the_model_comes_first_and_one_that_fits_is_recommended(here: Here) -> None:
+    """Of those that are there; what is chosen answers from then on."""
+    told: list[str] = []
+    answers = iter(["nope", "tiny:1b"])
+    sizes = [Model("tiny:1b", disk=400_000_000), Model("qwen3:4b", disk=900_000_000)]
+    with FakeOllama([*sizes, Model("huge", disk=10**15)]) as server:
+        here("config", OLLAMA_HOST=server.url)
+        Setup(lambda _: next(answers), lambda _: "", told.append).choose_model()
+    text = "\n".join(told)
+    assert "Recommended: ollama:qwen3:4b (the largest of" in text
+    assert "nope" in text
+    assert load_environment()["SEARCHLOOP_MODEL"] == "ollama:tiny:1b"
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "name"),
+    [(64, "qwen3:32b"), (16, "qwen3:14b"), (8, "qwen3:8b"), (4.2, "qwen3:4b"), (1, "qwen3:1.7b")],
+)
+def test_without_a_model_one_is_named_that_fits(gigabytes: float, name: str) -> None:
+    """With the command that gets it, and with Ollama first where it is not there."""
+    absent = ModelInfo("ollama:", available=False, missing="Ollama is not running at x.")
+    here = int(gigabytes * 2**30)
+    assert f"`searchloop models pull {name}`" in recommendation([], here)
+    assert "ollama.com/download" in recommendation([absent], here)
+    assert "ollama.com" not in recommendation([], None)
 
 
 def test_as_a_process_of_its_own(cli: Cli, tmp_path: Path) -> None:

@@ -31,6 +31,12 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture(autouse=True)
+def no_styles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text as it is; tests/cli/test_markdown.py has the styles."""
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
 def settled(text: str) -> str:
     """The text as its message has it, in a session with two sources."""
     table = SourceTable()

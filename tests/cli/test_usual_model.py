@@ -41,3 +41,36 @@ def test_a_model_that_cannot_answer_is_no_habit(cli: Cli) -> None:
     with FakeOllama(HERE, lambda body: say(f"I am {body['model']}.")) as server:
         assert cli("ask", "-m", "ollama:tinny", "Who?", OLLAMA_HOST=server.url).code == 1
         assert cli("ask", "Who?", OLLAMA_HOST=server.url).out.strip() == "I am qwen3:4b."
+
+
+def test_a_model_has_a_short_name_of_the_users(cli: Cli) -> None:
+    """It stands for the whole name wherever a model is named."""
+    with FakeOllama(HERE, lambda body: say(f"I am {body['model']}.")) as server:
+        here = {"OLLAMA_HOST": server.url, "SEARCHLOOP_OFFLINE": ""}
+        assert cli("models", "alias", **here).out.strip() == "No short names yet."
+        assert cli("models", "alias", "fast", "tiny:1b", **here).out.split()[-1] == "ollama:tiny:1b"
+        assert cli("ask", "-m", "fast", "Who?", **here).out.strip() == "I am tiny:1b."
+        listed = cli("models", "alias", "-o", "json", **here).json
+        assert listed == {"aliases": {"fast": "ollama:tiny:1b"}}
+        assert cli("models", "alias", "fast", "none", **here).code == 0
+        gone = cli("models", "alias", "fast", **here)
+        assert (gone.code, "no short name 'fast'" in gone.err) == (2, True)
+        for name in ("ollama", "Fast", "a b", ""):
+            assert cli("models", "alias", name, "tiny:1b", **here).code in (0, 2)
+            assert cli("models", "alias", "-o", "json", **here).json == {"aliases": {}}
+
+
+def test_the_default_is_chosen_and_shown(cli: Cli) -> None:
+    """It is saved; a setting of the shell wins over it, and that is said."""
+    with FakeOllama(HERE, lambda body: say(f"I am {body['model']}.")) as server:
+        here = {"OLLAMA_HOST": server.url, "SEARCHLOOP_OFFLINE": ""}
+        assert "qwen3:4b (the largest" in cli("models", "default", **here).out
+        chosen = cli("models", "default", "tiny:1b", **here)
+        assert chosen.out.strip() == "ollama:tiny:1b (set by config.toml)"
+        assert cli("ask", "Who?", **here).out.strip() == "I am tiny:1b."
+        other = cli("models", "default", "mute:1b", SEARCHLOOP_MODEL="ollama:short", **here)
+        assert "does not hold now" in other.err
+        assert "ollama:mute:1b" in cli("models", "default", **here).out
+        cli("models", "default", "none", **here)
+        assert "mute" not in cli("models", "default", **here).out
+        assert cli("models", "default", "tinny", **here).code == 2

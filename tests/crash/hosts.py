@@ -28,6 +28,7 @@ class Host:
 
     def __init__(self, home: Path, prefix: Sequence[str] = (), **settings: str) -> None:
         own = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_TOKEN": TOKEN, **settings}
+        own |= {"SEARCHLOOP_TITLES": "0", "SEARCHLOOP_FOLLOW_UPS": "0"}  # one request a step
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONUNBUFFERED": "1", **own}
         with (home / "errors").open("ab") as errors:
             self.process = subprocess.Popen(

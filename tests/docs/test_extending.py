@@ -1,4 +1,4 @@
-"""The provider in docs/extending.md works as it is printed there."""
+"""The provider in docs/guides/extending.md works as it is printed there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from searchloop.agent.types import Finished, Message, Request, StreamEvent, Text
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "extending.md").read_text("utf-8")
+TEXT = (ROOT / "docs" / "guides" / "extending.md").read_text("utf-8")
 USER = Message("user", "Who is a clever bird?")
 TRICK = ToolSpec("whistle", "Whistles.", {"type": "object", "properties": {}})
 

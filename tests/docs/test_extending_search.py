@@ -1,4 +1,4 @@
-"""The engine and the reader in docs/extending.md work as they are printed there."""
+"""The engine and the reader in docs/guides/extending.md work as they are printed there."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from searchloop.search_backend.types import Query
 from tests.fakes import FakeServer, json_reply
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "extending.md").read_text("utf-8")
-ENGINE, READER = re.findall(r"^```py\n(.*?)^```$", TEXT, re.M | re.S)
+TEXT = (ROOT / "docs" / "guides" / "extending.md").read_text("utf-8")
+ENGINE, READER, *_ = re.findall(r"^```py\n(.*?)^```$", TEXT, re.M | re.S)
 
 
 def placed(folder: Path, package: ModuleType, name: str, code: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Each promise of docs/security.md and docs/guarantees.md names tests that are really there."""
+"""Each promise of the security page and of the guarantees names tests that are really there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 @pytest.mark.parametrize("page", ["security.md", "guarantees.md"])
 def test_the_tests_behind_the_promises_exist(page: str) -> None:
     """A promise whose test was renamed or removed is no promise."""
-    text = (ROOT / "docs" / page).read_text("utf-8")
+    text = (ROOT / "docs" / "about" / page).read_text("utf-8")
     named = NAMED.findall(text)
     assert len(named) > 15
     missing = []

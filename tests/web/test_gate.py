@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.web.app import STREAM_PATHS, create_app
+from searchloop.web.app import STREAMED, create_app
 from searchloop.web.gate import MAX_BODY, OPEN_PATHS, Gate
 from searchloop.web.gate.access import COOKIE_SECONDS, Access
 from tests.web.house import HOST, PORT, TOKEN, Answer, allowed, living, make_house, request
@@ -26,7 +26,7 @@ def routes(home: Path) -> list[tuple[str, str]]:
         for rule in app.flask.url_map.iter_rules()
         for method in sorted(rule.methods - {"OPTIONS"})
     ]
-    return found + [("GET", re.sub(r"\{[^}]+\}", "x", path)) for path in STREAM_PATHS]
+    return found + [(method, re.sub(r"\{[^}]+\}", "x", path)) for method, path in STREAMED]
 
 
 class Inner:

@@ -270,7 +270,8 @@ class Walk:
             return json.dumps({"mcpServers": {self._text(person, ""): {"url": "http://h.example"}}})
         if name == "query":
             return f"{self.random.choice(list(PEOPLE.values()))[:-2]} plan of the harbour"
-        known = sorted(self.seen.get(name, ()))
+        # The field `answer` of a run is no guess at the `answer` of somebody's instructions.
+        known = sorted(self.seen.get(name, ())) if name != "answer" else []
         if known and self.random.random() < 0.5:
             return self.random.choice(known)
         return f"{PEOPLE[person]}{self.random.randrange(10_000)}"
@@ -375,7 +376,7 @@ def test_each_person_has_their_own_everything(tmp_path: Path, store: Path | str)
         assert await state(app, BOB) == await state(app, ADMIN) == nothing
         token = {"host": HOST, "authorization": f"Bearer {TOKEN}"}
         own = await request(app, "GET", "/api/sessions", token)
-        assert own.data == {"sessions": []}
+        assert own.data == {"sessions": [], "projects": [], "archived": 0}
         assert await state(app, ANNA) == (1, 1, "steps=3", 1, True)
 
     async def second(app: WebApp) -> None:

@@ -1,4 +1,4 @@
-"""People behind a real proxy: the nginx configuration of docs/deploy.md, with a real server."""
+"""People behind a real proxy: the nginx file of docs/guides/deploy.md and a real server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "chat.example.org"
 PASSWORDS = {"anna": "sesame one", "bob": "sesame two"}
-DOCUMENT = (ROOT / "docs" / "deploy.md").read_text("utf-8").partition("\n## People\n")[2]
+DOCUMENT = (ROOT / "docs" / "guides" / "deploy.md").read_text("utf-8").partition("\n## People\n")[2]
 
 
 def configuration(folder: Path, port: int, behind: int) -> str:

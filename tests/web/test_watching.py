@@ -88,6 +88,7 @@ def quiet() -> Iterator[None]:
 def watched(home: Path, form: str = "json", **env: str) -> Watched:
     """A house at debug level."""
     given = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_LOG": f"{form},debug"}
+    given |= {"SEARCHLOOP_TITLES": "0", "SEARCHLOOP_FOLLOW_UPS": "0"}  # one request a step
     house = open_services(Environment({"flag": {**given, **env}}))
     lines = io.StringIO()
     configure(house.settings.env, house.secrets, lines)

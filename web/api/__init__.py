@@ -9,6 +9,7 @@ Others may import: calls, openapi.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -33,15 +34,17 @@ from searchloop.web.api.calls import (
     checked,
     parse_number,
 )
+from searchloop.web.api.imports import ImportsApi
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
 from searchloop.web.api.openapi import ANY_FILE, Route, route, routes_of
+from searchloop.web.api.projects import ProjectsApi
+from searchloop.web.api.providers import ProvidersApi
 from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.server import ServerApi
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import (
     AgentsApi,
-    KeysApi,
     LibraryApi,
     PolicyApi,
     SettingsApi,
@@ -55,12 +58,12 @@ from searchloop.web.text.markdown import render
 
 _NOT_FOUND = (
     *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
-    *("no_tool", "no_attachment"),
+    *("no_tool", "no_attachment", "no_project"),
 )
 _STATUS: Mapping[str, int] = {
     **dict.fromkeys(_NOT_FOUND, 404),
     "operators_only": 403,
-    **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists"), 409),
+    **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists", "chats_undecided"), 409),
     **dict.fromkeys(("question_too_long", "attachment_too_large"), 413),
 }
 _KINDS: Mapping[type[AgentError], int] = {
@@ -81,16 +84,18 @@ class Api(Handlers):
         self._log = services.log
         self._runner = services.runner
         self.local_models = LocalModels(services, on_loop)
+        self.imports = ImportsApi(services, on_loop)
 
     def handlers(self) -> list[tuple[Route, Handler]]:
         """Returns every handler of the API with its route."""
-        others = (SessionsApi, McpApi, AgentsApi, SettingsApi, PolicyApi, KeysApi, LibraryApi)
+        others = (SessionsApi, McpApi, AgentsApi, SettingsApi, PolicyApi, ProvidersApi)
+        more = (LibraryApi, ProjectsApi)
         server = ServerApi(self._services, self._on_loop, self._access)
         parts = [
             self,
-            self.local_models,
+            *(self.local_models, self.imports),
             server,
-            *(p(self._services, self._on_loop) for p in others),
+            *(p(self._services, self._on_loop) for p in (*others, *more)),
         ]
         return [found for part in parts for found in routes_of(part)]
 
@@ -100,13 +105,24 @@ class Api(Handlers):
         models, servers = self.local_models.look()
         settings = self._services.settings
         tables = _prices(settings.home)
-        rows = [{**asdict(m), "search_usd": search_price(m.id, tables)} for m in models]
+        taken = self._on_loop.do(lambda: [self._options(m.id) for m in models])
+        rows = [
+            {**asdict(m), "search_usd": search_price(m.id, tables), "options": options}
+            for m, options in zip(models, taken, strict=True)
+        ]
         listed = {"models": rows, "servers": list(map(asdict, servers))}
         choice = self._on_loop(self._runner.usual.choose())
         why = {"by": choice.by, "why": choice.why}
         usual = {"default": choice.model, "default_why": why, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
         return Reply({**listed, **choices, **usual, "held_back": why_held_back(settings.home)})
+
+    def _options(self, model: str) -> list[str]:
+        """Returns the names of the options that a model takes."""
+        known = None
+        with suppress(ConfigError):  # one that is not set up
+            known = getattr(self._runner.provider(model)[0], "options", None)
+        return [] if known is None else [*known, "max_tokens"]
 
     @route("post", "/api/check", "Verdict", "Check")
     def check(self, call: Call) -> Reply:

@@ -13,6 +13,8 @@ from searchloop.agent.mcp.manager import plan_of
 from searchloop.web.api.calls import Call, Handlers, Reply, checked
 from searchloop.web.api.openapi import route
 
+_PATIENCE = 20.0  # seconds that a request waits for a server to start
+
 
 class McpApi(Handlers):
     """/api/mcp. All work is done on the loop that the servers live on."""
@@ -58,9 +60,12 @@ class McpApi(Handlers):
 
     @route("post", "/api/mcp/{name}/test", "McpServer", "Nothing", query=("workspace",))
     def test(self, call: Call) -> Reply:
-        """Connects to a server now and lists its tools."""
-        folder = _folder(call.query.get("workspace"))
-        return Reply(self._on_loop(self._services.mcp.test(call.path["name"], folder)))
+        """Connects to a server now and lists its tools.
+
+        After some seconds it answers with the state `connecting`; the list then has the outcome.
+        """
+        folder, name = _folder(call.query.get("workspace")), call.path["name"]
+        return Reply(self._on_loop(self._services.mcp.test(name, folder, _PATIENCE)))
 
     @route(
         "post",

@@ -39,10 +39,16 @@ ANY_FILE = "*/*"
 _OTHERS = (
     (Route("get", "/", "text/html"), "The page"),
     (Route("get", "/static/{name}", ANY_FILE), "A file of the page"),
+    (Route("post", "/share", "text/html"), "The page, with what another app shares, unsent"),
     (Route("get", "/api/engines", "Engines"), "Search engines, and what each one lacks"),
     (
         Route("get", "/api/sessions/{id}/events", "text/event-stream", query=("after", "view")),
         "The session's events, stored ones and then live; the last of a run is a RunFinished",
+    ),
+    (Route("get", "/api/sessions/export", "application/json"), "All chats as one file"),
+    (
+        Route("post", "/api/sessions/import", "Import", status=202),
+        "Bring in the chats of an export, which is the body as it is: JSON or ZIP",
     ),
     (Route("post", "/api/web-search", "SearchAnswer", "WebSearch"), "Search the web"),
     (Route("post", "/api/open-page", "Page", "OpenPage", query=("view",)), "Read a page"),
@@ -109,7 +115,7 @@ def _operation(found: Route, words: str) -> dict[str, Any]:
         operation["requestBody"] = {"required": required, "content": content}
     if found.whose != "anyone":
         operation["x-whose"] = found.whose
-    if found.path == "/api/health":
+    if found.path in ("/api/health", "/opensearch.xml"):
         operation["security"] = []
     return operation
 

@@ -51,14 +51,19 @@ _KINDS: Mapping[str, Schema] = {
 # Bodies that hold these fields and no others.
 _CLOSED = """
 NewSession      model?:text|null mode?:mode search?:search workspace?:text|null agent?:text|null
-                temporary?:boolean
+                temporary?:boolean project?:text|null
+ChangesOfMany   ids:[text] archived?:boolean project?:text|null
 SessionChanges  title? model? mode?:mode search?:search workspace?:text|null agent?:text|null
-                pinned?:boolean
+                pinned?:boolean archived?:boolean project?:text|null options?:object|null
+NewProject      name ...ProjectFields
+ProjectChanges  name? ...ProjectFields
+ProjectFields   instructions? model?:text|null agent?:text|null search?:search|null
+OwnWordsChanges about? answer?
 NewAgent        name ...AgentChanges
 AgentChanges    description? system? model?:text|null mode?:mode|null search?:search
                 tools?:[text]|null servers?:[text]|null
 NewMessage      text model? mode?:mode search?:search replaces?:count
-                attachments?:[NewAttachment]
+                attachments?:[NewAttachment] system?:text options?:object schema?:object
 NewAttachment   name media_type? data
 TurnChange      shown?:true removed?:boolean
 SummaryText     text
@@ -66,6 +71,7 @@ ModelName       model
 SettingChanges  settings:object
 Policy          review_queries?:boolean private_and_untrusted?:mixed rules?:[object]
 NewKey          value:secret
+ProviderTest    key?:secret address?:text|null save?:boolean
 LibraryPath     path exclude?:[text]
 LibraryPause    path paused:true
 Reader          model?
@@ -92,8 +98,17 @@ Session         id title model mode:mode search:search search_path workspace?:te
                 agent?:text|null native_search?:boolean|null
 ListedSession   ...Session found?:[FoundPlace]
 FoundPlace      turn:count part:title/question/answer/sources snippet marks:[span] words:[text]
-Sessions        sessions:[ListedSession] indexing?:boolean
+Sessions        sessions:[ListedSession] indexing?:boolean archived?:count
+                projects?:[ListedProject]
+ListedProject   id name chats:count
+Changed         changed:count
+Project         id name created:time updated:time instructions model:text|null agent:text|null
+                search:search|null files:[Attachment] chats:count
+Projects        projects:[Project]
+OwnWords        about answer
 Deleted         deleted:count
+Import          state:none/running/done/failed/cancelled brought:count known:count empty:count
+                refused:count origins:object left_out:object problems:[text] error?:Problem
 Me              name admin:boolean people:boolean token:kept/set
 Used            person day answers:count input_tokens:count output_tokens:count searches:count
                 pages:count cost_usd:number unpriced:count
@@ -116,12 +131,17 @@ Setting         name value origin changeable:boolean default? help?
 Settings        settings:[Setting]
 Key             name set:boolean origin saved:boolean help? strayed?:text|null
 Keys            keys:[Key]
+Providers       providers:[Provider]
+Provider        name key:object|null address:object|null more:[Setting]
+ProviderTested  models:count saved:boolean
 Library         collections:[object]
+Folders         path parent:text|null home folders:[Folder] more:boolean
+Folder          name path
 LibraryAdded    collection state:text added?:count skipped?:count kept?:count
 LibraryRemoved  removed:count
 Model           id available:boolean title? capabilities?:object local?:boolean loaded?:object|null
                 missing?:text|null remedy?:text|null calls?:text|null disk?:integer|null
-                search_usd?:number|null
+                search_usd?:number|null options?:[text]
 Models          models:[Model] servers?:[ModelServer] default? modes?:[text] searches?:[text]
                 search?:search held_back?:HeldBack default_why?:DefaultWhy
 DefaultWhy      by:setting/last/best/none why
@@ -140,8 +160,8 @@ McpPlanned      name file workspace:text|null kind:stdio/http command:[text] cwd
                 variables:[text] headers:[text] disabled:boolean private:boolean effect:effect
 McpServers      file servers:[McpServer] problems:[object] untrusted:object|null
 McpServer       ...McpPlanned state:idle/connecting/ready/failed/disabled error:object|null
-                retry_in:number|null protocol title version oddities:[text] tools:[McpTool]
-                tokens:count stderr?
+                retry_in:number|null starting:object|null protocol title version oddities:[text]
+                tools:[McpTool] tokens:count stderr?
 McpTool         name offered_as enabled:boolean effect:effect tokens:count definition
                 suspended:object|null title? description? hints?:object unusable?:text|null
 Mark            span:span|null quote:text|null verdict:verdict|null passage:text|null
@@ -154,6 +174,7 @@ RunFinished     type:run_finished reason:reason answer citations:[Citation] sour
 """
 _QUERY = """
 Query           format:format turn:count after:count view:events/page q limit:count model workspace
+                project archived:true/false chats:keep/archive/delete path
 """
 # By field, or by object and field where a field means different things.
 _DESCRIPTIONS: Mapping[str, str] = {
@@ -164,6 +185,17 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "temporary": "Not listed, deleted after a day",
     "SessionChanges.workspace": "Full path of a folder; null removes it",
     "SessionChanges.agent": "Name of an agent; null removes it",
+    "SessionChanges.project": "The id of a project; null takes the chat out of it",
+    "SessionChanges.archived": "Not in the list of chats; searches find it",
+    "NewMessage.system": "Joins the system text, for this question",
+    "NewMessage.options": "As those of a session, for this question",
+    "NewMessage.schema": "A JSON Schema that the answer has to fit; it comes as JSON",
+    "SessionChanges.options": "temperature, top_p, seed, max_tokens, stop; null removes them",
+    "instructions": "The user's own words, which the model gets in its system text",
+    "about": "Who the user is",
+    "answer": "How the user wants to be answered",
+    "chats": "Of a project: how many; when it is deleted: what becomes of them",
+    "Model.options": "Those that it takes",
     "data": "The file's bytes in base64",
     "NewAttachment.media_type": "Its bytes decide; without a known type they do alone",
     "Attachment.size": "In bytes",
@@ -188,6 +220,8 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "Me.people": "A proxy signs people in",
     "Me.token": "Kept in the data folder, or set where the server is started",
     "day": "YYYY-MM-DD, by UTC",
+    "Import.known": "Chats that were there already",
+    "left_out": "Parts of chats that were not brought along: how many, by name",
     "unpriced": "Answers whose price is unknown; cost_usd is without them",
     "ShownTurns.shown": "Numbers of questions",
     "strayed": "The address that was changed since",
@@ -198,6 +232,7 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "blocks": "With view=page: the text to be shown",
     "untrusted": "A project's file that is not trusted yet: {file, hash, commands}",
     "McpServer.tokens": "About what its tools take in each request",
+    "starting": "{seconds, limit} while it is connecting",
     "stderr": "After a test: the end of what it wrote there",
     "hints": "What the server claims; it grants nothing",
     "McpTool.definition": "SHA-256 of what the server says of it",

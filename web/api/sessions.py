@@ -13,6 +13,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, no_turn
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.question import change_session, open_session
+from searchloop.agent.run.question.title import one_line
 from searchloop.agent.run.summary import edit_summary
 from searchloop.agent.run.undo import delete_session, make_plan, undo_files
 from searchloop.agent.tools.present_plan import find_plan, run_text
@@ -20,10 +21,10 @@ from searchloop.web.api.calls import Call, Handlers, Reply, parse_number
 from searchloop.web.api.openapi import route
 
 _TITLE = 200  # characters
-_JOINERS = "\u200c\u200d"  # invisible, but words and emoji are made with them
 _DAY = 86_400  # seconds
 _LISTED, _MOST_LISTED = 200, 100_000  # sessions
 _MOST_FOUND = 50
+_BRIEFLY = ("id", "name", "chats")
 
 
 class SessionsApi(Handlers):
@@ -33,11 +34,12 @@ class SessionsApi(Handlers):
     def _log(self) -> EventLog:
         return self._services.log
 
-    @route("get", "/api/sessions", "Sessions", query=("q", "limit"))
+    @route("get", "/api/sessions", "Sessions", query=("q", "limit", "project", "archived"))
     def list(self, call: Call) -> Reply:
         """Lists sessions, newest first: up to `limit`, plus all pinned ones, no temporary ones.
 
-        With `q` those whose turns hold these words, the best first, and the places (`found`).
+        With `q` those whose turns hold these words, the best first, and the places (`found`), also
+        archived ones; else only with `archived` those, and with `project` all of that one.
         """
         limit = parse_number(call.query.get("limit", str(_LISTED)))
         if not limit or limit > _MOST_LISTED:
@@ -49,10 +51,14 @@ class SessionsApi(Handlers):
                 self._delete(old)
         if call.query.get("q"):
             return self._find(call.query["q"], min(limit, _MOST_FOUND))
-        found = self._log.sessions(None, limit)
+        project = call.query.get("project")
+        archived = None if project else call.query.get("archived") == "true"
+        found = self._log.sessions(None, limit, project=project, archived=archived)
         listed = [session for session in found if not session.settings.get("temporary")]
         native = self._native({session.model for session in listed})
-        return Reply({"sessions": [_shown(session, native) for session in listed]})
+        told = {"sessions": [_shown(session, native) for session in listed]}
+        projects = [{n: getattr(p, n) for n in _BRIEFLY} for p in self._log.projects.all()]
+        return Reply({**told, "projects": projects, "archived": self._log.projects.archived()})
 
     def _find(self, words: str, limit: int) -> Reply:
         listed, places = list[Session](), self._log.find(words, limit)
@@ -85,13 +91,24 @@ class SessionsApi(Handlers):
 
     @route("patch", "/api/sessions/{id}", "Session", "SessionChanges")
     def change(self, call: Call) -> Reply:
-        """Changes title, model, mode, search, workspace, agent or pin."""
+        """Changes title, model, mode, search, workspace, agent, project, options, pin, archive."""
         changes = dict(call.body)
         self._check_model(changes)
         if "title" in changes:
             changes["title"] = _title(changes["title"])
         session = change_session(self._log, self._services.settings, call.session, changes)
         return Reply(self._shown(session))
+
+    @route("patch", "/api/sessions", "Changed", "ChangesOfMany")
+    def change_many(self, call: Call) -> Reply:
+        """Archives several sessions, brings them back, or moves them to a project or out of one."""
+        changes = {name: value for name, value in call.body.items() if name != "ids"}
+        ids = dict.fromkeys(call.body["ids"])
+        for session in ids:  # all of them or none
+            self._log.session(session)
+        for session in ids:
+            change_session(self._log, self._services.settings, session, changes)
+        return Reply({"changed": len(ids)})
 
     @route("delete", "/api/sessions/{id}", None)
     def delete(self, call: Call) -> Reply:
@@ -197,8 +214,7 @@ def _shown(session: Session, native: Mapping[str, bool | None]) -> dict[str, Any
 
 
 def _title(text: str) -> str:
-    plain = "".join(ch if ch.isprintable() or ch in _JOINERS else " " for ch in text)
-    title = " ".join(plain.split())[:_TITLE]
+    title = one_line(text, _TITLE)
     if not title:
         raise ConfigError("empty_title", "The title is empty.", "Write a few words.")
     return title

@@ -1,13 +1,14 @@
-"""Handlers for what a person sets on the page: settings, keys, agents, policy, library.
+"""Handlers for what a person sets on the page: settings, agents, policy, library.
 
 The page changes config.toml only. A value from above that file wins and is shown with its origin.
-Addresses to which keys are sent cannot be changed here, because a new one would receive the key.
+Addresses to which keys are sent are not among these; see `providers`.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.search.switch import Held, held_back
 from searchloop.agent.settings import SHARED, Environment, Setting, read_config
 from searchloop.agent.settings.config_file import change_config
-from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.settings.secrets import masked
-from searchloop.agent.tools.workspace import is_below
-from searchloop.web.api.calls import Call, Handlers, Reply
+from searchloop.agent.tools.workspace import is_below, is_system
+from searchloop.agent.tools.workspace.paths import closed, secret
+from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import route
+from searchloop.web.compose import Services
 
 _FILE = "config.toml"
 # Needed before the file is read, or meaningful only at the start.
@@ -30,6 +32,7 @@ _FIXED = re.compile(
     r".*_(HOME|TOKEN|OFFLINE|URL|HOST|ENDPOINT|FIELDS|ALLOW_RANGES|HEADER|PROXIES|ADMINS)"
 )
 _MOST_SKIPPED = 200  # files that an answer names one by one; it counts the rest
+_MOST_FOLDERS = 500  # that are shown of one folder
 _READING_SECONDS = 3.0  # for which a request waits for a folder to be read
 
 
@@ -41,7 +44,7 @@ class SettingsApi(Handlers):
         """Lists value (passwords in it masked), origin and default of every public setting."""
         env, public = self._services.settings.env, self._public()
         shown = [s for s in public if not s.name.endswith("_BASE_URL") or env.get(s.name)]
-        return Reply({"settings": [self._shown(s) for s in shown]})
+        return Reply({"settings": [shown_setting(s, env) for s in shown]})
 
     @route("patch", "/api/settings", "Settings", "SettingChanges")
     def change(self, call: Call) -> Reply:
@@ -55,31 +58,42 @@ class SettingsApi(Handlers):
                 what = f"{name} is no text of up to 2,000 characters."
                 raise ConfigError("bad_setting", what, "Correct it.")
         wanted = {name: value.strip() or None if value else None for name, value in changes.items()}
-        path = services.settings.home / _FILE
-        after = {k: v for k, v in (read_config(path) | wanted).items() if v is not None}
-        services.check(env.with_layer(_FILE, after))
+        if not all(name.startswith("SEARCH") for name in wanted):
+            self._on_loop.do(lambda: services.runner.registry.check_settings(wanted))
         model = wanted.get("SEARCHLOOP_MODEL")
         if model:
             self._on_loop.do(lambda: services.runner.provider(model))
-        change_config(path, wanted)
-        self._on_loop.do(lambda: self._put_in_force(env, after))
+        save_settings(services, self._on_loop, wanted)
         return self.read(call)
-
-    def _put_in_force(self, env: Environment, values: Mapping[str, str]) -> None:
-        env.put(_FILE, values)
-        self._services.use(self._services.check(env))
 
     def _public(self) -> list[Setting]:
         return [setting for setting in self._services.declared() if not setting.secret]
 
-    def _shown(self, setting: Setting) -> dict[str, Any]:
-        env = self._services.settings.env
-        value, common = _common(setting, env)
-        rest = {"default": setting.default, "changeable": _changeable(setting, env)}
-        return {**common, "value": masked(value), **rest}
+
+def save_settings(
+    services: Services, on_loop: LoopBridge, wanted: Mapping[str, str | None]
+) -> None:
+    """Writes settings into config.toml and puts them in force. Raises AgentError."""
+    env, path = services.settings.env, services.settings.home / _FILE
+    after = {k: v for k, v in {**read_config(path), **wanted}.items() if v is not None}
+    services.check(env.with_layer(_FILE, after))
+    change_config(path, wanted)
+
+    def put_in_force() -> None:
+        env.put(_FILE, after)
+        services.use(services.check(env))
+
+    on_loop.do(put_in_force)
 
 
-def _common(setting: Setting, env: Environment) -> tuple[str, dict[str, Any]]:
+def shown_setting(setting: Setting, env: Environment) -> dict[str, Any]:
+    """Returns a setting as answers show it, passwords in its value masked."""
+    value, common = shown_parts(setting, env)
+    rest = {"default": setting.default, "changeable": _changeable(setting, env)}
+    return {**common, "value": masked(value), **rest}
+
+
+def shown_parts(setting: Setting, env: Environment) -> tuple[str, dict[str, Any]]:
     """Returns a setting's value ("" for none) and what answers say of every setting."""
     name = next((n for n in (setting.name, *setting.aliases) if env.get(n)), setting.name)
     shown = {"name": setting.name, "help": setting.help, "origin": env.origin(name)}
@@ -100,58 +114,6 @@ def _cannot_change(name: str, env: Environment | None) -> ConfigError:
     how = "Change it there" if where not in ("default", _FILE) else "Set it in .env"
     what = f"{name} cannot be changed here" + (f": it is set by {where}." if where else ".")
     return ConfigError("not_changeable", what, f"{how}, then start searchloop again.")
-
-
-class KeysApi(Handlers):
-    """/api/keys: saves and deletes keys. No answer contains one."""
-
-    @route("get", "/api/keys", "Keys")
-    def show(self, call: Call) -> Reply:
-        """Lists which keys are set, and where."""
-        return Reply({"keys": [self._shown(setting) for setting in self._secrets()]})
-
-    @route("put", "/api/keys/{name}", "Keys", "NewKey")
-    def save(self, call: Call) -> Reply:
-        """Saves a key in the system's keyring, or in a file that only the user can read."""
-        name, env = self._named(call), self._services.settings.env
-        self._store().save(name, call.body["value"], self._services.key_addresses(name), env)
-        return self._put_in_force(call)
-
-    @route("delete", "/api/keys/{name}", "Keys")
-    def delete(self, call: Call) -> Reply:
-        """Deletes a saved key. One that is set elsewhere stays."""
-        self._store().forget(self._named(call))
-        return self._put_in_force(call)
-
-    def _put_in_force(self, call: Call) -> Reply:
-        services = self._services
-        self._on_loop.do(lambda: services.use(services.check(services.settings.env)))
-        return self.show(call)
-
-    def _store(self) -> KeyStore:
-        store = self._services.settings.env.key_store
-        if store is None:
-            raise ConfigError("no_key_store", "No key can be saved here.", "Set it in .env.")
-        return store
-
-    def _secrets(self) -> list[Setting]:
-        # The page's own token is nobody's key, and a database's address is no key at all.
-        secret = [setting for setting in self._services.declared() if setting.secret]
-        return [setting for setting in secret if setting.name.endswith("_KEY")]
-
-    def _named(self, call: Call) -> str:
-        name = call.path["name"]
-        if name not in {setting.name for setting in self._secrets()}:
-            raise ConfigError("unknown_key", f"There is no key {name[:80]!r}.", "GET /api/keys.")
-        return name
-
-    def _shown(self, setting: Setting) -> dict[str, Any]:
-        env = self._services.settings.env
-        store = env.key_store
-        value, common = _common(setting, env)
-        saved = bool(store and store.place(setting.name))
-        strayed = store.strayed(setting.name, env) if store else None
-        return {**common, "set": bool(value), "saved": saved, "strayed": strayed}
 
 
 class AgentsApi(Handlers):
@@ -248,6 +210,30 @@ class LibraryApi(Handlers):
             added |= {kind: len(files), f"{kind}_files": shown}
         return Reply(added)
 
+    @route("get", "/api/folders", "Folders", query=("path",), whose="operator")
+    def folders(self, call: Call) -> Reply:
+        """Lists the folders inside one of this machine, the home folder if none is named.
+
+        Hidden folders, those with the name of a secret and those of the system are left out.
+        """
+        home = Path.home()
+        wanted = Path(call.query.get("path") or home).expanduser()
+        what, remedy = f"{str(wanted)[:200]!r} cannot be looked into.", "Choose another folder."
+        try:
+            if "\0" in str(wanted) or not wanted.is_absolute():
+                raise ConfigError("bad_path", what, "Give the full path of a folder.")
+            path = wanted.resolve(strict=True)
+            if is_system(path) or _kept_back(path.parts[1:]):
+                raise ConfigError("closed_path", what, remedy)
+            with os.scandir(path) as entries:
+                found = sorted(e.name for e in entries if _offered(path, e))
+        except OSError as error:
+            raise ConfigError("bad_path", what, remedy) from error
+        shown = [{"name": name, "path": str(path / name)} for name in found[:_MOST_FOLDERS]]
+        above = None if path.parent == path else str(path.parent)
+        rest = {"parent": above, "home": str(home), "more": len(found) > _MOST_FOLDERS}
+        return Reply({"path": str(path), "folders": shown, **rest})
+
     @route("patch", "/api/library", "LibraryPath", "LibraryPause")
     def pause(self, call: Call) -> Reply:
         """Stops the reading of a folder after its current batch; adding it again goes on."""
@@ -260,3 +246,14 @@ class LibraryApi(Handlers):
         """Removes a folder from the index. Its files stay where they are."""
         with self._services.library() as library:
             return Reply({"removed": library.remove(call.body["path"])})
+
+
+def _kept_back(parts: Sequence[str]) -> bool:
+    return secret(parts) or closed(parts)
+
+
+def _offered(folder: Path, entry: os.DirEntry[str]) -> bool:
+    hidden = entry.name.startswith(".") or _kept_back((entry.name,))
+    if hidden or not entry.is_dir() or is_system(folder / entry.name):
+        return False
+    return os.access(entry.path, os.R_OK | os.X_OK)

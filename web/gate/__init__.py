@@ -45,8 +45,8 @@ def policy(nonce: str | None = None) -> str:
     script = f"'nonce-{nonce}'" if nonce else "'none'"
     return (
         f"default-src 'none'; script-src {script}; style-src 'self'; img-src 'self' data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'; trusted-types 'none'"
+        "manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
 
@@ -127,10 +127,17 @@ MAX_BODY = 1024 * 1024  # bytes
 BODY_SECONDS = 10.0
 # Requests with files, and how large and slow these may be.
 MAX_FILES = 30 * MAX_BODY
-_FILES = re.compile(r"/api/(?:sessions/[^/]+/messages|attachments)")
-_WITH_FILES = re.compile(rb'"(?:attachments|data)"\s*:')
+_FILES = re.compile(r"/api/(?:sessions/[^/]+/messages|attachments)|/share")
+_WITH_FILES = re.compile(rb'"(?:attachments|data)"\s*:|\A--')
 _SLOWER = 12
-OPEN_PATHS = frozenset({"/api/health"})
+# A file that goes to disk as it arrives, and what it may be; the handler bounds its time.
+IMPORT_PATH, MAX_IMPORT = "/api/sessions/import", 2 << 30
+_FILE_KINDS = (b"application/octet-stream", b"application/zip", b"application/json")
+# What another app shares comes as a form that the browser itself posts, never a page of a site.
+SHARE_PATH = "/share"
+_SHARED = b"multipart/form-data"
+# A browser that adds a search engine reads its description without a cookie.
+OPEN_PATHS = frozenset({"/api/health", "/opensearch.xml"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _FORM = b"application/x-www-form-urlencoded"
@@ -161,6 +168,12 @@ _LESS = "Send less text; put a long text in a file and add it with `searchloop l
 _TOO_LARGE = Refusal(413, "too_large", "The request is larger than 1 MiB.", _LESS)
 _FILES_TOO_LARGE = Refusal(
     413, "attachment_too_large", "The files are too large together.", "Send fewer, or smaller ones."
+)
+_NOT_FILE = Refusal(
+    415, "not_an_export", "A file of chats is JSON or ZIP.", "Send `Content-Type: application/zip`."
+)
+_IMPORT_TOO_LARGE = Refusal(
+    413, "too_large", "The file is larger than 2 GB.", "`searchloop sessions import FILE` takes it."
 )
 _SLOW_WORDS = f"The request's body did not arrive within {BODY_SECONDS:g} s."
 _TOO_SLOW = Refusal(408, "too_slow", _SLOW_WORDS, "Send it again.", ((b"connection", b"close"),))
@@ -203,7 +216,7 @@ class Gate:
         refusal = self._judged(scope, head)
         if isinstance(refusal, Person):
             scope, refusal = {**scope, PERSON: refusal}, None
-        if refusal is None and scope["method"] in _BODIES:
+        if refusal is None and scope["method"] in _BODIES and not _is_file(scope):
             body = await self._read(head, receive, _FILES.fullmatch(scope["path"]) is not None)
             if body is None:
                 return
@@ -234,8 +247,11 @@ class Gate:
         if isinstance(judged, Refusal) or scope["method"] not in _BODIES:
             return judged
         path = scope["path"]
+        if _is_file(scope):
+            return _file_refusal(head) or judged
         most = MAX_FILES if _FILES.fullmatch(path) else MAX_BODY
-        return _body_refusal(head, path in self._forms, most) or judged
+        form = _SHARED if _shares(scope, head) else _FORM if path in self._forms else b""
+        return _body_refusal(head, form, most) or judged
 
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
         """Returns the reason to refuse this request, whoever asks, or None."""
@@ -247,8 +263,11 @@ class Gate:
             words = "This server does not answer to that host name."
             remedy = f"Open http://127.0.0.1:{self._access.port} on this machine."
             return Refusal(403, "bad_host", words, remedy)
-        if origin not in (None, self._public) and not (
-            origin.startswith(b"http://") and self._is_ours(origin[7:], scope)
+        own = (self._public, *((b"null",) if _shares(scope, head) else ()))
+        if (
+            origin is not None
+            and origin not in own
+            and not (origin.startswith(b"http://") and self._is_ours(origin[7:], scope))
         ):
             return _FOREIGN_ORIGIN
         if head.get(b"sec-fetch-site", b"none") not in _SAME:
@@ -332,14 +351,32 @@ def _head(headers: Sequence[Header], once: Collection[bytes]) -> dict[bytes, byt
     return head
 
 
-def _body_refusal(head: dict[bytes, bytes], form: bool, most: int) -> Refusal | None:
+def _is_file(scope: Scope) -> bool:
+    """Tells the request that brings chats in: its body is streamed to the application."""
+    return bool(scope["path"] == IMPORT_PATH and scope["method"] == "POST")
+
+
+def _shares(scope: Scope, head: dict[bytes, bytes]) -> bool:
+    """Tells what another app shares: the browser says that no page sent it, and names no origin."""
+    return bool(scope["path"] == SHARE_PATH and head.get(b"sec-fetch-site") == b"none")
+
+
+def _file_refusal(head: dict[bytes, bytes]) -> Refusal | None:
+    """Returns why a file may not come in; its kinds are none that a form of another site sends."""
+    length = head.get(b"content-length", b"0")
+    if head.get(b"content-type", b"").partition(b";")[0].strip().lower() not in _FILE_KINDS:
+        return _NOT_FILE
+    return _IMPORT_TOO_LARGE if not length.isdigit() or int(length) > MAX_IMPORT else None
+
+
+def _body_refusal(head: dict[bytes, bytes], form: bytes, most: int) -> Refusal | None:
     length = head.get(b"content-length", b"0")
     empty = length == b"0" and b"transfer-encoding" not in head
     kind = head.get(b"content-type")
     if kind is None and empty:
         return None
     named = (kind or b"").partition(b";")[0].strip().lower()
-    if named != b"application/json" and not (form and named == _FORM):
+    if named != b"application/json" and not (form and named == form):
         return _NOT_JSON
     too_large = _TOO_LARGE if most == MAX_BODY else _FILES_TOO_LARGE
     return too_large if length.isdigit() and int(length) > most else None

@@ -7,7 +7,7 @@ import { composer } from "./composer/composer.js";
 import { h, isComposing } from "./lib/dom.js";
 import { adopt, draft, isUnused, learn, newFacts, turnTo, worthListing } from "./chat/server_state.js";
 import { errorBox, toast } from "./lib/messages.js";
-import { makeDrawer, sessionList } from "./sidebar.js";
+import { makeDrawer, projectList, sessionList } from "./sidebar.js";
 import { chips } from "./sources/sources.js";
 import { t, translate } from "./locales/index.js";
 import { engineFacts } from "./composer/search_switch.js";
@@ -15,6 +15,7 @@ import { drawWelcome } from "./welcome.js";
 
 const GRACE = 1500; // milliseconds a connection may be away before it is mentioned
 const REFRESH = 3000; // milliseconds between looks at the list while a chat is answering
+const NAMING = 30; // seconds after an answer in which its chat may get a title
 const TYPING = 150; // milliseconds of silence before a search in the list is sent
 
 const el = (id) => document.getElementById(id);
@@ -33,6 +34,10 @@ const openSettings = later(() =>
     made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged, newChat: (temporary) => openSession(null, { temporary }) }),
   ),
 );
+const fromProjects = () => import("./projects.js");
+const rowMenu = later(() => fromProjects().then((made) => made.openRow));
+const askName = later(() => fromProjects().then((made) => made.nameProject));
+const showProject = later(() => fromProjects().then((made) => made.drawProject));
 const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"), () => facts.session.id)));
 const { chip, hide: hideCard } = chips(el("card"), openReader);
 const ask = asking(facts, {
@@ -45,7 +50,7 @@ const ask = asking(facts, {
 });
 const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
-  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), chip, open: openReader, models, fileUrl: (digest) => api.fileUrl(facts.session.id, digest), changed: chatChanged, connection, refused, version: ask.show },
+  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), write: (text) => (box.giveBack(text), box.focus()), chip, open: openReader, models, fileUrl: (digest) => api.fileUrl(facts.session.id, digest), changed: chatChanged, connection, refused, version: ask.show },
 );
 const box = composer(el, {
   change: ask.changeSettings,
@@ -54,6 +59,7 @@ const box = composer(el, {
   tooLong: ask.tooLong,
   complain,
   say: (text) => (el("announcer").textContent = text),
+  note: (message) => el("composer-notice").replaceChildren(errorBox({ message }, { tone: "info" })),
   newChat: (temporary) => openSession(null, { temporary }),
   settings: (name) => openSettings(name),
   exportAs: ask.exportAs,
@@ -62,7 +68,8 @@ const box = composer(el, {
   compact: () => compact(chat.shown()),
   recall: chat.lastQuestion,
 });
-const sidebar = sessionList(el("sessions"), { open: openSession, change, remove, older });
+const sidebar = sessionList(el("sessions"), { open: openSession, change, remove, older, menu: openRow, pick, archive });
+const projects = projectList(el("projects"), { open: (project) => openSession(null, { project }), add: addProject, move: (chat, project) => changeMany([chat], { project }) });
 
 // The button that was pressed goes away with its turn: the focus goes to the question box, unless that
 // would bring up a keyboard on the screen.
@@ -80,7 +87,9 @@ async function compact(turns) {
 
 async function openChatMenu() {
   const { openChat } = await import("./settings/chat_setup.js");
-  openChat(el("chat-menu"), chat.shown(), { compact, editSummary: ask.editSummary });
+  const taken = facts.models.find((m) => m.id === facts.session.model)?.options ?? [];
+  const more = { session: facts.session, taken, change: ask.changeSettings, row: () => openRow(el("chat-menu"), [facts.session]) };
+  openChat(el("chat-menu"), chat.shown(), { compact, editSummary: ask.editSummary, exportAs: ask.exportAs, ...more });
 }
 
 function summarised() {
@@ -103,12 +112,26 @@ function draw() {
   el("temporary").hidden = !facts.session.settings?.temporary;
   document.title = facts.session.title ? `${title} - searchloop` : "searchloop";
   sidebar.update(facts.list, facts.running);
+  const project = facts.session.settings?.project;
+  projects.update(facts.list.projects, project);
   const { messages, pending } = facts.session;
   const empty = !messages && !pending && !facts.running && chat.turns() === 0;
   el("welcome").hidden = !empty;
   el("chat-menu").hidden = empty;
   drawRemoved(chat.removed());
-  if (empty) drawWelcome(el("welcome"), facts, askWithSearch, openSettings);
+  el("archived").hidden = !facts.session.settings?.archived;
+  drawHome(facts.list.projects.find((each) => each.id === project), empty);
+  if (empty && project) showProject(el("welcome"), project, { facts: () => facts, open: openSession, changed: changedProjects, begins: beginProject, deleted: leaveProject, gone: leaveProject, complain });
+  else if (empty) drawWelcome(el("welcome"), facts, askWithSearch, openSettings);
+}
+
+// The project that the chat is in, and leads to.
+function drawHome(project, empty) {
+  el("project").hidden = !project || empty;
+  if (!project) return;
+  el("project").href = `#/p/${project.id}`;
+  el("project").lastElementChild.textContent = project.name;
+  el("project").setAttribute("aria-label", t("project.open", { name: project.name }));
 }
 
 // What was removed can be put back for as long as there is the chat: its log has it all.
@@ -135,7 +158,7 @@ function calm() {
 function chatChanged(state, events) {
   learn(facts, state, events);
   if (el("chat-menu").ariaBusy && events.some((e) => e.type === "summary")) summarised();
-  const telling = ["user_message", "run_started", "run_finished"];
+  const telling = ["user_message", "run_started", "run_finished", "title"];
   if (events.some((e) => telling.includes(e.type))) refresh();
   if (events.some((e) => e.type === "run_finished" && e.search_path?.startsWith("local"))) lookAtEngines();
   draw();
@@ -157,7 +180,7 @@ function connection(state) {
     clearTimeout(connectionTimer);
     connectionTimer = 0;
     connectionLine(el("connection"), "");
-    if (away) lookAtAll(); // who is back may have been started with other settings
+    if (away) lookAtAll(); // who is back may have been started with other settings, or be another version
     away = false;
   } else {
     away = true;
@@ -168,8 +191,9 @@ function connection(state) {
 // -- chats ----------------------------------------------------------------------------------------
 
 /** Opens a chat; without an id a new one. */
-async function openSession(id, { push = true, temporary = false, turn = null } = {}) {
+async function openSession(id, { push = true, temporary = false, turn = null, project = null } = {}) {
   drawer.close();
+  delete el("welcome").dataset.key;
   if (id && id === facts.session.id) return turn && chat.seek(turn);
   forget();
   away = false;
@@ -180,10 +204,12 @@ async function openSession(id, { push = true, temporary = false, turn = null } =
   facts.running = false;
   turnTo(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
   if (temporary) facts.session.settings = { temporary: true };
-  if (push) history.pushState(null, "", id ? `#/s/${id}` : "#/");
+  if (project) facts.session.settings = { project };
+  if (push) history.pushState(null, "", id ? `#/s/${id}` : project ? `#/p/${project}` : "#/");
   chat.show(id, turn);
   draw();
   if (!turn) box.focus();
+  if (project) refresh();
   if (id) await reread(id);
 }
 
@@ -245,17 +271,24 @@ async function refresh() {
   clearTimeout(refreshTimer);
   const { list, changes } = facts;
   try {
-    const { most } = list;
-    const found = await api.sessions(list.query, most);
-    list.sessions = worthListing(found);
-    list.more = found.length >= most;
+    const { most, archived } = list;
+    const found = await api.sessions(list.query, most, archived && !list.query ? { archived } : {});
+    list.sessions = worthListing(found.sessions);
+    list.more = found.sessions.length >= most;
+    list.projects = found.projects ?? list.projects;
+    list.archive = found.archived ?? list.archive;
   } catch {
     return; // the stream's own line says that the server is away
   }
   const own = list.sessions.find((s) => s.id === facts.session.id);
   if (own && facts.changes === changes) adopt(facts, own);
   draw();
-  if (list.sessions.some((s) => s.running)) refreshTimer = setTimeout(refresh, REFRESH);
+  if (list.sessions.some(isMoving)) refreshTimer = setTimeout(refresh, REFRESH);
+}
+
+// A chat that is being answered, or may be named in a moment.
+function isMoving({ running, settings, updated }) {
+  return running || (settings?.provisional && Date.now() / 1000 - updated < NAMING);
 }
 
 function older() {
@@ -271,6 +304,72 @@ async function change(id, changes) {
   }
   await refresh();
   tabs.postMessage("changed");
+}
+
+// -- projects and the archive ---------------------------------------------------------------------
+
+async function changeMany(ids, changes) {
+  const done = { n: ids.length };
+  try {
+    await api.changeSessions(ids, changes);
+    calm();
+    el("announcer").append(h("p", {}, t("project" in changes ? "project.moved" : changes.archived ? "archive.done" : "archive.undone", done)));
+  } catch (failure) {
+    complain(failure);
+  }
+  facts.list.picked = null;
+  await refresh();
+  if (ids.includes(facts.session.id)) await reread(facts.session.id);
+  tabs.postMessage("changed");
+}
+
+function pick(picked) {
+  facts.list.picked = picked;
+  draw();
+}
+
+async function archive(shown) {
+  Object.assign(facts.list, { archived: shown, picked: null });
+  await refresh();
+  el("sessions").querySelector('[data-focus="archive"], a')?.focus();
+}
+
+function openRow(anchor, sessions) {
+  const make = async (name) => {
+    const made = await api.createProject({ name });
+    await changedProjects();
+    return made;
+  };
+  const several = sessions.length === 1 && !facts.list.picked && anchor.id !== "chat-menu";
+  rowMenu(anchor, sessions, { projects: () => facts.list.projects, changeMany, create: make, pick: several ? (session) => pick(new Set([session.id])) : null });
+}
+
+function addProject(button) {
+  askName(button, async (name) => {
+    const { id } = await api.createProject({ name });
+    await changedProjects();
+    openSession(null, { project: id });
+  });
+}
+
+async function changedProjects() {
+  await refresh();
+  tabs.postMessage("changed");
+}
+
+// A new chat of a project begins with what the project says, and shows so.
+function beginProject({ id, agent }, settings) {
+  const { session } = facts;
+  if (session.id || session.settings.project !== id) return;
+  facts.session = { ...draft(facts), settings: session.settings, agent, ...settings };
+  draw();
+}
+
+// The project on show is not there any more.
+function leaveProject(failure) {
+  openSession(null);
+  changedProjects();
+  if (failure) complain(failure);
 }
 
 function remove(session) {
@@ -309,6 +408,24 @@ function models() {
 
 // -- the window -----------------------------------------------------------------------------------
 
+// Single keys act only where nothing is typed, and can be turned off in the list of keys.
+function onShortcut(event) {
+  if (event.defaultPrevented || isComposing(event) || event.altKey || document.querySelector("dialog[open]")) return;
+  const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
+  const name = event.ctrlKey || event.metaKey ? { k: "find", O: "new", o: event.shiftKey ? "new" : null, "/": "keys" }[event.key] : typing || localStorage.getItem("searchloop.keys") === "off" ? null : { "?": "keys", "/": "box" }[event.key];
+  const act = { find: findChat, new: () => openSession(null), box: box.focus, keys: showKeys }[name];
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+const showKeys = later(() => import("./lib/shortcuts.js").then((made) => made.showShortcuts));
+
+function findChat() {
+  drawer.open();
+  el("find-session").focus();
+}
+
 function onKey(event) {
   if (event.key !== "Escape" || event.defaultPrevented || isComposing(event)) return;
   if (event.target.closest?.(".approval") || (event.target.type === "search" && event.target.value)) return;
@@ -318,6 +435,8 @@ function onKey(event) {
 }
 
 function fromAddress() {
+  const [, project] = /^#\/p\/([\w-]+)$/.exec(location.hash) ?? [];
+  if (project) return [null, { push: false, project }];
   const [, id = null, turn] = /^#\/s\/([\w-]+)(?:\/(\d+))?$/.exec(location.hash) ?? [];
   return [id, { push: false, turn: Number(turn) || null }];
 }
@@ -340,6 +459,7 @@ function catchFocus() {
 
 // Another tab, or another program, may have changed what is shown here.
 async function look() {
+  lookForUpdate();
   await refresh();
   if (facts.session.id) await reread(facts.session.id);
 }
@@ -349,8 +469,16 @@ function lookAtAll() {
   look();
 }
 
+// A server of another version may not understand this page. What is typed outlives the reload.
+async function lookForUpdate() {
+  const { version } = await api.health().catch(() => ({}));
+  if (!version || version === document.documentElement.dataset.version || el("updated")) return;
+  const reload = h("button", { type: "button", class: "small", onclick: () => location.reload() }, t("net.reload"));
+  el("toasts").append(h("div", { id: "updated", class: "toast" }, h("span", {}, t("net.updated")), reload));
+}
+
 function settingsChanged() {
-  load();
+  lookAtAll();
   tabs.postMessage("settings");
 }
 
@@ -368,12 +496,18 @@ async function load() {
   facts.loaded = true;
   const { id, settings } = facts.session;
   if (!id) adopt(facts, { ...draft(facts), settings });
+  if (!id && settings?.project) delete el("welcome").dataset.key; // which sets other settings
   const failed = [models, engines].find((r) => r.status === "rejected");
   if (failed) complain(failed.reason);
   draw();
 }
 
 el("chat-menu").addEventListener("click", openChatMenu);
+el("project").addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  openSession(null, { project: facts.session.settings.project });
+});
 el("open-settings").addEventListener("click", () => openSettings());
 el("skip").addEventListener("click", (event) => {
   event.preventDefault(); // an address of its own would be another chat's
@@ -383,6 +517,7 @@ el("new-chat").addEventListener("click", () => openSession(null));
 el("new-temporary").addEventListener("click", () => openSession(null, { temporary: true }));
 el("find-session").addEventListener("input", find);
 addEventListener("keydown", onKey);
+addEventListener("keydown", onShortcut);
 addEventListener("popstate", () => openSession(...fromAddress()));
 addEventListener("pagehide", (event) => {
   box.leave(chat.unsent());
@@ -399,8 +534,24 @@ tabs.addEventListener("message", ({ data }) => {
   else if (data === "settings") lookAtAll();
   else look();
 });
+// A question in the address, of a browser's search box or another app's share: it waits in the box for
+// the person to send it, and is asked for once.
+function receive() {
+  const asked = new URLSearchParams(location.search).get("q")?.trim();
+  const shared = JSON.parse(el("shared").textContent || "null");
+  el("shared").remove();
+  if (location.search || location.pathname !== "/") history.replaceState(null, "", `/${location.hash}`);
+  if (asked) box.receive({ text: asked });
+  if (shared) box.receive({ text: shared.text, files: shared.files.map(fileOf) });
+}
+
+function fileOf({ name, type, data }) {
+  return new File([Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))], name, { type });
+}
+
 draw();
-if (fromAddress()[0]) openSession(...fromAddress());
+receive();
+if (location.hash.length > 2) openSession(...fromAddress());
 refresh();
 load();
 box.focus();

@@ -1,13 +1,15 @@
-// The list of chats: by date, searchable, renamed and deleted in place.
+// The list of projects, and of chats: by date, searchable, renamed, archived and deleted in place.
 
-import { h, iconButton, isComposing } from "./lib/dom.js";
+import { h, icon, iconButton, isComposing } from "./lib/dom.js";
 import { t } from "./locales/index.js";
 
+const CHAT = "application/x-searchloop-chat"; // what is dragged from the list to a project
 const NARROW = "(max-width: 760px)";
 
 /**
- * Draws into `nav`. `on` holds open(id, {turn}), change(id, changes), remove(session), older().
- * Returns {update({sessions, current, query, hidden, more}, running)}; `running`: whether the open chat
+ * Draws into `nav`. `on` holds open(id, {turn}), change(id, changes), remove(session), older(), menu(button, sessions),
+ * pick(picked), archive(shown).
+ * Returns {update({sessions, current, query, hidden, more, archive, archived, picked}, running)}; `running`: whether the open chat
  * is being answered, which its own events tell sooner than the list.
  */
 export function sessionList(nav, on) {
@@ -21,15 +23,40 @@ export function sessionList(nav, on) {
     const rows = state.sessions
       .filter((s) => !state.hidden.has(s.id))
       .map((s) => (s.id === state.current ? { ...s, running } : s));
-    const key = JSON.stringify([state.current, state.query, state.more, rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s), s.found])]);
+    const key = JSON.stringify([state.current, state.query, state.more, state.archive, state.archived, [...(state.picked ?? ["none"])], rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s), s.found, s.settings?.archived, s.settings?.project])]);
     if (key === drawn) return;
     drawn = key;
     const focused = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
-    const shown = state.query ? [["found", rows]] : groups(rows);
+    const shown = state.query ? [["found", rows]] : state.archived ? [["archived", rows]] : groups(rows);
     nav.replaceChildren(...shown.filter(([, list]) => list.length).flatMap(([label, list]) => group(label, list, state)));
-    if (!rows.length) nav.append(emptyLine(state.query));
+    if (!rows.length) nav.append(emptyLine(state));
+    if (state.picked) nav.prepend(pickBar(rows, state.picked));
     if (state.more) nav.append(h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")));
+    if (!state.query && (state.archived || state.archive)) nav.append(h("button", { type: "button", class: "quiet", "data-focus": "archive", onclick: () => on.archive(!state.archived) }, state.archived ? t("archive.leave") : t("archive.show", { n: state.archive })));
     if (focused) nav.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  // What is done with the chats that are ticked.
+  function pickBar(rows, picked) {
+    const chosen = rows.filter((s) => picked.has(s.id));
+    return h(
+      "div",
+      { class: "pick-bar", role: "group", "aria-label": t("archive.several") },
+      h("span", { role: "status" }, t("pick.count", { n: chosen.length })),
+      h("button", { type: "button", class: "small", "data-focus": "pick-act", "aria-haspopup": "menu", "aria-expanded": "false", disabled: !chosen.length, onclick: (e) => on.menu(e.currentTarget, chosen) }, t("pick.act")),
+      h("button", { type: "button", class: "small", "data-focus": "pick-end", onclick: () => on.pick(null) }, t("pick.end")),
+    );
+  }
+
+  function tick(session, picked) {
+    const flip = () => {
+      const next = new Set(picked);
+      if (!next.delete(session.id)) next.add(session.id);
+      on.pick(next);
+    };
+    const box = h("input", { type: "checkbox", "data-focus": `tick-${session.id}`, "aria-label": t("pick.one", { title: session.title || t("untitled") }), onchange: flip });
+    box.checked = picked.has(session.id);
+    return box;
   }
 
   // The focus goes to the first of those that came.
@@ -43,11 +70,11 @@ export function sessionList(nav, on) {
     const id = `group-${label}`;
     return [
       h("h2", { id }, t(`sidebar.${label}`)),
-      h("ul", { "aria-labelledby": id }, list.map((s) => row(s, state.current === s.id))),
+      h("ul", { "aria-labelledby": id }, list.map((s) => row(s, state.current === s.id, state.picked))),
     ];
   }
 
-  function row(session, current) {
+  function row(session, current, picked) {
     const title = session.title || t("untitled");
     const link = h(
       "a",
@@ -62,13 +89,16 @@ export function sessionList(nav, on) {
       session.running ? h("span", { class: "dot", role: "img", "aria-label": t("sidebar.running") }) : null,
       title,
     );
+    if (picked) return h("li", { class: "session", "data-id": session.id }, tick(session, picked), link);
     return h(
       "li",
-      { class: "session", "data-id": session.id },
+      { class: "session", "data-id": session.id, draggable: "true", ondragstart: (e) => e.dataTransfer.setData(CHAT, session.id) },
       link,
+      session.settings?.archived && latest[0].query ? h("span", { class: "badge" }, t("archive.badge")) : null,
       iconButton("pin", t(pinned(session) ? "sidebar.unpin" : "sidebar.pin", { title }), () => on.change(session.id, { pinned: !pinned(session) }), { class: "quiet", "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) }),
       iconButton("pencil", t("sidebar.rename", { title }), (e) => rename(e, session), { class: "quiet", "data-focus": `rename-${session.id}` }),
       iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session), { class: "quiet", "data-focus": `delete-${session.id}` }),
+      iconButton("more", t("row.more", { title }), (e) => on.menu(e.currentTarget, [session]), { class: "quiet", "data-focus": `more-${session.id}`, "aria-haspopup": "menu", "aria-expanded": "false" }),
       session.found?.some((place) => place.turn) ? h("ul", { class: "places" }, session.found.filter((p) => p.turn).map((p) => place(session, p))) : null,
     );
   }
@@ -135,8 +165,55 @@ function pinned(session) {
   return Boolean(session.settings?.pinned);
 }
 
-function emptyLine(query) {
-  return h("p", { class: "muted" }, query ? t("sidebar.nomatch", { q: query }) : t("sidebar.none"));
+function emptyLine({ query, archived }) {
+  return h("p", { class: "muted" }, query ? t("sidebar.nomatch", { q: query }) : t(archived ? "archive.none" : "sidebar.none"));
+}
+
+/**
+ * The projects in `nav`. `on` holds open(id), add(button), move(chat, project). Returns {update(projects, current)}.
+ */
+export function projectList(nav, on) {
+  let drawn = "";
+
+  function update(projects, current) {
+    const key = JSON.stringify([projects, current]);
+    if (key === drawn) return;
+    drawn = key;
+    const focused = document.activeElement?.closest?.("#projects [data-focus]")?.dataset.focus;
+    const add = iconButton("plus", t("project.new"), (e) => on.add(e.currentTarget), { class: "quiet", "data-focus": "add", "aria-haspopup": "dialog", "aria-expanded": "false" });
+    nav.replaceChildren(
+      h("div", { class: "projects-head" }, h("h2", { id: "projects-title" }, t("sidebar.projects")), add),
+      projects.length ? h("ul", { "aria-labelledby": "projects-title" }, projects.map((each) => row(each, current))) : "",
+    );
+    if (focused) nav.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  function row({ id, name, chats }, current) {
+    const follow = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+      event.preventDefault();
+      on.open(id);
+    };
+    const over = (event) => {
+      if (!event.dataTransfer.types.includes(CHAT)) return;
+      event.preventDefault();
+      line.classList.add("dropping");
+    };
+    const drop = (event) => {
+      line.classList.remove("dropping");
+      const chat = event.dataTransfer.getData(CHAT);
+      if (!chat) return;
+      event.preventDefault();
+      on.move(chat, id);
+    };
+    const count = h("span", { class: "count", "aria-hidden": "true" }, chats || "");
+    const told = h("span", { class: "vh" }, `, ${t("project.count", { n: chats })}`);
+    const link = h("a", { href: `#/p/${id}`, "aria-current": current === id ? "page" : null, "data-focus": id, title: name, onclick: follow }, icon("folder"), h("span", { dir: "auto" }, name), count, told);
+    const line = h("li", { class: "project", ondragover: over, ondragleave: () => line.classList.remove("dropping"), ondrop: drop }, link);
+    return line;
+  }
+
+  return { update };
 }
 
 /** Sessions in groups [label, sessions], by the day of their last change in local time. */
@@ -151,7 +228,7 @@ export function groups(sessions, now = new Date()) {
   return Object.entries(parts).filter(([, list]) => list.length);
 }
 
-/** The list as a drawer on a narrow screen. `el(id)` finds elements. Returns {close, isOpen}. */
+/** The list as a drawer on a narrow screen. `el(id)` finds elements. Returns {open, close, isOpen}. */
 export function makeDrawer(el) {
   const narrow = matchMedia(NARROW);
 
@@ -179,6 +256,7 @@ export function makeDrawer(el) {
   el("backdrop").addEventListener("click", dismiss);
 
   return {
+    open: () => narrow.matches && set(true),
     close: () => narrow.matches && set(false),
     isOpen: () => document.body.classList.contains("drawer-open"),
   };

@@ -1,10 +1,12 @@
 // The empty chat: what this can do, what is there and what is missing, and four questions to try.
 
-import { copyText, h, icon } from "./lib/dom.js";
+import { h, icon } from "./lib/dom.js";
 import { english, lackOf, named, nameOf, t, titleOf } from "./locales/index.js";
 
 const EXTRACTIVE = "builtin:extractive";
-const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
+// What the program's own documents answer, without a network or a model; else what anybody may ask.
+const OWN = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
+const ANY = ["idea.claim", "idea.compare", "idea.news", "idea.studies"];
 
 /**
  * Draws into `section`. `facts` as for the composer; `ask(question)` asks with web search on,
@@ -12,51 +14,46 @@ const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
  */
 export function drawWelcome(section, { session, models, servers, engines, loaded, defaultModel, defaultWhy }, ask, settings) {
   const best = defaultWhy === "best" && session.model === defaultModel;
-  const key = JSON.stringify([session.model, models, servers, engines, loaded, best]);
+  const key = JSON.stringify([session.model, models, servers, engines, loaded, defaultWhy, best]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
   section.dataset.key = key;
   const quotes = session.model === EXTRACTIVE; // it cannot read a question in one language and a page in another
+  const questions = quotes || !engines.ready.length || engines.stays ? OWN : ANY;
   const parts = [
     h("h2", {}, t("welcome.title")),
     h("p", { class: "lead" }, t("welcome.lead")),
+    loaded ? missing(defaultWhy, models, servers, engines, settings) : null,
     h("ul", { class: "chips" }, loaded ? health(session, models, servers, engines, best) : []),
-    loaded ? missing(models, servers, engines, settings) : null,
     h("p", { class: "try" }, icon("globe"), t("welcome.try")),
     h(
       "ul",
       { class: "suggestions" },
-      QUESTIONS.map((key) => h("li", {}, h("button", { type: "button", onclick: () => ask((quotes && english(key)) || t(key)) }, t(key)))),
+      questions.map((key) => h("li", {}, h("button", { type: "button", onclick: () => ask((quotes && english(key)) || t(key)) }, t(key)))),
     ),
     quotes && english("welcome.english") ? h("p", { class: "muted" }, t("welcome.english")) : null,
   ];
   section.replaceChildren(...parts.filter(Boolean));
 }
 
-// The single next step, with the line to copy: most of all that there is no language model yet.
-function missing(models, servers, engines, settings) {
-  const real = models.some((m) => m.available !== false && !m.id.startsWith("builtin:"));
-  if (!real) {
-    const down = servers.find((server) => server.version === null);
-    const key = down ? "missing.start" : servers.length ? "missing.pull" : "missing.model";
-    return step(t(key, down ?? {}), servers.length ? t(`${key}.command`) : "", t("settings.open.models"), () => settings("models"));
+// The single next step: who answers, then who searches. Each button opens the settings where it is done.
+function missing(why, models, servers, engines, settings) {
+  const usable = (model) => model.available !== false && !model.id.startsWith("builtin:");
+  const [server] = servers;
+  const local = server ? `provider-${server.provider}` : undefined;
+  if (!models.some(usable)) {
+    if (server && server.version !== null) return step(t("missing.pull", server), [t("missing.pull.do"), () => settings("models", `pull-${server.provider}`)]);
+    const keyed = models.find((model) => model.missing?.endsWith("_KEY"))?.id.split(":")[0];
+    const own = server ? [t("missing.start.do"), () => settings("models", local)] : null;
+    return step(t("missing.model"), [t("missing.model.do"), () => settings("models", keyed && `provider-${keyed}`)], own);
   }
+  if (why === "none") return step(t("missing.choose"), [t("missing.choose.do"), () => settings("models", "set-SEARCHLOOP_MODEL")]);
   if (engines.ready.length) return null;
-  return step(t("missing.engine", { why: engines.why[0] ?? "" }), "", t("settings.open.search"), () => settings("search"));
+  return step(t("missing.engine", { why: engines.why[0] ?? "" }), [t("settings.open.search"), () => settings("search")]);
 }
 
-function step(words, command, label, open) {
-  const copy = h("button", { type: "button", class: "small" }, t("copy"));
-  copy.addEventListener("click", () => copyText(command, copy));
-  return h(
-    "div",
-    { class: "note missing" },
-    h(
-      "div",
-      {},
-      h("p", {}, words),
-      h("div", { class: "note-buttons" }, command ? [h("code", { dir: "ltr" }, command), copy] : null, h("button", { type: "button", class: "small", onclick: open }, label)),
-    ),
-  );
+function step(words, first, second) {
+  const one = ([label, open], kind) => h("button", { type: "button", class: `small ${kind}`, onclick: open }, label);
+  return h("div", { class: "note missing" }, h("div", {}, h("p", {}, words), h("div", { class: "note-buttons" }, one(first, "primary"), second ? one(second, "") : null)));
 }
 
 function health(session, models, servers, engines, best) {

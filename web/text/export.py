@@ -9,16 +9,12 @@ https://spec.commonmark.org/0.31.2/#images, #raw-html
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -27,10 +23,9 @@ from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.answer_markdown import math
 from searchloop.agent.types.attachments import Attachment
-from searchloop.agent.verdicts.words import evidence
 from searchloop.analysis.characters import INVISIBLE, visible
-from searchloop.web.text.markdown import render_known
-from searchloop.web.text.tree import KnownLinks, Node, find_marks, substitute
+from searchloop.web.text.shared_page import Turn, evidence_of, page
+from searchloop.web.text.tree import find_marks, substitute
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -40,37 +35,12 @@ if TYPE_CHECKING:
 _WHOLE = frozenset({"user_message", "run_resumed", "message"})  # no delta before counts any more
 _ASIDE = DELTAS | {"exchange"}
 _FOLLOWED = ("http://", "https://", "library://", "zim://")
-_VOID = frozenset({"hr", "br"})
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
-    "h2{border-top:1px solid #ccc;padding-top:1rem;white-space:pre-wrap;font-size:1.1rem}"
-    "pre{overflow:auto;background:#f4f4f4;padding:.7rem}table{border-collapse:collapse}"
-    "th,td{border:1px solid #ccc;padding:.2rem .5rem}.right{text-align:right}"
-    ".center{text-align:center}.note,.host,.unlinked{color:#666}"
-    "h1,h2,h3,h4,h5,h6,p,li,th,td{unicode-bidi:plaintext}"
-    "code,pre,.math{direction:ltr;unicode-bidi:isolate}"
-)
-_DIRECTED = frozenset({"ul", "ol", "table", "blockquote"})  # their content decides their direction
-_REL = "noopener noreferrer nofollow"
 _ROUNDS = 8
 _LONGEST = 4096  # characters of a paragraph in which code is found: more make a parser slow
 _LIVE = re.compile(r"!\[|<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>`]*>", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"!\[\^\d+\]")
 _LINE_END = re.compile(r"\r\n?|\n")
-
-
-@dataclass(slots=True)
-class Turn:
-    """A question and its answer. `note` names model and search, and says why a run ended early."""
-
-    question: str
-    answer: str = ""
-    citations: Sequence[Mapping[str, Any]] = ()
-    sources: Sequence[Mapping[str, Any]] = ()
-    note: str = "unfinished"
-    plan: str = ""
-    files: str = ""  # names and sizes of what was attached
 
 
 def turns(events: Iterable[Event]) -> list[Turn]:
@@ -91,8 +61,9 @@ def turns(events: Iterable[Event]) -> list[Turn]:
         elif event.type == "plan" and found:
             found[-1].plan = _plan(data)  # the last one of a turn counts
         elif event.type == "run_finished":
-            known = (data["answer"], data["citations"], data["sources"], _note(data))
-            found[-1] = Turn(found[-1].question, *known, found[-1].plan, found[-1].files)
+            known = (data["answer"], data["citations"], data["sources"], *_note(data))
+            for name, value in zip(_FINISHED, known, strict=True):
+                setattr(found[-1], name, value)
     for turn in found:  # a plan goes after the answer: citations count from its start
         turn.answer = f"{turn.answer}\n\n{turn.plan}".strip() if turn.plan else turn.answer
     return found
@@ -110,12 +81,14 @@ def _plan(plan: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _note(data: Mapping[str, Any]) -> str:
+_FINISHED = ("answer", "citations", "sources", "note", "ended", "why")
+
+
+def _note(data: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Returns the model with the search path, how the run ended early, and why in words."""
     note = f"{data.get('model', '')} · search: {data['search_path']}".strip(" ·")
-    if data["reason"] != "stop":
-        why = (data.get("error") or {}).get("message", "")
-        note += f" · {data['reason']}" + (f": {why}" if why else "")
-    return note
+    ended = data["reason"] if data["reason"] != "stop" else ""
+    return note, ended, (data.get("error") or {}).get("message", "") if ended else ""
 
 
 def markdown(session: Session, events: Sequence[Event]) -> str:
@@ -125,7 +98,7 @@ def markdown(session: Session, events: Sequence[Event]) -> str:
     for turn in turns(events):
         question = "## " + _line(turn.question)
         out += [question, "", *([f"*Attached: {_line(turn.files)}*", ""] if turn.files else ())]
-        out += [_noted(turn), "", f"*{_line(turn.note)}*", ""]
+        out += [_noted(turn), "", f"*{_line(turn.told())}*", ""]
         cited += turn.citations
     return "\n".join([*out, *_footnotes(cited)]).rstrip() + "\n"
 
@@ -137,7 +110,13 @@ def answer(events: Sequence[Event], turn: int) -> str:
         raise no_turn(turn)
     after = next((n for n in numbers if n > turn), float("inf"))
     [found] = turns([e for e in events if turn <= e.seq < after and e.type not in BRANCHING])
-    return "\n".join([_noted(found), "", *_footnotes(found.citations)]).rstrip() + "\n"
+    return answer_markdown(found.answer, found.citations)
+
+
+def answer_markdown(text: str, citations: Sequence[Mapping[str, Any]]) -> str:
+    """Renders an answer as Markdown that loads nothing, with its citations as footnotes."""
+    noted = _noted(Turn("", text, citations))
+    return "\n".join([noted, "", *_footnotes(citations)]).rstrip() + "\n"
 
 
 def _noted(turn: Turn) -> str:
@@ -152,19 +131,13 @@ def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:
     found: dict[int, dict[str, None]] = {}
     for citation in cited:
         notes[citation["n"]] = citation
-        found.setdefault(citation["n"], {}).update(dict.fromkeys(_evidence(citation)))
+        found.setdefault(citation["n"], {}).update(dict.fromkeys(evidence_of(citation)))
     out = []
     for n, citation in sorted(notes.items()):
         said = "; ".join(map(_line, found[n]))
         title = _line(visible(citation.get("title") or citation["url"]))
         out.append(f"[^{n}]: {title} {_address(citation['url'])} {said}".rstrip())
     return out
-
-
-def _evidence(citation: Mapping[str, Any]) -> list[str]:
-    """Returns the verdict and the passage at each of a source's places, the same ones once."""
-    found = (visible(evidence(mark)) for mark in citation.get("marks", ()))
-    return [words for words in dict.fromkeys(found) if words]
 
 
 def _line(text: str) -> str:
@@ -183,59 +156,7 @@ def _address(url: str) -> str:
 
 def html(session: Session, events: Sequence[Event]) -> str:
     """Renders a session as one HTML page without other files."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    when = datetime.fromtimestamp(session.created, UTC).strftime("%Y-%m-%d")
-    links = KnownLinks()
-    out = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="referrer" content="no-referrer">',
-        f"<title>{escape(session.title)}</title><style>{_STYLE}</style></head><body>",
-        f'<h1>{escape(session.title)}</h1><p class="note">{when}</p>',
-    ]
-    for number, turn in enumerate(turns(events), 1):
-        links.add(turn.sources)
-        links.add(turn.citations)
-        out.append(f"<h2>{escape(turn.question)}</h2>")
-        out += [f'<p class="note">Attached: {escape(turn.files)}</p>'] if turn.files else []
-        nodes = render_known(turn.answer, turn.citations, links)
-        out.append(to_html(nodes, f"t{number}"))
-        out.append(f'<p class="note">{escape(turn.note)}</p>')
-        out += [_source(citation, f"t{number}") for citation in turn.citations]
-    return "\n".join([*out, "</body></html>\n"])
-
-
-def _source(citation: Mapping[str, Any], turn: str) -> str:
-    url = str(citation["url"])
-    words = escape(visible(str(citation.get("title") or url)))
-    shown = f"{words} <span class=host>{escape(visible(url))}</span>"
-    known = KnownLinks([citation]).find(url)
-    linked = f'<a rel="{_REL}" href="{escape(known)}">{shown}</a>' if known else shown
-    said = "".join(f"<br>{escape(words)}" for words in _evidence(citation))
-    n = int(citation["n"])
-    return f'<p id="{turn}-{n}">[{n}] {linked}{said}</p>'
-
-
-def to_html(nodes: Sequence[Node], turn: str) -> str:
-    """Renders the tree as markup. The tree's depth is bounded, so recursion is safe."""
-    out: list[str] = []
-    for node in nodes:
-        if isinstance(node, str):
-            out.append(escape(node))
-            continue
-        tag, attributes = node["t"], node.get("a", {})
-        inner = to_html(node.get("c", ()), turn)
-        if tag == "cite":
-            n = int(attributes["n"])
-            out.append(f'<sup><a href="#{turn}-{n}">[{n}]</a></sup>')
-        elif tag == "pre":
-            out.append(f"<pre><code>{inner}</code></pre>")
-        else:
-            rel = f' rel="{_REL}"' if tag == "a" else ' dir="auto"' if tag in _DIRECTED else ""
-            given = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
-            out.append(f"<{tag}{rel}{given}>" + ("" if tag in _VOID else f"{inner}</{tag}>"))
-    return "".join(out)
+    return page(session, turns(events))
 
 
 def as_json(session: Session, events: Sequence[Event]) -> str:

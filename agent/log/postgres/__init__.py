@@ -25,7 +25,7 @@ from searchloop.agent.log.postgres.pool import (
     PostgresPool,
     TimedConnection,
 )
-from searchloop.agent.log.sqlite_file import newer
+from searchloop.agent.log.sqlite.file import newer
 from searchloop.agent.text import column_values
 
 T = TypeVar("T")
@@ -47,6 +47,19 @@ _TERMS = (
     "CREATE TABLE IF NOT EXISTS found_terms (rowid BIGINT PRIMARY KEY, terms tsvector NOT NULL); "
     "CREATE INDEX IF NOT EXISTS found_terms_gin ON found_terms USING gin (terms)"
 )
+# ANALYZE keeps samples of a column, which would outlive a deleted chat. A type, the same one too,
+# throws those away that there are.
+_UNSAMPLED = {
+    "sessions": {"title": "TEXT", "settings": "TEXT", "workspace": "TEXT"},
+    "events": {"data": "TEXT"},
+    "deltas": {"data": "TEXT"},
+    "runs": {"turn": "TEXT"},
+    "signals": {"data": "TEXT"},
+    "found_upto": {"title": "TEXT"},
+    "found_terms": {"terms": "tsvector"},
+    "files": {"data": "BYTEA", "pages": "TEXT"},
+    "projects": {"name": "TEXT", "data": "TEXT"},
+}
 
 
 class PostgresDatabase:
@@ -118,6 +131,12 @@ class PostgresDatabase:
             if statement.startswith("CREATE VIRTUAL TABLE IF NOT EXISTS found_terms"):
                 statement = _TERMS
             db.execute(statement.encode())
+        for table, columns in _UNSAMPLED.items():
+            each = (
+                f"ALTER {name} TYPE {kind}, ALTER {name} SET STATISTICS 0"
+                for name, kind in columns.items()
+            )
+            db.execute(f"ALTER TABLE {table} {', '.join(each)}".encode())
         db.execute("DELETE FROM searchloop_schema")
         db.execute("INSERT INTO searchloop_schema VALUES (%s)", (len(steps),))
 

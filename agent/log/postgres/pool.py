@@ -20,7 +20,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Heard
-from searchloop.agent.log.sqlite_file import fault
+from searchloop.agent.log.sqlite.file import fault
 
 CONNECTIONS = 10
 PATIENCE = 5.0  # seconds for a connection

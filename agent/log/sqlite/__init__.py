@@ -2,7 +2,7 @@
 
 A commit survives a crash of this program; only a `durable` one waits for the disk.
 
-Others may import: repair.
+Others may import: file, repair.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import Any
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Batch, Heard, Steps
 from searchloop.agent.log.events import DELTAS, checksum
-from searchloop.agent.log.sqlite.repair import ReadOnlyFile
-from searchloop.agent.log.sqlite_file import (
+from searchloop.agent.log.sqlite.file import (
     connect,
     corrupt,
     fault,
@@ -29,6 +28,7 @@ from searchloop.agent.log.sqlite_file import (
     open_database,
     sqlite_errors,
 )
+from searchloop.agent.log.sqlite.repair import ReadOnlyFile
 
 _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005

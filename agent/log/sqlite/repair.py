@@ -15,7 +15,7 @@ from typing import Any
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Steps, insert_files
 from searchloop.agent.log.events import data_in
-from searchloop.agent.log.sqlite_file import (
+from searchloop.agent.log.sqlite.file import (
     connect,
     legible,
     open_database,
@@ -61,6 +61,9 @@ class _Salvage:
         )
         rows = {row[1]: row[1:] for row in self._found(_SESSIONS % owner, ())}
         lost = _NOBODY if any(row[-1] for row in rows.values()) else ""
+        with suppress(sqlite3.Error):  # an earlier version had none
+            for project in self._source.execute("SELECT * FROM projects"):
+                self._project(project)
         for session in {*rows, *self._named()}:
             self._gap = False
             events = list(self._found(_EVENTS % checksum, (session,)))
@@ -69,6 +72,11 @@ class _Salvage:
                 self.partial.add(session)
             with suppress(sqlite3.Error):  # a row that breaks the rules of its table
                 self._store(rows.get(session) or _guessed(session, kept, lost), kept)
+
+    def _project(self, row: Sequence[Any]) -> None:
+        with suppress(sqlite3.Error), self._target:
+            self._target.execute("INSERT INTO projects VALUES (?, ?, ?, ?, ?, ?)", row)
+            insert_files(self._target, row[0], self._source.execute(_FILES, (row[0],)))
 
     def _column(self, name: str, table: str, instead: str = "NULL") -> str:
         """Returns a column that earlier versions lack, or an expression in its place."""

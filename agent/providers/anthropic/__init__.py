@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Any, ClassVar
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Features
 from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump
+from searchloop.agent.providers._options import SAMPLING, is_strict, sampling
 from searchloop.agent.providers.anthropic.errors import SPENT, classify
 from searchloop.agent.providers.anthropic.models import OFFERED, capabilities, known
 from searchloop.agent.providers.anthropic.request import (
@@ -55,6 +56,7 @@ class Anthropic(KeyedProvider):
 
     name, key_setting = "anthropic", "ANTHROPIC_API_KEY"
     list_path, offered = "models?limit=1000", OFFERED
+    options: ClassVar = {**SAMPLING, "stop": "stop_sequences"}
 
     def capabilities(self, model: str) -> Capabilities:
         return capabilities(model)
@@ -95,7 +97,7 @@ class MessagesCodec(CodecBase):
             request.model,
             prefix,
             searching=request.native_search is not None,
-            cites=known(request.model).cites,
+            cites=known(request.model).cites and not _formed(request),
             replay=request.replay,
         )
         messages = assemble(request.messages, view)
@@ -130,6 +132,15 @@ def _head(request: Request, official: bool) -> dict[str, Any]:
     return head
 
 
+def _formed(request: Request) -> bool:
+    """Returns True if the server enforces the schema, which it does not beside citations.
+
+    Spec: https://platform.claude.com/docs/en/build-with-claude/structured-outputs
+    """
+    free = request.native_search is None and known(request.model).formed
+    return free and is_strict(request.schema)
+
+
 def _tail(request: Request) -> dict[str, Any]:
     """Returns the members that may differ from step to step."""
     tail: dict[str, Any] = {
@@ -138,5 +149,8 @@ def _tail(request: Request) -> dict[str, Any]:
     }
     if request.answer_now and (request.tools or request.native_search is not None):
         tail["tool_choice"] = {"type": "none"}
+    tail |= sampling(request, Anthropic.options)
+    if _formed(request):
+        tail["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
     used = container(request.messages, request.model)
     return {**tail, "container": used} if used else tail

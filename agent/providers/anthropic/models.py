@@ -17,7 +17,8 @@ from searchloop.agent.types import Capabilities
 class ClaudeModel:
     """One row: what the model can do, its output tokens, and the versions of the server's tools.
 
-    A model that `cites` gets our own results as blocks that it cites by itself.
+    A model that `cites` gets our own results as blocks that it cites by itself. For one that is
+    `formed` the server enforces the schema of an answer.
     """
 
     capabilities: Capabilities
@@ -25,6 +26,7 @@ class ClaudeModel:
     search: str | None = None
     fetch: str | None = None
     cites: bool = True
+    formed: bool = False
 
 
 BASIC = ("web_search_20250305", "web_fetch_20250910")  # the only ones on servers of others
@@ -44,17 +46,19 @@ BY_PREFIX: dict[str, ClaudeModel] = {
     "claude-3-7-": ClaudeModel(_THINKS, 16_000, *BASIC),
     "claude-opus-4": ClaudeModel(_THINKS, 16_000, *BASIC),
     "claude-sonnet-4": ClaudeModel(_THINKS, 16_000, *BASIC),
-    "claude-haiku-4": ClaudeModel(_THINKS, 16_000, *BASIC),
-    "claude-opus-4-6": ClaudeModel(_LONG, 16_000, *_FILTERING),
-    "claude-opus-4-7": ClaudeModel(_LONG, 16_000, *_FILTERING),
-    "claude-opus-4-8": ClaudeModel(_LONG, 16_000, *_FILTERING),
-    "claude-sonnet-4-6": ClaudeModel(_LONG, 16_000, *_FILTERING),
+    "claude-haiku-4": ClaudeModel(_THINKS, 16_000, *BASIC, formed=True),
+    "claude-opus-4-5": ClaudeModel(_THINKS, 16_000, *BASIC, formed=True),
+    "claude-sonnet-4-5": ClaudeModel(_THINKS, 16_000, *BASIC, formed=True),
+    "claude-opus-4-6": ClaudeModel(_LONG, 16_000, *_FILTERING, formed=True),
+    "claude-opus-4-7": ClaudeModel(_LONG, 16_000, *_FILTERING, formed=True),
+    "claude-opus-4-8": ClaudeModel(_LONG, 16_000, *_FILTERING, formed=True),
+    "claude-sonnet-4-6": ClaudeModel(_LONG, 16_000, *_FILTERING, formed=True),
     # These think without being asked, and thinking counts.
-    "claude-opus-5": ClaudeModel(_LONG, 32_000, *_NEWEST),
-    "claude-sonnet-5": ClaudeModel(_LONG, 32_000, *_NEWEST),
-    "claude-haiku-5": ClaudeModel(_LONG, 32_000, *_NEWEST),
-    "claude-fable-5": ClaudeModel(_LONG, 32_000, *_NEWEST),
-    "claude-mythos-5": ClaudeModel(_LONG, 32_000, *_NEWEST),
+    "claude-opus-5": ClaudeModel(_LONG, 32_000, *_NEWEST, formed=True),
+    "claude-sonnet-5": ClaudeModel(_LONG, 32_000, *_NEWEST, formed=True),
+    "claude-haiku-5": ClaudeModel(_LONG, 32_000, *_NEWEST, formed=True),
+    "claude-fable-5": ClaudeModel(_LONG, 32_000, *_NEWEST, formed=True),
+    "claude-mythos-5": ClaudeModel(_LONG, 32_000, *_NEWEST, formed=True),
 }
 
 # Limits of one fetched page in tokens, and of the fetches in one request.

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from searchloop.agent.errors import NativeSearchRejected
 from searchloop.agent.providers import Features
 from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump
+from searchloop.agent.providers._options import sampling
 from searchloop.agent.providers.gemini.errors import classify
 from searchloop.agent.providers.gemini.links import Links
 from searchloop.agent.providers.gemini.models import OFFERED, answers_questions, model
@@ -75,7 +76,8 @@ class GeminiCodec(CodecBase):
         signs = known.signs or request.replay == "neutral"
         contents = encode_contents(request.messages, own, searching=searching, signs=signs)
         head = dump(_head(request, reads=known.reads))[1:-1]
-        tail = dump(_tail(request, contents, thinking=known.can.thinking))[1:-1]
+        thinks, both = known.can.thinking, known.can.tools_with_native_search
+        tail = dump(_tail(request, contents, thinking=thinks, both=both))[1:-1]
         conversation = b'"contents":[%s]' % contents.body
         return b"{%s}" % b",".join(filter(None, (head, conversation, tail)))
 
@@ -114,14 +116,21 @@ def _head(request: Request, *, reads: bool) -> dict[str, Any]:
     return head
 
 
-def _tail(request: Request, contents: Contents, *, thinking: bool) -> dict[str, Any]:
-    """Returns the fields that may differ from step to step."""
+def _tail(request: Request, contents: Contents, *, thinking: bool, both: bool) -> dict[str, Any]:
+    """Returns the fields that may differ from step to step.
+
+    Models that refuse functions beside the search refuse a schema beside either.
+    """
     chosen: dict[str, Any] = {}
     if request.tools and request.answer_now:
         chosen["functionCallingConfig"] = {"mode": "NONE"}
     if request.native_search is not None and (request.tools or contents.server_side):
         chosen["includeServerSideToolInvocations"] = True
-    generation: dict[str, Any] = {}
+    generation = sampling(request, Gemini.options)
+    free = not request.tools and request.native_search is None
+    if request.schema and (free or both):
+        generation |= {"responseMimeType": "application/json"}
+        generation |= {"responseJsonSchema": request.schema}
     if request.max_output_tokens is not None:
         generation["maxOutputTokens"] = request.max_output_tokens
     if thinking:
@@ -147,6 +156,12 @@ class Gemini(KeyedProvider):
     name, key_setting = "gemini", "GEMINI_API_KEY"
     list_path, offered = "models?pageSize=1000", OFFERED
     media = IMAGES - {"image/gif"} | {PDF}
+    options: ClassVar = {
+        "temperature": "temperature",
+        "top_p": "topP",
+        "seed": "seed",
+        "stop": "stopSequences",
+    }
 
     def __init__(self, codec: GeminiCodec, transport: Transport) -> None:
         super().__init__(codec, transport)

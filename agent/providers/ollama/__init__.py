@@ -25,6 +25,7 @@ from searchloop.agent.providers.ollama.models import (
     can_chat,
     names_cloud,
 )
+from searchloop.agent.providers.ollama.request import OPTIONS
 from searchloop.agent.providers.ollama.server import checked_name, pull, remove, unload
 from searchloop.agent.providers.ollama.steps import Ladder, Steps
 from searchloop.agent.settings import default_home
@@ -46,6 +47,7 @@ class Ollama:
     """See `Provider` and `Hosts`. `check` raises `problem`, the error of a wrong setting."""
 
     name = "ollama"
+    options = OPTIONS
 
     def __init__(
         self, config: Config, transport: Transport, home: Path, problem: ConfigError | None = None

@@ -19,11 +19,13 @@ from typing import Any
 from searchloop.agent.calls.schema import takes
 from searchloop.agent.log.events import asked
 from searchloop.agent.providers._common import dump
+from searchloop.agent.providers._options import SAMPLING, sampling
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.sse import document_of
 from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
 
 PROVIDER = "ollama"
+OPTIONS = {**SAMPLING, "seed": "seed", "stop": "stop"}
 VERSION = "1"
 _PLAIN, _THINKING, _WORDS = "ollama", "ollama+thinking", "ollama+words"
 
@@ -37,10 +39,13 @@ def encode_request(
     """
     head: dict[str, Any] = {"model": request.model, "stream": True, "truncate": False}
     window = request.context_limit or config.num_ctx
-    options = {"num_ctx": window, "num_predict": request.max_output_tokens}
+    options: dict[str, Any] = {"num_ctx": window, "num_predict": request.max_output_tokens}
+    options |= sampling(request, OPTIONS)
     if chosen := {name: value for name, value in options.items() if value is not None}:
         head["options"] = chosen
     parts = [dump({"role": "system", "content": request.system})] if request.system else []
+    if shape is None and not tools:  # a form would keep it from calling
+        shape = request.schema
     if shape is not None:
         head["format"] = shape
     parts += encode_messages(request.messages, request.model, words)
@@ -126,6 +131,7 @@ You cannot call tools here. What was looked up for you stands in messages that b
 _NOW = """\
 Answer my last question now, in plain words and in its language, from what stands above. Put the \
 number of the source in brackets right after each claim, like [1]."""
+_NOW_JSON = "Answer my last question now, as JSON that fits the schema, from what stands above."
 
 
 def shape_of(tools: Sequence[ToolSpec]) -> dict[str, Any]:
@@ -154,7 +160,8 @@ def answering(request: Request, how: str = "") -> Request:
     last = request.messages[-1] if request.messages else None
     messages = list(request.messages)
     if last is None or last.role != "user":
-        messages.append(Message("user", _NOW, details={"nudge": True}))
+        now = _NOW_JSON if request.schema else _NOW
+        messages.append(Message("user", now, details={"nudge": True}))
     return replace(request, system=_joined(request.system, how), tools=(), messages=messages)
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from searchloop.agent.providers import Features
 from searchloop.agent.providers._common import CodecBase, KeyedProvider, by_prefix
+from searchloop.agent.providers._options import SAMPLING
 from searchloop.agent.providers._responses.errors import classify
 from searchloop.agent.providers._responses.request import encode_body
 from searchloop.agent.providers._responses.response import ResponsesDecoder
@@ -87,6 +88,7 @@ class OpenAI(KeyedProvider):
     """See `agent.providers.Provider`."""
 
     name, key_setting = "openai", "OPENAI_API_KEY"
+    options: ClassVar = SAMPLING
     offered: ClassVar = {name: name for name in OFFERED}
 
     def capabilities(self, model: str) -> Capabilities:

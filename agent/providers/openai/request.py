@@ -5,10 +5,10 @@ Spec: https://platform.openai.com/docs/api-reference/responses/create
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from searchloop.agent.providers._common import hashed_id
+from searchloop.agent.providers._options import SAMPLING, is_strict, sampling, text_format
 from searchloop.agent.types import NativeSearch, Request, ToolSpec
 
 
@@ -43,6 +43,7 @@ def tail(request: Request) -> dict[str, Any]:
         last["tool_choice"] = "none"
     if request.max_output_tokens is not None:
         last["max_output_tokens"] = request.max_output_tokens
+    last |= sampling(request, SAMPLING) | text_format(request)
     if request.native_search is not None and request.native_search.max_searches is not None:
         last["max_tool_calls"] = request.native_search.max_searches
     return last
@@ -78,30 +79,3 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
         "parameters": tool.parameters,
         "strict": is_strict(tool.parameters),
     }
-
-
-_ENFORCEABLE = frozenset(
-    {"type", "description", "title", "enum", "properties", "required", "additionalProperties"}
-    | {"items", "anyOf"}
-)
-
-
-def is_strict(schema: Any) -> bool:
-    """Returns True for a JSON Schema that the provider can enforce as it stands.
-
-    It would rewrite any other schema, and optional arguments would come as explicit nulls.
-    Spec: https://platform.openai.com/docs/guides/structured-outputs
-    """
-    if not isinstance(schema, Mapping) or not set(schema) <= _ENFORCEABLE:
-        return False
-    if schema.get("type") == "object" or "properties" in schema:
-        properties = schema.get("properties") or {}
-        if schema.get("additionalProperties") is not False:
-            return False
-        if set(schema.get("required") or ()) != set(properties):
-            return False
-        return all(map(is_strict, properties.values()))
-    if not ("type" in schema or "anyOf" in schema or "enum" in schema):
-        return False
-    inner = [schema["items"]] if "items" in schema else []
-    return all(map(is_strict, [*inner, *(schema.get("anyOf") or ())]))

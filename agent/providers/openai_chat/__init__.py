@@ -2,7 +2,8 @@
 
 A base URL names the server, which may want no key; a key goes only to the origin it was meant for.
 The body is head, messages, tail: the head stays the same and messages are only appended, so that
-every server's prompt cache is hit. No `temperature` is sent: reasoning and search models refuse it.
+every server's prompt cache is hit. A `temperature` is sent only if the user names one: reasoning
+and search models refuse it.
 
 Spec: https://platform.openai.com/docs/api-reference/chat/create
 """
@@ -16,7 +17,9 @@ from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import Features, HttpProvider
-from searchloop.agent.providers._common import LIST_SECONDS, CodecBase, dump, function_name
+from searchloop.agent.providers._common import CodecBase, dump, function_name
+from searchloop.agent.providers._listing import LIST_SECONDS, get_list
+from searchloop.agent.providers._options import SAMPLING, json_schema, sampling
 from searchloop.agent.providers.openai_chat.dialects import Dialect, Dialects
 from searchloop.agent.providers.openai_chat.errors import classify, find_error
 from searchloop.agent.providers.openai_chat.models import (
@@ -52,12 +55,14 @@ FEATURES = Features(
     searches="search models",
     thinks="as the server sends it",
 )
+_OPTIONS = {**SAMPLING, "seed": "seed", "stop": "stop"}
 
 
 class OpenAIChat:
     """See `agent.providers.Provider`."""
 
     name = "openai-chat"
+    options = _OPTIONS
 
     def __init__(self, server: ChatServer, transport: Transport) -> None:
         self._server = server
@@ -114,11 +119,17 @@ class OpenAIChat:
                     raise
                 learnt = True
 
-    async def _list(self) -> list[str]:
-        answer = await self._transport.get_json(
-            self._server.address("models"), self._codec.headers(), timeout=LIST_SECONDS
-        )
-        names = self._listed.learn(answer)
+    async def listing(self) -> list[str]:
+        """See `ProviderRegistry.trial`. Raises AgentError."""
+        if not self._server.chosen:
+            what = "No Chat Completions server is set."
+            raise ConfigError("missing_url", what, "Give its address.")
+        self.check("")
+        return await self._list(3 * LIST_SECONDS)
+
+    async def _list(self, seconds: float = LIST_SECONDS) -> list[str]:
+        learn = self._listed.learn
+        names = await get_list(self._codec, self._transport, "models", learn, seconds)
         self._window.kind = kind_of("owner", self._listed.owner) or self._window.kind
         return names
 
@@ -201,6 +212,11 @@ class ChatCodec(CodecBase):
         messages = encode_messages(request, self._server.host, dialect)
         parts = [dump(head)[:-1], b',"messages":[', messages, b"]"]
         tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
+        tail |= sampling(request, _OPTIONS)
+        # Local servers have one grammar for an answer: either of its calls or of its form.
+        if request.schema and dialect.shapes and (request.answer_now or not request.tools):
+            form = {"type": "json_schema", "json_schema": json_schema(request.schema)}
+            tail["response_format"] = form
         if request.max_output_tokens is not None:
             tail[dialect.limit] = request.max_output_tokens
         end = dump(tail)[1:]

@@ -28,7 +28,8 @@ class Dialect:
     `id_length`: ids of calls have exactly so many letters and digits. `user_after_tool`: a question
     may follow a result. `reasoning`: the member that each message with calls must have.
     `opened`: its thinking begins in the prompt. `prints`: a call may stand in the text.
-    `limit` names the member that limits the answer; `counts`: it takes `stream_options`.
+    `limit` names the member that limits the answer; `counts`: it takes `stream_options`; `shapes`:
+    it takes a `response_format` with a schema.
     """
 
     search: str = ""
@@ -42,6 +43,7 @@ class Dialect:
     prints: bool = True
     limit: str = "max_tokens"
     counts: bool = True
+    shapes: bool = True
 
     @property
     def always(self) -> bool:

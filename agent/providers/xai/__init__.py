@@ -16,6 +16,7 @@ from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Features
 from searchloop.agent.providers._common import CodecBase, KeyedProvider, by_prefix, member
+from searchloop.agent.providers._options import SAMPLING, sampling, text_format
 from searchloop.agent.providers._responses import errors
 from searchloop.agent.providers._responses.request import encode_body
 from searchloop.agent.providers._responses.response import (
@@ -66,6 +67,7 @@ class XAI(KeyedProvider):
     """See `agent.providers.Provider`."""
 
     name, key_setting = "xai", "XAI_API_KEY"
+    options: ClassVar = SAMPLING
     offered: ClassVar = {name: name for name in OFFERED}
     media: ClassVar = frozenset({"image/png", "image/jpeg"})
 
@@ -116,6 +118,7 @@ class XAICodec(CodecBase):
         tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
         if request.max_output_tokens is not None:
             tail["max_output_tokens"] = request.max_output_tokens
+        tail |= sampling(request, SAMPLING) | text_format(request)
         return encode_body(head, request, XAI.name, tail)
 
     def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:

@@ -1,19 +1,22 @@
 """Checks questions and sessions, as users make them, before anything is stored.
 
-Others may import: attached, files.
+Others may import: afterwards, attached, files, standing, structured, title.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.projects import Project
+from searchloop.agent.log.session import PROVISIONAL, Session
 from searchloop.agent.run.prompts import NamedAgent, NamedAgents, settings_of
 from searchloop.agent.search.switch import SearchPath
 from searchloop.agent.settings import Settings
@@ -22,7 +25,6 @@ from searchloop.agent.tools import ALLOWED
 from searchloop.agent.tools.workspace import checked_folder
 from searchloop.agent.types import SEARCHES, Limits, NativeSearch
 from searchloop.agent.types.attachments import Attachment
-from searchloop.analysis.characters import visible
 
 MAX_QUESTION = 1_000_000  # characters
 UNDONE = "undone"  # in a session's settings: files whose changes the user has taken back
@@ -87,23 +89,24 @@ def checked(text: str) -> str:
     return well_formed(text)
 
 
-def title_of(text: str) -> str:
-    """Makes the title of a session from its first question."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= 60 else line[:59].rsplit(" ", 1)[0] + "…"
+TurnOptions = tuple[Limits, NativeSearch, Approve, Instructions]
 
 
-def turn_data(limits: Limits, options: NativeSearch, approve: Approve) -> dict[str, Any]:
-    """Returns the limits and options of a turn as JSON; its lease stores them for a takeover."""
-    return {"limits": asdict(limits), "options": asdict(options), "approve": approve}
+def turn_data(
+    limits: Limits, search: NativeSearch, approve: Approve, own: Instructions
+) -> dict[str, Any]:
+    """Returns the options of a turn as JSON; its lease stores them for a takeover."""
+    data = {"limits": asdict(limits), "options": asdict(search), "approve": approve}
+    return data | {"instructions": own.as_dict()}
 
 
-def turn_from(data: Mapping[str, Any]) -> tuple[Limits, NativeSearch, Approve]:
+def turn_from(data: Mapping[str, Any]) -> TurnOptions:
     """Reads `turn_data` back; missing values get their defaults."""
     options: Mapping[str, Any] = data.get("options", {})
     held: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
     approve: Approve = data.get("approve", "ask")
-    return Limits(**data.get("limits", {})), NativeSearch(**held), approve
+    own = Instructions(**data.get("instructions", {}))
+    return Limits(**data.get("limits", {})), NativeSearch(**held), approve, own
 
 
 def gave_up(takeovers: int) -> ConfigError:
@@ -114,17 +117,33 @@ def gave_up(takeovers: int) -> ConfigError:
 
 
 def open_session(log: EventLog, settings: Settings, wanted: Mapping[str, Any]) -> Session:
-    """Makes a session; a `temporary` one is in no list. Raises ConfigError for a wrong choice."""
+    """Makes a session; a `temporary` one is in no list. Raises ConfigError for a wrong choice.
+
+    `wanted` has model, mode, search, workspace, agent and temporary; `log` keeps it.
+
+        open_session(agent.log, agent.settings, {"model": "ollama:qwen3:8b"}).id
+    """
     chosen = {name: value for name, value in wanted.items() if value is not None}
-    preset = _preset(settings.home, chosen.pop("agent", None))
+    kept = {"project": chosen.pop("project", None)}
+    usual = {"model": settings.model, "search": settings.search}
+    folder = log.projects.get(kept["project"]) if kept["project"] else None
+    preset = _preset(settings.home, chosen.pop("agent", None) or _agent_of(folder, settings.home))
     if "workspace" in chosen:
         chosen["workspace"] = checked_folder(chosen["workspace"], settings.home, settings.files)
-    passing = {"temporary": True} if chosen.pop("temporary", False) else {}
-    usual = {"model": settings.model, "search": settings.search}
+    if chosen.pop("temporary", False):
+        kept["temporary"] = True
     return log.create_session(
-        **{**usual, **_said(preset), **chosen},
-        settings={**(settings_of(preset) if preset else {}), **passing},
+        **{**usual, **_said(preset), **_said(folder), **chosen},
+        settings={**(settings_of(preset) if preset else {}), **kept},
     )
+
+
+def _agent_of(folder: Project | None, home: Path) -> str | None:
+    """Returns the agent that a project begins with, if that is still there."""
+    if folder and folder.agent:
+        with suppress(ConfigError):
+            return NamedAgents(home).get(folder.agent).name
+    return None
 
 
 def change_session(
@@ -138,8 +157,16 @@ def change_session(
         preset = _preset(settings.home, chosen.pop("agent"))
         kept = settings_of(preset)
         chosen = {**_said(preset), **chosen}
-    if "pinned" in chosen:
-        kept = {**kept, "pinned": chosen.pop("pinned") or None}
+    if "title" in chosen:
+        kept[PROVISIONAL] = None
+    for name in ("pinned", "archived"):
+        if name in chosen:
+            kept[name] = chosen.pop(name) or None
+    if "project" in chosen:
+        project = chosen.pop("project")
+        kept["project"] = log.projects.get(project).id if project else None
+    if "options" in chosen:
+        kept["options"] = Instructions.of(options=chosen.pop("options")).options or None
     if chosen.get("workspace") is not None:
         chosen["workspace"] = checked_folder(chosen["workspace"], settings.home, settings.files)
     return log.update_session(session_id, kept, **chosen)
@@ -149,7 +176,7 @@ def _preset(home: Path, name: str | None) -> NamedAgent | None:
     return NamedAgents(home).get(name) if name else None
 
 
-def _said(preset: NamedAgent | None) -> dict[str, str]:
-    """Returns model, mode and search as an agent sets them."""
+def _said(preset: NamedAgent | Project | None) -> dict[str, str]:
+    """Returns model, mode and search as an agent or a project sets them."""
     chosen = {name: getattr(preset, name, None) for name in ("model", "mode", "search")}
     return {name: value for name, value in chosen.items() if value is not None}

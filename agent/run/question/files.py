@@ -13,7 +13,7 @@ import re
 import struct
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from mimetypes import guess_type
@@ -22,7 +22,7 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import AttachedFile
+from searchloop.agent.log.contract import AttachedFile, Pending
 from searchloop.agent.providers import Provider, media_types
 from searchloop.agent.text import neutral
 from searchloop.agent.tools.backend import Backend
@@ -75,18 +75,22 @@ class NewFile:
 async def attach(
     files: Sequence[NewFile],
     replaces: int | None,
-    before: Iterable[Message],
+    before: Sequence[Message],
     provider: Provider,
     model: str,
     backend: Backend,
     log: EventLog,
     session: str,
-) -> list[Attachment]:
+    lent: Sequence[Attachment] = (),
+) -> tuple[list[Attachment], list[Pending]]:
     """Stores the files of a question; one that is asked again keeps the files that it has.
 
-    Each page of a document gets the next free number of a source. Raises ConfigError, with nothing
-    stored, also where the model cannot see.
+    Those that are `lent` by a project come along once, with a notice for what the model cannot
+    take. Each page of a document gets the next free number of a source. Raises ConfigError, with
+    nothing stored, also where the model cannot see.
     """
+    if not (files or replaces or lent):
+        return [], []
     found = await checked_files(files, backend)
     known = [file.attachment for file in found]
     if replaces and not files:
@@ -94,12 +98,24 @@ async def attach(
         known = [Attachment(**each) for e in events for each in e.data.get("attachments", ())]
     await check_takes(provider, model, known)
     await log.aside(log.attachments.put, session, found)
+    there = {f.digest for f in known} | {f.digest for m in before for f in m.attachments}
+    notices: list[Pending] = []
+    for file in lent:
+        if file.digest in there:
+            continue
+        try:
+            await check_takes(provider, model, [file])
+            known.append(file)
+        except ConfigError as error:
+            what = f"{error.message} This answer does without it."
+            told = {"code": "file_left_out", "message": what, "remedy": error.remedy}
+            notices.append(("notice", told))
     n = max((s.n or 0 for message in before for s in message.sources), default=0) + 1
     numbered = []
     for each in known:
         numbered.append(replace(each, n=n if each.pages else 0))
         n += each.pages
-    return numbered
+    return numbered, notices
 
 
 async def checked_files(files: Sequence[NewFile], backend: Backend) -> list[AttachedFile]:

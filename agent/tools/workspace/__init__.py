@@ -1,4 +1,7 @@
-"""File tools for a folder that the user named: read, search, change and undo."""
+"""File tools for a folder that the user named: read, search, change and undo.
+
+Others may import: paths.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,10 @@ _WORDS = {
 
 
 class Workspace(ToolSource):
-    """The file tools of sessions that have a workspace; `home` holds the undo journal."""
+    """The file tools of sessions that have a workspace; `home` holds the undo journal.
+
+    >>> Agent(settings, bring=[Workspace.of(settings)])
+    """
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -140,7 +146,7 @@ def checked_folder(name: str, home: Path, within: Path | None = None) -> str:
         why = "searchloop keeps its own data there"
     elif any(is_below(folder, user / n) for n in FOLDERS) or {*FOLDERS} & {*folder.parts}:
         why = "programs keep keys there"
-    elif _MEMORY not in folder.parents and _SYSTEM.intersection((folder, *folder.parents)):
+    elif is_system(folder):
         why = "it belongs to the system"
     if why:
         what = f"{folder} cannot be a workspace: {why}."
@@ -158,3 +164,8 @@ _SYSTEM = {
     *map(Path, ("/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sbin", "/sys", "/usr")),
     *map(Path, ("/System", "/Library", "C:\\Windows", "C:\\Program Files", "C:\\ProgramData")),
 }
+
+
+def is_system(folder: Path) -> bool:
+    """Returns True for a folder of the system and what lies in it."""
+    return _MEMORY not in folder.parents and bool(_SYSTEM & {folder, *folder.parents})

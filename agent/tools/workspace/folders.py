@@ -217,9 +217,10 @@ def written(here: Folder, data: bytes, mode: int, owner: os.stat_result | None =
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
-        if owner is not None and hasattr(os, "fchmod"):
+        if owner is not None and hasattr(os, "fchown"):
             with suppress(OSError):  # only the superuser can give files away
                 os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        if owner is not None and hasattr(os, "fchmod"):  # Windows has it from Python 3.13 on
             os.fchmod(descriptor, mode)
         os.fsync(descriptor)
     except BaseException:

@@ -60,6 +60,7 @@ def calls_of(owner: object) -> list[tuple[str, Callable[..., Any]]]:
 
 MORE: dict[str, tuple[Any, ...]] = {  # further arguments of those methods
     "append": ([("user_message", {"text": "bob was here"})],),
+    "name_session": ("bob's", {"usage": {}}),
     "claim": ("run2", "box/2/y"),
 }
 NOTHING = (None, [], False, "no_session", "fenced")  # what somebody else's session looks like

@@ -17,7 +17,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check, restore
 from searchloop.agent.log.contract import STEPS
 from searchloop.agent.log.events import message_data
-from searchloop.agent.log.sqlite_file import sqlite_errors
+from searchloop.agent.log.sqlite.file import sqlite_errors
 from searchloop.agent.types import Message, Usage
 from tests.agent.scripted import no_room
 

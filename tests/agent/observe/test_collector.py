@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from searchloop import Agent
+from searchloop import Agent, AnswerError
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import tool
 from tests.chaos.dialects import Asked, load
@@ -146,7 +146,8 @@ def test_a_model_that_fails_is_a_failed_span(tmp_path: Path) -> None:
     refusing = FakeServer(lambda received: json_reply({"error": {"message": "no"}}, 401))
     with refusing as model, Collector() as collector:
         env = environment(tmp_path, collector, {"OPENAI_CHAT_BASE_URL": model.url})
-        with Agent(Settings.load(Environment({"flag": env}))) as agent:
+        settings = Settings.load(Environment({"flag": env}))
+        with Agent(settings) as agent, pytest.raises(AnswerError):
             agent.ask("KANARIENFRAGE?", model="openai-chat:m")
         spans = {attributes(s)[CALLED]: s for s in collector.spans()}
         numbers = collector.numbers()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from searchloop import Agent, Settings
-from searchloop.agent.library import Answer as Told
+from searchloop import Agent, AnswerError, Settings
+from searchloop import Answer as Told
 from searchloop.agent.log.events import Event
 from searchloop.agent.settings import load_environment
 from searchloop.agent.tools import Tool
@@ -33,11 +33,14 @@ class Desk:
     session: str = ""
     events: list[Event] = field(default_factory=list)
 
-    def ask(self, question: str, model: str, **more: Any) -> Told:
+    def ask(self, question: str, model: str, **more: Any) -> Told[Any]:
         """One turn of the session, searching with our own search."""
         self.session = self.session or self.agent.log.create_session(model=model).id
         options = {"search": "local", **more}
-        told = self.agent.ask(question, session=self.session, model=model, **options)
+        try:
+            told = self.agent.ask(question, session=self.session, model=model, **options)
+        except AnswerError as error:
+            told = error.answer
         self.events = self.agent.log.read(self.session)
         return told
 

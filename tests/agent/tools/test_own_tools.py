@@ -221,7 +221,7 @@ def test_a_broken_copy_of_an_agent_is_named(tmp_path: Path) -> None:
 
 
 def test_files_and_undo_as_a_library(tmp_path: Path) -> None:
-    """What docs/library-use.md shows: a session with a folder, a change, and the way back."""
+    """As in docs/guides/library-use.md: a session with a folder, a change, and the way back."""
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / "todo.md").write_text("b\na\n")
     own = settings(tmp_path / "home")

@@ -30,9 +30,9 @@ def test_each_verdict_has_its_own_words() -> None:
 
 def test_the_page_and_its_document_have_the_same_words() -> None:
     """The English catalogue of the page and the table of the document say what Python says."""
-    catalogue = (ROOT / "web/static/locales/en.js").read_text("utf-8")
+    catalogue = (ROOT / "web/static/locales/en.json").read_text("utf-8")
     assert dict(re.findall(r'"verdict\.([a-z]+ed|[a-z]*un[a-z]+)": "(.*)"', catalogue)) == WORDS
-    document = (ROOT / "docs/search-switch.md").read_text("utf-8")
+    document = (ROOT / "docs/guides/search-switch.md").read_text("utf-8")
     assert dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", document, re.M)).items() >= WORDS.items()
 
 

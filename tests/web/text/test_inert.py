@@ -143,4 +143,4 @@ def test_every_export_is_inert() -> None:
         assert "!\\[p](http://e.example/?q=secret) &lt;img" in text
     assert whole.count("```\n<b>![c](u)\n```\n") == 2
     assert "<img" not in page
-    assert page.count("<pre><code>&lt;b&gt;![c](u)") == 2
+    assert page.count('<pre tabindex="0" dir="ltr"><code>&lt;b&gt;![c](u)') == 2

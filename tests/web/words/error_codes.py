@@ -42,7 +42,7 @@ MADE = {
         *("prompt_cut", "calls_text", "calls_envelope", "calls_search-first"),
     ),
     "agent/transport/exchange.py": ("connection_lost", "tls", "unreachable"),
-    "agent/log/sqlite_file.py": (
+    "agent/log/sqlite/file.py": (
         *("damaged", "disk_failed", "disk_full", "locked", "no_memory", "not_a_file"),
         *("not_a_folder", "read_only", "store_busy", "store_down", "store_failed"),
         *("store_pooler", "store_read_only", "store_refused", "store_slow", "too_many_files"),

@@ -13,15 +13,14 @@ from tests.source_tree import ROOT, modules
 from tests.web.words.error_codes import FOLDERS, codes
 
 LOCALES = ROOT / "web" / "static" / "locales"
-LANGUAGES = sorted(path.stem for path in LOCALES.glob("??.js"))
-_ENTRY = re.compile(r'^  "(error\.[\w.-]+)": ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
+LANGUAGES = sorted(path.stem for path in LOCALES.glob("*.json"))
 _NUMBERED = re.compile(r"(error\.[\w-]+)\.\d+")
 
 
 def words(language: str) -> dict[str, str]:
     """The catalogue's texts for errors."""
-    text = (LOCALES / f"{language}.js").read_text("utf-8")
-    return {key: json.loads(value) for key, value in _ENTRY.findall(text)}
+    catalogue = json.loads((LOCALES / f"{language}.json").read_bytes())
+    return {key: text for key, text in catalogue.items() if key.startswith("error.")}
 
 
 def texts() -> Iterator[str]:
@@ -40,7 +39,7 @@ def test_every_code_has_words(language: str) -> None:
     """Whatever code a server can send, each language says what happened; none is left over."""
     known = {_NUMBERED.sub(r"\1", key) for key in words(language)}
     sent = {f"error.{code}" for code in codes()}
-    assert sent - known == set(), f"write what they mean into locales/{language}.js"
+    assert sent - known == set(), f"write what they mean into locales/{language}.jsonon"
     assert known - sent == {"error.asks", "error.http", "error.original"}
 
 

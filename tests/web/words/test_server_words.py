@@ -15,15 +15,15 @@ from searchloop.web.compose import every_setting
 from tests.source_tree import ROOT
 
 LOCALES = ROOT / "web" / "static" / "locales"
-LANGUAGES = sorted({path.stem for path in LOCALES.glob("??.js")} - {"en"})
-_ENTRY = re.compile(r'^  "(help|about)\.([\w.-]+)": ("(?:[^"\\]|\\.)+"),$', re.MULTILINE)
+LANGUAGES = sorted({path.stem for path in LOCALES.glob("*.json")} - {"en"})
 _LITERAL = re.compile(r"https?://[\w.:/-]+|\{\w+\}|`[^`]+`|[A-Z0-9]+_[A-Z0-9_]+|\w+=\w+|\d[\d.]*\d")
 
 
 def words(language: str, kind: str) -> dict[str, str]:
     """The catalogue's texts of a kind, by the server's names."""
-    text = (LOCALES / f"{language}.js").read_text("utf-8")
-    return {name: json.loads(value) for found, name, value in _ENTRY.findall(text) if found == kind}
+    catalogue = json.loads((LOCALES / f"{language}.json").read_bytes())
+    head = f"{kind}."
+    return {key.removeprefix(head): s for key, s in catalogue.items() if key.startswith(head)}
 
 
 def shown() -> dict[str, str]:
@@ -42,7 +42,7 @@ def central() -> set[str]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_setting_and_every_agent_has_words(language: str) -> None:
     """A new setting or agent asks for its words; those of one that is gone go as well."""
-    known, where = words(language, "help").keys(), f"{language}.js"
+    known, where = words(language, "help").keys(), f"{language}.json"
     assert known >= central() & shown().keys(), where
     assert known <= shown().keys(), where
     assert words(language, "about").keys() == built_in().keys(), where

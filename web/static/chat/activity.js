@@ -1,30 +1,38 @@
 // What an answer is doing, and afterwards what it did: searches, pages, tools.
 //
 // While the run lives every step has its own line; a line ends when the work has ended. Afterwards
-// the lines fold under one sentence.
+// the lines fold under one sentence, with the thoughts, and with what the answer took: model, search, time,
+// tokens, cost, and what left this computer.
 
-import { h, icon, outLink, placeOf, render, setText } from "../lib/dom.js";
+import { h, icon, isWeb, outLink, placeOf, render, setText } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { isRead } from "./steps.js";
+import { pathText } from "../composer/search_switch.js";
 import { clauses, has, named, nameOf, number, t, titleOf, translated } from "../locales/index.js";
 
 const LONGEST = 3600; // seconds; further apart are only the server's clock and the browser's
 
-/** A view of a turn's steps: {element, update(turn)}. */
-export function activityView(cite) {
+const HERE = ["library", "chats"]; // engines that ask nobody else
+
+/**
+ * A view of a turn's steps: {element, update(turn)}. `thoughts` is the element for what the model thought,
+ * `models()` gives those that are known.
+ */
+export function activityView(cite, thoughts, models) {
   const title = h("span", { class: "activity-title" });
   const doubts = h("span");
   const clock = h("span", { class: "activity-clock" });
   const list = h("ol", { class: "steps" });
   const summary = h("summary", {}, h("span", { class: "pulse", "aria-hidden": "true" }), title, doubts, clock);
-  const element = h("details", { class: "activity" }, summary, list);
+  const facts = h("dl", { class: "facts" });
+  const element = h("details", { class: "activity" }, summary, h("div", { class: "activity-body" }, list, thoughts, facts));
   const lines = [];
   let wasRunning = null;
   let began = null; // by the clock that never jumps
   let timer = 0;
 
   function update(turn) {
-    element.hidden = turn.running ? false : turn.steps.length === 0;
+    element.hidden = !turn.running && turn.reason === "lost";
     element.classList.toggle("bare", turn.steps.length === 0);
     turn.steps.forEach((step, i) => {
       if (lines[i]?.step === step) return;
@@ -35,6 +43,7 @@ export function activityView(cite) {
     });
     doubts.replaceChildren(doubtsOf(turn));
     setText(title, turn.running ? doing(turn) : done(turn));
+    facts.replaceChildren(...(turn.running ? [] : factsOf(turn, models())));
     element.classList.toggle("running", turn.running);
     if (wasRunning !== turn.running) element.open = turn.running;
     wasRunning = turn.running;
@@ -93,6 +102,60 @@ export function durationOf(turn) {
   const seconds = turn.usage?.seconds ?? Math.max(0, (turn.endedAt ?? turn.at) - turn.startedAt);
   if (seconds < 0.1) return t("seconds.few");
   return t("seconds", { s: number(seconds, seconds < 10 ? 1 : 0) });
+}
+
+// How the calls of a model arrive, where it does not hand them over.
+const RUNGS = { text: "foot.calls.text", envelope: "foot.calls.envelope", "search-first": "foot.calls.first" };
+
+// What an answer took: a heading and its words each.
+function factsOf(turn, models) {
+  const usage = turn.usage ?? {};
+  const extractive = turn.model === "builtin:extractive";
+  const { tokens_per_second: speed, calls } = turn.performance ?? {};
+  const local = extractive || models.find(({ id }) => id === turn.model)?.local;
+  const tokens = [tokensText(usage), speed ? t("foot.speed", { n: number(speed, 1) }) : ""];
+  const rows = {
+    model: extractive ? t("foot.extractive") : clauses([turn.model && modelText(turn.model), calls in RUNGS && t(RUNGS[calls])]),
+    path: pathText(turn.path),
+    time: durationOf(turn),
+    tokens: extractive && !usage.input_tokens && !usage.output_tokens ? "" : clauses(tokens),
+    cost: extractive && !usage.cost_usd ? "" : costText(usage),
+    left: clauses(leftBehind(turn, local)) || t("foot.left.nothing"),
+  };
+  return Object.entries(rows)
+    .filter(([, words]) => words)
+    .map(([name, words]) => h("div", {}, h("dt", {}, t(`facts.${name}`)), h("dd", {}, words)));
+}
+
+// What left this computer for an answer: the chat, searches, requests for pages.
+function leftBehind({ model, path, steps }, local) {
+  const searches = steps.filter((s) => s.kind === "search" && (s.attempts ?? []).some(({ engine, status }) => !HERE.includes(engine) && status !== "skipped"));
+  const pages = steps.filter((s) => s.kind === "page" && isWeb(s.url));
+  return [
+    model && !local ? t("foot.left.chat", { name: nameOf(model.split(":")[0]) }) : "",
+    path?.startsWith("native:") || !searches.length ? "" : t("foot.searches", { n: searches.length }),
+    path?.startsWith("native:") || !pages.length ? "" : t("foot.pages", { n: pages.length }),
+  ];
+}
+
+function modelText(model) {
+  const [provider, ...rest] = model.split(":");
+  return `${nameOf(provider)} · ${rest.join(":")}`;
+}
+
+function tokensText(usage) {
+  const known = (n) => (n === null || n === undefined ? "?" : number(n));
+  const { input_tokens: input, output_tokens: output } = usage;
+  if (known(input) === "?" && known(output) === "?") return t("foot.tokens.unknown");
+  return t("foot.tokens", { in: known(input), out: known(output) });
+}
+
+/** What an answer or a part of it cost, as far as the price is known. */
+export function costText(usage) {
+  const cost = usage.cost_usd;
+  if (cost === null || cost === undefined) return t("foot.cost.unknown");
+  if (cost === 0) return t("foot.cost.free");
+  return t("foot.cost", { cost: number(cost, cost < 0.01 ? 4 : 2) });
 }
 
 function lineOf(step, cite) {
@@ -168,7 +231,7 @@ const LINES = {
 function changed({ path, new: made, diff: text }) {
   const place = h("div", {});
   const look = async () => {
-    if (!place.childElementCount) place.replaceChildren((await import("./diff.js")).diff(text ?? "", t("diff.label", { path })));
+    if (!place.childElementCount) place.replaceChildren((await import("../lib/diff.js")).diff(text ?? "", t("diff.label", { path })));
   };
   return h("details", { class: "tool", ontoggle: look }, h("summary", {}, t(made ? "step.filemade" : "step.filechanged", { path })), place);
 }

@@ -1,6 +1,6 @@
 // What a tool wants to do, shown before it is done: exact arguments, its diff, and three answers.
 
-import { diff } from "./diff.js";
+import { diff } from "../lib/diff.js";
 import { h, icon } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { has, t } from "../locales/index.js";
@@ -60,11 +60,26 @@ export function approvalCard(first, decide) {
   return { element, update };
 }
 
+const MOST_SHOWN = 4000; // characters of a result; the steps above have it whole
+
+// What was allowed becomes its result: one line, and folded below it what was changed and what came back.
 function decidedParts(request) {
-  const denied = request.decision === "deny";
-  const key = request.by === "stop" ? "approval.said.stop" : `approval.said.${request.decision}`;
-  return [h("p", {}, icon(denied ? "close" : "check"), h("span", {}, titleOf(request)), h("span", { class: "muted" }, t(key)))];
+  const { decision, by, preview, result } = request;
+  const denied = decision === "deny";
+  const failed = result?.failed && !denied;
+  const said = t(by === "stop" ? "approval.said.stop" : `approval.said.${decision}`);
+  const outcome = denied || !result ? "" : t(failed ? "approval.failed" : "approval.done");
+  const parts = [
+    preview && !denied ? diff(preview, t("approval.diff")) : null,
+    result?.text && !denied ? h("pre", { class: "result", tabindex: "0", dir: "auto", role: "group", "aria-label": t("approval.result") }, result.text.slice(0, MOST_SHOWN)) : null,
+  ].filter(Boolean);
+  return [
+    h("p", {}, icon(denied ? "close" : failed ? "warn" : "check"), h("span", {}, denied || !result ? titleOf(request) : nameOfCall(request)), outcome ? h("span", { class: failed ? "problem" : "" }, outcome) : null, h("span", { class: "muted" }, said)),
+    ...(parts.length ? [h("details", {}, h("summary", {}, t("approval.look")), parts)] : []),
+  ];
 }
+
+const nameOfCall = ({ name, server }) => (server ? t("approval.ran.server", { name, server }) : name);
 
 function titleOf({ name, server }) {
   return server ? t("approval.title.server", { name, server }) : t("approval.title", { name });

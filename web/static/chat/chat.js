@@ -27,6 +27,7 @@ export function chatView(page, on) {
   let following = true;
   let sought = null; // the turn to be looked at
   let missing = 0;
+  let comparing = null; // {parent, view}: the question whose answers stand side by side
 
   function show(id, turn = null) {
     stop();
@@ -37,6 +38,7 @@ export function chatView(page, on) {
     drawn = [];
     fresh = [];
     following = true;
+    comparing = null;
     clearTimeout(missing);
     page.latest.hidden = true;
     if (!id) return;
@@ -78,6 +80,7 @@ export function chatView(page, on) {
     fresh = [];
     arrange();
     for (const turn of chat.turns) views.get(turn.id).update(turn);
+    setBeside();
     announce(chat.turns.at(-1), textOf);
     keepUp();
     on.changed(chat, events);
@@ -92,14 +95,37 @@ export function chatView(page, on) {
     drawn.filter((id) => !ids.includes(id)).forEach(drop);
     chat.turns.forEach((turn, i) => {
       if (views.has(turn.id)) return;
-      const find = (_, n) => sourceOf(chat, chat.turns.findIndex((other) => other.id === turn.id), n);
-      const view = turnView(turn, { ...on, find });
+      const view = turnView(turn, { ...on, find, compare });
       views.set(turn.id, view);
       page.turns.insertBefore(view.element, page.turns.children[i] ?? null);
       following = true;
     });
     drawn = ids;
     if (!focused.isConnected && focused.closest(".question-tools")) stay(views.get(ids[held]), focused);
+  }
+
+  // The source behind a number, as seen from a turn or from another version of it.
+  const find = (turn, n) => {
+    const before = chat.turns.slice(0, chat.turns.findIndex((other) => turn.versions.includes(other.id)));
+    return sourceOf({ turns: [...before, turn] }, before.length, n);
+  };
+
+  /** Shows the answers to a question side by side, those that are still to come as well. */
+  async function compare(turn) {
+    const parent = chat.tree.parents[turn.id];
+    comparing = { parent, view: null };
+    const { compareView } = await import("./compare.js");
+    if (comparing?.parent !== parent) return;
+    comparing.view = compareView({ ...on, find, compare, keep: ({ id }) => on.show(id), closed: () => (comparing = null) });
+    setBeside();
+    comparing?.view.end.focus();
+  }
+
+  function setBeside() {
+    const turn = comparing?.view && chat.turns.find(({ id }) => chat.tree.parents[id] === comparing.parent);
+    if (!views.has(turn?.id)) return; // it is drawn with the next frame
+    const versions = turn.versions.map((id) => (id === turn.id ? turn : chat.others[id])).filter(Boolean);
+    comparing.view.update(views.get(turn.id).element, versions);
   }
 
   // Whoever walks from one version of a question to the next stays on the button, or on the one beside it.

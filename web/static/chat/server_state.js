@@ -40,7 +40,7 @@ export function newFacts() {
     held: {}, // why no model may search by itself: always (`now`), and with private data in the chat
     running: false,
     loaded: false,
-    list: { sessions: [], current: null, query: "", hidden: new Set(), most: LISTED, more: false },
+    list: { sessions: [], current: null, query: "", hidden: new Set(), most: LISTED, more: false, projects: [], archive: 0, archived: false, picked: null },
   };
 }
 
@@ -73,6 +73,9 @@ export function isUnused({ place, session, list }, turns) {
 export function learn(facts, { turns }, events) {
   facts.running = turns.at(-1)?.running ?? false;
   facts.place.private = turns.some((turn) => turn.private);
+  const ends = events.filter((e) => e.type === "run_finished");
+  facts.place.endings = (facts.place.endings ?? 0) + ends.length;
+  if (ends.length) facts.place.ended = ends.at(-1).reason;
   const started = events.findLast((e) => e.type === "run_started");
   if (started && !facts.session.pending) {
     const { model, mode, search } = started;

@@ -114,6 +114,7 @@ function newTurn(event) {
     citations: [],
     sources: [],
     suggestions: [],
+    next: [], // what could be asked next
     summary: "", // of all turns up to this one, which the model gets instead of them
     reading: null, // by a model that judges the marks: {model, left, marks, cost, error}
     usage: null,
@@ -209,6 +210,7 @@ const CHANGES = {
 
   tool_result: (turn, e) => ({
     steps: turn.steps.map((s) => (s.callId === e.call_id ? finishCall(s, e) : s)),
+    approvals: turn.approvals.map((a) => (a.callId === e.call_id ? { ...a, result: { failed: e.is_error, text: e.content ?? "" } } : a)),
     sources: merge(turn.sources, e.sources ?? []),
     changes: changeIn(e) ? [...turn.changes, changeIn(e)] : turn.changes,
     private: turn.private || Boolean(e.details?.private),
@@ -219,6 +221,8 @@ const CHANGES = {
   }),
 
   files_undone: (turn, e) => ({ undone: e.files }),
+
+  follow_ups: (turn, e) => ({ next: e.questions, ...(turn.usage && e.usage ? { usage: added(turn.usage, e.usage) } : {}) }),
 
   // A model says which verdict it would give at a mark; an error ends its reading.
   second_reading: (turn, e) => ({
@@ -233,6 +237,9 @@ const CHANGES = {
   }),
 
   summary: (turn, e) => ({ summary: e.text }),
+
+  // A call that gave the chat its title is a part of what the answer took.
+  title: (turn, e) => (turn.usage && e.usage ? { usage: added(turn.usage, e.usage) } : {}),
 
   approval_requested: (turn, e) => ({
     approvals: [
@@ -303,6 +310,14 @@ export function changed(nodes, [kept, ...tail]) {
 
 const readAt = ({ mark: at, model, verdict, reason }) => (mark, i) =>
   i === at ? { ...mark, second: { model, verdict, reason } } : mark;
+
+const ADDED = ["input_tokens", "output_tokens", "cost_usd"];
+
+// What is not known of one is not known of both.
+function added(usage, more) {
+  const sum = (name) => (usage[name] == null || more[name] == null ? null : usage[name] + more[name]);
+  return { ...usage, ...Object.fromEntries(ADDED.map((name) => [name, sum(name)])) };
+}
 
 const RANK = { found: 0, opened: 1, cited: 2 };
 

@@ -1,30 +1,30 @@
 // One question and its answer on the page. Only what changed in the turn is touched.
 
 import { answerTools, questionView } from "./turn_actions.js";
-import { activityView, durationOf } from "./activity.js";
+import { activityView, costText } from "./activity.js";
 import { grow, h, hostOf, icon, outLink, render, setText } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
 import { contradictionsOf, sourcesView } from "../sources/sources.js";
 import { IN_TEXT } from "./state.js";
-import { has, nameOf, number, t } from "../locales/index.js";
-import { pathText } from "../composer/search_switch.js";
+import { has, t } from "../locales/index.js";
 
 /**
  * {element, update(turn), unsent()}. `on` holds chip(n, find, marks), find(turn, n), open(source) and what
- * turn_actions.js needs.
+ * turn_actions.js needs, and write(text) for a question that could be sent.
  */
 export function turnView(first, on) {
   let turn = first;
   const cite = (n, marks) => on.chip(n, () => on.find(turn, n), marks);
-  const activity = activityView(cite);
   const sources = sourcesView(on.open);
   const thoughts = textView(t("turn.thought"), (turn) => [turn.thinking, turn.draftThinking].filter(Boolean).join("\n\n"));
+  const activity = activityView(cite, thoughts.element, on.models);
   const approvals = approvalsView(on.decide);
   const answer = answerView(cite);
   const work = workView(cite, on);
   const question = questionView(first, on);
   const contradictions = h("div", { class: "contradictions" });
   const related = h("div", { class: "related" });
+  const ahead = h("nav", { class: "follow-ups", "aria-label": t("next.title") });
   const ending = h("div", { class: "ending" });
   const summary = textView(t("turn.summary"), (turn) => turn.summary, "earlier");
   const foot = h("footer", { class: "turn-foot" });
@@ -37,7 +37,6 @@ export function turnView(first, on) {
       { class: "reply" },
       h("h2", { class: "vh" }, t("turn.answer")),
       activity.element,
-      thoughts.element,
       approvals.element,
       answer.element,
       contradictions,
@@ -46,6 +45,7 @@ export function turnView(first, on) {
       sources.element,
       related,
       foot,
+      ahead,
       summary.element,
     ),
   );
@@ -64,8 +64,9 @@ export function turnView(first, on) {
     work.update(turn, shown);
     sources.update(turn);
     if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));
+    if (turn.next !== shown?.next) ahead.replaceChildren(...nextOf(turn, on.write));
     if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
-    if (!turn.running) foot.replaceChildren(h("p", {}, footOf(turn)), readingOf(turn), answerTools(turn, on));
+    if (!turn.running) foot.replaceChildren(readingOf(turn), answerTools(turn, on));
     foot.hidden = turn.running || turn.reason === "lost";
     element.classList.toggle("running", turn.running);
     element.setAttribute("aria-busy", String(turn.running));
@@ -162,6 +163,14 @@ function blockOf(block, cite) {
   return node;
 }
 
+// What the model proposes to ask next. It may come from a page: the words go where they can be read and
+// changed, and are sent by the person alone.
+function nextOf(turn, write) {
+  if (!turn.next.length) return [];
+  const ask = (text) => h("button", { type: "button", dir: "auto", onclick: () => write(text) }, h("span", {}, text), icon("plus"));
+  return [h("h3", {}, t("next.title")), ...turn.next.map(ask)];
+}
+
 // Searches that the provider wants shown beside what it found; they lead to the provider.
 function relatedOf({ suggestions }) {
   if (!suggestions.length) return [];
@@ -203,25 +212,6 @@ function detailsOf(turn) {
   return JSON.stringify({ error, reason, model, mode, search, path, run, at }, null, 2);
 }
 
-function footOf(turn) {
-  const usage = turn.usage ?? {};
-  const extractive = turn.model === "builtin:extractive";
-  const parts = [h("span", { class: "path" }, pathText(turn.path))];
-  if (turn.path && turn.path !== "off") parts[0].prepend(icon("globe"));
-  const add = (text) => parts.push(h("span", {}, text));
-  if (extractive) add(t("foot.extractive"));
-  else if (turn.model) add(modelText(turn.model));
-  if (usage.searches) add(t("foot.searches", { n: usage.searches }));
-  if (usage.pages) add(t("foot.pages", { n: usage.pages }));
-  add(durationOf(turn));
-  if (!extractive || usage.input_tokens || usage.output_tokens) add(tokensText(usage));
-  if (!extractive || usage.cost_usd) add(costText(usage));
-  const { tokens_per_second: speed, calls } = turn.performance ?? {};
-  if (speed) add(t("foot.speed", { n: number(speed, 1) }));
-  if (calls in RUNGS) add(t(RUNGS[calls]));
-  return parts;
-}
-
 // How far a model is that judges the marks, what that cost, or why it failed.
 function readingOf({ reading }) {
   if (!reading) return "";
@@ -229,25 +219,4 @@ function readingOf({ reading }) {
   const words = error ? error.message : left ? t("second.left", { model, n: left }) : t("second.done", { model, n: marks });
   const price = error || left ? "" : ` · ${costText({ cost_usd: cost })}`;
   return h("p", { role: "status", dir: "auto" }, words + price);
-}
-
-// How the calls of a model arrive, where it does not hand them over.
-const RUNGS = { text: "foot.calls.text", envelope: "foot.calls.envelope", "search-first": "foot.calls.first" };
-
-function modelText(model) {
-  const [provider, ...rest] = model.split(":");
-  return `${nameOf(provider)} · ${rest.join(":")}`;
-}
-
-function tokensText(usage) {
-  const known = (n) => (n === null || n === undefined ? "?" : number(n));
-  const { input_tokens: input, output_tokens: output } = usage;
-  if (known(input) === "?" && known(output) === "?") return t("foot.tokens.unknown");
-  return t("foot.tokens", { in: known(input), out: known(output) });
-}
-
-function costText(usage) {
-  const cost = usage.cost_usd;
-  if (cost === null || cost === undefined) return t("foot.cost.unknown");
-  return t("foot.cost", { cost: number(cost, cost < 0.01 ? 4 : 2) });
 }

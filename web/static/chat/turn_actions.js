@@ -1,7 +1,7 @@
 // What can be done with a turn: copy, ask again, edit, go to another version, export, remove.
 //
 // `on` holds again(turn, changes), edit(turn, text) -> promise<boolean>, keep(text), show(id),
-// removeTurn(turn), readAgain(turn, model), copyAnswer(turn, button), exportAs(format), models() -> those that can be chosen.
+// removeTurn(turn), readAgain(turn, model), compare(turn), copyAnswer(turn, button), exportAs(format), models() -> those that can be chosen.
 
 import { h, icon, iconButton, isComposing } from "../lib/dom.js";
 import { nameOf, number, t, titleOf } from "../locales/index.js";
@@ -170,6 +170,7 @@ export function answerTools(turn, on) {
     turn.text ? copy : null,
     readable(turn) ? menu("check", t("second.ask"), () => readers(turn, on)) : null,
     menu("again", t("turn.again"), () => waysToAskAgain(turn, on)),
+    menu("columns", t("compare.title"), () => waysToCompare(turn, on)),
     menu("export", t("turn.export"), () =>
       FORMATS.map((format) => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
     ),
@@ -191,6 +192,19 @@ function readers(turn, on) {
     hint: nameOf(model.id.split(":")[0]),
     run: () => on.readAgain(turn, model.id),
   }));
+}
+
+// The answers there are side by side, or one more beside this one.
+function waysToCompare(turn, on) {
+  const others = on.models().filter((model) => model.id !== turn.model).slice(0, MOST_MODELS);
+  const more = others.map((model) => ({
+    label: t("compare.with", { model: titleOf(model) }),
+    hint: nameOf(model.id.split(":")[0]),
+    run: async () => (await on.again(turn, { model: model.id })) && on.compare(turn),
+  }));
+  const there = { label: t("compare.there", { n: turn.versions.length }), run: () => on.compare(turn) };
+  const items = turn.versions.length > 1 ? [there, more.length ? null : undefined, ...more] : more;
+  return items.length ? items.filter((item) => item !== undefined) : [{ label: t("compare.none"), run: () => {} }];
 }
 
 function waysToAskAgain(turn, on) {

@@ -18,7 +18,7 @@ const LONGEST = 1_000_000; // characters; the server takes no more
 /**
  * `el(id)` finds the page's elements.
  * `on` holds change(changes) -> promise, send(text, more, place) -> promise<boolean>, stop(), recall() -> text,
- * tooLong(length, most), complain(failure), newChat(temporary), settings(page), exportAs(format),
+ * tooLong(length, most), complain(failure), note(text), newChat(temporary), settings(page), exportAs(format),
  * runPlan(), undo(), compact(). A change may be given who is told when it is refused.
  * Returns {update(facts), giveBack(text), ask(text), leave(texts), forget(chat), carry(chat), focus()}.
  */
@@ -55,6 +55,8 @@ export function composer(el, on) {
   let facts = null;
   let sending = Promise.resolve();
   let held = null; // the place of the chat whose settings a question waits for
+  let line = null; // the questions that wait for the answer before them
+  let lining = null; // what is on its way to become `line`
   const unsent = unsentTexts();
   let at = { place: null, chat: null }; // whose words are in the box
   let rest = ""; // files among them that are not on the shelf yet
@@ -73,6 +75,7 @@ export function composer(el, on) {
     page.mode.dataset.value = session.mode;
     updateHead(session);
     updateSwitch();
+    follows();
     page.send.hidden = facts.running;
     page.stop.hidden = !facts.running;
     for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace]) {
@@ -176,7 +179,8 @@ export function composer(el, on) {
     if (arriving) await arriving;
     const text = question.value;
     const { place, session } = facts;
-    if (facts.running || !text.trim()) return;
+    if (!text.trim()) return;
+    if (facts.running) return enqueue(text);
     if (session.pending && session.id) held = place;
     if (held) return;
     if (shelf?.looking()) return shelf.looked().then((good) => good && facts.place === place && send());
@@ -193,6 +197,32 @@ export function composer(el, on) {
     if (chat !== at.chat) return unsent.put(chat, joined(text + files.text, unsent.get(chat)));
     giveBack(text);
     files.back();
+  }
+
+  // While an answer is written the next question waits for it. Files that are no text would be lost by
+  // a reload, so they wait on the shelf, and their question in the box.
+  async function enqueue(text) {
+    if (facts.session.settings?.temporary || shelf?.count()) return on.note(t("queue.not"));
+    await queued();
+    line.add(text);
+    fill("");
+  }
+
+  function queued() {
+    const made = ({ questionQueue }) => (line = questionQueue(el("queue"), { unsent, send: deliver, edit: giveBack, say: on.say, focus: () => question.focus() }));
+    return (lining ??= import("./queue.js").then(made)).then(() => line.follow(at.chat, facts));
+  }
+
+  // Another chat, or the end of an answer: the queue is shown, or moves on.
+  function follows() {
+    if (line) line.follow(at.chat, facts);
+    else if (at.chat !== null && unsent.queue(at.chat).texts.length) queued();
+  }
+
+  async function deliver(text) {
+    const { place } = facts;
+    sending = sending.then(() => facts.place === place && !facts.running && on.send(text, {}, place));
+    return sending;
   }
 
   /** Asks this, and leaves what is in the box there. */
@@ -221,13 +251,15 @@ export function composer(el, on) {
     if (chat === at.chat) return;
     shelf?.forget(chat);
     unsent.put(chat, "");
+    unsent.setQueue(chat, []);
     unsent.store();
   }
 
   /** What waited in a chat that is no more waits in a new one. */
   function carry(chat) {
-    const text = unsent.get(chat);
+    const text = [unsent.get(chat), ...unsent.queue(chat).texts].filter(Boolean).join("\n\n");
     unsent.put(chat, "");
+    unsent.setQueue(chat, []);
     unsent.put("", joined(text, unsent.get("")));
   }
 
@@ -358,7 +390,14 @@ export function composer(el, on) {
   page.agent.addEventListener("click", pickAgent);
   page.workspace.addEventListener("click", pickWorkspace);
 
-  return { update, giveBack, ask, leave, forget, carry, focus: () => question.focus() };
+  /** Puts what came from elsewhere into the box and on the shelf, and sends nothing. */
+  async function receive({ text = "", files = [] }) {
+    if (text.length > LONGEST) on.tooLong(text.length, LONGEST);
+    else if (text) giveBack(text);
+    if (files.length) await addFiles(files);
+  }
+
+  return { update, giveBack, ask, receive, leave, forget, carry, focus: () => question.focus() };
 }
 
 // The switch tells what it would send away and what that costs: to a mouse after a moment, to the

@@ -11,7 +11,9 @@ const MOST = 1_500_000; // and of those as many as have these characters togethe
 const PAUSE = 200; // milliseconds that pass at most before what is typed is stored
 
 /**
- * The texts by chat: {get(chat), put(chat, text), hold(chat, text) -> release(), move(from, to), store()}.
+ * The texts by chat: {get(chat), put(chat, text), hold(chat, text) -> release(), move(from, to), store(),
+ * queue(chat) -> {texts, held}, setQueue(chat, texts, held)}. A queue holds questions that wait for the
+ * answer before them; one that is held waits for a press.
  * An empty text is forgotten; `chat` null is a chat of which nothing is kept. What is held stands beside
  * the chat's text, and is part of it only for a page that is loaded before `release`. What changed is
  * stored after a moment, or at once by `store`.
@@ -20,7 +22,19 @@ export function unsentTexts() {
   let texts = stored(); // {chat, text, held?}, the newest last
   let timer = 0;
 
-  const own = (chat) => texts.find((entry) => entry.chat === chat && !entry.held);
+  const own = (chat) => texts.find((entry) => entry.chat === chat && !entry.held && !entry.queued);
+
+  function queue(chat) {
+    const found = texts.filter((entry) => entry.chat === chat && entry.queued);
+    return { texts: found.map((entry) => entry.text), held: found.some((entry) => entry.queued === "held") };
+  }
+
+  function setQueue(chat, questions, held = false) {
+    texts = texts.filter((entry) => !(entry.chat === chat && entry.queued));
+    if (chat !== null) texts.push(...questions.map((text) => ({ chat, text, queued: held ? "held" : "waits" })));
+    later();
+  }
+
   const get = (chat) => own(chat)?.text ?? "";
 
   function put(chat, text) {
@@ -68,7 +82,7 @@ export function unsentTexts() {
     }
   }
 
-  return { get, put, hold, move, store };
+  return { get, put, hold, move, store, queue, setQueue };
 }
 
 function clear() {
@@ -82,12 +96,14 @@ function clear() {
 // What was on its way belongs to its chat's text again: it came first.
 function stored() {
   const texts = new Map();
+  const waiting = [];
   try {
-    for (const { chat, text } of JSON.parse(sessionStorage.getItem(KEY) ?? "[]")) {
-      texts.set(chat, [texts.get(chat), String(text)].filter(Boolean).join("\n\n"));
+    for (const { chat, text, queued } of JSON.parse(sessionStorage.getItem(KEY) ?? "[]")) {
+      if (queued) waiting.push({ chat, text: String(text), queued });
+      else texts.set(chat, [texts.get(chat), String(text)].filter(Boolean).join("\n\n"));
     }
   } catch {
     // somebody else's, or refused
   }
-  return [...texts].map(([chat, text]) => ({ chat, text }));
+  return [...[...texts].map(([chat, text]) => ({ chat, text })), ...waiting];
 }

@@ -70,14 +70,37 @@ export const me = () => call("GET", "/api/me");
 export const signOut = () => call("POST", "/api/sign-out", {});
 export const newToken = () => call("POST", "/api/new-token", {});
 export const usage = async () => listOf(await call("GET", "/api/usage"), "uses");
+export const allChatsUrl = "/api/sessions/export";
+export const importState = () => call("GET", "/api/sessions/import");
+export const stopImport = () => call("DELETE", "/api/sessions/import");
+/** Sends an export as it is; `sent(share)` is told how much has gone. */
+export function importChats(file, sent, signal) {
+  return new Promise((done, fail) => {
+    const request = new XMLHttpRequest(); // a fetch does not tell how far it is
+    request.open("POST", "/api/sessions/import");
+    request.setRequestHeader("Content-Type", "application/octet-stream");
+    request.responseType = "json";
+    request.upload.onprogress = (event) => sent(event.loaded / (event.total || file.size || 1));
+    request.onload = () => (request.status === 202 ? done(request.response) : fail(new Failure(request.status, request.response?.error ?? unexplained(request.status), !request.response?.error)));
+    request.onerror = () => fail(new Failure(0, { code: "unreachable", message: t("net.unreachable"), remedy: t("net.unreachable.next") }));
+    request.onabort = () => fail(new DOMException("stopped", "AbortError"));
+    signal.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
 export const deleteEverything = () => call("DELETE", "/api/sessions");
+export const providers = async () => listOf(await call("GET", "/api/providers"), "providers");
+/** Asks a provider for its models, with {key?, address?} if given; `save: true` keeps what worked. */
+export const testProvider = (name, changes) => call("POST", `/api/providers/${encodeURIComponent(name)}/test`, changes);
+export const unloadModel = (model) => call("POST", "/api/models/unload", { model });
+export const folders = (path) => call("GET", `/api/folders${path ? `?path=${encodeURIComponent(path)}` : ""}`);
 export const keys = async () => listOf(await call("GET", "/api/keys"), "keys");
 export const saveKey = async (name, value) => listOf(await call("PUT", `/api/keys/${name}`, { value }), "keys");
 export const forgetKey = async (name) => listOf(await call("DELETE", `/api/keys/${name}`), "keys");
 const inFolder = (folder) => (folder ? `?workspace=${encodeURIComponent(folder)}` : "");
 export const mcp = (folder) => call("GET", `/api/mcp${inFolder(folder)}`);
 export const trustMcp = (workspace, hash) => call("POST", "/api/mcp/trust", { workspace, hash });
-export const addMcp = (config, save) => call("POST", "/api/mcp", { config, save });
+export const addMcp = (config, save, replace) => call("POST", "/api/mcp", { config, save, replace: Boolean(replace) });
 const server = (name) => `/api/mcp/${encodeURIComponent(name)}`;
 export const changeMcp = (name, changes) => call("PATCH", server(name), changes);
 export const removeMcp = (name) => call("DELETE", server(name));
@@ -92,8 +115,21 @@ export const pauseLibrary = (path) => call("PATCH", "/api/library", { path, paus
 export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });
 export const search = (query) => call("POST", "/api/web-search", query);
 export const engines = () => call("GET", "/api/engines");
-export const sessions = async (q, limit) =>
-  listOf(await call("GET", `/api/sessions?limit=${limit}${q ? `&q=${encodeURIComponent(q)}` : ""}`), "sessions");
+/** {sessions, projects?, archived?}: the chats that hold the words `q`, or those of `which` {project?, archived?}. */
+export const sessions = (q, limit, which = {}) => call("GET", `/api/sessions?${new URLSearchParams({ limit, ...(q ? { q } : {}), ...which })}`);
+export const changeSessions = (ids, changes) => call("PATCH", "/api/sessions", { ids, ...changes });
+const oneProject = (id) => `/api/projects/${encodeURIComponent(id)}`;
+export const project = (id) => call("GET", oneProject(id));
+export const createProject = (project) => call("POST", "/api/projects", project);
+export const changeProject = (id, changes) => call("PATCH", oneProject(id), changes);
+/** `chats`: what becomes of its chats, keep, archive or delete. */
+export const deleteProject = (id, chats) => call("DELETE", `${oneProject(id)}?chats=${chats}`);
+export const projectFileUrl = (id, digest) => `${oneProject(id)}/files/${digest}`;
+export const addProjectFile = (id, file) => call("POST", `${oneProject(id)}/files`, file);
+export const removeProjectFile = (id, digest) => call("DELETE", projectFileUrl(id, digest));
+/** What the person tells every chat: {about, answer}. */
+export const ownWords = () => call("GET", "/api/instructions");
+export const changeOwnWords = (words) => call("PATCH", "/api/instructions", words);
 export const createSession = (settings) => call("POST", "/api/sessions", settings);
 export const readSession = (id) => call("GET", session(id));
 export const changeSession = (id, changes) => call("PATCH", session(id), changes);

@@ -42,7 +42,7 @@ export function openMenu(anchor, label, items, kind = "") {
     menu.remove();
   });
   anchor.setAttribute("aria-expanded", "true");
-  document.querySelector("main").append(menu);
+  (anchor.closest("aside") ?? document.querySelector("main")).append(menu); // one of them may be inert
   menu.showPopover();
   place(menu, anchor);
   menu.querySelector("button")?.focus();

@@ -41,7 +41,14 @@ export function toast(root, text, action, onend) {
 export function errorText(error) {
   if (!error || typeof error === "string") return error ?? "";
   const { message, remedy, original } = translated(error);
-  return [remedy ? ended(message) : message, remedy, original ? `(${original})` : ""].filter(Boolean).join(" ");
+  const whole = [remedy ? ended(message) : message, remedy, original ? `(${original})` : ""].filter(Boolean).join(" ");
+  return whole.replace(/`([^`]+)`/g, "$1");
+}
+
+// Names of settings, and what stands between backticks, are small print inside a sentence.
+function prose(text) {
+  const parts = String(text ?? "").split(/(`[^`]+`|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b)/);
+  return parts.map((part, i) => (i % 2 ? h("code", { class: "small-print", dir: "ltr" }, part.replaceAll("`", "")) : part));
 }
 
 // What somebody else said may lack the full stop before what is said next.
@@ -50,8 +57,8 @@ function ended(message) {
 }
 
 /**
- * An error as people need it: cause, code, what to do, and buttons. `error` {code, message, remedy};
- * a notice (`tone` info) shows no code.
+ * An error as people need it: cause, what to do, and buttons. `error` {code, message, remedy}; the code
+ * is on the element for programs, and in what `details` copies.
  */
 export function errorBox(error, { title, tone = "bad", onretry, details } = {}) {
   const { code, message, remedy, original } = translated(error);
@@ -68,16 +75,15 @@ export function errorBox(error, { title, tone = "bad", onretry, details } = {}) 
   }
   return h(
     "div",
-    { class: `note ${tone}` },
+    { class: `note ${tone}`, "data-code": code || null },
     tone === "info" ? null : icon("warn"),
     h(
       "div",
       {},
       title ? h("strong", {}, title, " ") : null,
-      h("span", { dir: "auto" }, remedy ? ended(message) : message),
-      remedy ? h("span", { class: "remedy", dir: "auto" }, ` ${remedy}`) : null,
-      code && tone !== "info" ? h("code", { class: "error-code" }, code) : null,
-      original ? h("details", { class: "original" }, h("summary", {}, t("error.original")), h("p", { lang: "en", dir: "auto" }, original)) : null,
+      h("span", { dir: "auto" }, prose(remedy ? ended(message) : message)),
+      remedy ? h("span", { class: "remedy", dir: "auto" }, " ", prose(remedy)) : null,
+      original ? h("details", { class: "original" }, h("summary", {}, t("error.original")), h("p", { lang: "en", dir: "auto" }, prose(original))) : null,
       buttons.length ? h("div", { class: "note-buttons" }, buttons) : null,
     ),
   );

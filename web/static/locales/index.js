@@ -1,9 +1,8 @@
-// The words of the page in the language of its reader. A language is a file beside locales/en.js.
+// The words of the page in the language of its reader. A language is one JSON file in this folder.
+//
+// A text with a count is {one, other} and is chosen by the language's plural rule from `n`.
 
-import en from "./en.js";
-
-const LANGUAGES = { en: "English", de: "Deutsch", zh: "简体中文" };
-const TAGS = { zh: "zh-CN" }; // what fonts and voices know the language by, where they need more
+const LANGUAGES = JSON.parse(document.documentElement.dataset.languages); // {file name: what it calls itself}
 const KEPT = "searchloop.language";
 
 /** The languages there are, each in its own words. */
@@ -16,18 +15,17 @@ export const chosenLanguage = () => localStorage.getItem(KEPT) ?? "";
 export const chooseLanguage = (name) => localStorage.setItem(KEPT, name);
 
 const language = [chosenLanguage(), ...navigator.languages, "en"]
-  .map((name) => name.split("-")[0])
+  .flatMap((name) => [name, name.split("-")[0]])
   .find((name) => Object.hasOwn(LANGUAGES, name));
-const texts = language === "en" ? en : await load(language);
-const tag = TAGS[language] ?? language;
-const plural = new Intl.PluralRules(language);
+const [en, other] = await Promise.all([load("en"), language === "en" ? null : load(language)]);
+const texts = other ?? en;
+const tag = texts["language.tag"];
+const plural = new Intl.PluralRules(tag);
 
+// A language that cannot be had is null: the page speaks English then.
 async function load(name) {
-  try {
-    return (await import(`./${name}.js`)).default;
-  } catch {
-    return en;
-  }
+  const answer = await fetch(`/static/locales/${name}.json`).catch(() => null);
+  return answer?.ok ? answer.json() : null;
 }
 
 /** The text `key` with its {places} filled from `values`; throws on a key that does not exist. */
@@ -54,7 +52,7 @@ function isolated(value) {
 }
 
 /** The same text in English; null when that is the language of the page. */
-export const english = (key) => (texts === en ? null : en[key]);
+export const english = (key) => (language === "en" ? null : en[key]);
 
 /** What the server says in English, `original`; in the words that a catalogue has for `key`, if it has any. */
 export const worded = (key, original) => texts[key] ?? original;
@@ -95,7 +93,7 @@ export function has(key) {
  */
 export function translated({ code = "", message = "", remedy = "", own = false }) {
   const key = `error.${String(code).replace(/^reader_/, "").replace(/^http_\d+$/, "http")}`;
-  if (own || texts === en || !has(key)) return { code, message, remedy };
+  if (own || language === "en" || !has(key)) return { code, message, remedy };
   for (let n = 1; has(`${key}.${n}`); n++) {
     const values = filled(en[`${key}.${n}`], message);
     if (!values) continue;
@@ -110,7 +108,7 @@ export function translated({ code = "", message = "", remedy = "", own = false }
 /** What keeps a model from being chosen, as the server says of it: a key, or why and what to do. */
 export function lackOf({ missing, remedy } = {}) {
   if (/^[A-Z0-9_]+$/.test(missing ?? "")) return t("model.needs", { missing });
-  const forms = texts === en || !missing ? [] : Object.keys(en).filter((key) => key.startsWith("error."));
+  const forms = language === "en" || !missing ? [] : Object.keys(en).filter((key) => key.startsWith("error."));
   for (const key of forms) {
     const values = filled(en[key], missing);
     if (values) return t(key, values);
@@ -130,6 +128,7 @@ const names = { // trademarks; what is a word is in the catalogues
   gemini: "Gemini",
   anthropic: "Anthropic",
   ollama: "Ollama",
+  xai: "xAI",
   ddg: "DuckDuckGo",
   searxng: "SearXNG",
   brave: "Brave",
@@ -154,6 +153,7 @@ export function titleOf(model) {
 /** Fills the words of a static part of the page: data-t, data-label, data-placeholder. */
 export function translate(root) {
   document.documentElement.lang = tag;
+  document.documentElement.dir = t("language.direction");
   for (const node of root.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
   for (const node of root.querySelectorAll("[data-label]")) {
     const label = t(node.dataset.label);

@@ -4,6 +4,8 @@ import * as api from "../lib/api.js";
 import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { aboutOf, setsText } from "./chat_setup.js";
+import { tag } from "./kit.js";
+import { ownWordsFields } from "./own_words.js";
 import { t } from "../locales/index.js";
 
 const MODES = ["ask", "plan", "agent"];
@@ -13,15 +15,15 @@ const EMPTY = { name: "", description: "", system: "", model: null, mode: null, 
 /** The list of agents, and the form of one. */
 export async function agentsPage(body, { facts }) {
   const part = h("div", { class: "settings-page" });
-  body.append(h("p", { class: "muted" }, t("agents.lead")), part);
+  body.append(...(await ownWordsFields()), part);
   await list();
 
   /** Shows all; `from` is the agent whose row the focus goes back to. */
   async function list(from = null, problem = "") {
     const agents = await api.agents();
-    const fresh = h("button", { type: "button", class: "small", onclick: () => edit(EMPTY, null) }, t("agents.new"));
+    const fresh = h("button", { type: "button", class: "small primary", onclick: () => edit(EMPTY, null) }, t("agents.new"));
     part.replaceChildren(
-      h("ul", { class: "rows" }, agents.map((agent) => row(agent, agents))),
+      h("ul", { class: "cards" }, agents.map((agent) => row(agent, agents))),
       h("p", { class: "problem", role: "alert" }, problem),
       h("div", {}, fresh),
     );
@@ -33,18 +35,23 @@ export async function agentsPage(body, { facts }) {
     const origin = builtin ? "agents.builtin" : changed ? "agents.changed" : null;
     return h(
       "li",
-      { class: "row" },
+      { class: "card" },
       h(
         "div",
-        { class: "grow" },
-        h("strong", {}, name),
-        origin ? h("span", { class: "muted" }, ` · ${t(origin)}`) : null,
-        h("p", { dir: "auto" }, aboutOf(agent)),
-        h("p", { class: "muted", dir: "auto" }, setsText(agent)),
+        { class: "head" },
+        h("h4", {}, name),
+        tag("none", t(`mode.${agent.mode ?? "ask"}`)),
+        origin ? h("span", { class: "muted" }, t(origin)) : null,
+        h(
+          "span",
+          { class: "acts" },
+          iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), { class: "quiet", "data-edit": name }),
+          iconButton("copy", t("agents.copy", { name }), () => edit({ ...agent, name: free(name, agents) }, null), { class: "quiet" }),
+          builtin ? null : goes(name, changed),
+        ),
       ),
-      iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), { class: "quiet", "data-edit": name }),
-      iconButton("copy", t("agents.copy", { name }), () => edit({ ...agent, name: free(name, agents) }, null), { class: "quiet" }),
-      builtin ? null : goes(name, changed),
+      h("p", { dir: "auto" }, aboutOf(agent)),
+      h("p", { class: "muted", dir: "auto" }, setsText(agent)),
     );
   }
 

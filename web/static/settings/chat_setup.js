@@ -76,7 +76,31 @@ export function openChat(anchor, turns, on) {
   const summary = turns.findLast((turn) => turn.summary)?.summary;
   const edit = { label: t("summary.edit"), hint: t("summary.edit.hint"), run: () => openSummary(anchor, summary, on) };
   const make = { label: t("compact"), hint: t("compact.hint"), run: () => on.compact(turns) };
-  openMenu(anchor, t("chat.menu"), summary ? [make, edit] : [make], "tall");
+  const share = { label: t("share.page"), hint: t("share.page.hint"), run: () => on.exportAs("html") };
+  const options = { label: t("options.open"), hint: on.taken.length ? t("options.hint") : t("options.none"), run: () => on.taken.length && setTimeout(() => openOptions(anchor, on)) };
+  const keep = { label: t("chat.keep"), hint: t("chat.keep.hint"), run: () => setTimeout(on.row) };
+  openMenu(anchor, t("chat.menu"), [share, make, keep, options, ...(summary ? [edit] : [])], "tall");
+}
+
+// The options that the chat's model takes, each empty where the model's own holds.
+function openOptions(anchor, { session, taken, change }) {
+  const given = session.settings.options ?? {};
+  const boxes = taken.map((name) => {
+    const box = h("input", { id: `option-${name}`, type: "text", dir: "ltr", autocomplete: "off", inputmode: name === "stop" ? null : "decimal", "aria-describedby": "option-problem" });
+    box.value = name === "stop" ? (given.stop ?? []).join("\n") : (given[name] ?? "");
+    return box;
+  });
+  const problem = h("p", { class: "problem", id: "option-problem", role: "alert" });
+  const rest = boxes.slice(1).flatMap((box, i) => [h("label", { for: box.id }, t(`option.${taken[i + 1]}`)), box]);
+  const hint = h("div", {}, rest, h("p", { class: "hint" }, t("options.lead")));
+  const clear = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("options.reset"));
+  const words = { label: t("options.open"), path: t(`option.${taken[0]}`), use: t("summary.use") };
+  const value = (name, text) => (name === "stop" ? [text] : Number.isNaN(Number(text)) ? text : Number(text));
+  const all = () => {
+    const pairs = taken.map((name, i) => [name, boxes[i].value.trim()]).filter(([, text]) => text);
+    return pairs.length ? Object.fromEntries(pairs.map(([name, text]) => [name, value(name, text)])) : null;
+  };
+  const use = formAt(anchor, words, { box: boxes[0], hint, problem, more: clear, value: all }, (options, refused) => change({ options }, refused));
 }
 
 function openSummary(anchor, summary, on) {
@@ -90,13 +114,13 @@ function openSummary(anchor, summary, on) {
 
 // A form below `anchor` with one box; `send(value, refused)` has `refused(failure)` told what the server
 // says against it. Returns what sends another value.
-function formAt(anchor, words, { box, hint, problem, more }, send) {
+export function formAt(anchor, words, { box, hint, problem, more, value = () => box.value.trim() || null }, send) {
   const form = h(
     "form",
     { class: "menu form", popover: "auto", "aria-label": words.label },
     h("label", { for: box.id }, words.path),
     box,
-    hint,
+    hint ?? "",
     problem,
     h("div", { class: "note-buttons" }, h("button", { type: "submit", class: "small primary" }, words.use), more),
   );
@@ -111,7 +135,7 @@ function formAt(anchor, words, { box, hint, problem, more }, send) {
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    use(box.value.trim() || null);
+    use(value());
   });
   form.addEventListener("toggle", (event) => {
     if (event.newState === "open") return;
@@ -120,7 +144,7 @@ function formAt(anchor, words, { box, hint, problem, more }, send) {
     form.remove();
   });
   anchor.setAttribute("aria-expanded", "true");
-  document.querySelector("main").append(form);
+  (anchor.closest("aside") ?? document.querySelector("main")).append(form);
   form.showPopover();
   place(form, anchor);
   box.focus();

@@ -1,145 +1,341 @@
-// The settings of models: servers of one's own with what they hold, and the keys of others.
+// The room of models: a card for each provider, the models of one's own server, the usual model.
 
 import * as api from "../lib/api.js";
-import { copyText, h, iconButton } from "../lib/dom.js";
+import { copyText, h, iconButton, outLink } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { badges } from "../composer/model_picker.js";
-import { helpOf, originOf, sentences, t, titleOf } from "../locales/index.js";
+import { attempt, button, card, choice, confirmed, settingField, small, tag, textBox } from "./kit.js";
+import { clauses, nameOf, number, originOf, t, titleOf } from "../locales/index.js";
 
 const LOOK = 700; // milliseconds between looks at models on their way
+const USUAL = "SEARCHLOOP_MODEL";
+const GB = 1e9;
 
-/** Servers of one's own: the models they hold, and getting more. Returns what to do on leaving. */
-export async function modelsPage(body, { changed }) {
-  const parts = h("div", {});
+/** The usual model, and who can answer. Returns what to do on leaving. */
+export async function modelsPage(body, { changed, store }) {
+  const usual = h("div", {});
+  const own = h("div", { class: "cards" });
+  const others = h("div", { class: "cards" });
+  const forms = new Map();
   let timer = 0;
-  body.append(h("p", { class: "muted" }, t("settings.models.lead")), parts);
-  await draw();
+  body.append(usual, own, others);
+  let [{ list, servers }, providers] = await Promise.all([api.models(), api.providers()]);
+  const hosts = new Set(servers.map((server) => server.provider));
+  drawUsual();
+  drawServers();
+  const rank = ({ address, key }) => (address ? 2 : key?.set ? 0 : 1);
+  const rest = providers.filter(({ name }) => !hosts.has(name)).sort((a, b) => rank(a) - rank(b));
+  others.replaceChildren(...rest.map((provider) => providerCard(provider)));
   return () => clearTimeout(timer);
 
-  async function draw() {
-    const { list, servers } = await api.models();
-    parts.replaceChildren(...(servers ?? []).map((server) => serverPart(server, list)));
-    if (!servers?.length) parts.append(h("p", {}, t("models.noserver")));
+  /** What is there now, after something was got, deleted or saved. */
+  async function look() {
+    changed();
+    ({ list, servers } = await api.models());
+    drawUsual();
+    drawServers();
   }
 
-  function serverPart(server, list) {
-    const own = list.filter((model) => model.id.startsWith(`${server.provider}:`) && model.available);
-    const up = server.version !== null;
-    const state = up ? t("models.up", { version: server.version }) : t("models.down", { address: server.address });
-    return h(
-      "section",
-      {},
-      h("h4", {}, server.name, " ", h("span", { class: "muted" }, state)),
-      up ? null : startHint(server),
-      h("ul", { class: "rows" }, own.map(modelRow)),
-      up ? pullForm(server) : null,
+  function drawUsual() {
+    const ready = list.filter((model) => model.available).map(({ id, ...model }) => [id, choiceOf({ id, ...model })]);
+    const field = settingField(store, USUAL, { label: t(`set.${USUAL}`), make: choice([["", t("set.model.last")], ...ready]) });
+    usual.replaceChildren(field);
+  }
+
+  function drawServers() {
+    const at = own.contains(document.activeElement) ? document.activeElement.id : "";
+    own.replaceChildren(...servers.map(serverCard));
+    if (at) own.querySelector(`#${CSS.escape(at)}`)?.focus();
+  }
+
+  // -- a server of one's own, which gets and deletes models ------------------------------------------
+
+  function serverCard(server) {
+    const { provider, name, version, address } = server;
+    const models = list.filter((model) => model.id.startsWith(`${provider}:`) && model.available);
+    const up = version !== null;
+    const settings = providers.find((each) => each.name === provider);
+    const state = up ? tag(models.length ? "ok" : "warn", t(models.length ? "state.works" : "state.nomodel")) : tag("bad", t("state.notfound"));
+    const note = up ? t("models.up", { version, address }) : "";
+    return card(
+      { id: `provider-${provider}`, title: name, state, note, env: settings?.address?.name },
+      up ? null : absent(server),
+      models.length ? h("ul", { class: "rows" }, models.map(modelRow)) : null,
+      up ? pulling(provider, models.length) : null,
+      settings ? serverMore(settings) : null,
     );
   }
 
-  function startHint() {
+  function absent({ name, address }) {
     const command = t("models.start");
-    const copy = h("button", { type: "button", class: "small" }, t("copy"));
-    copy.addEventListener("click", () => copyText(command, copy));
-    return h("p", { class: "line" }, h("code", {}, command), copy);
+    const copy = button(t("copy"), () => copyText(command, copy));
+    const again = button(t("models.look"), look, { id: "look-again" });
+    return h("div", {}, h("p", {}, t("models.down", { name, address })), h("p", { class: "line" }, h("code", { dir: "ltr" }, command), copy, again));
+  }
+
+  // Where it is, the window to ask for, its cloud: seldom needed.
+  function serverMore({ name, address, key, more }) {
+    return h(
+      "details",
+      { class: "more" },
+      h("summary", {}, t("models.more")),
+      h("div", { class: "settings-page" }, addressForm(name, address, null), more.map((setting) => settingField(store, setting.name)), key ? keyPart({ name, key, address: null }) : null),
+    );
   }
 
   function modelRow(model) {
-    const said = h("p", { class: "muted", role: "status" }, badges(model).join(" · "));
-    const remove = async () => {
-      try {
-        await api.removeModel(model.id);
-        changed();
-        await draw();
-      } catch (failure) {
-        said.textContent = errorText(failure);
-      }
-    };
-    const label = t("models.remove", { model: titleOf(model) });
-    const ask = iconButton("trash", label, () => ask.replaceWith(sure), { class: "quiet" });
-    const sure = h("button", { type: "button", class: "small", onclick: remove }, t("models.sure"));
-    return h("li", { class: "row" }, h("div", { class: "grow" }, h("strong", {}, titleOf(model)), said), ask);
-  }
-
-  function pullForm(server) {
-    const box = h("input", { type: "text", id: `pull-${server.provider}`, placeholder: t("models.example"), autocomplete: "off", spellcheck: "false" });
-    const button = h("button", { type: "submit", class: "small primary" }, t("models.pull"));
     const said = h("p", { class: "problem", role: "alert" });
-    const under = h("ul", { class: "rows" });
-    const form = h("form", { class: "field" }, h("label", { for: box.id }, t("models.pull.label")), h("div", { class: "line" }, box, button), said, under);
-    form.addEventListener("submit", async (event) => {
-      event.preventDefault();
-      said.textContent = "";
-      try {
-        if (box.value.trim()) await api.pullModel(`${server.provider}:${box.value.trim()}`);
-        box.value = "";
-        await look();
-      } catch (failure) {
-        said.textContent = errorText(failure);
-      }
-    });
-    const look = async () => {
-      clearTimeout(timer);
-      const pulls = await api.pulls();
-      under.replaceChildren(...pulls.map((pull) => pullRow(pull, look)));
-      if (pulls.some((pull) => pull.state === "running")) timer = setTimeout(look, LOOK);
-      else if (pulls.some((pull) => pull.state === "done")) changed();
-    };
-    look().catch(() => {});
-    return form;
-  }
-}
-
-function pullRow(pull, look) {
-  const share = pull.total ? Math.floor((100 * pull.done) / pull.total) : null;
-  const label = t("models.progress", { model: pull.model });
-  const bar = h("progress", { max: "100", value: share, "aria-label": label });
-  const cancel = iconButton("close", t("models.cancel", { model: pull.model }), () => api.cancelPull(pull.model).then(look, look), { class: "quiet" });
-  const words = pull.error ? errorText(pull.error) : pull.state === "running" ? pull.status : t(`pull.${pull.state}`);
-  return h(
-    "li",
-    { class: "row" },
-    h("div", { class: "grow" }, h("strong", {}, pull.model), h("p", { class: "muted" }, words)),
-    pull.state === "running" ? [bar, h("span", { class: "muted" }, share === null ? "" : `${share} %`), cancel] : null,
-  );
-}
-
-/** Keys: which are set and by whom. A key goes in and never comes out. */
-export async function keysPage(body, { changed }) {
-  const list = h("ul", { class: "rows" });
-  body.append(h("p", { class: "muted" }, t("settings.keys.lead")), list);
-  draw(await api.keys());
-
-  function draw(keys) {
-    list.replaceChildren(...keys.map(keyRow));
-  }
-
-  function keyRow(key) {
-    const id = `key-${key.name}`;
-    const box = h("input", { type: "password", id, autocomplete: "off", placeholder: t("keys.paste") });
-    const said = h("p", { class: "problem", role: "alert" });
-    const act = (work) => async (event) => {
-      event.preventDefault();
-      said.textContent = "";
-      try {
-        draw(await work());
-        changed();
-      } catch (failure) {
-        said.textContent = errorText(failure);
-      }
-    };
-    const save = act(() => api.saveKey(key.name, box.value));
-    const forget = act(() => api.forgetKey(key.name));
-    const state = key.strayed
-      ? t("keys.strayed", { name: key.strayed })
-      : key.set
-        ? t("keys.set", { origin: originOf(key.origin) })
-        : t("keys.unset");
+    const name = titleOf(model);
+    const { window } = model.loaded ?? {};
+    const about = [
+      model.disk > GB / 20 ? t("models.disk", { size: number(model.disk / GB, 1) }) : "",
+      ...badges(model),
+      model.loaded ? t(window ? "models.loaded.window" : "models.loaded", { k: number(Math.round((window ?? 0) / 1024)) }) : "",
+    ];
+    const act = (work) => async () => (await attempt(said, () => work(model.id))) && look();
     return h(
       "li",
       { class: "row" },
-      h("div", { class: "grow" }, h("label", { for: id }, h("code", {}, key.name)), h("p", { class: "muted" }, sentences(helpOf(key), state)), said),
-      h("form", { class: "line", onsubmit: save }, box, h("button", { type: "submit", class: "small" }, t("keys.save"))),
-      key.saved ? iconButton("trash", t("keys.forget", { name: key.name }), forget, { class: "quiet" }) : null,
+      h("div", { class: "grow" }, h("strong", {}, name), h("p", { class: "muted" }, clauses(about)), said),
+      h(
+        "div",
+        { class: "acts" },
+        [
+          useButton(model),
+          model.loaded ? button(t("models.unload"), act(api.unloadModel), { "aria-label": t("models.unload.of", { model: name }) }) : null,
+          asked(t("models.remove", { model: name }), t("models.sure"), act(api.removeModel)),
+        ],
+      ),
     );
   }
+
+  // Nothing to press for the model that new chats have already.
+  function useButton({ id, ...model }) {
+    if (store.get(USUAL)?.value === id) return tag("ok", t("models.usual"));
+    if (!store.get(USUAL)?.changeable) return null;
+    const use = async () => {
+      await store.change({ [USUAL]: id });
+      drawUsual();
+      drawServers();
+    };
+    return button(t("models.use"), use, { id: `use-${id}`, "aria-label": t("models.use.of", { model: titleOf({ id, ...model }) }) });
+  }
+
+  // The form stays the same while what is above it changes: somebody may be typing.
+  function pulling(provider, some) {
+    if (!forms.has(provider)) forms.set(provider, pullForm(provider));
+    const form = forms.get(provider);
+    form.querySelector("label").textContent = t(some ? "models.pull.more" : "models.pull.first");
+    form.querySelector("button").classList.toggle("primary", !some);
+    return form;
+  }
+
+  function pullForm(provider) {
+    const box = textBox("", { id: `pull-${provider}`, placeholder: t("models.example"), dir: "ltr" });
+    const said = h("p", { class: "problem", role: "alert" });
+    const under = h("ul", { class: "rows" });
+    const submit = async (event) => {
+      event.preventDefault();
+      const name = box.value.trim();
+      if (!name) return;
+      if (await attempt(said, () => api.pullModel(`${provider}:${name}`))) {
+        box.value = "";
+        running.add(`${provider}:${name}`);
+      }
+      watch().catch(() => {});
+    };
+    let running = new Set();
+    const watch = async () => {
+      clearTimeout(timer);
+      const pulls = (await api.pulls()).filter((pull) => pull.state !== "done");
+      if (!under.isConnected) return;
+      under.replaceChildren(...pulls.map((pull) => pullRow(pull, watch)));
+      const now = new Set(pulls.filter((pull) => pull.state === "running").map((pull) => pull.model));
+      const ended = [...running].some((model) => !now.has(model));
+      running = now;
+      if (now.size) timer = setTimeout(() => watch().catch(() => {}), LOOK);
+      if (ended) await look();
+    };
+    const form = h(
+      "form",
+      { class: "field", onsubmit: submit },
+      h("label", { for: box.id }),
+      h("div", { class: "line" }, box, h("button", { type: "submit", class: "small" }, t("models.pull"))),
+      said,
+      under,
+    );
+    queueMicrotask(() => watch().catch(() => {}));
+    return form;
+  }
+
+  // -- a provider with a key, or another server ------------------------------------------------------
+
+  function providerCard(provider) {
+    const { name, key, address } = provider;
+    const set = key?.set || Boolean(address?.value);
+    const state = h("span", { role: "status", class: "line" });
+    const told = h("p", { class: "muted" });
+    const names = h("div", {});
+    const whole = card(
+      { id: `provider-${name}`, title: nameOf(name), state, env: key?.name },
+      told,
+      names,
+      address ? addressForm(name, address, key) : keyPart(provider),
+    );
+    const show = (kind, word, text) => (state.replaceChildren(tag(kind, t(word))), (told.textContent = text ?? ""));
+    whole.test = async () => {
+      show("busy", "state.testing", t("models.testing"));
+      try {
+        const { models } = await api.testProvider(name, {});
+        show("ok", "state.works", t("models.count", { n: models }));
+        names.replaceChildren(modelList(name));
+      } catch (failure) {
+        const lacks = failure.code === "unauthorized" && key && !key.set; // a server elsewhere that wants one
+        const told = failure.code === "offline" ? t("models.offline") : lacks ? "" : errorText(failure);
+        show(...(lacks ? ["none", "state.nokey"] : refusal(failure)), told);
+      }
+    };
+    if (key?.strayed) show("warn", "state.moved", t("keys.strayed", { name: key.strayed }));
+    else if (set) whole.test();
+    else show("none", address ? "state.unset" : "state.nokey");
+    return whole;
+  }
+
+  async function redraw(name) {
+    providers = await api.providers();
+    const old = others.querySelector(`#provider-${CSS.escape(name)}`);
+    const fresh = providers.find((each) => each.name === name);
+    await look();
+    if (!old || !fresh) return;
+    const made = providerCard(fresh);
+    old.replaceWith(made);
+    made.focus();
+  }
+
+  // The key of a provider: where to get one, or who has set it, and what can be done with it.
+  function keyPart(provider) {
+    const { name, key } = provider;
+    const [url] = /https?:\/\/\S+/.exec(key.help) ?? [];
+    if (key.set && !key.saved) {
+      return h("div", { class: "line" }, h("p", { class: "muted" }, t("keys.fixed", { origin: originOf(key.origin) })), again(name));
+    }
+    const form = secretForm({ name, key, url });
+    if (!key.saved) return form;
+    form.hidden = true;
+    const other = button(t("keys.replace"), () => ((form.hidden = false), form.querySelector("input").focus()));
+    const said = h("p", { class: "problem", role: "alert" });
+    const remove = confirmed(t("keys.remove"), t("keys.sure"), async () => {
+      if (await attempt(said, () => api.forgetKey(key.name))) redraw(name);
+    });
+    return h("div", {}, h("div", { class: "line" }, again(name), other, remove), said, form);
+  }
+
+  function again(name) {
+    return button(t("keys.again"), () => others.querySelector(`#provider-${CSS.escape(name)}`)?.test?.());
+  }
+
+  function secretForm({ name, key, url }) {
+    const box = h("input", { type: "password", id: `key-${key.name}`, autocomplete: "off", placeholder: t("keys.paste") });
+    const where = url ? h("p", { class: "muted" }, t("keys.where"), " ", outLink(url, {}, new URL(url).hostname)) : null;
+    return h(
+      "div",
+      {},
+      trialForm(name, () => (box.value.trim() ? { key: box.value.trim() } : null), [h("label", { class: "vh", for: box.id }, t("keys.of", { name: nameOf(name) })), box], key),
+      where,
+    );
+  }
+
+  // Another server: its address, and a key if it wants one.
+  function addressForm(name, address, key) {
+    const box = textBox(address.value, { id: `set-${address.name}`, dir: "ltr", placeholder: address.default || "http://127.0.0.1:8000/v1", "aria-describedby": `${address.name}-hint` });
+    const hint = h("p", { class: "muted", id: `${address.name}-hint` });
+    const label = h("div", { class: "label" }, h("label", { for: box.id }, t("models.address")), small(address.name));
+    const fields = [h("div", { class: "field grow" }, label, box, hint)];
+    if (!address.changeable) {
+      box.disabled = true;
+      hint.textContent = t(address.origin === "default" ? "settings.start" : "settings.fixed", { origin: originOf(address.origin) });
+      return h("div", {}, fields, key ? keyPart({ name, key }) : null);
+    }
+    const secret = h("input", { type: "password", id: `key-${name}`, autocomplete: "off", placeholder: key?.set ? t("keys.kept") : "" });
+    if (key) fields.push(h("div", { class: "field grow" }, h("div", { class: "label" }, h("label", { for: secret.id }, t("models.address.key"))), secret));
+    const changes = () => {
+      const moved = box.value.trim() !== (address.value ?? "");
+      const found = { ...(moved ? { address: box.value.trim() || null } : {}), ...(secret.value.trim() ? { key: secret.value.trim() } : {}) };
+      return Object.keys(found).length ? found : null;
+    };
+    return trialForm(name, changes, fields, key);
+  }
+
+  // What was typed is tested, and kept only if the provider answers.
+  function trialForm(name, changes, fields, key) {
+    const said = h("p", { class: "problem", role: "alert" });
+    const state = h("span", { role: "status", class: "line" });
+    const go = h("button", { type: "submit", class: "small primary" }, t("keys.test"));
+    const submit = async (event) => {
+      event.preventDefault();
+      const wanted = changes();
+      if (!wanted || go.ariaBusy) return;
+      go.ariaBusy = "true"; // not disabled: the focus stays where it is
+      said.replaceChildren();
+      state.replaceChildren(tag("busy", t(wanted.key ? "state.testing" : "state.asking")));
+      try {
+        await api.testProvider(name, { ...wanted, save: true });
+        await redraw(name);
+      } catch (failure) {
+        const [kind, word] = refusal(failure);
+        state.replaceChildren(tag(kind, t(word)));
+        const untested = kind !== "bad" && wanted.key && !("address" in wanted);
+        const keep = async () => (await attempt(said, () => api.saveKey(key.name, wanted.key))) && redraw(name);
+        said.replaceChildren(errorText(failure), " ", t("keys.unsaved"), " ", untested ? button(t("keys.anyway"), keep) : "");
+      }
+      go.ariaBusy = null;
+    };
+    return h("form", { class: "trial", onsubmit: submit }, h("div", { class: "line" }, fields, go), state, said);
+  }
+
+  // The models that a provider lists, drawn when somebody looks.
+  function modelList(name) {
+    const rows = h("ul", { class: "rows" });
+    const fill = ({ target }) => {
+      if (!target.open) return;
+      const found = list.filter((model) => model.id.startsWith(`${name}:`) && model.available);
+      rows.replaceChildren(...found.map((model) => h("li", { class: "row" }, h("div", { class: "grow" }, h("strong", {}, titleOf(model)), h("p", { class: "muted" }, clauses(badges(model)))), useButton(model))));
+    };
+    return h("details", { class: "more", ontoggle: fill }, h("summary", {}, t("models.list")), rows);
+  }
+}
+
+function refusal({ code }) {
+  if (code === "offline") return ["none", "state.offline"];
+  return code === "unauthorized" ? ["bad", "state.refused"] : ["warn", "state.untested"];
+}
+
+function choiceOf(model) {
+  return model.id.startsWith("builtin:") ? titleOf(model) : t("models.of", { model: titleOf(model), name: nameOf(model.id.split(":")[0]) });
+}
+
+// An icon that asks once more, in words, before it does its work.
+function asked(label, sure, work) {
+  const yes = button(sure, work, { class: "danger" });
+  const ask = iconButton("trash", label, () => {
+    ask.replaceWith(yes);
+    yes.focus();
+  }, { class: "quiet" });
+  return ask;
+}
+
+function pullRow(pull, look) {
+  const label = t("models.progress", { model: pull.model });
+  const bar = h("progress", { max: String(pull.total || 1), value: pull.total ? String(pull.done) : null, "aria-label": label });
+  const cancel = button(t("models.stop"), () => api.cancelPull(pull.model).then(look, look), { "aria-label": t("models.cancel", { model: pull.model }) });
+  const running = pull.state === "running";
+  const size = (bytes) => number(bytes / GB, 1);
+  const words = pull.error
+    ? errorText(pull.error)
+    : !running
+      ? t(`pull.${pull.state}`)
+      : pull.total
+        ? t("models.bytes", { done: size(pull.done), total: size(pull.total) })
+        : t("models.begins");
+  return h("li", { class: "row" }, h("div", { class: "grow" }, h("strong", {}, pull.model.split(":").slice(1).join(":")), h("p", { class: "muted" }, words), running ? bar : null), running ? cancel : null);
 }

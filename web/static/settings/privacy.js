@@ -2,27 +2,31 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { errorText } from "../lib/messages.js";
+import { chatFiles } from "./imports.js";
+import { attempt, button, card, confirmed, settingField } from "./kit.js";
 import { number, t } from "../locales/index.js";
 
 const LEAVES = ["local", "cloud", "web"];
 
-/** The page; `on` has store, and newChat(temporary) of the whole page. */
-export async function privacyPage(body, { store, newChat }) {
+/** The page; `on` has store, and newChat(temporary) and changed() of the whole page. */
+export async function privacyPage(body, { store, newChat, changed }) {
   const offline = Boolean(store.get("SEARCHLOOP_OFFLINE")?.value);
   const me = await api.me();
   body.append(
-    h("p", { class: "muted" }, t("privacy.lead")),
-    leaving(),
-    h("p", {}, t(offline ? "privacy.offline" : "privacy.online")),
-    signedIn(me),
-    h(
-      "section",
-      {},
-      h("h4", {}, t("privacy.chats")),
+    card(
+      { id: "leaves", title: t("privacy.leaves") },
+      leaving(),
+      h("p", {}, t(offline ? "privacy.offline" : "privacy.online")),
+      settingField(store, "SEARCHLOOP_OFFLINE"),
+    ),
+    card(
+      { id: "chats", title: t("privacy.chats") },
       h("p", { class: "muted" }, t("privacy.temporary")),
       h("div", { class: "line" }, button(t("privacy.temporary.new"), () => newChat(true))),
+      settingField(store, "SEARCHLOOP_CHATS"),
     ),
+    chatFiles(changed),
+    signedIn(me),
     deletion(),
   );
   if (me.people && me.admin) body.append(await used());
@@ -31,7 +35,7 @@ export async function privacyPage(body, { store, newChat }) {
 function leaving() {
   const head = ["when", "what", "whom"].map((name) => h("th", { scope: "col" }, t(`privacy.${name}`)));
   const rows = LEAVES.map((name) => h("tr", {}, ["when", "what", "whom"].map((part) => h("td", {}, t(`privacy.${name}.${part}`)))));
-  return table(t("privacy.lead"), head, rows);
+  return table(t("settings.privacy.lead"), head, rows);
 }
 
 function table(label, head, rows) {
@@ -42,25 +46,19 @@ function table(label, head, rows) {
   );
 }
 
-function button(label, onclick, kind = "") {
-  return h("button", { type: "button", class: `small ${kind}`.trim(), onclick }, label);
-}
-
 // Who asks; a proxy signs its own people out.
 function signedIn({ name, people, token }) {
   const said = h("p", { class: "muted", role: "status" });
-  const out = button(t("privacy.out"), attempt(said, async () => {
+  const out = button(t("privacy.out"), () => attempt(said, async () => {
     await api.signOut();
     location.assign("/");
   }));
-  const renew = confirmed(t("privacy.token.new"), t("privacy.token.sure"), attempt(said, async () => {
+  const renew = confirmed(t("privacy.token.new"), t("privacy.token.sure"), () => attempt(said, async () => {
     await api.newToken();
     said.textContent = t("privacy.token.done");
   }));
-  return h(
-    "section",
-    {},
-    h("h4", {}, t("privacy.who")),
+  return card(
+    { id: "who", title: t("privacy.who") },
     h("p", {}, name ? t("privacy.who.name", { name }) : t("privacy.who.token")),
     h("p", { class: "muted" }, t(name ? "privacy.who.own" : people ? "privacy.who.operator" : "privacy.who.all")),
     name ? null : h("div", { class: "line" }, out, token === "kept" ? renew : h("span", { class: "muted" }, t("privacy.token.set"))),
@@ -70,39 +68,12 @@ function signedIn({ name, people, token }) {
 
 function deletion() {
   const said = h("p", { class: "muted", role: "status" });
-  const all = confirmed(t("privacy.delete"), t("privacy.delete.sure"), attempt(said, async () => {
+  const all = confirmed(t("privacy.delete"), t("privacy.delete.sure"), () => attempt(said, async () => {
     const { deleted } = await api.deleteEverything();
     said.textContent = t("privacy.deleted", { n: deleted });
     setTimeout(() => location.assign("/"), 1500);
   }));
-  return h("section", {}, h("h4", {}, t("privacy.all")), h("p", { class: "muted" }, t("privacy.delete.lead")), all, said);
-}
-
-// A button that does its work at the second press; the first one changes its words.
-function confirmed(label, sure, work) {
-  const yes = button(sure, () => (back(), work()), "danger");
-  const no = button(t("privacy.no"), back);
-  const first = button(label, () => {
-    place.replaceChildren(yes, no);
-    no.focus();
-  }, "danger");
-  const place = h("div", { class: "line" }, first);
-  function back() {
-    place.replaceChildren(first);
-    first.focus();
-  }
-  return place;
-}
-
-function attempt(said, work) {
-  return async () => {
-    said.textContent = "";
-    try {
-      await work();
-    } catch (failure) {
-      said.textContent = errorText(failure);
-    }
-  };
+  return card({ id: "delete", title: t("privacy.all") }, h("p", { class: "muted" }, t("privacy.delete.lead")), all, said);
 }
 
 // For an administrator: how much, never what.
@@ -115,5 +86,5 @@ async function used() {
     const cells = [use.person, use.day, number(use.answers), number(use.input_tokens + use.output_tokens), cost];
     return h("tr", {}, cells.map((cell) => h("td", { dir: "auto" }, cell)));
   });
-  return h("section", {}, h("h4", {}, t("privacy.used")), h("p", { class: "muted" }, t("privacy.used.lead")), table(t("privacy.used"), head, rows));
+  return card({ id: "used", title: t("privacy.used") }, h("p", { class: "muted" }, t("privacy.used.lead")), table(t("privacy.used.lead"), head, rows));
 }

@@ -1,86 +1,212 @@
-// The settings of search: engines in their order, sites, country; and the library's folders.
+// The room of search: who searches, the engines in their order, and what every search is held to.
 
 import * as api from "../lib/api.js";
-import { h, icon, iconButton } from "../lib/dom.js";
+import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { settingField } from "./settings.js";
-import { nameOf, t } from "../locales/index.js";
+import { attempt, button, card, choice, labelOf, settingField, small, tag, toggle } from "./kit.js";
 import { reasonOf } from "../composer/search_switch.js";
+import { has, nameOf, t } from "../locales/index.js";
 
 const TRIAL = "weather"; // what a test searches for
 const OFFLINE = "offline";
+const SITES = "sites"; // in the list of engines: official sites may be asked beside them
+const CHAIN = "SEARCH_ENGINES";
 
 /** Engines, each with its state and a test, and what every search is held to. */
-export async function enginesPage(body, { store, changed, show }) {
-  const list = h("ol", { class: "rows" });
+export async function enginesPage(body, { store, changed }) {
+  const list = h("ol", { class: "rows engines" });
+  const more = h("ul", { class: "rows" });
+  const rest = h("div", { class: "settings-page" });
   const problem = h("p", { class: "problem", role: "alert" });
+  const spoken = h("p", { class: "vh", role: "status" });
   const offline = h("p", { class: "muted", hidden: true }, t("settings.search.offline"));
-  body.append(h("p", { class: "muted" }, t("settings.search.lead")), offline, list, problem);
+  const tried = new Map(); // engine -> what its test said
+  const chosen = () => (store.get(CHAIN)?.value ?? "").split(",").map((name) => name.trim()).filter(Boolean);
+  const fits = () => !chosen().length || chosen().includes(SITES);
+  const sites = h("div", {});
+  let names = [];
+  let keys = new Map();
   body.append(
-    settingField(store, "SEARCH_ALLOWED_DOMAINS", { hint: t("settings.sites") }),
-    settingField(store, "SEARCH_BLOCKED_DOMAINS", { hint: t("settings.sites") }),
-    settingField(store, "SEARCH_COUNTRY"),
+    settingField(store, "SEARCHLOOP_SEARCH", { label: t("set.SEARCHLOOP_SEARCH"), hint: t("settings.search.auto"), make: choice(["off", "auto", "native", "local"].map((s) => [s, t(`via.${s}`)])) }),
+    card({ id: "engines", title: t("engine.title"), note: t("engine.order"), env: CHAIN }, offline, list, problem, spoken, sites),
+    card({ id: "more-engines", title: t("engine.more") }, more, rest),
+    card(
+      { id: "sites", title: t("engine.sites") },
+      ["SEARCH_ALLOWED_DOMAINS", "SEARCH_BLOCKED_DOMAINS"].map((name) => settingField(store, name, { label: t(`set.${name}`), hint: t("settings.sites") })),
+      settingField(store, "SEARCH_COUNTRY", { label: t("set.SEARCH_COUNTRY") }),
+      settingField(store, "SEARCH_CONTACT"),
+    ),
   );
   await draw();
 
   async function draw() {
-    const { engines } = await api.engines();
+    const [{ engines }, saved, providers] = await Promise.all([api.engines(), api.keys(), api.providers()]);
+    keys = new Map(saved.map((key) => [key.name, key]));
+    const placed = new Set([...engines.flatMap((engine) => engine.needs ?? []), ...providers.map(({ key }) => key?.name)]);
     offline.hidden = !engines.some((e) => e.problem?.code === OFFLINE);
     const chain = engines.filter((e) => e.position).sort((a, b) => a.position - b.position);
     const others = engines.filter((e) => !e.position).sort((a, b) => b.available - a.available);
-    const names = chain.map((e) => e.name);
-    const free = store.get("SEARCH_ENGINES").changeable;
-    const order = (to) => () => reorder(to);
-    const rows = chain.map((engine, i) => {
-      const swapped = names.with(i, names[i - 1]).with(i - 1, names[i]);
-      return row(engine, [
-        i ? iconButton("up", t("engine.up", { name: nameOf(engine.name) }), order(swapped), { class: "quiet", disabled: !free }) : null,
-        names.length > 1
-          ? iconButton("close", t("engine.remove", { name: nameOf(engine.name) }), order(names.toSpliced(i, 1)), { class: "quiet", disabled: !free })
-          : null,
-      ]);
-    });
-    const keyless = (engine) => engine.missing?.some((name) => name.endsWith("_KEY"));
-    const addKey = ({ name }) =>
-      h("button", { type: "button", class: "small", onclick: () => show("keys"), "aria-label": t("engine.key.of", { name: nameOf(name) }) }, t("engine.key"));
-    const use = ({ name, available }) =>
-      h("button", { type: "button", class: "small", disabled: !free || !available, onclick: order([...names, name]) }, t("engine.use"));
-    const unused = others.map((engine) => row(engine, [keyless(engine) ? addKey(engine) : use(engine)]));
-    list.replaceChildren(...rows, ...unused);
+    names = chain.map((e) => e.name);
+    const at = body.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+    list.replaceChildren(...chain.map((engine) => row(engine, placeButtons(engine.name))));
+    more.replaceChildren(...others.map((engine) => row(engine, [useButton(engine)])));
+    rest.replaceChildren(...saved.filter(({ name }) => !placed.has(name)).map(optionalKey));
+    sites.replaceChildren(toggle(t("engine.fitting"), fits(), (on) => keep(names, on), { id: "set-sites", disabled: !free() }));
+    if (at) body.querySelector(`[data-key="${CSS.escape(at)}"]`)?.focus();
   }
 
-  async function reorder(names) {
-    problem.textContent = "";
-    try {
-      await store.change({ SEARCH_ENGINES: names.join(",") });
+  function free() {
+    return Boolean(store.get(CHAIN)?.changeable);
+  }
+
+  function keep(order, official = fits()) {
+    return attempt(problem, async () => {
+      await store.change({ [CHAIN]: [...order, ...(official ? [SITES] : [])].join(",") });
       changed();
       await draw();
-    } catch (failure) {
-      problem.textContent = errorText(failure);
-    }
+    });
+  }
+
+  async function move(name, to) {
+    if (to < 0 || to >= names.length || to === names.indexOf(name)) return;
+    const order = names.filter((each) => each !== name);
+    order.splice(to, 0, name);
+    if (await keep(order)) spoken.textContent = t("engine.moved", { name: nameOf(name), n: to + 1 });
+  }
+
+  // The handle is dragged, or moved with the arrow keys.
+  function placeButtons(name) {
+    const title = nameOf(name);
+    const grip = h("button", { type: "button", class: "quiet grip", "data-key": `grip-${name}`, "aria-label": t("engine.grip", { name: title }), title: t("engine.grip", { name: title }), disabled: !free() }, "⠿");
+    grip.addEventListener("keydown", (event) => {
+      const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      move(name, names.indexOf(name) + by);
+    });
+    grip.addEventListener("pointerdown", (event) => drag(event, grip, name));
+    const index = names.indexOf(name);
+    return [
+      index ? iconButton("up", t("engine.up", { name: title }), () => move(name, index - 1), { class: "quiet", disabled: !free(), "data-key": `up-${name}` }) : null,
+      names.length > 1 ? iconButton("close", t("engine.remove", { name: title }), () => keep(names.toSpliced(index, 1)), { class: "quiet", disabled: !free() }) : null,
+      grip,
+    ];
+  }
+
+  function drag(event, grip, name) {
+    const dragged = grip.closest("li");
+    grip.setPointerCapture(event.pointerId);
+    dragged.classList.add("dragged");
+    const over = ({ clientY }) => {
+      const others = [...list.children].filter((each) => each !== dragged);
+      const next = others.find((each) => clientY < each.getBoundingClientRect().top + each.offsetHeight / 2);
+      if (dragged.nextElementSibling !== (next ?? null)) list.insertBefore(dragged, next ?? null);
+    };
+    const end = ({ type }) => {
+      grip.removeEventListener("pointermove", over);
+      dragged.classList.remove("dragged");
+      if (type === "pointerup") move(name, [...list.children].indexOf(dragged));
+      else draw();
+    };
+    grip.addEventListener("pointermove", over);
+    for (const type of ["pointerup", "pointercancel"]) grip.addEventListener(type, end, { once: true });
+  }
+
+  function useButton({ name, available }) {
+    return button(t("engine.use"), () => keep([...names, name]), { disabled: !free() || !available, "aria-label": t("engine.use.of", { name: nameOf(name) }) });
+  }
+
+  function row(engine, buttons) {
+    const { name, available, needs = [], missing = [] } = engine;
+    const said = h("p", { class: "muted", role: "status" }, tried.get(name)?.text ?? aboutOf(engine));
+    const state = h("span", {}, stateOf(engine, tried.get(name)));
+    const test = button(t("engine.test"), async () => {
+      if (test.ariaBusy) return;
+      test.ariaBusy = "true"; // not disabled: the focus stays where it is
+      state.replaceChildren(tag("busy", t("engine.testing")));
+      tried.set(name, await trial(name));
+      said.textContent = tried.get(name).text;
+      state.replaceChildren(stateOf(engine, tried.get(name)));
+      test.ariaBusy = null;
+    }, { "aria-label": t("engine.test.of", { name: nameOf(name) }) });
+    const key = needs.find((each) => each.endsWith("_KEY"));
+    const form = key ? keyForm(name, key) : null;
+    const lacks = missing.includes(key);
+    const opens = key && lacks ? button(t("engine.key"), () => ((form.hidden = false), form.querySelector("input").focus()), { "aria-label": t("engine.key.of", { name: nameOf(name) }) }) : null;
+    const gone = keys.get(key)?.saved ? button(t("engine.key.remove"), () => attempt(problem, async () => (await api.forgetKey(key), changed(), await draw())), { "aria-label": t("engine.key.remove.of", { name: nameOf(name) }) }) : null;
+    return h(
+      "li",
+      { class: available ? "row" : "row away", id: `engine-${name}`, tabindex: "-1" },
+      engine.position ? h("span", { class: "number" }, String(engine.position)) : null,
+      h("div", { class: "grow" }, h("strong", {}, nameOf(name)), said, form),
+      state,
+      h("div", { class: "acts" }, available ? test : null, opens, gone, lacks ? null : buttons),
+    );
+  }
+
+  // One that its engine or reader works without.
+  function optionalKey(key) {
+    const box = h("input", { type: "password", id: `key-${key.name}`, autocomplete: "off", placeholder: t(key.set ? "keys.kept" : "keys.paste") });
+    const said = h("p", { class: "problem", role: "alert" });
+    const submit = async (event) => {
+      event.preventDefault();
+      if (box.value.trim() && (await attempt(said, () => api.saveKey(key.name, box.value)))) await draw();
+    };
+    const gone = key.saved ? button(t("engine.key.remove"), () => attempt(said, async () => (await api.forgetKey(key.name), await draw())), { "aria-label": t("engine.key.remove.of", { name: key.name }) }) : null;
+    const line = h("div", { class: "line" }, box, h("button", { type: "submit", class: "small" }, t("keys.save")), gone);
+    return h("form", { class: "field", id: `set-${key.name}`, onsubmit: submit }, h("div", { class: "label" }, h("label", { for: box.id }, labelOf(key)), small(key.name)), line, said);
+  }
+
+  // A key is saved and tried with a search at once; a refused one does not stay.
+  function keyForm(name, key) {
+    const id = `key-${key}`;
+    const box = h("input", { type: "password", id, autocomplete: "off", placeholder: t("keys.paste") });
+    const said = h("p", { class: "problem", role: "alert" });
+    const go = h("button", { type: "submit", class: "small primary" }, t("keys.test"));
+    const submit = async (event) => {
+      event.preventDefault();
+      if (!box.value.trim() || go.ariaBusy) return;
+      go.ariaBusy = "true";
+      said.textContent = t("engine.testing");
+      if (await attempt(said, () => api.saveKey(key, box.value))) {
+        const answer = await trial(name);
+        if (["auth", "unauthorized"].includes(answer.code)) {
+          await api.forgetKey(key);
+          said.textContent = `${answer.text} ${t("keys.unsaved")}`;
+        } else {
+          tried.set(name, answer);
+          changed();
+          await draw();
+        }
+      }
+      go.ariaBusy = null;
+    };
+    return h("form", { hidden: true, onsubmit: submit }, h("div", { class: "label" }, h("label", { for: id }, t("keys.of", { name: nameOf(name) })), small(key)), h("div", { class: "line" }, box, go), said);
   }
 }
 
-function row(engine, buttons) {
-  const known = engine.available || engine.problem?.code === OFFLINE; // said once for all of them
-  const said = h("p", { class: "muted", role: "status" }, known ? "" : reasonOf(engine));
-  const test = h("button", { type: "button", class: "small", disabled: !engine.available }, t("engine.test"));
-  test.addEventListener("click", async () => {
-    if (test.ariaBusy) return;
-    test.ariaBusy = "true"; // not disabled: the focus stays where it is
-    said.textContent = t("engine.testing");
-    said.textContent = await trial(engine.name);
-    test.ariaBusy = null;
-  });
-  const place = engine.position ? String(engine.position) : "·";
-  return h(
-    "li",
-    { class: engine.available ? "row" : "row away" },
-    h("span", { class: "number" }, place),
-    h("div", { class: "grow" }, h("strong", {}, nameOf(engine.name)), said),
-    h("div", { class: "acts" }, engine.available ? test : null, buttons),
-  );
+function stateOf(engine, tried) {
+  if (tried) return tag(tried.ok ? "ok" : "bad", t(tried.ok ? "state.works" : "state.failed"));
+  const { available, problem, resting, routed, missing = [], untested } = engine;
+  if (problem?.code === OFFLINE) return tag("none", t("state.offline"));
+  if (missing.length) return tag("none", t(missing.some((name) => name.endsWith("_KEY")) ? "state.nokey" : "state.unset"));
+  if (!available) return tag("bad", t("state.failed"));
+  if (resting) return tag("warn", t("state.resting", { seconds: resting.seconds }));
+  if (routed) return tag("none", t("state.fitting"));
+  return tag(untested ? "none" : "ok", t(untested ? "state.untried" : "state.ready"));
 }
+
+// What is already said by the state, or once for all, is not said again.
+function aboutOf(engine) {
+  if (engine.resting) return t("engine.resting", { cause: reasonWord(engine.resting.cause) });
+  if (engine.missing?.some((name) => name.endsWith("_KEY"))) return t("engine.needs.key");
+  if (engine.problem?.code === OFFLINE) return "";
+  if (!engine.available) return reasonOf(engine);
+  if (engine.needs?.some((name) => name.endsWith("_KEY"))) return t("engine.keyed");
+  return t(engine.remote ? "engine.keyless" : "engine.here");
+}
+
+const reasonWord = (cause) => (has(`attempt.${cause}`) ? t(`attempt.${cause}`) : cause);
 
 async function trial(engine) {
   const began = performance.now();
@@ -88,102 +214,9 @@ async function trial(engine) {
     const answer = await api.search({ query: TRIAL, engine, max_results: 3 });
     const ms = Math.round(performance.now() - began);
     const failed = answer.attempts.find((a) => a.status !== "ok" && a.error);
-    if (failed) return errorText(failed.error);
-    return t("engine.answered", { n: answer.results.length, ms });
+    if (failed) return { ok: false, code: failed.error.code, text: errorText(failed.error) };
+    return { ok: true, text: t("engine.answered", { n: answer.results.length, ms }) };
   } catch (failure) {
-    return errorText(failure);
-  }
-}
-
-/** The library: what it holds, how far it is read, and folders to add. */
-export async function libraryPage(body) {
-  const list = h("ul", { class: "rows" });
-  const said = h("p", { class: "muted", role: "status" });
-  const named = h("ul", { class: "muted" });
-  const more = h("details", { hidden: true }, h("summary", {}, t("library.named")), named);
-  const box = h("input", { type: "text", id: "library-path", spellcheck: "false", autocomplete: "off", placeholder: t("library.example") });
-  const rules = h("input", { type: "text", id: "library-exclude", spellcheck: "false", autocomplete: "off", placeholder: "drafts/ *.log" });
-  const add = h("button", { type: "submit", class: "small primary" }, t("library.add"));
-  const form = h(
-    "form",
-    { class: "field" },
-    h("label", { for: box.id }, t("library.path")),
-    h("div", { class: "line" }, box, add),
-    h("label", { for: rules.id }, t("library.exclude")),
-    rules,
-    said,
-    more,
-  );
-  body.append(h("p", { class: "muted" }, t("library.lead")), list, form);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const patterns = rules.value.trim() ? rules.value.trim().split(/\s+/) : undefined;
-    if (box.value.trim()) work(box.value.trim(), patterns);
-  });
-  let drawn = "";
-  await draw();
-
-  async function work(path, exclude) {
-    if (add.ariaBusy) return;
-    add.ariaBusy = "true";
-    said.textContent = t("library.adding");
-    try {
-      const its = await api.addToLibrary(path, exclude);
-      const { added = 0, updated = 0, unchanged = 0, skipped = 0, state } = its;
-      const n = added + updated + unchanged;
-      said.textContent = state ? t("library.goes_on") : t("library.added", { n, added, updated, skipped });
-      const files = [...(its.skipped_files ?? []), ...(its.kept_files ?? [])];
-      named.replaceChildren(...files.map((f) => h("li", { dir: "auto" }, `${f.path}: ${f.why}`)));
-      more.hidden = !files.length;
-      box.value = rules.value = "";
-    } catch (failure) {
-      said.textContent = errorText(failure);
-    }
-    add.ariaBusy = null;
-    await draw();
-  }
-
-  // While a folder is read, its progress is looked up every second.
-  async function draw() {
-    const { collections } = await api.library();
-    const key = JSON.stringify(collections);
-    if (key !== drawn) list.replaceChildren(...collections.map(collection));
-    drawn = key;
-    const reading = collections.some((c) => c.state === "reading");
-    if (reading) setTimeout(() => list.isConnected && draw().catch(() => {}), 1000);
-  }
-
-  async function change(how) {
-    try {
-      await how;
-    } catch (failure) {
-      said.textContent = errorText(failure);
-    }
-    await draw();
-  }
-
-  function collection({ name, path, kind, documents, state, done, total, skipped, kept, note }) {
-    const own = kind === "docs" || kind === "pages";
-    const reading = state === "reading";
-    const progress = reading || state === "paused";
-    const counts = [skipped && t("library.skipped", { n: skipped }), kept && t("library.kept", { n: kept }), note && t("library.away")];
-    return h(
-      "li",
-      { class: "row" },
-      icon("page"),
-      h(
-        "div",
-        { class: "grow" },
-        h("strong", { dir: "auto" }, name),
-        h("p", { class: "muted", dir: "auto" }, own ? t(`library.${kind}`) : path),
-        progress ? h("p", { class: "muted" }, t(`library.${state}`, { done, total })) : null,
-        reading ? h("progress", { max: String(total || 1), value: String(done), "aria-label": t("library.reading", { done, total }) }) : null,
-        counts.some(Boolean) ? h("p", { class: "muted" }, counts.filter(Boolean).join(" · ")) : null,
-      ),
-      h("span", { class: "muted" }, t("library.documents", { n: documents })),
-      own || reading ? null : h("button", { type: "button", class: "small", onclick: () => work(path) }, t(progress ? "library.go_on" : "library.again")),
-      reading ? h("button", { type: "button", class: "small", onclick: () => change(api.pauseLibrary(path)) }, t("library.pause")) : null,
-      own ? null : iconButton("trash", t("library.remove", { name }), () => change(api.removeFromLibrary(path)), { class: "quiet" }),
-    );
+    return { ok: false, code: failure.code, text: errorText(failure) };
   }
 }

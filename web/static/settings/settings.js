@@ -1,4 +1,4 @@
-// Settings: a dialog with a page for each subject, fetched when it is first opened.
+// Settings: a dialog with a room for each task, fetched when it is first opened, and a search over all.
 //
 // A value is the server's: a control asks it to change the setting and then shows what it answered.
 
@@ -6,36 +6,74 @@ import * as api from "../lib/api.js";
 import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { agentsPage } from "./agents.js";
-import { keysPage, modelsPage } from "./models.js";
+import { card, choice, labelOf, segments, settingField, textBox } from "./kit.js";
+import { libraryPage } from "./library.js";
+import { modelsPage } from "./models.js";
 import { privacyPage } from "./privacy.js";
-import { enginesPage, libraryPage } from "./search.js";
+import { enginesPage } from "./search.js";
 import { toolsPage } from "./tools.js";
-import { chooseLanguage, chosenLanguage, helpOf, languages, originOf, sentences, t, titleOf } from "../locales/index.js";
+import { chooseLanguage, chosenLanguage, has, languages, nameOf, t } from "../locales/index.js";
 
-const THEME = "searchloop.theme";
 const LIMITS = ["steps", "searches", "pages", "tokens", "seconds", "cost_usd"];
+const LIMIT = "SEARCHLOOP_LIMITS";
+const ROOMS = {
+  models: ["M9 9h6v6H9zM6 6h12v12H6zM10 3v3M14 3v3M10 18v3M14 18v3M3 10h3M3 14h3M18 10h3M18 14h3", modelsPage],
+  search: ["M12 3.5a8.5 8.5 0 1 0 0 17a8.5 8.5 0 1 0 0-17M3.5 12h17M12 3.5c5 5 5 12 0 17M12 3.5c-5 5-5 12 0 17", enginesPage],
+  tools: ["M9 3v5M15 3v5M6 8h12v3a6 6 0 0 1-12 0zM12 17v4", toolsPage],
+  library: ["M5 4.500h9a3 3 0 0 1 3 3v12H8a3 3 0 0 1-3-3zM5 16.500a3 3 0 0 1 3-3h9M19.500 8v13H9", libraryPage],
+  agents: ["M8 8h8a3 3 0 0 1 3 3v5a3 3 0 0 1-3 3H8a3 3 0 0 1-3-3v-5a3 3 0 0 1 3-3zM12 8V4M9.500 13v1.500M14.500 13v1.500", agentsPage],
+  privacy: ["M12 3.500l7 2.500v6c0 4.500-3 7.500-7 8.500-4-1-7-4-7-8.500V6z", privacyPage],
+  appearance: ["M12 8a4 4 0 1 0 0 8a4 4 0 1 0 0-8M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.400 1.400M17.600 17.600L19 19M19 5l-1.400 1.400M6.400 17.600L5 19", appearancePage],
+  advanced: ["M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4", advancedPage],
+};
+// Which room has a setting; all others are under "Advanced".
+const PLACES = {
+  SEARCHLOOP_MODEL: "models",
+  SEARCHLOOP_SEARCH: "search",
+  SEARCH_ALLOWED_DOMAINS: "search",
+  SEARCH_BLOCKED_DOMAINS: "search",
+  SEARCH_COUNTRY: "search",
+  SEARCH_CONTACT: "search",
+  SEARCH_ENGINES: "search",
+  ZIM_FILES: "library",
+  SEARCHLOOP_OFFLINE: "privacy",
+  SEARCHLOOP_CHATS: "privacy",
+};
 
-/** Makes the dialog ready; returns open(page?). `on` holds facts(), changed() and newChat(temporary). */
+// What is found by its words although it is no setting of the server's.
+const FIXED = [
+  ["appearance", "set-theme", "set.theme"],
+  ["appearance", "set-size", "set.size"],
+  ["appearance", "set-language", "set.language"],
+  ["search", "set-sites", "engine.fitting"],
+  ["tools", "mcp-name", "tools.add"],
+  ["tools", "rules", "rules.title"],
+  ["library", "library-path", "library.new"],
+  ["agents", undefined, "agents.new"],
+  ["agents", "words-about", "words.about"],
+  ["agents", "words-answer", "words.answer"],
+  ["privacy", "chat-files", "import.title"],
+  ["privacy", "chats", "privacy.chats"],
+  ["privacy", "who", "privacy.who"],
+  ["privacy", "delete", "privacy.delete"],
+];
+
+/** Makes the dialog ready; returns open(room?, card?). `on` holds facts(), changed() and newChat(temporary). */
 export function settingsDialog(dialog, on) {
-  const pages = {
-    general: generalPage,
-    models: modelsPage,
-    keys: keysPage,
-    search: enginesPage,
-    library: libraryPage,
-    agents: agentsPage,
-    tools: toolsPage,
-    limits: limitsPage,
-    privacy: privacyPage,
-    all: everyPage,
-  };
   const store = settingsStore(on.changed);
   const body = h("div", { class: "settings-body", tabindex: "-1" });
-  const tabs = Object.keys(pages).map((page) =>
-    h("button", { type: "button", "data-page": page, onclick: () => show(page) }, t(`settings.${page}`)),
+  const tabs = Object.entries(ROOMS).map(([name, [path]]) =>
+    h(
+      "button",
+      { type: "button", "data-page": name, onclick: () => show(name) },
+      symbol(path),
+      h("span", {}, h("span", { class: "name" }, t(`settings.${name}`)), h("small", {}, t(`room.${name}`))),
+    ),
   );
-  const nav = h("nav", { "aria-label": t("settings.title") }, tabs);
+  const find = h("input", { type: "search", id: "settings-find", autocomplete: "off", spellcheck: "false", placeholder: t("settings.find"), "aria-label": t("settings.find") });
+  const nav = h("nav", { "aria-label": t("settings.title") }, find, tabs);
   let leaving = () => {};
+  let known = null; // providers and engines, once somebody has searched for one
   const newChat = (temporary) => {
     dialog.close();
     on.newChat(temporary);
@@ -43,31 +81,71 @@ export function settingsDialog(dialog, on) {
 
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => leaving());
+  find.addEventListener("input", () => found(find.value.trim().toLowerCase()).catch(() => {}));
 
-  async function show(name) {
+  function clear(name) {
     leaving();
     leaving = () => {};
     for (const tab of tabs) tab.removeAttribute("aria-current");
+    const title = h("h3", { tabindex: "-1" }, t(name ? `settings.${name}` : "settings.found"));
+    const page = h("div", { class: "settings-page" }, title);
+    const back = h("button", { type: "button", class: "quiet small back", onclick: home }, t("settings.rooms"));
+    dialog.dataset.at = "room";
+    body.replaceChildren(back, page);
+    body.scrollTop = 0;
+    return page;
+  }
+
+  // On a phone the rooms are a list of their own.
+  function home() {
+    dialog.dataset.at = "rooms";
+    (tabs.find((tab) => tab.ariaCurrent) ?? find).focus();
+  }
+
+  async function show(name, target) {
+    const page = clear(name);
     const tab = tabs.find((each) => each.dataset.page === name);
     tab.setAttribute("aria-current", "page");
-    tab.scrollIntoView({ block: "nearest", inline: "center" });
-    tab.focus();
-    const title = h("h3", {}, t(`settings.${name}`));
-    const page = h("div", { class: "settings-page", "aria-busy": "true" }, title);
-    body.replaceChildren(page);
-    body.scrollTop = 0;
+    (tab.checkVisibility() ? tab : page.firstChild).focus();
+    page.append(h("p", { class: "muted lead" }, t(`settings.${name}.lead`)));
+    page.setAttribute("aria-busy", "true");
     try {
       await store.load();
-      const leave = (await pages[name](page, { ...on, newChat, store, show })) ?? leaving;
+      const leave = (await ROOMS[name][1](page, { ...on, newChat, store, show })) ?? leaving;
       if (page.isConnected && dialog.open) leaving = leave;
       else leave();
     } catch (failure) {
       page.append(h("p", { class: "problem", role: "alert" }, errorText(failure)));
     }
     page.removeAttribute("aria-busy");
+    const to = target && page.querySelector(`#${CSS.escape(target)}`);
+    for (let at = to; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    to?.scrollIntoView({ block: "center" });
+    const box = [...(to?.querySelectorAll("input, select") ?? [])].find((each) => !each.disabled && each.checkVisibility());
+    (box ?? to)?.focus();
   }
 
-  return async function open(name = "general") {
+  // Every word of a label, of a help text or of a variable's name leads to its room.
+  async function found(words) {
+    if (!words) return show("models");
+    if (!store.all().length) await store.load();
+    known ??= await places();
+    const placed = new Set(known.map((place) => place.env));
+    const all = [...known, ...store.all().filter(({ name }) => !placed.has(name)).map(placeOf)];
+    const named = ({ label }) => label.toLowerCase().includes(words);
+    const hits = all
+      .filter((place) => words.split(/\s+/).every((word) => place.text.toLowerCase().includes(word)))
+      .sort((a, b) => named(b) - named(a));
+    const page = clear(null);
+    const row = ({ room, target, label, env }) =>
+      h("li", {}, h("button", { type: "button", class: "hit", onclick: () => show(room, target) }, h("span", {}, label), h("small", {}, [t(`settings.${room}`), env].filter(Boolean).join(" · "))));
+    page.append(
+      h("p", { class: "muted", role: "status" }, t("settings.hits", { n: hits.length })),
+      h("ul", { class: "hits" }, hits.slice(0, 60).map(row)),
+    );
+  }
+
+  return async function open(name = "models", target = undefined) {
     if (!document.querySelector("#settings-style")) {
       const style = h("link", { id: "settings-style", rel: "stylesheet", href: "/static/settings/settings.css" });
       const ready = new Promise((done) => style.addEventListener("load", done, { once: true }));
@@ -81,10 +159,48 @@ export function settingsDialog(dialog, on) {
       iconButton("close", t("close"), () => dialog.close(), { class: "quiet" }),
     );
     dialog.replaceChildren(head, nav, body);
-    if (!dialog.open) dialog.showModal();
-    await show(name);
+    const first = !dialog.open;
+    if (first) dialog.showModal();
+    await show(name, target);
+    if (first && arguments.length === 0) dialog.dataset.at = "rooms";
   };
 }
+
+function symbol(path) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  line.setAttribute("d", path);
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  svg.append(line);
+  return svg;
+}
+
+// Where a setting is found, and all words that lead there.
+function placeOf(setting) {
+  const own = `set.${setting.name}`;
+  const label = has(own) ? t(own) : labelOf(setting);
+  const target = setting.name === LIMIT ? `set-${LIMIT}-steps` : `set-${setting.name}`;
+  return { room: PLACES[setting.name] ?? "advanced", target, label, env: setting.name, text: `${label} ${setting.name} ${labelOf(setting)}` };
+}
+
+// What is no setting of its own, by its words: providers, engines, and what each room does.
+async function places() {
+  const fixed = FIXED.map(([room, target, key]) => ({ room, target, label: t(key), text: `${t(key)} ${t(`room.${room}`)}` }));
+  const [providers, { engines }] = await Promise.all([api.providers(), api.engines()]);
+  const keys = ({ needs }) => (needs ?? []).join(" ");
+  return [
+    ...fixed,
+    ...LIMITS.map((part) => ({ room: "advanced", target: `set-${LIMIT}-${part}`, label: t(`set.limit.${part}`), env: LIMIT, text: `${t(`set.limit.${part}`)} ${LIMIT}` })),
+    ...providers.map(({ name, key, address }) => ({ room: "models", target: `provider-${name}`, label: nameOf(name), env: key?.name, text: `${nameOf(name)} ${key?.name ?? ""} ${address?.name ?? ""} ${key ? labelOf(key) : ""}` })),
+    ...owned(providers).map((setting) => ({ ...placeOf(setting), room: "models" })),
+    ...engines.map((engine) => ({ room: "search", target: `engine-${engine.name}`, label: nameOf(engine.name), env: keys(engine), text: `${nameOf(engine.name)} ${engine.title} ${keys(engine)}` })),
+  ];
+}
+
+// The settings that stand in the card of their provider.
+const owned = (providers) => providers.flatMap(({ address, more }) => [...(address ? [address] : []), ...more]);
 
 /** What the server last said of its settings. */
 function settingsStore(changed) {
@@ -101,111 +217,46 @@ function settingsStore(changed) {
   };
 }
 
-/**
- * A labelled control of one setting. `make(value)` gives the control; its `value` is sent when it
- * changes. Without `make` it is a line of text. A field may edit one `part` of a value: `read` takes
- * it out of the setting, `write` returns the whole value.
- */
-export function settingField(store, name, { label, hint, make = textBox, part, read = valueOf, write = (value) => value } = {}) {
-  const id = part ? `set-${name}-${part}` : `set-${name}`;
-  const setting = store.get(name);
-  const problem = h("p", { class: "problem", role: "alert", id: `${id}-problem` });
-  const control = make(read(setting), setting);
-  const start = setting.origin === "default";
-  const origin = originOf(setting.origin);
-  const fixed = setting.changeable ? "" : t(start ? "settings.start" : "settings.fixed", { origin });
-  control.id = id;
-  control.disabled = !setting.changeable;
-  control.setAttribute("aria-describedby", `${id}-hint ${id}-problem`);
-  control.addEventListener("change", async () => {
-    problem.textContent = "";
-    control.setAttribute("aria-busy", "true");
-    try {
-      await store.change({ [name]: write(control.value.trim()) || null });
-      control.value = read(store.get(name));
-    } catch (failure) {
-      problem.textContent = errorText(failure);
-    }
-    control.removeAttribute("aria-busy");
-  });
-  return h(
-    "div",
-    { class: "field" },
-    h("label", { for: id }, label ?? t(`set.${name}`)),
-    control,
-    h("p", { class: "muted", id: `${id}-hint` }, sentences(hint, fixed)),
-    problem,
-  );
-}
-
-const valueOf = (setting) => setting.value || setting.default;
-
-function textBox(value) {
-  const box = h("input", { type: "text", autocomplete: "off", spellcheck: "false", dir: "auto" });
-  box.value = value;
-  return box;
-}
-
-/** A control that offers [value, label] pairs; a value that is not among them stays choosable. */
-export function choice(options) {
-  return (value) => {
-    const all = options.some(([v]) => v === value) ? options : [[value, value], ...options];
-    const select = h("select", {}, all.map(([v, label]) => h("option", { value: v }, label)));
-    select.value = value;
-    return select;
-  };
-}
-
-function generalPage(body, { store, facts }) {
-  const models = facts().models.filter((m) => m.available !== false).map((m) => [m.id, titleOf(m)]);
-  const searches = ["off", "auto", "native", "local"].map((s) => [s, t(`via.${s}`)]);
-  body.append(
-    localField("theme", t("set.theme"), ["", "light", "dark"].map((v) => [v, t(`theme.${v || "system"}`)]), localStorage.getItem(THEME) ?? "", (value) => {
-      localStorage.setItem(THEME, value);
-      document.documentElement.dataset.theme = value;
-    }),
-    localField("language", t("set.language"), [["", t("language.browser")], ...languages], chosenLanguage(), (value) => {
-      chooseLanguage(value);
-      location.reload();
-    }),
-    settingField(store, "SEARCHLOOP_MODEL", { make: choice([["", t("set.model.last")], ...models]) }),
-    settingField(store, "SEARCHLOOP_SEARCH", { make: choice(searches) }),
-  );
-}
-
 // What belongs to this browser and not to the server.
-function localField(name, label, options, value, set) {
-  const select = choice(options)(value);
-  select.id = `set-${name}`;
-  select.addEventListener("change", () => set(select.value));
-  return h("div", { class: "field" }, h("label", { for: select.id }, label), select, h("p", { class: "muted" }, t("settings.here")));
+function appearancePage(body) {
+  const kept = (name) => localStorage.getItem(`searchloop.${name}`) ?? "";
+  const set = (name) => (value) => {
+    localStorage.setItem(`searchloop.${name}`, value);
+    document.documentElement.dataset[name] = value;
+  };
+  const language = choice([["", t("language.browser")], ...languages])(chosenLanguage());
+  language.id = "set-language";
+  language.addEventListener("change", () => {
+    chooseLanguage(language.value);
+    location.reload();
+  });
+  body.append(
+    segments("theme", t("set.theme"), ["", "light", "dark"].map((v) => [v, t(`theme.${v || "system"}`)]), kept("theme"), set("theme")),
+    segments("size", t("set.size"), ["small", "", "large"].map((v) => [v, t(`size.${v || "normal"}`)]), kept("size"), set("size")),
+    h("div", { class: "field" }, h("label", { for: language.id }, t("set.language")), language),
+  );
 }
 
-function limitsPage(body, { store }) {
-  body.append(h("p", { class: "muted" }, t("settings.limits.lead")));
-  const number = (value) => {
-    const box = textBox(value);
-    box.inputMode = "decimal";
-    box.placeholder = t("settings.nolimit");
-    return box;
-  };
-  const setting = "SEARCHLOOP_LIMITS";
+// Limits, and all that no other room has, as `searchloop config` lists it.
+async function advancedPage(body, { store }) {
+  const number = (value) => textBox(value, { inputmode: "decimal", placeholder: t("settings.nolimit") });
   const pairs = (text) => new Map(text.split(",").filter(Boolean).map((pair) => pair.split("=").map((word) => word.trim())));
-  for (const part of LIMITS) {
+  const limits = LIMITS.map((part) => {
     const read = ({ value, default: usual }) => pairs(value).get(part) ?? pairs(usual).get(part) ?? "";
     const write = (value) => {
-      const all = pairs(store.get(setting).value).set(part, value);
+      const all = pairs(store.get(LIMIT).value).set(part, value);
       return [...all].filter(([, each]) => each).map((pair) => pair.join("=")).join(",");
     };
-    body.append(settingField(store, setting, { label: t(`set.limit.${part}`), make: number, part, read, write }));
-  }
-}
-
-// All there is, as `searchloop config` lists it; what the pages above do not have is changed here.
-function everyPage(body, { store }) {
-  body.append(h("p", { class: "muted" }, t("settings.all.lead")));
-  for (const setting of store.all()) {
-    const label = h("code", {}, setting.name);
-    body.append(settingField(store, setting.name, { label, hint: helpOf(setting) }));
-  }
+    return settingField(store, LIMIT, { label: t(`set.limit.${part}`), make: number, part, read, write });
+  });
+  const elsewhere = new Set([LIMIT, ...Object.keys(PLACES), ...owned(await api.providers()).map(({ name }) => name)]);
+  const rest = store.all().filter(({ name }) => !elsewhere.has(name));
+  const part = (id, those) => (those.length ? card({ id, title: t(`settings.part.${id}`) }, those.map(({ name }) => settingField(store, name))) : null);
+  body.append(
+    ...[
+      card({ id: "limits", title: t("settings.limits"), env: LIMIT }, h("p", { class: "muted" }, t("settings.limits.lead")), h("div", { class: "two" }, limits)),
+      part("change", rest.filter((setting) => setting.changeable)),
+      part("fixed", rest.filter((setting) => !setting.changeable)),
+    ].filter(Boolean),
+  );
 }

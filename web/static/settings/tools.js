@@ -1,20 +1,47 @@
-// The settings of tools: MCP servers, each of their tools, and what runs without asking.
+// The room of tools: MCP servers, each of their tools, and what runs without asking.
 
 import * as api from "../lib/api.js";
 import { h, icon, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
+import { card, confirmed, tag, toggle } from "./kit.js";
+import { serverForm } from "./mcp_form.js";
 import { has, number, t } from "../locales/index.js";
+
+const LOOK = 1000; // milliseconds between looks at servers that are starting
 
 /** MCP servers, those of the open chat's folder among them, and the rules for approvals. */
 export async function toolsPage(body, { facts, changed: tell }) {
   const folder = facts().session.workspace ?? null;
   const list = h("div", { class: "rows" });
   const problem = h("p", { class: "problem", role: "alert" });
-  const rules = h("section", {});
-  let drawn = false;
-  body.append(h("p", { class: "muted" }, t("tools.lead")), list, problem, addForm(), rules);
-  drawServers(await api.mcp(folder));
+  const rules = h("div", { class: "settings-page" });
+  let drawn = "";
+  let timer = 0;
+  body.append(
+    card({ id: "servers", title: t("tools.servers") }, list, problem),
+    card({ id: "add-server", title: t("tools.add") }, serverForm(async (config, names) => {
+      await api.addMcp(config, true);
+      await show();
+      names.forEach(start);
+    })),
+    card({ id: "rules", title: t("rules.title") }, rules),
+  );
+  await show();
   drawRules(await api.policy());
+  return () => clearTimeout(timer);
+
+  // A first start may load a whole program: what happens meanwhile is shown.
+  async function show() {
+    clearTimeout(timer);
+    const found = await api.mcp(folder);
+    drawServers(found);
+    if (found.servers.some((server) => server.state === "connecting")) timer = setTimeout(() => show().catch(() => {}), LOOK);
+  }
+
+  function start(name) {
+    act(() => api.testMcp(name, folder));
+    setTimeout(() => show().catch(() => {}), LOOK / 4);
+  }
 
   /** Does it, then shows what there is; what went wrong is said. */
   async function act(work) {
@@ -24,20 +51,22 @@ export async function toolsPage(body, { facts, changed: tell }) {
     } catch (failure) {
       problem.textContent = errorText(failure);
     }
-    drawServers(await api.mcp(folder));
+    await show();
   }
 
   // What is open stays open, and the focus stays where it is: switching goes tool by tool.
-  function drawServers({ servers, problems, untrusted }) {
+  function drawServers(found) {
+    const { servers, problems, untrusted } = found;
+    if (drawn === JSON.stringify(found)) return; // a question that was asked meanwhile stays
     const open = new Set([...list.querySelectorAll(".server[open]")].map((part) => part.dataset.name));
     const known = new Set([...list.querySelectorAll(".server")].map((part) => part.dataset.name));
     const at = list.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
     list.replaceChildren(...servers.map(serverPart));
     for (const part of list.querySelectorAll(".server")) {
-      part.open = open.has(part.dataset.name) || (drawn && !known.has(part.dataset.name));
+      part.open = open.has(part.dataset.name) || (drawn !== "" && !known.has(part.dataset.name));
     }
     if (at) list.querySelector(`[data-key="${CSS.escape(at)}"]`)?.focus();
-    drawn = true;
+    drawn = JSON.stringify(found);
     if (untrusted) list.prepend(untrustedPart(untrusted));
     else if (!servers.length) list.append(h("p", { class: "muted" }, t("tools.none")));
     for (const told of problems) list.append(h("p", { class: "problem" }, errorText(told)));
@@ -76,25 +105,33 @@ export async function toolsPage(body, { facts, changed: tell }) {
     const ask = h("button", { type: "button", class: "small", "data-key": `${name}/test` }, t("engine.test"));
     ask.addEventListener("click", () => {
       ask.setAttribute("aria-disabled", "true"); // not disabled: that would take the focus away
-      ask.textContent = t("engine.testing");
-      act(() => api.testMcp(name, folder));
+      start(name);
     }, { once: true });
-    const state = server.error ? errorText(server.error) : t(`tools.state.${server.state}`);
     const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: number(server.tokens) }) : "";
     return h(
       "details",
-      { class: "server", "data-name": name },
-      h("summary", {}, h("strong", { dir: "auto" }, server.name), " ", h("span", { class: "muted" }, [state, cost].filter(Boolean).join(" · "))),
+      { class: "server", "data-name": name, id: `server-${name}` },
+      h("summary", {}, h("strong", { dir: "auto" }, server.name), " ", stateOf(server), " ", h("span", { class: "muted" }, cost)),
+      server.error ? h("p", { class: "problem" }, errorText(server.error)) : null,
       h("p", { class: "muted" }, h("code", { dir: "ltr" }, server.command.join(" "))),
       project ? h("p", { class: "muted" }, t("tools.project"), " ", h("code", { dir: "ltr" }, server.file)) : null,
       h(
         "div",
         { class: "line" },
         project ? null : [on, own],
-        h("div", { class: "acts" }, ask, project ? null : iconButton("trash", t("tools.remove", { name }), () => act(() => api.removeMcp(name)), { class: "quiet" })),
+        h("div", { class: "acts" }, ask, project ? null : confirmed(t("tools.remove", { name }), t("tools.sure"), () => act(() => api.removeMcp(name)))),
       ),
       h("ul", { class: "rows" }, server.tools.map((tool) => toolRow(server, tool))),
     );
+  }
+
+  function stateOf({ state, starting }) {
+    if (state === "connecting" && starting) {
+      const { seconds, limit } = starting;
+      return tag("busy", t("tools.starting", { seconds: number(Math.round(seconds)), limit: number(limit) }));
+    }
+    const kinds = { ready: "ok", failed: "bad", connecting: "busy" };
+    return tag(kinds[state] ?? "none", t(`tools.state.${state}`));
   }
 
   function toolRow(server, tool) {
@@ -122,46 +159,6 @@ export async function toolsPage(body, { facts, changed: tell }) {
     );
   }
 
-  function addForm() {
-    const box = h("textarea", { id: "mcp-config", rows: "4", spellcheck: "false", placeholder: '{"mcpServers": {"name": {"command": "…", "args": []}}}' });
-    const plan = h("div", {});
-    const look = async (event) => {
-      event.preventDefault();
-      plan.replaceChildren();
-      problem.textContent = "";
-      try {
-        const { servers } = await api.addMcp(box.value, false);
-        plan.replaceChildren(...planned(servers, box, plan));
-      } catch (failure) {
-        problem.textContent = errorText(failure);
-      }
-    };
-    return h(
-      "form",
-      { class: "field", onsubmit: look },
-      h("label", { for: box.id }, t("tools.add")),
-      box,
-      h("div", {}, h("button", { type: "submit", class: "small" }, t("tools.look"))),
-      plan,
-    );
-  }
-
-  // Adding a server runs a program, so the exact commands are shown before.
-  function planned(servers, box, plan) {
-    const keep = async () => {
-      await act(async () => {
-        await api.addMcp(box.value, true);
-        box.value = "";
-        plan.replaceChildren();
-      });
-    };
-    return [
-      h("p", {}, t("tools.willrun")),
-      h("ul", {}, servers.map((s) => h("li", {}, h("code", { dir: "ltr" }, s.command.join(" "))))),
-      h("button", { type: "button", class: "small primary", onclick: keep }, t("tools.keep")),
-    ];
-  }
-
   function drawRules(policy) {
     const change = async (changes) => {
       problem.textContent = "";
@@ -174,7 +171,6 @@ export async function toolsPage(body, { facts, changed: tell }) {
       }
     };
     const parts = [
-      h("h4", {}, t("rules.title")),
       flag(t("rules.review"), policy.review_queries, "review", (value) => change({ review_queries: value })),
       h("ul", { class: "rows" }, policy.rules.map((rule, i) => ruleRow(rule, () => change({ rules: policy.rules.toSpliced(i, 1) })))),
       policy.rules.length ? null : h("p", { class: "muted" }, t("rules.none")),
@@ -202,9 +198,4 @@ function bareFlag(label, value, key, change) {
   return whole;
 }
 
-function flag(label, value, key, change) {
-  const box = h("input", { type: "checkbox", "data-key": key });
-  box.checked = value;
-  box.addEventListener("change", () => change(box.checked));
-  return h("label", { class: "flag" }, box, label);
-}
+const flag = (label, value, key, change) => toggle(label, value, change, { "data-key": key });

@@ -171,17 +171,6 @@ function judged(marks = []) {
 
 const wordsOf = ({ verdict }) => t(WORDS[verdict]);
 
-// A line for each verdict at these places: its shape, how many places it holds at, and its words.
-function verdictLines(marks, only = NAMES) {
-  const all = judged(marks);
-  const places = Map.groupBy(all, (mark) => mark.verdict);
-  return [...places].filter(([verdict]) => only.includes(verdict)).map(([verdict, { length: n }]) => {
-    const words = wordsOf({ verdict });
-    const key = all.length === 1 ? null : n === all.length ? "verdict.places" : "verdict.some";
-    return line(verdict, key ? t(key, { n, of: all.length, words }) : words);
-  });
-}
-
 function line(verdict, words) {
   return h("span", { class: `verdict ${verdict}` }, icon(verdict), h("span", {}, words));
 }
@@ -308,9 +297,9 @@ export function sourcesView(open) {
     const all = listed(turn);
     const cited = all.filter((s) => s.state === "cited");
     const others = all.filter((s) => s.state !== "cited");
-    setText(counts, `(${countsOf(turn, cited.length, all)})`);
-    doubts.replaceChildren(...verdictLines(cited.flatMap((s) => s.marks ?? []), DOUBTED));
-    const marks = cited.flatMap((s) => s.marks ?? []);
+    setText(counts, countsOf(turn, cited.length, all));
+    const marks = judged(cited.flatMap((s) => s.marks ?? []));
+    doubts.replaceChildren(...shortLines(marks.filter(({ verdict }) => DOUBTED.includes(verdict))));
     shares.replaceChildren(...sharesOf(marks));
     shares.hidden = !shares.childElementCount;
     list.replaceChildren(...cited.map((s) => item(s, open)));
@@ -344,11 +333,11 @@ function listed(turn) {
 
 function item(source, open) {
   const marks = judged(source.marks);
-  const told = verdictLines(marks);
+  const told = shortLines(marks);
   const body = [
-    h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
     h("span", { class: "source-host" }, placeAndDate(source)),
-    ...(told.length ? told : [h("span", { class: "state" }, stateOf(source))]),
+    h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
+    h("span", { class: "source-end" }, h("span", { class: "told" }, told.length ? told : h("span", { class: "state" }, stateOf(source))), trailOf(source)),
   ];
   const link = isWeb(source.url)
     ? outLink(source.url, { class: "source-link", title: source.url }, body)
@@ -357,6 +346,23 @@ function item(source, open) {
   const look = cited ? `number chip ${marks[0]?.verdict ?? ""}` : "number";
   const number = h("span", { class: look }, marks.length ? icon(marks[0].verdict) : null, cited ? String(source.n) : "·");
   return h("li", { class: "source", "data-n": source.n }, number, link);
+}
+
+// How far a page came: found, read, cited.
+function trailOf({ state, read }) {
+  const far = !read ? "found" : state === "cited" ? "cited" : "opened";
+  const dots = { cited: "●●●", opened: "●●○", found: "●○○" }[far];
+  return h("span", { class: "trail" }, h("span", { "aria-hidden": "true" }, dots), t(`trail.${far}`));
+}
+
+// The verdicts at the places of a source, in a word each; the whole words come when it is pointed at.
+function shortLines(marks) {
+  const places = Map.groupBy(marks, (mark) => mark.verdict);
+  return [...places].map(([verdict, { length: n }]) => {
+    const words = t(`short.${verdict}`);
+    const more = n > 1 || places.size > 1 ? t("short.places", { words, n }) : words;
+    return h("span", { class: `verdict ${verdict}`, title: wordsOf({ verdict }) }, icon(verdict), h("span", {}, more));
+  });
 }
 
 // What is known of a page without a verdict: one that was only found is not called cited, as if it had been read.

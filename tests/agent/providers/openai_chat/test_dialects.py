@@ -1,6 +1,6 @@
 """What servers and families of models do otherwise: requests, refusals, answers, each as data.
 
-The shapes are those of real traffic; `docs/local-models.md` names where it was seen.
+The shapes are those of real traffic; `docs/guides/local-models.md` names where it was seen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from searchloop import Agent, Settings
+from searchloop import Agent, AnswerError, Settings
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import load
 from searchloop.agent.providers.openai_chat import ChatCodec
@@ -355,7 +355,8 @@ def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:
         with Agent(settings, search_backend=None) as agent:
             one = agent.ask("When?", model="openai-chat:sonar", search="auto")
             two = agent.ask("On Sunday, too?", session=one.session_id)
-            off = agent.ask("And now?", session=one.session_id, search="off")
+            with pytest.raises(AnswerError) as off:
+                agent.ask("And now?", session=one.session_id, search="off")
     assert (one.text, [(c.n, c.url) for c in one.citations]) == (
         "At 07:40.[1][2]",
         [(1, PAGES[1]), (2, PAGES[0])],
@@ -364,8 +365,7 @@ def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:
         "No.[3][1]",
         [(3, PAGES[2]), (1, PAGES[1])],
     )
-    assert off.error is not None
-    assert off.error["code"] == "always_searches"
+    assert off.value.code == "always_searches"
     assert len(server.requests) == 2
 
 

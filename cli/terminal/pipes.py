@@ -1,0 +1,85 @@
+"""Standard input and output that are pipes, files or old consoles, on every system.
+
+Text that is piped in is UTF-8, also where the system's own code page is another. What a code page
+cannot show is written with plain signs instead of ending the program.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import stat
+import sys
+import threading
+from contextlib import suppress
+from typing import TextIO
+
+from searchloop.agent.errors import ConfigError
+
+SILENT = 3.0  # seconds after which a pipe has nothing for us
+_LOOK = 0.5  # seconds: a thread that is joined for good cannot be interrupted on Windows
+_PLAIN = {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "…": "...", "–": "-", "—": "-"}
+_PLAIN |= {"•": "*", "→": "->", "−": "-", "×": "x", "▌": "|", "─": "-"}
+
+
+def prepare_streams(*streams: TextIO) -> None:
+    """Lets these, by default standard output and error, show any text; reads pipes as UTF-8."""
+    codecs.register_error("searchloop", _replaced)
+    if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.isatty():
+        sys.stdin.reconfigure(encoding="utf-8-sig")
+    for stream in streams or (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="searchloop")
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(sign, "?") for sign in text), error.end
+
+
+def piped_text(*, wait: bool, stdin: TextIO | None = None, silent: float = SILENT) -> str:
+    """Returns the text that was piped in, "" if there is none. Raises ConfigError unless UTF-8.
+
+    With `wait` a pipe that stays `silent` for so long is left alone; TimeoutError says so.
+    """
+    stdin = stdin or sys.stdin
+    try:
+        number = stdin.fileno()
+        kind = os.fstat(number).st_mode
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if stdin.isatty() or stat.S_ISCHR(kind):
+        return ""
+    patience = silent if wait and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) else None
+    try:
+        return read_all(number, patience).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = "Standard input is not UTF-8 text."
+        raise ConfigError("bad_stdin", what, "Convert it to UTF-8 first.") from error
+
+
+def read_all(number: int, patience: float | None = None) -> bytes:
+    """Reads a file descriptor to its end; raises TimeoutError if nothing comes at first.
+
+    A thread reads, because Windows cannot `select` a pipe. It takes no lock of a stream, so that
+    the program can end while it still waits.
+    """
+    pieces, begun = list[bytes](), threading.Event()
+
+    def read() -> None:
+        with suppress(OSError):
+            while piece := os.read(number, 1 << 16):
+                pieces.append(piece)
+                begun.set()
+        begun.set()
+
+    reader = threading.Thread(target=read, name="stdin", daemon=True)
+    reader.start()
+    if patience is not None and not begun.wait(patience):
+        raise TimeoutError
+    while reader.is_alive():
+        reader.join(_LOOK)
+    return b"".join(pieces)

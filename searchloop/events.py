@@ -1,0 +1,415 @@
+"""The events of a chat as typed values: what `Agent.stream` yields.
+
+from searchloop import events
+
+for event in agent.stream("What is new?"):
+    match event:
+        case events.TextDelta(text=text):
+            print(text, end="")
+        case events.SearchFinished(by=engine, results=count):
+            print(engine, count)
+
+Each is an `Event` with `seq`, `type`, `data` and `at` (epoch seconds); its fields are what `data`
+holds, and empty where that has none. Patterns by position take the first two fields. Made by
+scripts/event_types.py; edit the table in agent/log/events.py instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from searchloop.agent.log.session import Event
+from searchloop.agent.types import NOTHING, Citation, Source, Usage
+from searchloop.agent.types import ToolCall as Call
+from searchloop.agent.types.attachments import Attachment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage(Event):
+    """`user_message`: text, replaces? (the question that this one stands beside), note?, plan?
+    (its id), imported? (from a file that anybody may have written), attachments? (what is known
+    of each file; never its bytes)."""
+
+    type: Literal["user_message"]
+    __match_args__ = ("text", "replaces")
+    text: str = ""
+    replaces: int = 0
+    note: str = ""
+    plan: str = ""
+    imported: bool = False
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchChosen(Event):
+    """`branch_chosen`: turn."""
+
+    type: Literal["branch_chosen"]
+    __match_args__ = ("turn",)
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRemoved(Event):
+    """`turn_removed`: turn."""
+
+    type: Literal["turn_removed"]
+    __match_args__ = ("turn",)
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRestored(Event):
+    """`turn_restored`: turn."""
+
+    type: Literal["turn_restored"]
+    __match_args__ = ("turn",)
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed(Event):
+    """`run_resumed`: run_id, takeovers (another process goes on; deltas before it do not
+    count)."""
+
+    type: Literal["run_resumed"]
+    __match_args__ = ("run_id", "takeovers")
+    run_id: str = ""
+    takeovers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    """`run_started`: run_id, session_id, model, mode, search, search_path."""
+
+    type: Literal["run_started"]
+    __match_args__ = ("run_id", "session_id")
+    run_id: str = ""
+    session_id: str = ""
+    model: str = ""
+    mode: str = ""
+    search: str = ""
+    search_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(Event):
+    """`text_delta`: text (scaffolding: gone once their `message` is there)."""
+
+    type: Literal["text_delta"]
+    __match_args__ = ("text",)
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkingDelta(Event):
+    """`thinking_delta`: text (scaffolding: gone once their `message` is there)."""
+
+    type: Literal["thinking_delta"]
+    __match_args__ = ("text",)
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServersAwaited(Event):
+    """`servers_awaited`: servers (MCP servers whose tools the turn waits for)."""
+
+    type: Literal["servers_awaited"]
+    __match_args__ = ("servers",)
+    servers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServersReady(Event):
+    """`servers_ready`: servers, missing (those of them that did not come)."""
+
+    type: Literal["servers_ready"]
+    __match_args__ = ("servers", "missing")
+    servers: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStarted(Event):
+    """`search_started`: query, by, years? (past ones in the query that the user never
+    named)."""
+
+    type: Literal["search_started"]
+    __match_args__ = ("query", "by")
+    query: str = ""
+    by: str = ""
+    years: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFinished(Event):
+    """`search_finished`: query, by, status, results, attempts, error?, years?, invisible?,
+    notes?."""
+
+    type: Literal["search_finished"]
+    __match_args__ = ("query", "by")
+    query: str = ""
+    by: str = ""
+    status: str = ""
+    results: int | None = None
+    attempts: tuple[Mapping[str, Any], ...] = ()
+    error: str = ""
+    years: tuple[str, ...] = ()
+    invisible: int = 0
+    notes: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOpened(Event):
+    """`page_opened`: url, status, title?, error?, reader? (if not we), invisible?, notes?."""
+
+    type: Literal["page_opened"]
+    __match_args__ = ("url", "status")
+    url: str = ""
+    status: str = ""
+    title: str = ""
+    error: str = ""
+    reader: str = ""
+    invisible: int = 0
+    notes: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall(Event):
+    """`tool_call`: call_id, name, arguments, effect, server?."""
+
+    type: Literal["tool_call"]
+    __match_args__ = ("call_id", "name")
+    call_id: str = ""
+    name: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    effect: str = ""
+    server: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted(Event):
+    """`tool_started`: call_id (of a call that may change something, once it may run)."""
+
+    type: Literal["tool_started"]
+    __match_args__ = ("call_id",)
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested(Event):
+    """`approval_requested`: call_id, name, arguments, effect, server, why, preview?,
+    definition."""
+
+    type: Literal["approval_requested"]
+    __match_args__ = ("call_id", "name")
+    call_id: str = ""
+    name: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    effect: str = ""
+    server: str = ""
+    why: str = ""
+    preview: str = ""
+    definition: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecided(Event):
+    """`approval_decided`: call_id, decision, arguments, by, key."""
+
+    type: Literal["approval_decided"]
+    __match_args__ = ("call_id", "decision")
+    call_id: str = ""
+    decision: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    by: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult(Event):
+    """`tool_result`: call_id, name, is_error, content, details, sources."""
+
+    type: Literal["tool_result"]
+    __match_args__ = ("call_id", "name")
+    call_id: str = ""
+    name: str = ""
+    is_error: bool = False
+    content: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Event):
+    """`plan`: plan_id, title, steps, files, sources, by."""
+
+    type: Literal["plan"]
+    __match_args__ = ("plan_id", "title")
+    plan_id: str = ""
+    title: str = ""
+    steps: tuple[Mapping[str, Any], ...] = ()
+    files: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesUndone(Event):
+    """`files_undone`: files (what an answer changed in them was taken back)."""
+
+    type: Literal["files_undone"]
+    __match_args__ = ("files",)
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(Event):
+    """`message`: text, thinking, tool_calls, citations, sources, step, usage, stop_reason,
+    partial?."""
+
+    type: Literal["message"]
+    __match_args__ = ("text", "thinking")
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[Call, ...] = ()
+    citations: tuple[Citation, ...] = ()
+    sources: tuple[Source, ...] = ()
+    step: int = 0
+    usage: Usage = NOTHING
+    stop_reason: str = ""
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice(Event):
+    """`notice`: code, message, remedy?."""
+
+    type: Literal["notice"]
+    __match_args__ = ("code", "message")
+    code: str = ""
+    message: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary(Event):
+    """`summary`: upto (the last question covered), turns (all of them), text, model, by,
+    usage."""
+
+    type: Literal["summary"]
+    __match_args__ = ("upto", "turns")
+    upto: int = 0
+    turns: tuple[int, ...] = ()
+    text: str = ""
+    model: str = ""
+    by: str = ""
+    usage: Usage = NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondReading(Event):
+    """`second_reading`: turn, model, left; n, mark, verdict, reason, usage, or error."""
+
+    type: Literal["second_reading"]
+    __match_args__ = ("turn", "model")
+    turn: int = 0
+    model: str = ""
+    left: int = 0
+    n: int = 0
+    mark: int = 0
+    verdict: str = ""
+    reason: str = ""
+    usage: Usage = NOTHING
+    error: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Title(Event):
+    """`title`: title (unless the user gave one meanwhile), model, usage (of a call that names
+    the chat)."""
+
+    type: Literal["title"]
+    __match_args__ = ("title", "model")
+    title: str = ""
+    model: str = ""
+    usage: Usage = NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUps(Event):
+    """`follow_ups`: questions (what could be asked next), model, usage? (of a call for them
+    alone)."""
+
+    type: Literal["follow_ups"]
+    __match_args__ = ("questions", "model")
+    questions: tuple[str, ...] = ()
+    model: str = ""
+    usage: Usage = NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange(Event):
+    """`exchange`: what a provider answered, if it is recorded."""
+
+    type: Literal["exchange"]
+    __match_args__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished(Event):
+    """`run_finished`: run_id, session_id, model, reason, answer, citations, sources, usage,
+    search_path, error?, limit? (the one it reached, in words), performance?."""
+
+    type: Literal["run_finished"]
+    __match_args__ = ("run_id", "session_id")
+    run_id: str = ""
+    session_id: str = ""
+    model: str = ""
+    reason: str = ""
+    answer: str = ""
+    citations: tuple[Citation, ...] = ()
+    sources: tuple[Source, ...] = ()
+    usage: Usage = NOTHING
+    search_path: str = ""
+    error: Mapping[str, Any] = field(default_factory=dict)
+    limit: str = ""
+    performance: Mapping[str, Any] = field(default_factory=dict)
+
+
+ChatEvent = (
+    UserMessage
+    | BranchChosen
+    | TurnRemoved
+    | TurnRestored
+    | RunResumed
+    | RunStarted
+    | TextDelta
+    | ThinkingDelta
+    | ServersAwaited
+    | ServersReady
+    | SearchStarted
+    | SearchFinished
+    | PageOpened
+    | ToolCall
+    | ToolStarted
+    | ApprovalRequested
+    | ApprovalDecided
+    | ToolResult
+    | Plan
+    | FilesUndone
+    | Message
+    | Notice
+    | Summary
+    | SecondReading
+    | Title
+    | FollowUps
+    | Exchange
+    | RunFinished
+)
+# The discriminator is the text of its annotation: Literal["NAME"].
+CLASSES: Mapping[str, Any] = {
+    each.__annotations__["type"][9:-2]: each for each in get_args(ChatEvent)
+}

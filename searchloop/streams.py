@@ -1,0 +1,168 @@
+"""The stream of an answer: typed events on a thread or on the program's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import aclosing, suppress
+from typing import Generic, Self, TypeVar
+
+from searchloop.agent.library import BareAgent, Batch, Turn, unwritten
+from searchloop.agent.log.events import Event
+from searchloop.answer import Answer, AnswerError, typed
+from searchloop.events import ChatEvent
+from searchloop.forms import Read, answer_of
+
+T = TypeVar("T")
+
+
+class Stream(Generic[T], Iterator[ChatEvent]):
+    """The events of one answer, as they happen; `answer` is there once they are over.
+
+    Leaving it early, or `close`, stops the answer. A model that fails raises `AnswerError` after
+    the last event.
+
+        with agent.stream("What is new?") as stream:
+            for piece in stream.text():
+                print(piece, end="")
+        print(stream.answer)
+    """
+
+    def __init__(self, events: Iterator[Event], read: Read[T]) -> None:
+        self._answer: list[Answer[T]] = []
+        self._raw = events
+        self._events = _typed(events, read, self._answer)
+
+    @property
+    def answer(self) -> Answer[T] | None:
+        """The whole answer, None until the last event."""
+        return next(iter(self._answer), None)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ChatEvent:
+        return next(self._events)
+
+    def text(self) -> Iterator[str]:
+        """Yields the pieces of the answer alone."""
+        return (event.text for event in self if event.type == "text_delta")
+
+    def close(self) -> None:
+        """Stops the answer if it is not over."""
+        self._raw.close()  # type: ignore[attr-defined]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class AsyncStream(Generic[T], AsyncIterator[ChatEvent]):
+    """The `Stream` of an `AsyncAgent`: `async for`, `async with`, `await aclose()`.
+
+    The question is sent when the first event is awaited.
+
+        async for piece in agent.stream("What is new?").text():
+            print(piece, end="")
+    """
+
+    def __init__(
+        self,
+        core: BareAgent,
+        question: str,
+        session: str | None,
+        turn: Turn,
+        read: Read[T],
+    ) -> None:
+        self._answer: list[Answer[T]] = []
+        events = _followed(core, question, session, turn)
+        self._events = _typed_later(events, read, self._answer)
+
+    @property
+    def answer(self) -> Answer[T] | None:
+        """The whole answer, None until the last event."""
+        return next(iter(self._answer), None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ChatEvent:
+        return await anext(self._events)
+
+    async def text(self) -> AsyncIterator[str]:
+        """Yields the pieces of the answer alone."""
+        async for event in self:
+            if event.type == "text_delta":
+                yield event.text
+
+    async def aclose(self) -> None:
+        """Stops the answer if it is not over."""
+        await self._events.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+# No generator refers to its stream: one that nobody holds any more is closed at once.
+
+
+def _ended(event: Event, read: Read[T], answer: list[Answer[T]]) -> AnswerError | None:
+    """Keeps the answer of the last event, or returns why there is none."""
+    if event.type == "run_finished":
+        try:
+            answer.append(answer_of(event, read))
+        except AnswerError as error:
+            return error
+    return None
+
+
+def _typed(raw: Iterable[Event], read: Read[T], answer: list[Answer[T]]) -> Iterator[ChatEvent]:
+    for event in raw:
+        error = _ended(event, read, answer)
+        yield typed(event)
+        if error:
+            raise error
+
+
+async def _typed_later(
+    raw: AsyncGenerator[Event, None], read: Read[T], answer: list[Answer[T]]
+) -> AsyncGenerator[ChatEvent, None]:
+    async with aclosing(raw):
+        async for event in raw:
+            error = _ended(event, read, answer)
+            yield typed(event)
+            if error:
+                raise error
+
+
+async def _followed(
+    core: BareAgent, question: str, session: str | None, turn: Turn
+) -> AsyncGenerator[Event, None]:
+    """Asks, and yields the events on the loop of the program."""
+    batches: asyncio.Queue[Batch] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def put(batch: Batch) -> None:
+        with suppress(RuntimeError):  # the program's loop is closed
+            loop.call_soon_threadsafe(batches.put_nowait, batch)
+
+    begun, feeding = core.follow(question, session, turn, put)
+    known, done = "", False
+    try:
+        known = await asyncio.wrap_future(begun)
+        while (batch := await batches.get()) is not None:
+            done = batch[-1].type == "run_finished"
+            for event in batch:
+                yield event
+        if not done:
+            core.log.session(known)
+            raise unwritten()
+    finally:
+        if known and not done:
+            await asyncio.shield(asyncio.wrap_future(core.submit(core.runner.cancel(known))))
+        feeding.cancel()

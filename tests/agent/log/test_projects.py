@@ -1,0 +1,164 @@
+"""Projects and archived chats in the log, on both stores."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import backup, restore
+from searchloop.agent.log.contract import STEPS, AttachedFile
+from searchloop.agent.types.attachments import Attachment
+
+
+@pytest.fixture
+def log(store: Path | str) -> Iterator[EventLog]:
+    """The log of whoever has the token."""
+    with closing(EventLog(store)) as opened:
+        yield opened
+
+
+def file(name: str, data: bytes = b"some words") -> AttachedFile:
+    """A text as it is stored."""
+    known = Attachment(
+        name, "text/plain", len(data), f"{name:0<64}"[:64], pages=1, length=len(data)
+    )
+    return AttachedFile(known, data, (data.decode(),))
+
+
+def count(log: EventLog, table: str) -> int:
+    """How many rows a table has."""
+    with log._db.reading() as db:
+        return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def test_a_project_holds_chats_files_and_instructions(log: EventLog) -> None:
+    """They are changed one by one; what it held goes with it, apart from what a chat holds."""
+    made = log.projects.create("Thesis", {"instructions": "Cite page numbers."})
+    chat = log.create_session(model="m", settings={"project": made.id})
+    log.create_session(model="m")
+    log.projects.add_files(made.id, [file("a"), file("b")])
+    log.projects.add_files(made.id, [file("a")])
+    found = log.projects.change(made.id, lambda now: replace(now, name="My thesis", search="auto"))
+    assert (found.name, found.search, found.chats) == ("My thesis", "auto", 1)
+    assert found.instructions == "Cite page numbers."
+    assert sorted(each.name for each in found.files) == ["a", "b"]
+    assert [s.id for s in log.sessions(project=made.id)] == [chat.id]
+    [b] = [each for each in found.files if each.name == "b"]
+    assert log.projects.attachments.data(made.id, b.digest) == b"some words"
+    lent = log.projects.lend(replace(found, files=(b,)), chat.id)
+    assert (lent, log.attachments.texts(chat.id, b.digest)) == ([b], ["some words"])
+    for digest in [each.digest for each in found.files]:
+        log.projects.remove_file(made.id, digest)
+    assert (count(log, "files"), log.projects.get(made.id).files) == (1, ())
+    log.projects.delete(made.id)
+    assert log.projects.all() == []
+    assert log.attachments.data(chat.id, b.digest) == b"some words"
+    log.delete_session(chat.id)
+    assert count(log, "files") == count(log, "attachments") == 0
+
+
+def test_nobody_sees_the_projects_of_others(log: EventLog) -> None:
+    """They cannot be read, changed, asked for files or deleted, and the error is the same."""
+    anna, bob = log.of_person("anna").projects, log.of_person("bob").projects
+    hers = anna.create("Hers", {})
+    anna.add_files(hers.id, [file("a")])
+    digest = anna.get(hers.id).files[0].digest
+    for other in (bob, log.projects):
+        assert other.all() == []
+        assert other.attachments.data(hers.id, digest) is None
+        for attempt in (
+            lambda other=other: other.get(hers.id),
+            lambda other=other: other.named("Hers"),
+            lambda other=other: other.change(hers.id, lambda now: replace(now, name="x")),
+            lambda other=other: other.add_files(hers.id, [file("b")]),
+            lambda other=other: other.remove_file(hers.id, digest),
+            lambda other=other: other.delete(hers.id),
+        ):
+            with pytest.raises(ConfigError) as caught:
+                attempt()
+            assert caught.value.code == "no_project"
+    assert [(p.name, len(p.files)) for p in anna.all()] == [("Hers", 1)]
+
+
+def test_a_project_is_found_by_its_name(log: EventLog) -> None:
+    """In any case; of two with the same name only by its id."""
+    one = log.projects.create("House", {})
+    assert log.projects.named(" house ").id == log.projects.named(one.id).id == one.id
+    log.projects.create("HOUSE", {})
+    with pytest.raises(ConfigError, match="2 projects are called"):
+        log.projects.named("house")
+    with pytest.raises(ConfigError, match="There is no project"):
+        log.projects.named("Boat")
+
+
+def test_archived_chats_are_listed_by_themselves(log: EventLog) -> None:
+    """And found by what was said in them."""
+    kept, away = (log.create_session(model="m").id for _ in range(2))
+    log.append(away, [("user_message", {"text": "Where do puffins nest?"})])
+    log.update_session(away, {"archived": True})
+    assert [s.id for s in log.sessions(archived=False)] == [kept]
+    assert [s.id for s in log.sessions(archived=True)] == [away]
+    assert {s.id for s in log.sessions()} == {kept, away}
+    assert list(log.find("puffins")) == [away]
+
+
+def test_projects_are_in_a_copy_and_come_back(tmp_path: Path) -> None:
+    """With their files, once, for whom they belong to."""
+    first, second, copy = (tmp_path / name for name in ("a.sqlite3", "b.sqlite3", "copy"))
+    with closing(EventLog(first)) as log:
+        made = log.of_person("anna").projects.create("Hers", {})
+        log.of_person("anna").projects.add_files(made.id, [file("a")])
+        log.of_person("anna").create_session(model="m", settings={"project": made.id})
+    backup(first, copy)
+    for _ in range(2):
+        restore(second, copy)
+    with closing(EventLog(second)) as log:
+        assert log.projects.all() == []
+        [found] = log.of_person("anna").projects.all()
+        assert (found.name, found.chats, len(found.files)) == ("Hers", 1, 1)
+        data = log.of_person("anna").projects.attachments.data(found.id, found.files[0].digest)
+        assert data == b"some words"
+
+
+def test_a_store_of_before_opens(tmp_path: Path) -> None:
+    """It gets the table that it lacks; its chats are in no project and not archived."""
+    path = tmp_path / "s.sqlite3"
+    with closing(EventLog(path)) as log:
+        chat = log.create_session(model="m").id
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE projects")
+        db.execute(f"PRAGMA user_version = {len(STEPS) - 1}")
+        db.commit()
+    with closing(EventLog(path)) as log:
+        assert log.projects.all() == []
+        assert [s.id for s in log.sessions(archived=False)] == [chat]
+
+
+def test_projects_of_a_damaged_store_are_saved(tmp_path: Path) -> None:
+    """A page of the events is gone, the project and its file are not."""
+    path = tmp_path / "s.sqlite3"
+    with closing(EventLog(path)) as log:
+        made = log.projects.create("House", {"instructions": "Be brief."})
+        log.projects.add_files(made.id, [file("a")])
+        chat = log.create_session(model="m").id
+        log.append(chat, [("user_message", {"text": "word " * 4000})])
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+        [root] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events'").fetchone()
+        [size] = db.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as opened:
+        opened.seek((root - 1) * size)
+        opened.write(b"\xff" * size)
+    restore(path, None)
+    with closing(EventLog(path)) as log:
+        [found] = log.projects.all()
+        assert (found.name, found.instructions, len(found.files)) == ("House", "Be brief.", 1)
+        data = log.projects.attachments.data(found.id, found.files[0].digest)
+        assert data == b"some words"

@@ -1,0 +1,226 @@
+"""Options and schemas on the wire: each API's own names, and a sentence for what it has not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from searchloop.agent import providers
+from searchloop.agent.calls.instructions import OPTIONS, Instructions
+from searchloop.agent.errors import ConfigError, ProviderError
+from searchloop.agent.providers import check_options
+from searchloop.agent.providers._options import is_strict
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Message, NativeSearch, Request, ToolSpec
+
+VALUES = {"temperature": 0.2, "top_p": 0.9, "seed": 7, "stop": ["END"]}
+STRICT = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+LOOSE = {"type": "object", "properties": {"name": {"type": "string", "minLength": 2}}}
+TOOL = ToolSpec("look", "Looks.", {"type": "object", "properties": {}})
+KEYS = {
+    f"{name}_API_KEY": "k" * 20 for name in ("OPENAI", "ANTHROPIC", "GEMINI", "XAI", "OPENAI_CHAT")
+}
+ENV = {**KEYS, "OPENAI_CHAT_BASE_URL": "http://127.0.0.1:9/v1"}
+MODELS = {
+    "openai": "gpt-4.1",
+    "openai-chat": "any",
+    "anthropic": "claude-sonnet-4-6",
+    "gemini": "gemini-3-flash-preview",
+    "xai": "grok-4.5",
+    "ollama": "qwen3:8b",
+}
+WIRE: dict[str, dict[str, Any]] = {
+    "openai": {"temperature": 0.2, "top_p": 0.9, "max_output_tokens": 50},
+    "xai": {"temperature": 0.2, "top_p": 0.9, "max_output_tokens": 50},
+    "openai-chat": {**VALUES, "max_tokens": 50},
+    "anthropic": {"temperature": 0.2, "top_p": 0.9, "stop_sequences": ["END"], "max_tokens": 50},
+    "gemini": {
+        "generationConfig": {
+            "temperature": 0.2,
+            "topP": 0.9,
+            "seed": 7,
+            "stopSequences": ["END"],
+            "maxOutputTokens": 50,
+            "thinkingConfig": {"includeThoughts": True},
+        }
+    },
+    "ollama": {"options": {**VALUES, "num_predict": 50}},
+}
+
+
+class Refusing(Transport):
+    """Keeps the bodies, and refuses each with these words."""
+
+    def __init__(self, words: str, status: int = 400) -> None:
+        super().__init__()
+        self.bodies: list[dict[str, Any]] = []
+        self.headers = {"content-type": "application/json"}
+        self.status, self._words = status, words
+
+    def post(self, url: str, headers: Any, body: bytes) -> Any:
+        self.bodies.append(json.loads(body))
+        return self
+
+    async def __aenter__(self) -> Refusing:
+        return self
+
+    async def __aexit__(self, *rest: object) -> None:
+        pass
+
+    async def read(self, limit: int = 1 << 20) -> bytes:
+        return json.dumps({"error": {"message": self._words}}).encode()
+
+    async def get_json(self, url: str, headers: Any = (), timeout: float = 0) -> Any:  # noqa: ASYNC109
+        raise ProviderError("unreachable", "Nobody is there.")
+
+    def named(self, name: str) -> Refusing:
+        return self
+
+
+def sent(name: str, words: str = "No.", **more: Any) -> tuple[dict[str, Any], ProviderError]:
+    """The body of one request to a provider, and how its refusal is told."""
+    transport = Refusing(words)
+    provider = providers.load(name, ENV, transport)
+    request = Request(MODELS[name], [Message("user", "Who?")], **more)
+
+    async def ask() -> None:
+        async for _ in provider.stream(request):
+            pass
+
+    with pytest.raises(ProviderError) as refused:
+        asyncio.run(ask())
+    return transport.bodies[0], refused.value
+
+
+def test_each_provider_is_in_the_table() -> None:
+    """A new one has to say what it takes."""
+    assert set(WIRE) == set(MODELS) == set(providers.names()) - {"builtin"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_options_have_the_names_of_the_api(name: str) -> None:
+    """As its reference writes them."""
+    provider = providers.load(name, ENV, Refusing(""))
+    taken = {k: v for k, v in VALUES.items() if k in getattr(provider, "options", ())}
+    body, _ = sent(name, options=taken, max_output_tokens=50)
+    assert {key: body[key] for key in WIRE[name]} == WIRE[name]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nothing_is_sent_that_nobody_asked_for(name: str) -> None:
+    """Models differ in what they refuse."""
+    body, _ = sent(name)
+    wire = json.dumps(body)
+    for word in ("temperature", "top", "seed", "stop", "schema", "Schema", '"format"'):
+        assert word not in wire
+
+
+@pytest.mark.parametrize("name", [*MODELS, "builtin"])
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_is_taken_or_refused_by_name(name: str, option: str) -> None:
+    """Before anything is sent."""
+    provider = providers.load(name, ENV, Refusing(""))
+    own = Instructions.of(options={option: {**VALUES, "max_tokens": 50}[option]})
+    if name != "builtin" and (option == "max_tokens" or option in provider.options):  # type: ignore[attr-defined]
+        check_options(provider, own)
+        return
+    with pytest.raises(ConfigError) as refused:
+        check_options(provider, own)
+    assert option in refused.value.message
+    assert name in refused.value.message
+
+
+WORDS = [
+    ("temperature", "Unsupported parameter: 'temperature' is not supported with this model."),
+    ("top_p", "`temperature` and `top_p` cannot both be specified for this model."),
+    ("top_p", "Unknown name topP"),
+    ("seed", "property 'seed' is unsupported"),
+    ("stop", "stop_sequences: unexpected value"),
+]
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "ollama"])
+@pytest.mark.parametrize(("option", "words"), WORDS)
+def test_a_model_that_refuses_an_option_is_told_so(name: str, option: str, words: str) -> None:
+    """APIs take what some of their models refuse."""
+    _, error = sent(name, words, options={option: VALUES[option]})
+    assert error.code == "option_refused"
+    assert option in error.remedy
+    _, error = sent(name, words)
+    assert error.code != "option_refused", "nobody asked for one"
+
+
+def form(name: str, **more: Any) -> Any:
+    """The schema in the request to a provider, None if it is not sent."""
+    body, _ = sent(name, **more)
+    places = {
+        "openai": ("text", "format", "schema"),
+        "xai": ("text", "format", "schema"),
+        "openai-chat": ("response_format", "json_schema", "schema"),
+        "anthropic": ("output_config", "format", "schema"),
+        "gemini": ("generationConfig", "responseJsonSchema"),
+        "ollama": ("format",),
+    }
+    value: Any = body
+    for step in places[name]:
+        value = (value or {}).get(step)
+    return value
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_schema_goes_where_the_api_enforces_it(name: str) -> None:
+    """One that it would not take stays away."""
+    assert form(name, schema=STRICT) == STRICT
+    assert form(name, schema=LOOSE) == (None if name == "anthropic" else LOOSE)
+
+
+def test_the_schema_stays_away_where_it_would_be_refused() -> None:
+    """There the system text asks for it, and the answer is checked."""
+    array = {"type": "array", "items": {"type": "string"}}
+    assert form("openai", schema=array) is form("xai", schema=array) is None
+    search = {"native_search": NativeSearch(), "schema": STRICT}
+    assert form("anthropic", **search) is None
+    assert form("openai", **search) == STRICT
+    for name in ("openai-chat", "ollama"):
+        assert form(name, schema=STRICT, tools=(TOOL,)) is None
+        assert form(name, schema=STRICT, tools=(TOOL,), answer_now=True) == STRICT
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [(STRICT, True), (LOOSE, False), ({"type": "string"}, True), (None, False), ([], False)],
+)
+def test_a_schema_is_enforced_to_the_letter_only_where_it_can_be(schema: Any, strict: bool) -> None:
+    """A vendor refuses or rewrites the others."""
+    assert is_strict(schema) is strict
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This response_format type is unavailable now",
+        "'json_schema' is not supported by this model",
+        "Unknown field: response_format",
+    ],
+)
+def test_a_server_without_schemas_is_asked_without_one(words: str) -> None:
+    """The system text still says what the answer must be, and it is checked."""
+    transport = Refusing(words)
+    provider = providers.load("openai-chat", ENV, transport)
+    request = Request("any", [Message("user", "Who?")], schema=STRICT)
+
+    async def ask() -> None:
+        async for _ in provider.stream(request):
+            pass
+
+    with pytest.raises(ProviderError):
+        asyncio.run(ask())
+    assert ["response_format" in body for body in transport.bodies] == [True, False]

@@ -1,0 +1,150 @@
+"""Questions from outside the page wait in its box; a foreign site cannot put them there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.house import House, LedOllama
+from tests.browser.steps import box, wait_for_answer
+
+pytestmark = pytest.mark.integration
+
+
+class _Site(BaseHTTPRequestHandler):
+    """A site of somebody else, on another port of this machine; TARGET is ours."""
+
+    def do_GET(self) -> None:
+        """A redirect, a frame, a form that posts itself, or a link."""
+        server = self.server
+        target = f"{server.target}?q=stolen"  # type: ignore[attr-defined]
+        if self.path == "/redirect":
+            self.send_response(302)
+            self.send_header("location", target)
+            self.end_headers()
+            return
+        share = f"{server.target}share"  # type: ignore[attr-defined]
+        bodies = {
+            "/frame": f"<iframe src='{target}'></iframe>",
+            "/form": f"<form method=post enctype=multipart/form-data action='{share}'>"
+            "<input name=text value=stolen></form><script>document.forms[0].submit()</script>",
+            "/script": f"<script>open('{target}')</script>",
+        }
+        body = bodies.get(self.path, f"<a href='{target}'>go</a>").encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def site(house: House) -> Iterator[str]:
+    """The address of a foreign site."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    server.target = house.url  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def sessions(house: House) -> int:
+    """How many chats there are."""
+    return len(house.call("GET", "/api/sessions")["sessions"])
+
+
+def test_a_question_in_the_address_waits_to_be_sent(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """It is in the box once, with the words that were there; nothing is asked before one press."""
+    before, chats = sessions(house), len(ollama.chats)
+    box(page).fill("mine")
+    page.goto(f"{house.url}?q=When+is+low+water%3F")
+    expect(box(page)).to_have_value("When is low water?\n\nmine")
+    expect(box(page)).to_be_focused()
+    assert page.url == house.url
+    page.reload()
+    expect(box(page)).to_have_value("When is low water?\n\nmine")
+    assert (sessions(house), len(ollama.chats)) == (before, chats)
+    page.keyboard.press("Enter")
+    wait_for_answer(page)
+    assert sessions(house) == before + 1
+
+
+@pytest.mark.parametrize("way", ["link", "redirect", "frame", "form", "script"])
+def test_no_foreign_page_opens_a_question(
+    browser: Browser, house: House, site: str, way: str
+) -> None:
+    """A link, a redirect, a frame, a posted form, a window: a sentence, and nothing asked."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(house.start_url)
+    expect(page.locator("#question")).to_be_visible()
+    before = sessions(house)
+    with context.expect_page() if way == "script" else nullcontext() as opened:
+        page.goto(f"{site}/link")
+        if way == "link":
+            page.get_by_role("link").click()
+        else:
+            page.evaluate("path => location.assign(path)", f"/{way}")
+    if way == "frame":
+        expect(page.locator("iframe")).to_be_attached()
+        page.wait_for_load_state("networkidle")
+        assert not any(frame.locator("#question").count() for frame in page.frames)
+    else:
+        shown = opened.value if way == "script" else page
+        expect(shown.locator("body")).to_contain_text("other sites are refused")
+        expect(shown.locator("#question")).to_have_count(0)
+    assert sessions(house) == before
+    context.close()
+
+
+def test_what_an_app_shares_is_in_the_box(page: Page, house: House) -> None:
+    """Text, address and a file, unsent; a reload brings the page and not the form again."""
+    before = sessions(house)
+    body = b""
+    for name, more, value in (
+        ("text", "", b"Look at this"),
+        ("url", "", b"https://tides.example/"),
+        ("files", '; filename="low.md"\r\nContent-Type: text/plain', b"At six."),
+    ):
+        body += b'--B\r\nContent-Disposition: form-data; name="' + name.encode() + b'"'
+        body += more.encode() + b"\r\n\r\n" + value + b"\r\n"
+    body += b"--B--\r\n"
+    kind = "multipart/form-data; boundary=B"
+    head = {"content-type": kind, "sec-fetch-site": "none", "origin": "null"}
+
+    def posted(route: object) -> None:
+        answer = page.request.post(f"{house.url}share", data=body, headers=head)
+        route.fulfill(response=answer)  # type: ignore[attr-defined]
+
+    page.route("**/share", posted)  # a browser posts it itself, which a test cannot make it do
+    page.goto(f"{house.url}share")
+    expect(box(page)).to_have_value("Look at this\nhttps://tides.example/")
+    expect(page.locator("#shelf")).to_contain_text("low.md")
+    assert page.url == house.url
+    page.reload()
+    expect(box(page)).to_have_value("Look at this\nhttps://tides.example/")
+    assert sessions(house) == before
+
+
+def test_the_page_can_be_installed(page: Page) -> None:
+    """The browser finds no fault with the manifest and its icons, which it gets signed in."""
+    watching = page.context.new_cdp_session(page)
+    manifest = watching.send("Page.getAppManifest")
+    assert manifest["url"].endswith("/static/app/manifest.webmanifest")
+    assert manifest["errors"] == []
+    faults = [
+        e["errorId"] for e in watching.send("Page.getInstallabilityErrors")["installabilityErrors"]
+    ]
+    assert set(faults) <= {"in-incognito"}  # as every profile of a test is
+    watching.detach()

@@ -1,0 +1,257 @@
+"""Projects, the archive, titles, standing instructions and options, as people use them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import ask, box, choose_model, wait_for_answer
+from tests.waiting import until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(autouse=True)
+def tidy(house: House) -> Iterator[None]:
+    """No chats and no projects of other tests, and none for them."""
+
+    def empty() -> None:
+        for which in ("", "?archived=true"):
+            for old in house.call("GET", f"/api/sessions{which}")["sessions"]:
+                house.call("DELETE", f"/api/sessions/{old['id']}")
+        for old in house.call("GET", "/api/projects")["projects"]:
+            house.call("DELETE", f"/api/projects/{old['id']}?chats=delete")
+
+    empty()
+    yield
+    empty()
+
+
+def chat(house: House, ollama: LedOllama, text: str, **more: Any) -> str:
+    """A chat with an answer."""
+    ollama.script = lambda messages: ["Yes."]
+    made: str = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}", **more})["id"]
+    house.call("POST", f"/api/sessions/{made}/messages", {"text": text})
+    until(lambda: not house.call("GET", f"/api/sessions/{made}")["running"])
+    return made
+
+
+def row(page: Page, session: str) -> Locator:
+    """A chat in the list."""
+    return page.locator(f'.session[data-id="{session}"]')
+
+
+def do(page: Page, session: str, what: str) -> None:
+    """An entry of the menu of a chat in the list."""
+    row(page, session).hover()
+    row(page, session).get_by_role("button", name="More for").click()
+    page.get_by_role("menuitem", name=what, exact=True).click()
+
+
+def test_a_project_is_made_filled_and_asked(
+    page: Page, house: House, ollama: LedOllama, tmp_path: Path
+) -> None:
+    """By keys: its name, instructions and a file; a question on its page begins a chat of it."""
+    heard: list[str] = []
+
+    def answer(messages: list[dict[str, Any]]) -> list[str]:
+        heard.append(json.dumps(messages, ensure_ascii=False))
+        return ["In metres [1]."]
+
+    ollama.script = answer
+    page.get_by_role("button", name="New project").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("textbox", name="Name of the project")).to_be_focused()
+    page.keyboard.type("House")
+    page.keyboard.press("Enter")
+    heading = page.get_by_role("heading", name="House", exact=True)
+    expect(heading).to_be_visible()
+    words = page.get_by_role("textbox", name="Instructions")
+    words.fill("Answer in metres.")
+    words.blur()
+    expect(page.locator("#project-instructions-state")).to_have_text("Saved.")
+    note = {"name": "walls.md", "mimeType": "text/markdown", "buffer": b"The wall is 3 m high."}
+    page.get_by_label("Add files").last.set_input_files(note)  # type: ignore[arg-type]
+    expect(page.locator(".project-files")).to_contain_text("walls.md")
+    page.get_by_text("New chats begin with").click()
+    page.locator("#project-search").select_option("auto")
+    expect(page.get_by_role("switch", name="Web search")).to_be_checked()
+    page.reload()
+    expect(words).to_have_value("Answer in metres.")
+    expect(page.get_by_role("switch", name="Web search")).to_be_checked()
+    page.get_by_text("New chats begin with").click()
+    page.locator("#project-search").select_option("off")
+    expect(page.get_by_role("switch", name="Web search")).not_to_be_checked()
+    expect(page.locator(".project-files")).to_contain_text("walls.md")
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "How high is the wall?")
+    wait_for_answer(page)
+    assert "Answer in metres." in heard[-1]
+    assert "The wall is 3 m high." in heard[-1]
+    expect(page.locator(".turn")).to_contain_text("walls.md")
+    home = page.get_by_role("link", name="Project House")
+    expect(home).to_be_visible()
+    expect(page.locator("#projects .count")).to_have_text("1")
+    home.click()
+    expect(page.locator(".project-list a")).to_have_text("How high is the wall?")
+    page.get_by_role("button", name="Rename the project").click()
+    page.get_by_role("textbox", name="Name of the project").fill(" ")
+    page.keyboard.press("Enter")
+    expect(page.locator("#project-problem")).to_contain_text("name")
+    page.get_by_role("textbox", name="Name of the project").fill("Home")
+    page.keyboard.press("Enter")
+    expect(page.locator("#projects a")).to_contain_text("Home")
+
+
+def test_what_becomes_of_the_chats_of_a_project_is_asked(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """Before it goes; archived, they are below the list."""
+    made = house.call("POST", "/api/projects", {"name": "Home"})["id"]
+    chat(house, ollama, "How high is the wall?", project=made)
+    page.goto(f"{house.url}#/p/{made}")
+    page.get_by_role("button", name="Delete the project").click()
+    page.get_by_role("menuitem", name="Delete it and archive its chat").click()
+    expect(page.locator("#projects a")).to_have_count(0)
+    page.get_by_role("button", name="Archived (1)").click()
+    expect(page.locator(".session a")).to_have_text("How high is the wall?")
+
+
+def test_a_chat_is_moved_by_menu_and_by_dragging(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """Into one project, into another, and out again."""
+    one, two = (house.call("POST", "/api/projects", {"name": name}) for name in ("One", "Two"))
+    made = chat(house, ollama, "Trains at night")
+    page.reload()
+
+    def project() -> str | None:
+        found: str | None = house.call("GET", f"/api/sessions/{made}")["settings"].get("project")
+        return found
+
+    do(page, made, "Move to project…")
+    page.get_by_role("menuitemradio", name="One").click()
+    expect(page.locator("#projects li").first.locator(".count")).to_have_text("1")
+    assert project() == one["id"]
+    row(page, made).locator("a").drag_to(page.locator("#projects li").last)
+    expect(page.locator("#projects li").last.locator(".count")).to_have_text("1")
+    assert project() == two["id"]
+    do(page, made, "Move to project…")
+    expect(page.get_by_role("menuitemradio", name="Two")).to_be_checked()
+    page.get_by_role("menuitemradio", name="No project").click()
+    expect(page.locator("#projects li").last.locator(".count")).to_have_text("")
+    assert project() is None
+
+
+def test_chats_are_archived_several_at_once_and_come_back(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """They leave the list; a search finds them, with a word; they are listed by themselves."""
+    chats = [chat(house, ollama, text) for text in ("Puffins nest here", "Terns", "Gulls")]
+    page.reload()
+    do(page, chats[0], "Select several…")
+    tick = page.get_by_role("checkbox", name="Select “Terns”")
+    tick.focus()
+    page.keyboard.press("Space")
+    expect(page.locator(".pick-bar")).to_contain_text("2 selected")
+    expect(tick).to_be_focused()
+    page.get_by_role("button", name="With these…").click()
+    page.get_by_role("menuitem", name="Archive").click()
+    expect(page.locator(".session")).to_have_count(1)
+    page.get_by_label("Search chats").fill("puffins")
+    expect(row(page, chats[0])).to_contain_text("archived")
+    page.get_by_label("Search chats").fill("")
+    page.get_by_role("button", name="Archived (2)").click()
+    expect(page.locator(".session")).to_have_count(2)
+    row(page, chats[0]).locator("a").click()
+    expect(page.locator("#archived")).to_be_visible()
+    do(page, chats[0], "Bring back")
+    expect(page.locator("#archived")).to_be_hidden()
+    expect(page.locator(".session")).to_have_count(1)
+    page.get_by_role("button", name="Back to the chats").click()
+    expect(page.locator(".session")).to_have_count(2)
+
+
+def test_options_of_a_model_hold_for_a_chat(page: Page, house: House, ollama: LedOllama) -> None:
+    """Those that the model takes; a wrong one is refused in words; empty again, none is sent."""
+    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: ["Yes."]
+    ask(page, "Really?")
+    wait_for_answer(page)
+    page.get_by_role("button", name="This chat", exact=True).click()
+    page.get_by_role("menuitem", name="Model options").click()
+    heat = page.get_by_label("Temperature")
+    expect(heat).to_be_focused()
+    heat.fill("hot")
+    page.keyboard.press("Enter")
+    expect(page.locator("#option-problem")).not_to_be_empty()
+    heat.fill("0.25")
+    page.get_by_label("Seed").fill("7")
+    page.keyboard.press("Enter")
+    expect(heat).to_be_hidden()
+    session = page.url.rpartition("/")[2]
+    held = house.call("GET", f"/api/sessions/{session}")["settings"]["options"]
+    assert held == {"temperature": 0.25, "seed": 7}
+    page.get_by_role("button", name="This chat", exact=True).click()
+    page.get_by_role("menuitem", name="Model options").click()
+    expect(heat).to_have_value("0.25")
+    page.get_by_role("button", name="Reset all").click()
+    expect(heat).to_be_hidden()
+    assert "options" not in house.call("GET", f"/api/sessions/{session}")["settings"]
+
+
+def test_what_a_person_tells_every_chat_is_in_the_settings(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """It is saved when it is left, and every model gets it."""
+    page.locator("#open-settings").click()
+    page.locator("#settings nav").get_by_role("button", name="Agents").click()
+    page.get_by_label("About you").fill("I am a nurse.")
+    page.get_by_label("How to answer").fill("Be brief.")
+    page.get_by_label("How to answer").blur()
+    expect(page.locator("#words-answer-state")).to_have_text("Saved.")
+    assert house.call("GET", "/api/instructions") == {
+        "about": "I am a nurse.",
+        "answer": "Be brief.",
+    }
+    house.call("PATCH", "/api/instructions", {"about": "", "answer": ""})
+
+
+def test_a_chat_gets_its_title_while_one_looks_on(
+    enter: Any, tmp_path: Path, ollama: LedOllama
+) -> None:
+    """In the head, in the list and in the tab, without a reload; what is typed stays."""
+    settings = {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": ollama.url, "SEARCHLOOP_TITLES": "1"}
+    own = House(tmp_path, settings)
+    own.start()
+
+    def answer(messages: list[dict[str, Any]]) -> list[str]:
+        naming = "a title of two to six words" in messages[0]["content"]
+        return ["Capital <b>of</b> France"] if naming else ["Paris."]
+
+    ollama.script = answer
+    try:
+        page = enter(own, fresh=True)
+        ask(page, "What is the capital of France?")
+        wait_for_answer(page)
+        expect(page.locator("#title")).to_have_text("Capital <b>of</b> France")
+        expect(page.locator(".session a")).to_have_text("Capital <b>of</b> France")
+        expect(page).to_have_title(re.compile("^Capital <b>of</b> France"))
+    finally:
+        own.stop()
+
+
+def test_a_project_that_is_gone_is_told(page: Page, house: House) -> None:
+    """A bookmark of it leads to a new chat, and what was typed is kept."""
+    box(page).fill("not lost")
+    page.goto(f"{house.url}#/p/nothing")
+    expect(page.get_by_role("alert").filter(has_text="no project")).to_be_visible()
+    expect(box(page)).to_have_value("not lost")
+    expect(page.locator("#welcome h2")).to_be_visible()

@@ -1,0 +1,118 @@
+"""Enter while an answer is written: the question waits, is seen, and is sent once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Enter
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import ask, box, choose_model, wait_for_answer
+from tests.browser.test_axe import AXE, RUN
+
+pytestmark = pytest.mark.integration
+QUEUE = "#queue li"
+
+
+@pytest.fixture
+def gate(ollama: LedOllama) -> Iterator[threading.Event]:
+    """Opens the answer to the first question; later ones come at once."""
+    opened = threading.Event()
+
+    def script(messages: list[dict[str, object]]) -> list[object]:
+        asked = str(messages[-1]["content"])
+        return ["One ", opened, "done."] if asked.startswith("First") else [f"Re: {asked}"]
+
+    ollama.script = script
+    yield opened
+    opened.set()
+
+
+def queued(page: Page, *texts: str) -> None:
+    """A first question whose answer is under way, and these behind it."""
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "First")
+    expect(page.locator(".turn").last).to_contain_text("One")
+    for n, text in enumerate(texts, 1):
+        ask(page, text)
+        expect(page.locator(QUEUE)).to_have_count(n)
+
+
+def questions(page: Page, count: int) -> list[str]:
+    """The questions of the chat, once there are so many and the last is answered."""
+    expect(page.locator(".turn")).to_have_count(count)
+    wait_for_answer(page)
+    return page.locator(".turn .bubble").all_inner_texts()
+
+
+def test_questions_wait_survive_a_reload_and_are_sent_once(
+    page: Page, gate: threading.Event
+) -> None:
+    """In their order, one after the other; one is edited and one removed by keys alone."""
+    queued(page, "Second", "Thrd", "Fourth")
+    expect(page.locator(QUEUE).first).to_contain_text("Next")
+    page.evaluate(AXE.read_text("utf-8"))
+    assert page.evaluate(RUN) == []
+    page.reload()
+    expect(page.locator(QUEUE)).to_have_count(3)
+    expect(page.locator(".turn").last).to_contain_text("One")
+    page.locator(QUEUE).nth(2).get_by_role("button", name="Remove this question").press("Enter")
+    page.locator(QUEUE).nth(1).get_by_role("button", name="Edit this question").press("Enter")
+    expect(box(page)).to_be_focused()
+    expect(box(page)).to_have_value("Thrd")
+    ask(page, "Third")
+    expect(page.locator(QUEUE)).to_have_count(2)
+    gate.set()
+    assert questions(page, 3) == ["First", "Second", "Third"]
+    expect(page.locator(QUEUE)).to_have_count(0)
+    page.reload()
+    assert questions(page, 3) == ["First", "Second", "Third"]
+
+
+def test_stop_sends_nothing_by_itself(page: Page, gate: threading.Event) -> None:
+    """The question stays and waits for a press, also after a reload and a look elsewhere."""
+    queued(page, "Second")
+    page.get_by_role("button", name="Stop").click()
+    wait_for_answer(page)
+    expect(page.locator(QUEUE)).to_contain_text("Waits for you")
+    page.reload()
+    expect(page.locator(QUEUE)).to_contain_text("Waits for you")
+    expect(page.locator(".turn")).to_have_count(1)
+    page.locator("#new-chat").click()
+    expect(page.locator(QUEUE)).to_have_count(0)
+    page.go_back()
+    page.get_by_role("button", name="Send now").click()
+    assert questions(page, 2) == ["First", "Second"]
+
+
+def test_a_chat_that_is_left_does_not_go_on_by_itself(page: Page, gate: threading.Event) -> None:
+    """Nobody saw how that answer ended: the question waits for a press."""
+    queued(page, "Second")
+    page.locator("#new-chat").click()
+    gate.set()
+    page.go_back()
+    wait_for_answer(page)
+    expect(page.locator(QUEUE)).to_contain_text("Waits for you")
+    expect(page.locator(".turn")).to_have_count(1)
+
+
+@pytest.mark.parametrize(("locale", "words"), [("de-DE", "Danach"), ("zh-CN", "接下来")])
+def test_a_queue_speaks_the_language(
+    enter: Enter, house: House, gate: threading.Event, ollama: LedOllama, locale: str, words: str
+) -> None:
+    """And fits a small phone."""
+    page = enter(fresh=True, locale=locale, viewport={"width": 320, "height": 640})
+    chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})["id"]
+    house.call("POST", f"/api/sessions/{chat}/messages", {"text": "First"})
+    page.goto(f"{house.url}#/s/{chat}")
+    expect(page.locator(".turn").last).to_contain_text("One")
+    page.locator("#question").fill("Second " * 30)
+    page.locator("#question").press("Enter")
+    expect(page.locator(QUEUE)).to_contain_text(words)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    gate.set()
+    expect(page.locator(".turn")).to_have_count(2)
+    wait_for_answer(page)

@@ -1,0 +1,321 @@
+"""The rooms of the settings: a key is tested before it stays, models come and go, servers start."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Enter
+from tests.browser.house import House
+from tests.browser.test_looks import TOO_WIDE
+from tests.browser.test_settings import SDK, opened
+from tests.fake_ollama import FakeOllama, Model
+from tests.fakes import FakeServer, Received, Reply, json_reply
+
+pytestmark = pytest.mark.integration
+GOOD, BAD = "sk-good-0123456789abcdef", "sk-wrong-0123456789abcd"
+TINY = Model("tiny:1b", disk=1_300_000_000)
+REFUSAL = {"error": {"type": "authentication_error", "message": f"invalid x-api-key: {BAD}"}}
+PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+
+
+def vendor(received: Received) -> Reply:
+    """A server that lists two models to whoever has the key."""
+    if GOOD not in str(received.headers):
+        return json_reply(REFUSAL, 401)
+    return json_reply({"data": [{"id": "claude-opus-5"}, {"id": "claude-haiku-5"}]})
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A server with an Ollama of one model, an Anthropic nearby, and a key in the environment."""
+    models, library = [Model("qwen3:8b", disk=5_200_000_000)], [TINY]
+    with FakeOllama(models, library=library) as local, FakeServer(vendor) as cloud:
+        settings = {"OLLAMA_HOST": local.url, "ANTHROPIC_BASE_URL": cloud.url}
+        settings |= {"XAI_BASE_URL": cloud.url, "XAI_API_KEY": GOOD, "SEARCHLOOP_TITLES": ""}
+        served = House(tmp_path_factory.mktemp("desk"), settings)
+        served.start()
+        yield served
+        served.stop()
+
+
+def config(house: House) -> str:
+    """The settings that were saved."""
+    file = house.home / "data" / "config.toml"
+    return file.read_text("utf-8") if file.exists() else ""
+
+
+def test_a_pasted_key_is_tested_and_then_its_models_are_there(enter: Enter, desk: House) -> None:
+    """Refused in words and not saved; accepted, it brings models; one becomes the usual."""
+    page = enter(desk)
+    card = opened(page, "models").locator("#provider-anthropic")
+    expect(card.locator(".tag").first).to_have_text("no key yet")
+    expect(card.get_by_role("link")).to_have_text("platform.claude.com")
+    card.get_by_label("Key of Anthropic").fill(BAD)
+    card.get_by_role("button", name="Test and save").click()
+    expect(card).to_contain_text("key refused")
+    expect(card.get_by_role("alert")).to_contain_text("Nothing was saved.")
+    assert BAD not in page.inner_text("body")
+    assert not (desk.home / "data" / "keys.json").exists()
+    card.get_by_label("Key of Anthropic").fill(GOOD)
+    card.get_by_label("Key of Anthropic").press("Enter")
+    expect(card.locator(".tag").first).to_have_text("works")
+    expect(card).to_contain_text("2 models")
+    expect(card).to_be_focused()
+    card.get_by_text("Its models").click()
+    card.get_by_role("button", name="Use claude-haiku-5 for new chats").click()
+    expect(page.get_by_label("Model of a new chat")).to_have_value("anthropic:claude-haiku-5")
+    assert 'SEARCHLOOP_MODEL = "anthropic:claude-haiku-5"' in config(desk)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Model claude-haiku-5")).to_be_visible()
+    card = opened(page, "models").locator("#provider-anthropic")
+    card.get_by_role("button", name="Remove the key").click()
+    card.get_by_role("button", name="Remove it for good").click()
+    expect(card.locator(".tag").first).to_have_text("no key yet")
+    assert GOOD not in (desk.home / "data" / "keys.json").read_text()
+    desk.call("PATCH", "/api/settings", {"settings": {"SEARCHLOOP_MODEL": None}})
+
+
+def test_a_key_of_the_environment_is_tested_and_stays_where_it_is(
+    enter: Enter, desk: House
+) -> None:
+    """The card says who sets it, and offers no field for another."""
+    page = enter(desk)
+    card = opened(page, "models").locator("#provider-xai")
+    expect(card.locator(".tag").first).to_have_text("works")
+    expect(card).to_contain_text("The key is set by the environment, so it is changed there.")
+    expect(card.locator("input:enabled")).to_have_count(0)
+    expect(card.locator(".env").first).to_have_text("XAI_API_KEY")
+
+
+def test_another_server_is_kept_once_it_answers(enter: Enter, desk: House) -> None:
+    """An address where nobody is stays in its field, with the reason; one that answers is saved."""
+    page = enter(desk)
+    card = opened(page, "models").locator("#provider-openai-chat")
+    expect(card.locator(".tag").first).to_have_text("not set up")
+    with FakeServer(lambda received: json_reply({"data": [{"id": "own"}]})) as server:
+        card.get_by_label("Address").fill("http://127.0.0.1:9/v1")
+        card.get_by_role("button", name="Test and save").click()
+        expect(card.get_by_role("alert")).to_contain_text("Nothing was saved.")
+        assert "127.0.0.1:9" not in config(desk)
+        card.get_by_label("Address").fill(server.url)
+        card.get_by_role("button", name="Test and save").click()
+        expect(card.locator(".tag").first).to_have_text("works")
+        assert server.url in config(desk)
+    desk.call("PATCH", "/api/settings", {"settings": {"SEARCHLOOP_MODEL": None}})
+
+
+def test_models_of_an_own_server_come_and_go(enter: Enter, desk: House) -> None:
+    """Got by name, told with their size, chosen, and deleted after one more question."""
+    page = enter(desk)
+    card = opened(page, "models").locator("#provider-ollama")
+    expect(card.locator(".tag").first).to_have_text("works")
+    expect(card.locator(".row").first).to_contain_text("5.2 GB")
+    card.get_by_label("Get another model").fill("nobody:1b")
+    card.get_by_role("button", name="Get", exact=True).click()
+    expect(card).to_contain_text("Ollama's library has no model")
+    card.get_by_label("Get another model").fill("tiny:1b")
+    card.get_by_role("button", name="Get", exact=True).click()
+    row = card.locator(".row").filter(has_text="1.3 GB")
+    expect(row).to_be_visible()
+    row.get_by_role("button", name=re.compile("^Use tiny")).click()
+    expect(row).to_contain_text("for new chats")
+    row.get_by_role("button", name=re.compile("^Delete tiny")).click()
+    row.get_by_role("button", name="Delete for good").click()
+    expect(row).to_have_count(0)
+    card.get_by_text("Address, window and cloud").click()
+    window = card.get_by_label(re.compile("^Context window in tokens"))
+    window.fill("many")
+    window.blur()
+    expect(card.get_by_role("alert").filter(has_text="not a number of tokens")).to_be_visible()
+    desk.call("PATCH", "/api/settings", {"settings": {"SEARCHLOOP_MODEL": None}})
+
+
+def order(page: Page) -> list[str]:
+    """The engines as they stand."""
+    return page.locator(".engines strong").all_inner_texts()
+
+
+def test_engines_are_put_in_order_by_keys_and_by_hand(enter: Enter, desk: House) -> None:
+    """The handle keeps the focus; what else is asked stays as it was; sites have their switch."""
+    page = enter(desk)
+    dialog = opened(page, "search")
+    before = order(page)
+    assert len(before) > 1
+    dialog.get_by_label("Also ask official sites").uncheck()
+    expect(dialog.get_by_label("Also ask official sites")).not_to_be_checked()
+    assert "sites" not in config(desk)
+    grip = dialog.get_by_role("button", name=f"Move {before[0]}")
+    grip.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".engines strong").nth(1)).to_have_text(before[0])
+    expect(grip).to_be_focused()
+    expect(dialog.get_by_role("status").filter(has_text="is now number 2")).to_be_attached()
+    assert "sites" not in config(desk)
+    with page.expect_response(lambda r: r.url.endswith("/api/engines")):
+        dialog.get_by_label("Also ask official sites").check()
+    expect(dialog.get_by_label("Also ask official sites")).to_be_checked()
+    grip.hover()
+    page.mouse.down()
+    target = page.locator(".engines li").first.bounding_box()
+    assert target
+    page.mouse.move(target["x"] + 5, target["y"] + 2, steps=4)
+    page.mouse.up()
+    expect(page.locator(".engines strong").first).to_have_text(before[0])
+    assert order(page) == before
+    assert re.search(r'SEARCH_ENGINES = ".*,sites"', config(desk))
+    desk.call("PATCH", "/api/settings", {"settings": {"SEARCH_ENGINES": None}})
+
+
+def written(page: Page) -> dict[str, Any]:
+    """The JSON beside the form."""
+    found: dict[str, Any] = json.loads(page.get_by_label("The same as JSON").input_value())
+    return found["mcpServers"]
+
+
+def test_a_tool_server_is_a_form_and_its_json(enter: Enter, desk: House) -> None:
+    """Each follows the other; what is wrong is told at its field, in both."""
+    page = enter(desk)
+    dialog = opened(page, "tools")
+    dialog.get_by_label("Name", exact=True).fill("notes")
+    dialog.get_by_label("Command with its arguments").fill('npx -y "a b" --dir ~/n')
+    dialog.get_by_label("Secrets and other variables").fill("TOKEN=a=b\nEMPTY=")
+    args, env = ["-y", "a b", "--dir", "~/n"], {"TOKEN": "a=b", "EMPTY": ""}
+    assert written(page) == {"notes": {"command": "npx", "args": args, "env": env}}
+    two = {
+        "one": {"url": "https://a.example/mcp", "headers": {"X-Key": "k"}},
+        "two": {"command": "x"},
+    }
+    dialog.get_by_label("The same as JSON").fill(json.dumps({"mcpServers": two}))
+    expect(dialog.get_by_role("radio", name="An address")).to_be_checked()
+    expect(dialog.get_by_label("Address", exact=True)).to_have_value("https://a.example/mcp")
+    expect(dialog.get_by_label("Headers")).to_have_value("X-Key=k")
+    expect(dialog.get_by_text("The JSON holds 2 servers.")).to_be_visible()
+    dialog.get_by_label("The same as JSON").fill('{"mcpServers"')
+    expect(dialog.get_by_label("The same as JSON")).to_have_attribute("aria-invalid", "true")
+    expect(dialog.get_by_label("Address", exact=True)).to_have_value("https://a.example/mcp")
+    dialog.get_by_label("Address", exact=True).fill("not an address")
+    dialog.get_by_role("button", name="Show what would run").click()
+    expect(dialog.get_by_label("Address", exact=True)).to_be_focused()
+    expect(dialog.locator("#mcp-url-problem")).to_contain_text("http://")
+    dialog.get_by_role("radio", name="A program here").check()
+    dialog.get_by_label("Command with its arguments").fill("")
+    dialog.get_by_role("button", name="Show what would run").click()
+    expect(dialog.locator("#mcp-command-problem")).not_to_be_empty()
+    expect(dialog.get_by_label("Command with its arguments")).to_be_focused()
+
+
+def test_a_first_start_is_followed(enter: Enter, desk: House, tmp_path: Path) -> None:
+    """Seconds count up while the program is fetched; then its tools are there."""
+    page = enter(desk)
+    dialog = opened(page, "tools")
+    go = tmp_path / "go"
+    script = f'while [ ! -e {go} ]; do sleep 0.05; done; exec "{sys.executable}" "{SDK}" stdio'
+    servers = {"mcpServers": {"slow": {"command": "sh", "args": ["-c", script]}}}
+    dialog.get_by_label("The same as JSON").fill(json.dumps(servers))
+    dialog.get_by_role("button", name="Show what would run").click()
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    summary = dialog.locator('.server[data-name="slow"] summary')
+    expect(summary).to_contain_text("of at most 120 s")
+    expect(summary).to_contain_text(re.compile(r"starting, [1-9]\d* s"))
+    go.touch()
+    expect(summary).to_contain_text("ready 4 tools")
+    desk.call("DELETE", "/api/mcp/slow")
+
+
+def test_a_folder_is_picked(enter: Enter, desk: House) -> None:
+    """From the home folder down, by the keyboard, and no folder of keys is offered."""
+    for name in ("papers/2026", ".ssh"):
+        (desk.home / name).mkdir(parents=True)
+    (desk.home / "papers" / "2026" / "a.md").write_text("# Night trains\n\nThey run.", "utf-8")
+    page = enter(desk)
+    dialog = opened(page, "library")
+    dialog.get_by_role("button", name="Choose…").click()
+    picker = dialog.get_by_role("group", name="Choose…")
+    expect(picker.get_by_role("button", name="papers")).to_be_visible()
+    expect(picker).not_to_contain_text(".ssh")
+    picker.get_by_role("button", name="papers").press("Enter")
+    picker.get_by_role("button", name="2026").press("Enter")
+    expect(picker.locator("strong")).to_have_text(str(desk.home / "papers" / "2026"))
+    picker.get_by_role("button", name="One folder up").click()
+    expect(picker.get_by_role("button", name="2026")).to_be_visible()
+    picker.get_by_role("button", name="Use this folder").click()
+    expect(dialog.get_by_label("Folder or file")).to_have_value(str(desk.home / "papers"))
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    row = dialog.locator(".row").filter(has_text=str(desk.home / "papers"))
+    expect(row).to_contain_text("1 document")
+    desk.call("DELETE", "/api/library", {"path": str(desk.home / "papers")})
+
+
+@pytest.mark.parametrize(
+    ("locale", "words", "room", "target"),
+    [
+        ("en-US", "theme", "appearance", "#set-theme"),
+        ("en-US", "brave", "search", "#engine-brave"),
+        ("en-US", "XAI_API_KEY", "models", "#provider-xai"),
+        ("en-US", "dollars", "advanced", "#set-SEARCHLOOP_LIMITS-cost_usd"),
+        ("en-US", "searchloop_log", "advanced", "#set-SEARCHLOOP_LOG"),
+        ("en-US", "window tokens", "models", "#set-OLLAMA_CONTEXT_LENGTH"),
+        ("de-DE", "schriftgröße", "appearance", "#set-size"),
+        ("zh-CN", "字号", "appearance", "#set-size"),
+    ],
+)
+def test_every_setting_is_found_by_its_words(
+    enter: Enter, desk: House, locale: str, words: str, room: str, target: str
+) -> None:
+    """By its label, its help or its variable, in the language of the page; Enter goes there."""
+    page = enter(desk, locale=locale)
+    page.locator("#open-settings").click()
+    page.locator("#settings-find").fill(words)
+    page.locator(".hit").first.press("Enter")
+    expect(page.locator(f'#settings nav [data-page="{room}"]')).to_have_attribute(
+        "aria-current", "page"
+    )
+    expect(page.locator(f"#settings {target}")).to_be_visible()
+    focused = "(at) => document.querySelector(at).contains(document.activeElement)"
+    page.wait_for_function(focused, arg=f"#settings {target}")
+
+
+def test_no_setting_was_lost(enter: Enter, desk: House) -> None:
+    """Each that the server lists has a field in some room; so has each key."""
+    page = enter(desk)
+    settings = {s["name"] for s in desk.call("GET", "/api/settings")["settings"]}
+    keys = {k["name"] for k in desk.call("GET", "/api/keys")["keys"]}
+    rooms = ("models", "search", "library", "privacy", "advanced")
+    shown = " ".join(opened(page, room).inner_html() for room in rooms)
+    listed = {name for name in settings | keys if name in shown}
+    assert listed == settings | keys
+
+
+def test_what_is_on_by_itself_can_be_switched_off(enter: Enter, desk: House) -> None:
+    """Off is kept as a word of its own, for nothing would mean the default again."""
+    page = enter(desk)
+    for on, kept in ((False, '"0"'), (True, '"1"')):
+        title = opened(page, "advanced").get_by_label("gives a new chat its title")
+        with page.expect_response(lambda r: r.request.method == "PATCH" and r.ok):
+            title.set_checked(on)
+        assert f"SEARCHLOOP_TITLES = {kept}" in config(desk)
+    desk.call("PATCH", "/api/settings", {"settings": {"SEARCHLOOP_TITLES": None}})
+
+
+def test_on_a_phone_rooms_are_a_list_with_a_way_back(enter: Enter, desk: House) -> None:
+    """A line about each; back gives the focus to the room that was left; nothing is cut off."""
+    page = enter(desk, **PHONE)
+    page.locator("#open-sidebar").click()
+    page.locator("#open-settings").click()
+    expect(page.get_by_role("button", name="Models Who answers, and keys")).to_be_visible()
+    expect(page.locator(".settings-body")).not_to_be_visible()
+    for room in page.locator("#settings nav button").all():
+        room.click()
+        expect(page.locator("#settings nav")).not_to_be_visible()
+        expect(page.locator(".settings-page[aria-busy]")).to_have_count(0)
+        assert page.evaluate(TOO_WIDE) == [], room.inner_text()
+        page.get_by_role("button", name="All settings").click()
+        expect(room).to_be_focused()

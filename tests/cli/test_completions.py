@@ -1,0 +1,118 @@
+"""Examples in each `--help`, and completions in the shells that there are."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from searchloop.cli.main import COMMANDS, parse, parser_of
+from searchloop.cli.terminal.examples import subparsers
+from tests.cli.conftest import Cli
+
+PARSERS = dict(subparsers(parser_of(None)))
+EXAMPLES = sorted(
+    {
+        line.strip()
+        for parser in PARSERS.values()
+        for line in (parser.epilog or "").splitlines()
+        if line.strip().startswith("searchloop")
+    }
+)
+
+
+def words(example: str) -> list[str]:
+    """What the program gets of a command line: no comment, and no file that the shell opens."""
+    found = shlex.split(example, comments=True)[1:]
+    return found[: next((i for i, word in enumerate(found) if word in ("<", ">", ">>")), None)]
+
+
+def test_each_help_ends_with_examples() -> None:
+    """Also that of the commands below a command."""
+    assert len(PARSERS) > 40
+    assert {prog.split()[1] for prog in PARSERS} == set(COMMANDS)
+    lacking = [prog for prog, each in PARSERS.items() if "searchloop" not in (each.epilog or "")]
+    assert lacking == []
+    assert "searchloop ask" in (parser_of("").epilog or "")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_each_example_can_be_typed(example: str) -> None:
+    """The parser takes it; none is longer than a narrow window."""
+    assert parse(words(example)).run
+    assert len(example) <= 98
+
+
+HARMLESS = ("models", "agents", "config", "plugins", "library", "mcp list", "sessions", "search-b")
+
+
+@pytest.mark.parametrize(
+    "example", [e for e in EXAMPLES if e.endswith(tuple(f"{h}" for h in HARMLESS))]
+)
+def test_those_that_only_look_run(cli: Cli, example: str) -> None:
+    """With nothing set up and without a network."""
+    assert cli(*words(example)).code == 0
+
+
+def test_every_example_of_the_file_is_shown() -> None:
+    """One for a command that is gone would stand there for nobody."""
+    file = Path(parser_of.__code__.co_filename).parent / "terminal" / "examples.txt"
+    named = {tuple(words(line)[:1]) for line in file.read_text("utf-8").splitlines()}
+    assert named - {(name,) for name in COMMANDS} == {()}
+
+
+COMPLETE = """
+source {script}
+COMP_WORDS=({typed})
+COMP_CWORD={last}
+COMP_LINE="{line}"
+COMP_POINT=${{#COMP_LINE}}
+_shtab_searchloop
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+def completed(cli: Cli, tmp_path: Path, *typed: str) -> set[str]:
+    """What bash offers for the last word."""
+    shell = shutil.which("bash")
+    if not shell:
+        pytest.skip("there is no bash")
+    script = tmp_path / "completions.bash"
+    script.write_text(cli("completions", "bash").out, "utf-8")
+    told = " ".join(shlex.quote(word) for word in typed)
+    code = COMPLETE.format(script=script, typed=told, last=len(typed) - 1, line=" ".join(typed))
+    ran = subprocess.run(
+        [shell, "--norc", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert ran.stderr == ""
+    return set(ran.stdout.split())
+
+
+def test_bash_completes_commands_options_values_and_files(cli: Cli, tmp_path: Path) -> None:
+    """In the shell itself."""
+    (tmp_path / "report.pdf").write_bytes(b"")
+    assert {"ask", "chat", "models"} <= completed(cli, tmp_path, "searchloop", "")
+    assert {"search", "search-backend"} == completed(cli, tmp_path, "searchloop", "searc") - {""}
+    assert "--schema" in completed(cli, tmp_path, "searchloop", "ask", "--s")
+    assert {"plan"} == completed(cli, tmp_path, "searchloop", "ask", "--mode", "p")
+    assert "pull" in completed(cli, tmp_path, "searchloop", "models", "p")
+    assert "report.pdf" in completed(cli, tmp_path, "searchloop", "ask", "-f", "rep")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_takes_its_script(cli: Cli, tmp_path: Path, shell: str) -> None:
+    """It finds no mistake in it, where there is such a shell; bash is on every machine of ours."""
+    ran = cli("completions", shell)
+    assert ran.code == 0
+    assert "searchloop" in ran.out
+    program = shutil.which(shell)
+    assert program or shell != "bash"
+    if not program:
+        return
+    script = tmp_path / "script"
+    script.write_text(ran.out, "utf-8")
+    checked = subprocess.run([program, "-n", str(script)], capture_output=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, b"")

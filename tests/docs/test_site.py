@@ -1,0 +1,158 @@
+"""The documentation site as `make docs` builds it: whole, sound, readable by all, and alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from playwright.sync_api import BrowserContext, sync_playwright
+from selectolax.lexbor import LexborHTMLParser
+
+import searchloop
+from searchloop.cli.main import COMMANDS
+from searchloop.search_backend.api import openapi as search_openapi
+from searchloop.web import flask_side
+from searchloop.web.api import openapi
+from searchloop.web.compose import every_setting
+from tests.browser.test_axe import AXE, RUN
+
+pytestmark = pytest.mark.integration
+ROOT = Path(__file__).resolve().parents[2]
+REQUESTED = "img, script, link[rel=stylesheet], link[rel*=icon], iframe, source, video, audio"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built with the words of the Makefile; any warning ends it."""
+    to = tmp_path_factory.mktemp("site")
+    make = (ROOT / "Makefile").read_text("utf-8")
+    (words,) = re.findall(r"sphinx-build (.*) -d build/doctrees docs build/site", make)
+    command = [sys.executable, "-m", "sphinx", *words.split(), "-d", str(to / "trees")]
+    done = subprocess.run(
+        [*command, "docs", str(to / "html")], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return to / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, LexborHTMLParser]:
+    """Each page of the site."""
+    found = {path: LexborHTMLParser(path.read_bytes()) for path in sorted(site.rglob("*.html"))}
+    assert len(found) > 20
+    return found
+
+
+def test_every_document_is_a_page_and_named_in_the_navigation(
+    site: Path, pages: dict[Path, LexborHTMLParser]
+) -> None:
+    """What is written can be found, from every page."""
+    documents = {
+        p.relative_to(ROOT / "docs").with_suffix("") for p in (ROOT / "docs").rglob("*.md")
+    }
+    links = pages[site / "index.html"].css(".sidebar-tree a")
+    named = {Path((a.attributes["href"] or "").removesuffix(".html")) for a in links}
+    assert named == documents - {Path("index")}
+
+
+def test_every_link_leads_somewhere(pages: dict[Path, LexborHTMLParser]) -> None:
+    """Files exist and so do the anchors in them; what is requested is in the site."""
+    wrong, followed = [], 0
+    for path, tree in pages.items():
+        for node in tree.css(f"a[href], {REQUESTED}"):
+            target = node.attributes.get("href") or node.attributes.get("src") or ""
+            there = urlsplit(target)
+            if there.scheme or there.netloc:
+                if node.tag != "a":
+                    wrong.append(f"{path.name} loads {target}")
+                continue
+            followed += 1
+            file = (path.parent / unquote(there.path)).resolve() if there.path else path
+            anchor = unquote(there.fragment)
+            if not file.is_file():
+                wrong.append(f"{path.name}: {target}")
+            elif anchor and file in pages and not pages[file].css_first(f'[id="{anchor}"]'):
+                wrong.append(f"{path.name}: no {anchor} in {target}")
+    assert followed > 1000
+    assert wrong == []
+
+
+def test_the_reference_is_complete(site: Path) -> None:
+    """Each command, public name, setting and route of the code stands on its page."""
+    assert flask_side.__doc__  # importing it declares the routes
+    there = {
+        "cli": [f"searchloop {command}" for command in COMMANDS],
+        "http": openapi.document()["paths"],
+        "search-http": search_openapi.document(secured=False)["paths"],
+        "python": searchloop.__all__,
+        "settings": [s.name for s in every_setting() if not s.name.endswith("_BASE_URL")],
+        "errors": ["missing_key", "no_native_search", "exposed", "port_in_use", "bad_url"],
+    }
+    for page, names in there.items():
+        body = LexborHTMLParser((site / "reference" / f"{page}.html").read_bytes()).body
+        assert body
+        shown = " ".join(node.text() for node in body.css("article h2, h3, td:first-child"))
+        assert len(names) > 4, page
+        assert [name for name in names if name not in shown] == [], page
+    assert len(body.css("tbody tr")) > 250
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[BrowserContext]:
+    """A browser that writes down what a page asks for; no page may ask for anything elsewhere."""
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield launched.new_context(bypass_csp=True)
+        launched.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_sound_and_loads_nothing_from_elsewhere(
+    site: Path, pages: dict[Path, LexborHTMLParser], browser: BrowserContext, scheme: str
+) -> None:
+    """axe finds nothing on any page, opened as a file as whoever built it does."""
+    problems, asked = [], []
+    page = browser.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    shown = [p for p in pages if scheme == "light" or p.stem in ("index", "python", "deploy")]
+    for path in shown:
+        page.goto(path.as_uri())
+        page.add_script_tag(path=AXE)
+        problems += [f"{path.name} {said}" for said in page.evaluate(RUN)]
+    page.close()
+    assert len(asked) > len(shown) > 2
+    assert [url for url in asked if not url.startswith((site.as_uri(), "data:"))] == []
+    assert problems == []
+
+
+def test_every_page_fits_a_phone(
+    pages: dict[Path, LexborHTMLParser], browser: BrowserContext
+) -> None:
+    """Nothing has to be moved sideways but a wide table in its place."""
+    page = browser.new_page()
+    page.set_viewport_size({"width": 360, "height": 740})
+    wide = []
+    for path in pages:
+        page.goto(path.as_uri())
+        if page.evaluate("document.documentElement.scrollWidth") > 360:
+            wide.append(path.name)
+    page.close()
+    assert wide == []
+
+
+def test_the_search_works_in_an_opened_file(site: Path, browser: BrowserContext) -> None:
+    """No server and no network is needed to find a page by its words."""
+    page = browser.new_page()
+    page.goto((site / "search.html").as_uri() + "?q=transaction+pooler")
+    page.wait_for_selector("#search-results li")
+    found = page.locator("#search-results li a").all_inner_texts()
+    page.close()
+    assert any("rely on" in title for title in found)

@@ -1,0 +1,154 @@
+"""The ten tasks in docs/guides/python-tasks.md: short, and each does what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fake_ollama import Answer, FakeOllama, Model, call, say
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "guides" / "python-tasks.md").read_text("utf-8")
+PARTS = re.split(r"^## (\d+)\. (.+)$", TEXT, flags=re.M)[1:]
+MOST_LINES = 15
+CALLS = {
+    "current_stock": {"item": "bolt"},
+    "order": {"item": "bolt", "count": 20},
+    "web_search": {"query": "days of leave"},
+    "replace_in_file": {
+        "path": "todo.md",
+        "old_text": "- tea\n- rope",
+        "new_text": "- rope\n- tea",
+    },
+}
+
+
+def blocks(number: int) -> list[str]:
+    """The code under a heading."""
+    text = PARTS[3 * (number - 1) + 2]
+    return re.findall(r"^```(?:python|ipython|toml)\n(.*?)^```$", text, re.M | re.S)
+
+
+def _answer(body: Any) -> Answer:
+    """Calls the tool of the task once, then repeats what it said."""
+    messages = body["messages"]
+    offered = {tool["function"]["name"] for tool in body.get("tools") or ()}
+    if body.get("format"):
+        return say(json.dumps({"name": "Sydney Harbour Bridge", "opened": 1932}))
+    if messages[-1]["role"] == "tool":
+        return say(f"The tool says: {messages[-1]['content']} [1]")
+    done = any(message["role"] == "tool" for message in messages)
+    wanted = [name for name in CALLS if name in offered and not done]
+    return call(wanted[0], CALLS[wanted[0]]) if wanted else say("It is so.")
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A machine with a model and a folder of notes."""
+    notes = tmp_path / "me" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "todo.md").write_text("# To do\n\n- tea\n- rope\n", "utf-8")
+    with FakeOllama([Model("qwen3:8b", num_ctx=32_768)], _answer) as ollama:
+        yield {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "HOME": str(tmp_path / "me"),
+            "SEARCHLOOP_HOME": str(tmp_path / "data"),
+            "OLLAMA_HOST": ollama.url,
+            "PYTHONPATH": str(tmp_path),
+        }
+
+
+def run(command: list[str], folder: Path, env: dict[str, str]) -> str:
+    """What a program prints. It has to end well, without a word about anything it forgot."""
+    done = subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_there_are_ten_and_each_is_short() -> None:
+    """At most fifteen lines of Python each."""
+    assert [int(number) for number in PARTS[::3]] == list(range(1, 11))
+    sizes = {n: blocks(n)[0].strip().count("\n") + 1 for n in range(1, 11)}
+    assert {n: size for n, size in sizes.items() if size > MOST_LINES} == {}
+
+
+# What runs after the program, and what is printed in the end.
+RUNS = {
+    1: ("", r"The tool says: 12"),
+    2: ("", r"^Sydney Harbour Bridge 1932$"),
+    3: (
+        "from fastapi.testclient import TestClient\n"
+        "with TestClient(app) as client:\n"
+        "    print(client.get('/ask', params={'q': 'Is it so?'}).text)\n",
+        r"^It is so\.$",
+    ),
+    5: (
+        "print(agent.log.last_event(agent.log.sessions()[0].id).data['search_path'])",
+        r"30 days a year(.|\n)*^local:wiki$",
+    ),
+    7: ("", r"10 of bolt are ordered\."),
+    9: ("print((notes / 'todo.md').read_text())", r"It is so\.(.|\n)*- rope\n- tea"),
+    10: ("", r"^contradicted The bridge was opened in 1931\.$"),
+}
+
+
+@pytest.mark.parametrize("number", RUNS)
+def test_the_task_is_done(number: int, tmp_path: Path, env: dict[str, str]) -> None:
+    """The program runs as it is printed, and what it prints is right."""
+    after, shown = RUNS[number]
+    said = run([sys.executable, "-W", "error", "-c", blocks(number)[0] + after], tmp_path, env)
+    assert re.search(shown, said, re.M), said
+
+
+def test_the_notebook_task(tmp_path: Path, env: dict[str, str]) -> None:
+    """A cell may await; the answer is shown as markup."""
+    code = (
+        "from IPython.core.interactiveshell import InteractiveShell as Shell\n"
+        "shell = Shell.instance()\n"
+        f"result = shell.run_cell({blocks(4)[0]!r})\n"
+        "result.raise_error()\n"
+        "print(shell.display_formatter.format(result.result)[0]['text/html'])\n"
+    )
+    assert "<p>" in run([sys.executable, "-c", code], tmp_path, {**env, "SEARCHLOOP_OFFLINE": "1"})
+
+
+def test_the_plugin_task(tmp_path: Path, env: dict[str, str]) -> None:
+    """Installed, it serves the command line; in a program, `Agent` takes it as it is."""
+    module, entry = blocks(6)
+    (tmp_path / "bird_parts.py").write_text(module, "utf-8")
+    about = tmp_path / "bird_parts-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bird-parts\nVersion: 1.0\n")
+    lines = re.sub(r'\[project\.entry-points\."(.+)"\]', r"[\1]", entry).replace('"', "")
+    (about / "entry_points.txt").write_text(lines, "utf-8")
+    tool = [sys.executable, "-m", "searchloop.cli"]
+    assert "bird-parts 1.0" in run([*tool, "plugins"], tmp_path, env)
+    said = run([*tool, "ask", "Pretty Polly", "-m", "parrot:grey"], tmp_path, env)
+    assert said.strip() == "Pretty Polly"
+    code = (
+        "from bird_parts import parrot; from searchloop import Agent\n"
+        "with Agent(model=parrot) as agent: print(agent.ask('Pretty Polly').text)\n"
+    )
+    assert run([sys.executable, "-c", code], tmp_path, env).strip() == "Pretty Polly"
+
+
+def test_the_test_task(tmp_path: Path, env: dict[str, str]) -> None:
+    """pytest runs it without a plugin, and it can fail."""
+    program = blocks(8)[0]
+    (tmp_path / "test_ferry.py").write_text(program, "utf-8")
+    wrong = program.replace("It leaves at 07:40 [1].", "It leaves at 08:40 [1].")
+    (tmp_path / "test_wrong.py").write_text(wrong, "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    assert "1 passed" in run([*command, "test_ferry.py"], tmp_path, env)
+    with pytest.raises(AssertionError, match="1 failed"):
+        run([*command, "test_wrong.py"], tmp_path, env)

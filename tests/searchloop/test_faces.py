@@ -1,0 +1,298 @@
+"""`Agent` and `AsyncAgent`: the same words, the same answers, the same errors."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+import threading
+from pathlib import Path
+
+import pytest
+
+from searchloop import (
+    Agent,
+    Answer,
+    AnswerError,
+    AsyncAgent,
+    AsyncChat,
+    Chat,
+    ConfigError,
+    Conflict,
+    ProviderError,
+    events,
+)
+from searchloop.testing import ScriptedModel, call, offline
+from tests.searchloop.both_faces import FACES, opened
+
+DOWN = ProviderError("down", "The model is down.", "Start it.")
+
+
+def test_both_faces_have_the_same_words() -> None:
+    """A word of one face is one of the other, with the same parameters."""
+    for one, other in ((Agent, AsyncAgent), (Chat, AsyncChat)):
+        words = {n: v for n, v in vars(one).items() if n[0] != "_" and callable(v)}
+        words |= {n: getattr(one, n) for n in ("ask", "stream")}
+        for name, function in words.items():
+            twin = getattr(other, "aclose" if name == "close" else name)
+            assert list(inspect.signature(function).parameters) == list(
+                inspect.signature(twin).parameters
+            ), name
+
+
+@FACES
+def test_a_question_is_answered(face: str, tmp_path: Path) -> None:
+    """The whole answer comes as one value."""
+    with opened(face, tmp_path, "It is noon.") as agent:
+        answer = agent.ask("What time is it?")
+    assert (answer.text, answer.reason, answer.model) == ("It is noon.", "stop", "scripted:default")
+
+
+@FACES
+def test_a_stream_ends_with_its_answer(face: str, tmp_path: Path) -> None:
+    """Typed events come in order, the last is `run_finished`, and the answer is kept."""
+    with opened(face, tmp_path, "It is noon.") as agent:
+        stream = agent.stream("What time is it?")
+        got = list(stream)
+        answer = stream.answer
+    assert isinstance(got[0], events.UserMessage)
+    assert isinstance(got[-1], events.RunFinished)
+    assert [e.seq for e in got] == sorted({e.seq for e in got})
+    said = [text for e in got if e.type == "text_delta" for text in [e.text]]
+    assert "".join(said) == answer.text == got[-1].answer == "It is noon."
+
+
+@FACES
+@pytest.mark.parametrize(
+    ("turn", "code", "kept"), [(DOWN, "down", ""), ("", "empty_answer", "")], ids=["down", "empty"]
+)
+def test_a_failed_model_raises(
+    face: str, turn: object, code: str, kept: str, tmp_path: Path
+) -> None:
+    """`ask` raises, and a stream after its last event, with code, message, remedy and what came."""
+    with opened(face, tmp_path, turn, turn) as agent:
+        with pytest.raises(AnswerError) as asked:
+            agent.ask("hi")
+        seen = []
+        with pytest.raises(AnswerError) as streamed:
+            seen.extend(iter(agent.stream("hi")))
+    for error in (asked.value, streamed.value):
+        assert (error.code, error.answer.text) == (code, "")
+        assert error.message in str(error)
+        assert error.remedy in str(error)
+    again = pickle.loads(pickle.dumps(asked.value))
+    assert (again.code, again.answer) == (code, asked.value.answer)
+
+
+def test_a_failed_stream_hands_over_its_last_event(tmp_path: Path) -> None:
+    """Whoever reads the events sees how it ended, too."""
+    with opened("Agent", tmp_path, DOWN) as agent:
+        stream = agent.stream("hi")
+        last = next(event for event in stream if event.type == "run_finished")
+        with pytest.raises(AnswerError):
+            next(stream)
+    assert last.error["code"] == "down"
+
+
+@FACES
+def test_a_question_that_cannot_be_sent_is_raised(face: str, tmp_path: Path) -> None:
+    """Wrong options are errors in words, and leave no session behind."""
+    with opened(face, tmp_path, "One.") as agent:
+        for wrong in ({"mode": "dance"}, {"model": "nobody:x"}, {"options": {"colour": 1}}):
+            with pytest.raises(ConfigError):
+                agent.ask("hi", **wrong)
+            with pytest.raises(ConfigError):
+                list(agent.stream("hi", **wrong))
+        with pytest.raises(Conflict):
+            agent.ask("hi", session="nowhere")
+        assert agent.log.sessions() == []
+
+
+@FACES
+def test_a_chat_goes_on(face: str, tmp_path: Path) -> None:
+    """Its questions see those before; its id opens it again; other questions do not."""
+    with opened(face, tmp_path, "One.", "Two.", "Three.", "Four.") as agent:
+        chat = agent.chat(system="Count.")
+        first = chat.ask("a")
+        list(chat.stream("b"))
+        again = agent.chat(chat.id).ask("c")
+        agent.ask("d")
+        asked = [[m.content for m in r.messages if m.role == "user"] for r in agent.model.requests]
+        systems = ["Count." in r.system for r in agent.model.requests]
+    assert first.session_id == again.session_id == chat.id
+    assert asked == [["a"], ["a", "b"], ["a", "b", "c"], ["d"]]
+    assert systems == [True, True, False, False]
+
+
+@FACES
+def test_options_of_the_agent_hold_where_a_question_says_nothing(face: str, tmp_path: Path) -> None:
+    """Agent, chat, question: the nearest wins."""
+    usual = {"system": "From the agent.", "options": {"seed": 1}}
+    with opened(face, tmp_path, "1", "2", "3", **usual) as agent:
+        agent.ask("a")
+        agent.ask("b", system="From the question.", options={"seed": 2})
+        agent.chat(system="From the chat.").ask("c")
+        told = [(r.system.split("From the ")[1][:5], r.options) for r in agent.model.requests]
+    assert told == [("agent", {"seed": 1}), ("quest", {"seed": 2}), ("chat.", {"seed": 1})]
+
+
+@FACES
+def test_a_chat_with_a_folder_has_file_tools(face: str, tmp_path: Path) -> None:
+    """`workspace` is all that it takes; mode and approvals are those of the chat."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    steps = (call("create_file", path="a.md", content="Tea."), "Done.")
+    with opened(face, tmp_path / "home", *steps) as agent:
+        agent.chat(workspace=notes, mode="agent", approve="auto").ask("Note tea.")
+    assert (notes / "a.md").read_text() == "Tea."
+
+
+def test_a_wrong_folder_is_told_when_the_chat_is_opened(tmp_path: Path) -> None:
+    """Not at its first question."""
+    with opened("Agent", tmp_path) as agent, pytest.raises(ConfigError):
+        agent.chat(workspace=tmp_path / "nowhere")
+
+
+class Silent:
+    """A tool that waits for ever, and says when it was reached and left."""
+
+    def __init__(self) -> None:
+        self.reached, self.left = threading.Event(), threading.Event()
+
+    async def wait(self) -> str:
+        """Waits."""
+        self.reached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+        return ""
+
+
+@pytest.mark.parametrize("way", ["ask", "stream", "leave", "starting"])
+def test_to_cancel_the_task_stops_the_answer(
+    way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A timeout, a cancelled task and a loop that is left end the run, not only the waiting."""
+    silent = Silent()
+    model = ScriptedModel(["Half.", call("wait")], "Whole.")
+
+    async def work(agent: AsyncAgent) -> None:
+        if way == "ask":
+            await agent.ask("hi")
+        elif way == "leave":
+            async with agent.stream("hi") as stream:
+                async for event in stream:
+                    if event.type == "tool_call":
+                        await asyncio.to_thread(silent.reached.wait, 60)
+                        return
+        else:
+            async for _ in agent.stream("hi"):
+                pass
+
+    async def main() -> None:
+        async with AsyncAgent(offline(tmp_path), model=model, tools=[silent.wait]) as agent:
+            task = asyncio.create_task(work(agent))
+            if way == "starting":
+                await asyncio.sleep(0)
+            else:
+                assert await asyncio.to_thread(silent.reached.wait, 60)
+            if way != "leave":
+                task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            if way != "starting":
+                assert await asyncio.to_thread(silent.left.wait, 60)
+                (session,) = agent.log.sessions()
+                assert (await agent.chat(session.id)).id == session.id
+                assert (await agent.ask("again", session=session.id)).text == "Whole."
+
+    asyncio.run(main())
+    assert [record.message for record in caplog.records] == []
+
+
+def test_one_agent_serves_several_loops(tmp_path: Path) -> None:
+    """Each thread has a loop of its own; all ask the same `AsyncAgent`."""
+    model = ScriptedModel(*[f"Answer {n}." for n in range(8)])
+    agent = AsyncAgent(offline(tmp_path), model=model)
+    answers: list[Answer[object]] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(asyncio.run(agent.ask("hi"))))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    asyncio.run(agent.aclose())
+    assert sorted(a.text for a in answers) == sorted(f"Answer {n}." for n in range(8))
+
+
+def test_a_closed_async_agent_says_so(tmp_path: Path) -> None:
+    """As the other face does."""
+
+    async def main() -> None:
+        agent = AsyncAgent(offline(tmp_path), model=ScriptedModel("One."))
+        await agent.aclose()
+        with pytest.raises(ConfigError, match="closed"):
+            await agent.ask("hi")
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_nobody_holds_any_more_is_stopped(tmp_path: Path) -> None:
+    """`break` in a loop over it is enough, without `async with`."""
+    silent = Silent()
+    model = ScriptedModel(["Half.", call("wait")], "Whole.")
+
+    async def main() -> None:
+        async with AsyncAgent(offline(tmp_path), model=model, tools=[silent.wait]) as agent:
+            async for event in agent.stream("hi"):
+                if event.type == "tool_call":
+                    break
+            del event
+            assert await asyncio.to_thread(silent.reached.wait, 60) or silent.left.is_set()
+            assert await asyncio.to_thread(silent.left.wait, 60)
+
+    asyncio.run(main())
+
+
+@FACES
+def test_values_of_the_agent_are_not_shared_between_questions(face: str, tmp_path: Path) -> None:
+    """A question's options leave nothing behind."""
+    with opened(face, tmp_path, *"123", options={"seed": 1}) as agent:
+        agent.ask("a", options={"temperature": 0.5})
+        agent.ask("b")
+        chat = agent.chat(options={"seed": 3})
+        chat.ask("c", system="Once.")
+        told = [r.options for r in agent.model.requests]
+    assert told == [{"temperature": 0.5}, {"seed": 1}, {"seed": 3}]
+
+
+@FACES
+def test_a_chat_is_not_diverted(face: str, tmp_path: Path) -> None:
+    """Its questions stay in it, whatever session they name."""
+    with opened(face, tmp_path, *"123") as agent:
+        other = agent.ask("a").session_id
+        chat = agent.chat()
+        assert chat.ask("b", session=other).session_id == chat.id
+        assert list(chat.stream("c", session=other))[-1].session_id == chat.id
+
+
+@FACES
+def test_its_sessions_are_kept_deleted_and_shortened(face: str, tmp_path: Path) -> None:
+    """The other words of an agent."""
+    with opened(face, tmp_path, *"1234") as agent:
+        chat = agent.chat()
+        for question in "abc":
+            chat.ask(question)
+        agent.compact(chat.id)
+        kinds = [event.type for event in agent.log.read(chat.id)]
+        assert "summary" in kinds
+        assert [m.id for m in agent.models() if m.id.startswith("scripted:")] == [
+            "scripted:default"
+        ]
+        assert agent.usual_model().model
+        with pytest.raises(Conflict):
+            agent.decide(chat.id, "call_x", "once")
+        agent.delete(chat.id)
+        assert agent.log.sessions() == []

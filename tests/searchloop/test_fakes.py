@@ -1,0 +1,141 @@
+"""The fakes of `searchloop.testing`, as the tests of other programs use them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from searchloop import Agent, AnswerError, ConfigError, ProviderError, ToolCall, Usage, events
+from searchloop.testing import RecordedSearch, ScriptedModel, call, offline
+from tests.searchloop.both_faces import opened
+
+PAGES = {
+    "https://ferry.example/": "<title>Ferries</title><p>The ferry leaves at 07:40 from pier four.",
+    "https://tides.example/": "High water is at noon.",
+}
+
+
+def test_turns_of_every_kind(tmp_path: Path) -> None:
+    """Texts, calls, several in one, usage, errors, and functions of the request."""
+
+    def echo(n: int) -> int:
+        """The number again."""
+        return n
+
+    turns = (
+        ["Let me see.", call("echo", n=1), call("echo", n=2), Usage(input_tokens=3)],
+        lambda request: f"It is {request.messages[-1].content}.",
+        ProviderError("down", "It is down.", "Wait."),
+        lambda request: ProviderError("busy", "It is busy.", "Wait."),
+    )
+    with opened("Agent", tmp_path, *turns, tools=[echo]) as agent:
+        answer = agent.ask("Which number?")
+        for code in ("down", "busy", "script_over"):
+            with pytest.raises(AnswerError) as caught:
+                agent.ask("And now?")
+            assert caught.value.code == code
+        first, second, *_ = agent.model.requests
+    assert (answer.text, answer.usage.input_tokens) == ("It is 2.", 3)
+    assert [m.content for m in first.messages] == ["Which number?"]
+    assert [m.content for m in second.messages][1:] == ["Let me see.", "1", "2"]
+    made = [c.id for c in second.messages[1].tool_calls]
+    assert len(set(made)) == 2
+    assert call("echo", n=1) == ToolCall("", "echo", {"n": 1})
+
+
+def test_text_streams_in_pieces(tmp_path: Path) -> None:
+    """As a model's does; nothing is lost."""
+    with opened("Agent", tmp_path, "  One two\n\nthree. ") as agent:
+        pieces = list(agent.stream("hi").text())
+    assert "".join(pieces) == "  One two\n\nthree. "
+
+
+def test_a_recorded_search_is_searched_read_and_checked(tmp_path: Path) -> None:
+    """The real backend over it: titles, main text, numbers of sources, verdicts."""
+    search = RecordedSearch(PAGES, {"ferry": ["https://ferry.example/"]})
+    turns = (
+        call("web_search", query="ferry"),
+        call("open_page", url="https://ferry.example/"),
+        "The ferry leaves at 07:40 from pier four [1].",
+    )
+    with opened("Agent", tmp_path, *turns, search_backend=search) as agent:
+        answer = agent.ask("When does the ferry leave?", search="local")
+    (cited,) = answer.citations
+    assert (cited.url, cited.title) == ("https://ferry.example/", "Ferries")
+    assert cited.marks[0].verdict in ("supported", "quoted")
+    assert answer.search_path == "local:recorded"
+    assert (search.queries, search.opened) == (["ferry"], ["https://ferry.example/"])
+
+
+def test_what_is_not_recorded_fails_as_on_the_web(tmp_path: Path) -> None:
+    """A query without results is an error of the engine, a page that is missing one of the page."""
+    turns = (
+        [call("web_search", query="x"), call("open_page", url="https://gone.example/")],
+        "Nothing.",
+    )
+    with opened("Agent", tmp_path, *turns, search_backend=RecordedSearch({})) as agent:
+        got = list(agent.stream("Read https://gone.example/", search="local"))
+    (searched,) = [e for e in got if isinstance(e, events.SearchFinished)]
+    (opened_page,) = [e for e in got if isinstance(e, events.PageOpened)]
+    assert (searched.status, opened_page.status) == ("error", "error")
+    assert "Give RecordedSearch pages" in str(searched.data)
+
+
+def test_a_record_can_be_a_file(tmp_path: Path) -> None:
+    """Pages and results as JSON."""
+    path = tmp_path / "search.json"
+    path.write_text(json.dumps({"pages": PAGES, "results": {"tides": ["https://tides.example/"]}}))
+    with opened(
+        "Agent",
+        tmp_path,
+        call("web_search", query="tides"),
+        "At noon [1].",
+        search_backend=RecordedSearch.load(path),
+    ) as agent:
+        answer = agent.ask("When is high water?", search="local")
+    assert [c.url for c in answer.citations] == ["https://tides.example/"]
+
+
+def test_settings_know_nothing_of_the_machine(tmp_path: Path) -> None:
+    """Neither its environment nor its files; what is named holds."""
+    code = (
+        "import sys; from pathlib import Path; from searchloop.testing import offline;"
+        "s = offline(sys.argv[1], SEARCHLOOP_MODEL='a:b');"
+        "print(s.home == Path(sys.argv[1]), s.offline, s.model, s.env.get('SEARCHLOOP_SEARCH'))"
+    )
+    env = {"SEARCHLOOP_SEARCH": "auto", "SEARCHLOOP_HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split()[:3] == ["True", "True", "a:b"]
+    assert done.stdout.split()[3] != "auto"
+
+
+@pytest.mark.parametrize("face", ["Agent", "AsyncAgent"])
+def test_engines_may_be_given_as_objects(face: str, tmp_path: Path) -> None:
+    """They are the whole chain, in order; names of known engines may stand beside them."""
+    from searchloop import Engine, SearchResult
+
+    def search(query: object, access: object) -> list[SearchResult]:
+        return [SearchResult("Herons", "https://heron.example/", "They wade.", "heron")]
+
+    heron = Engine("heron", "Heron", search, remote=False)
+    turns = (call("web_search", query="birds"), "They wade [1].")
+    with opened(face, tmp_path, *turns, engines=[heron, "library"]) as agent:
+        answer = agent.ask("What do herons do?", search="local")
+    assert (answer.search_path, answer.sources[0].url) == ("local:heron", "https://heron.example/")
+
+
+def test_an_unknown_engine_is_told(tmp_path: Path) -> None:
+    """By its name, and with those there are."""
+    model = ScriptedModel(call("web_search", query="birds"), "None.")
+    with pytest.raises((ConfigError, AnswerError), match="dodo"):
+        Agent(offline(tmp_path), model=model, engines=["dodo"]).ask("Birds?", search="local")

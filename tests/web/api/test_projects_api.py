@@ -1,0 +1,244 @@
+"""Projects, archived chats and standing instructions over the API, with a real runner behind it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.run.test_attachments import Seeing
+from tests.agent.scripted import MODEL, Scripted, says
+from tests.attached import pdf_of
+from tests.web.api.test_attachments_api import PICTURE, REPORT, Ask, attachment, with_files
+from tests.web.house import FakeHouse
+
+
+async def project(ask: Ask, **fields: Any) -> dict[str, Any]:
+    """A new project."""
+    answer = await ask("POST", "/api/projects", {"name": "House", **fields})
+    assert answer.status == 201, answer.data
+    made: dict[str, Any] = answer.data
+    return made
+
+
+async def asked(ask: Ask, house: FakeHouse, chat: str, text: str, **more: Any) -> Any:
+    """The events of a chat after a question was answered."""
+    started = await ask("POST", f"/api/sessions/{chat}/messages", {"text": text, **more})
+    assert started.status == 202, started.data
+    await house.runner.wait(chat)
+    return house.log.read(chat)
+
+
+def test_a_chat_of_a_project_gets_what_the_project_holds(tmp_path: Path) -> None:
+    """Instructions stand in the system text; files come once, as sources; defaults at the start."""
+    model = Seeing("It weighs 318 kilograms [2].", "Yes.", "No.", "Well.")
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        made = await project(ask, instructions="Answer in metric.", search="local", model=MODEL)
+        place = f"/api/projects/{made['id']}"
+        for sent in (REPORT, PICTURE, REPORT):
+            added = await ask("POST", f"{place}/files", sent)
+            assert added.status == 201
+        assert [each["name"] for each in added.data["files"]] == ["dial.png", "übersicht.pdf"]
+        chat = (await ask("POST", "/api/sessions", {"project": made["id"]})).data
+        assert (chat["settings"]["project"], chat["search"]) == (made["id"], "local")
+        await ask("PATCH", f"/api/sessions/{chat['id']}", {"search": "off"})
+        events = await asked(ask, house, chat["id"], "How heavy?")
+        known = events[0].data["attachments"]
+        report = next(each for each in known if "pages" in each)
+        assert (len(known), report["n"]) == (2, 1)
+        done = events[-1].data
+        assert [(c["n"], c["title"]) for c in done["citations"]] == [(2, "übersicht.pdf, page 2")]
+        assert "Answer in metric." in model.requests[0].system
+        # Once in a chat; a file that is added later comes with the next question.
+        events = await asked(ask, house, chat["id"], "And now?")
+        assert "attachments" not in events[-4].data
+        later = attachment("later.pdf", pdf_of(["A later page."]), "application/pdf")
+        assert (await ask("POST", f"{place}/files", later)).status == 201
+        await ask("PATCH", place, {"instructions": "Answer in stones."})
+        events = await asked(ask, house, chat["id"], "And now?")
+        [third] = [e for e in events if e.type == "user_message"][2:]
+        assert [(f["name"], f["n"]) for f in third.data["attachments"]] == [("later.pdf", 4)]
+        assert "Answer in stones." in model.requests[-1].system
+        assert "metric" not in model.requests[-1].system
+        # Out of it, nothing of it is told any more.
+        await ask("PATCH", f"/api/sessions/{chat['id']}", {"project": None})
+        await asked(ask, house, chat["id"], "And now?")
+        assert "stones" not in model.requests[-1].system
+        shown = (await ask("GET", f"{place}/files/{report['digest']}")).body
+        assert shown == base64.b64decode(REPORT["data"])
+        left = (await ask("DELETE", f"{place}/files/{report['digest']}")).data
+        assert [each["name"] for each in left["files"]] == ["dial.png", "later.pdf"]
+        gone = await ask("GET", f"{place}/files/{report['digest']}")
+        assert (gone.status, gone.error["code"]) == (404, "no_attachment")
+        whole = await ask("GET", f"/api/sessions/{chat['id']}/attachments/{report['digest']}")
+        assert whole.body == base64.b64decode(REPORT["data"])
+
+    with_files(tmp_path, scenario, model)
+
+
+def test_a_model_that_cannot_see_does_without_a_picture_and_says_so(tmp_path: Path) -> None:
+    """A project's picture stops no chat; one that the user attaches does, as before."""
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        made = await project(ask)
+        await ask("POST", f"/api/projects/{made['id']}/files", PICTURE)
+        chat = (await ask("POST", "/api/sessions", {"project": made["id"]})).data["id"]
+        events = await asked(ask, house, chat, "How heavy?")
+        assert "attachments" not in events[0].data
+        [notice] = [e.data for e in events if e.type == "notice"]
+        assert notice["code"] == "file_left_out"
+        assert "dial.png" in notice["message"]
+
+    with_files(tmp_path, scenario, Scripted([says("I cannot tell.")]))
+
+
+@pytest.mark.parametrize("fate", ["keep", "archive", "delete"])
+def test_deleting_a_project_asks_what_becomes_of_its_chats(tmp_path: Path, fate: str) -> None:
+    """Without an answer nothing is deleted."""
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        made = await project(ask)
+        place = f"/api/projects/{made['id']}"
+        chats = [
+            (await ask("POST", "/api/sessions", {"project": made["id"]})).data["id"] for _ in "ab"
+        ]
+        for target in (place, f"{place}?chats=burn"):
+            refused = await ask("DELETE", target)
+            assert (refused.status, refused.error["code"]) == (409, "chats_undecided")
+        assert (await ask("GET", place)).data["chats"] == 2
+        assert (await ask("DELETE", f"{place}?chats={fate}")).status == 204
+        assert (await ask("GET", place)).error["code"] == "no_project"
+        for chat in chats:
+            found = await ask("GET", f"/api/sessions/{chat}")
+            assert found.status == (404 if fate == "delete" else 200)
+            if fate != "delete":
+                assert "project" not in found.data["settings"]
+                assert found.data["settings"].get("archived", False) is (fate == "archive")
+        empty = await project(ask)
+        assert (await ask("DELETE", f"/api/projects/{empty['id']}")).status == 204
+
+    with_files(tmp_path, scenario, Scripted([]))
+
+
+def test_several_chats_are_archived_at_once(tmp_path: Path) -> None:
+    """They leave the list, are found by search, listed by themselves, and come back."""
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        made = await project(ask)
+        ids = [path.rpartition("/")[2], (await ask("POST", "/api/sessions", {})).data["id"]]
+        house.log.append(ids[0], [("user_message", {"text": "Where do puffins nest?"})])
+
+        async def listed(query: str = "") -> set[str]:
+            found = (await ask("GET", f"/api/sessions?{query}")).data["sessions"]
+            return {each["id"] for each in found}
+
+        changed = await ask("PATCH", "/api/sessions", {"ids": ids, "archived": True})
+        assert changed.data == {"changed": 2}
+        assert (await listed(), await listed("archived=true")) == (set(), set(ids))
+        assert await listed("q=puffins") == {ids[0]}
+        both = {"ids": ids, "archived": False, "project": made["id"]}
+        await ask("PATCH", "/api/sessions", both)
+        assert await listed() == await listed(f"project={made['id']}") == set(ids)
+        broken = await ask("PATCH", "/api/sessions", {"ids": [*ids, "none"], "archived": True})
+        assert (broken.status, await listed()) == (404, set(ids))
+
+    with_files(tmp_path, scenario, Scripted([]))
+
+
+def test_standing_instructions_and_options_reach_the_model(tmp_path: Path) -> None:
+    """In the user's own words; an option of the chat goes where the model takes it."""
+    model = Scripted([says("Yes."), says("Yes."), says("No.")])
+    model.options = {"temperature": "temperature"}  # type: ignore[attr-defined]
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        chat = path.rpartition("/")[2]
+        assert (await ask("GET", "/api/instructions")).data == {"about": "", "answer": ""}
+        words = {"about": "I am a nurse.\nIn Graz."}
+        assert (await ask("PATCH", "/api/instructions", words)).status == 200
+        saved = await ask("PATCH", "/api/instructions", {"answer": "Be brief."})
+        assert saved.data == {**words, "answer": "Be brief."}
+        options = {"temperature": 0.2, "seed": 7, "max_tokens": 50}
+        assert (await ask("PATCH", path, {"options": options})).status == 200
+        wrong = await ask("PATCH", path, {"options": {"temperature": 9}})
+        assert (wrong.status, wrong.error["code"]) == (400, "bad_option")
+        await asked(ask, house, chat, "Really?")
+        first = model.requests[0]
+        assert "I am a nurse.\nIn Graz." in first.system
+        assert "Be brief." in first.system
+        assert (first.options, first.max_output_tokens) == ({"temperature": 0.2}, 50)
+        await ask("PATCH", path, {"options": None})
+        await ask("PATCH", "/api/instructions", {"about": "", "answer": ""})
+        await asked(ask, house, chat, "Really?")
+        assert model.requests[1].options == {}
+        assert "own words" not in model.requests[1].system
+        long = await ask("PATCH", "/api/instructions", {"about": "x" * 20_001})
+        assert (long.status, long.error["code"]) == (400, "bad_instructions")
+        (house.settings.home / "instructions.json").write_text("[1, 2")
+        broken = await ask("POST", f"{path}/messages", {"text": "Really?"})
+        assert broken.error["code"] == "bad_instructions"
+
+    with_files(tmp_path, scenario, model)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "bad_request"),
+        ({"name": " \u200b "}, "empty_title"),
+        ({"name": "x", "search": "maybe"}, "bad_request"),
+        ({"name": "x", "agent": "nobody"}, "no_agent"),
+        ({"name": "x", "model": "nothing"}, "bad_model"),
+        ({"name": "x", "instructions": "y" * 20_001}, "bad_instructions"),
+        ({"name": "x", "chats": 3}, "bad_request"),
+    ],
+)
+def test_a_wrong_project_is_refused(tmp_path: Path, body: dict[str, Any], code: str) -> None:
+    """Nothing is stored."""
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        answer = await ask("POST", "/api/projects", body)
+        assert (answer.status // 100, answer.error["code"]) == (4, code)
+        assert (await ask("GET", "/api/projects")).data == {"projects": []}
+        assert (await ask("POST", "/api/sessions", {"project": "none"})).status == 404
+        assert (await ask("PATCH", path, {"project": "none"})).status == 404
+
+    with_files(tmp_path, scenario, Scripted([]))
+
+
+def test_a_long_name_is_one_line(tmp_path: Path) -> None:
+    """As people paste them."""
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        made = await project(ask, name="A\nvery " + "long " * 40)
+        assert made["name"].startswith("A very long")
+        assert len(made["name"]) <= 100
+
+    with_files(tmp_path, scenario, Scripted([]))
+
+
+def test_a_question_brings_system_text_options_and_a_schema(tmp_path: Path) -> None:
+    """For itself alone; an answer that does not fit is asked for once more."""
+    model = Scripted([says("Forty."), says('{"n": 40}'), says("Yes.")])
+    model.options = {"temperature": "temperature"}  # type: ignore[attr-defined]
+    form = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        chat = path.rpartition("/")[2]
+        more = {"system": "Count.", "options": {"temperature": 0.2}, "schema": form}
+        for wrong in ({"options": {"heat": 1}}, {"schema": {"type": "nothing"}}):
+            refused = await ask("POST", f"{path}/messages", {"text": "How many?", **wrong})
+            assert refused.status == 400
+        events = await asked(ask, house, chat, "How many?", **more)
+        first = model.requests[0]
+        assert "Count." in first.system
+        assert first.options == {"temperature": 0.2}
+        [ended] = [e.data for e in events if e.type == "run_finished"]
+        assert json.loads(ended["answer"]) == {"n": 40}
+        await asked(ask, house, chat, "Really?")
+        assert (model.requests[2].options, "Count." in model.requests[2].system) == ({}, False)
+
+    with_files(tmp_path, scenario, model)

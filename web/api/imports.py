@@ -1,0 +1,181 @@
+"""Chats of other programs, brought in as a file, and all chats as one file.
+
+The file comes as it is, in a request of its own kind, and goes to disk while it arrives: it may be
+larger than memory. Reading it is a task on a thread; the page polls its progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from searchloop.agent.errors import AgentError, ConfigError, Conflict, StoreError
+from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
+from searchloop.web.api.openapi import route
+from searchloop.web.compose import Services
+from searchloop.web.gate import MAX_IMPORT, Receive, Refusal, Scope, Send, refuse
+from searchloop.web.text.imports import Report, import_chats
+from searchloop.web.text.imports.own import everything
+
+_PIECE = 1 << 20  # bytes that are written at a time
+_SILENCE = 60.0  # seconds for which a file may stop arriving
+_PREFIX = "import-"
+_STALE = 86_400  # seconds after which such a file belongs to a process that died
+
+
+class _Stopped(Exception):
+    """The user stopped the import; the chats so far stay."""
+
+
+@dataclass(slots=True)
+class Import:
+    """An import: what its `report` says so far. `error` says why it failed."""
+
+    state: Literal["none", "running", "done", "failed", "cancelled"] = "none"
+    report: Report = field(default_factory=Report)
+    error: dict[str, str] | None = None
+    stop: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns it as JSON."""
+        error = {"error": self.error} if self.error else {}
+        return {"state": self.state, **self.report.as_dict(), **error}
+
+
+class ImportsApi(Handlers):
+    """The handlers of one person, who has one import at a time."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+        super().__init__(services, on_loop)
+        self._now = Import()
+        self._arriving = False
+        self._task: asyncio.Task[None] | None = None
+
+    @route("get", "/api/sessions/import", "Import")
+    def look(self, call: Call) -> Reply:
+        """Tells how far the import is, or what came of the last one."""
+        return Reply(self._now.as_dict())
+
+    @route("delete", "/api/sessions/import", "Import")
+    def cancel(self, call: Call) -> Reply:
+        """Stops the import; the chats so far stay."""
+        self._now.stop = True
+        return Reply(self._now.as_dict())
+
+    async def receive(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers the request that carries the file: 202 once it is whole, and is being read."""
+        try:
+            await self._take(receive)
+            # 202 and what `look` says.
+            reply = Refusal(202, "", "", "")
+        except AgentError as error:
+            status = 409 if isinstance(error, Conflict) else 400
+            status = 503 if isinstance(error, StoreError) else status
+            reply = Refusal(status, error.code, error.message, error.remedy)
+        await refuse(reply, scope, send, lambda *_: None if reply.code else self._now.as_dict())
+
+    async def _take(self, receive: Receive) -> None:
+        if self._arriving or self._now.state == "running":
+            raise Conflict("busy", "An import is under way.", "Wait for its end, or stop it.")
+        self._arriving = True
+        try:
+            path = await self._saved(receive)
+            try:
+                usual = await self._services.runner.usual.choose()
+            except BaseException:
+                path.unlink()
+                raise
+            self._now = Import("running")
+            self._task = asyncio.create_task(self._read(path, self._now, usual.model))
+        finally:
+            self._arriving = False
+
+    async def _saved(self, receive: Receive) -> Path:
+        """Returns the file, once all of it is on disk. Raises ConfigError, StoreError."""
+        home = self._services.settings.home
+        for old in home.glob(f"{_PREFIX}*"):
+            with suppress(OSError):
+                if time.time() - old.stat().st_mtime > _STALE:
+                    old.unlink()
+        number, name = tempfile.mkstemp(prefix=_PREFIX, dir=home)
+        whole = False
+        try:
+            with os.fdopen(number, "wb") as file:
+                size = await _arrived(receive, file)
+            whole = size > 0
+            if not whole:
+                what = "No file came with the request."
+                raise ConfigError("empty_file", what, "Send the export as the request's body.")
+            return Path(name)
+        except OSError as error:
+            what = f"The file cannot be kept while it is read: {error.strerror}."
+            raise StoreError("no_room", what, "Make room on the disk, and try again.") from error
+        finally:
+            if not whole:
+                os.unlink(name)
+
+    async def _read(self, path: Path, now: Import, model: str) -> None:
+        def heard(report: Report) -> None:
+            now.report = report
+            if now.stop:
+                raise _Stopped
+
+        try:
+            now.report = await asyncio.to_thread(
+                import_chats, path, self._services.log, model, heard
+            )
+            now.state = "done"
+        except _Stopped:
+            now.state = "cancelled"
+        except AgentError as error:
+            now.state, now.error = "failed", error.as_dict()
+        finally:
+            if now.state == "running":
+                now.state = "cancelled"
+            os.unlink(path)
+
+    async def send_all(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers with all chats as one file, one chat at a time."""
+        day = time.strftime("%Y-%m-%d")
+        named = f'attachment; filename="searchloop-chats-{day}.json"'.encode()
+        head = ((b"content-type", b"application/json"), (b"content-disposition", named))
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        pieces = everything(self._services.log)
+        while piece := await asyncio.to_thread(next, pieces, b""):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def aclose(self) -> None:
+        """Stops the import and waits for its end."""
+        self._now.stop = True
+        if self._task:
+            await asyncio.wait([self._task])
+
+
+async def _arrived(receive: Receive, file: Any) -> int:
+    """Writes the request's body to `file` as it comes; returns its bytes. Raises ConfigError."""
+    size, held, more = 0, bytearray(), True
+    while more:
+        try:
+            async with asyncio.timeout(_SILENCE):
+                message = await receive()
+        except TimeoutError:
+            message = {"type": "http.disconnect"}
+        if message["type"] == "http.disconnect":
+            raise ConfigError("cut_upload", "The file did not arrive whole.", "Send it again.")
+        held += message.get("body", b"")
+        more = message.get("more_body", False)
+        size += len(message.get("body", b""))
+        if size > MAX_IMPORT:
+            what = f"The file is larger than {MAX_IMPORT >> 30} GB."
+            raise ConfigError("too_large", what, "`searchloop sessions import FILE` takes it.")
+        if len(held) >= _PIECE or not more:
+            await asyncio.to_thread(file.write, held)
+            held = bytearray()
+    return size

@@ -1,0 +1,14 @@
+// A difference between two texts, as it is shown before and after a change.
+
+import { h } from "./dom.js";
+
+const SIGNS = { "+": "added", "-": "gone", "@": "place" };
+
+/** A unified diff, each line marked by its sign as well as by its colour; `label` is read aloud. */
+export function diff(text, label) {
+  const lines = text.replace(/\n$/, "").split("\n").map((line) => {
+    const head = line.startsWith("+++") || line.startsWith("---");
+    return h("span", { class: head ? "place" : SIGNS[line[0]] }, `${line}\n`);
+  });
+  return h("pre", { class: "diff", tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, lines);
+}

@@ -1,0 +1,193 @@
+// Projects and the archive: what can be done with a chat in the list, and a project's own page.
+
+import * as api from "./lib/api.js";
+import { h, icon, iconButton } from "./lib/dom.js";
+import { openMenu } from "./lib/menu.js";
+import { errorText } from "./lib/messages.js";
+import { formAt } from "./settings/chat_setup.js";
+import { savedField } from "./settings/own_words.js";
+import { t, titleOf } from "./locales/index.js";
+
+const SEARCHES = ["off", "auto", "native", "local"];
+const BASE64 = /^data:[^,]*,/;
+
+/**
+ * What can be done with `sessions` of the list, below `anchor`. `on` holds projects(), changeMany(ids, changes),
+ * create(name), pick(session) and complain(failure).
+ */
+export function openRow(anchor, sessions, on) {
+  const archived = sessions.every((s) => s.settings?.archived);
+  const ids = sessions.map((s) => s.id);
+  const choose = () => openMove(anchor, sessions, on);
+  const items = [
+    { label: t("project.move"), run: () => setTimeout(choose) },
+    { label: t(archived ? "archive.back" : "archive.do"), run: () => on.changeMany(ids, { archived: !archived }) },
+    on.pick ? { label: t("archive.several"), run: () => on.pick(sessions[0]) } : undefined,
+  ];
+  openMenu(anchor, t("row.menu"), items.filter((item) => item !== undefined));
+}
+
+function openMove(anchor, sessions, on) {
+  const ids = sessions.map((s) => s.id);
+  const inside = (id) => sessions.every((s) => (s.settings?.project ?? null) === id);
+  const move = (project) => on.changeMany(ids, { project });
+  const entry = ({ id, name }) => ({ label: name, checked: inside(id), run: () => move(id) });
+  const fresh = { label: t("project.new.move"), run: () => setTimeout(() => nameProject(anchor, async (name) => move((await on.create(name)).id))) };
+  openMenu(anchor, t("project.move"), [{ label: t("project.none"), checked: inside(null), run: () => move(null) }, ...on.projects().map(entry), null, fresh]);
+}
+
+/** A form below `anchor` that asks for a name; `use(name)` may be refused by the server. */
+export function nameProject(anchor, use, value = "") {
+  const box = h("input", { id: "project-name", type: "text", maxlength: "100", dir: "auto", autocomplete: "off", "aria-describedby": "project-problem" });
+  box.value = value;
+  const problem = h("p", { class: "problem", id: "project-problem", role: "alert" });
+  const words = { label: t("project.name"), path: t("project.name"), use: t("project.save") };
+  formAt(anchor, words, { box, hint: null, problem, more: null }, (name, refused) => use(name ?? "").catch(refused));
+}
+
+/**
+ * Draws the page of project `id` into `section`; `on` holds facts(), open(id), changed(), deleted(), gone(failure),
+ * begins(project, settings) for what a new chat of it begins with, and complain(failure).
+ */
+export async function drawProject(section, id, on) {
+  const key = `project ${id}`;
+  if (section.dataset.key === key) return;
+  section.dataset.key = key;
+  section.replaceChildren();
+  let project;
+  try {
+    project = await api.project(id);
+    const { sessions } = await api.sessions("", 200, { project: id });
+    const agents = await api.agents();
+    if (section.dataset.key !== key) return;
+    on.begins(project, { ...chosen(agents.find(({ name }) => name === project.agent)), ...chosen(project) });
+    section.replaceChildren(...parts(section, project, sessions, agents, on));
+  } catch (failure) {
+    if (failure.status === 404) on.gone(failure);
+    else on.complain(failure);
+  }
+}
+
+// What an agent or a project sets of a new chat.
+function chosen(from = {}) {
+  return Object.fromEntries(["model", "mode", "search"].filter((name) => from[name]).map((name) => [name, from[name]]));
+}
+
+function parts(section, project, sessions, agents, on) {
+  const again = () => {
+    delete section.dataset.key;
+    on.changed();
+    return drawProject(section, project.id, on);
+  };
+  const title = h("h2", { dir: "auto" }, project.name);
+  const rename = iconButton("pencil", t("project.rename"), (e) => nameProject(e.currentTarget, (name) => api.changeProject(project.id, { name }).then(again), project.name), { class: "quiet" });
+  const remove = iconButton("trash", t("project.delete"), (e) => askFate(e.currentTarget, project, on), { class: "quiet" });
+  const listed = sessions.filter((s) => s.messages || s.running);
+  return [
+    h("div", { class: "project-head" }, title, rename, remove),
+    h("p", { class: "lead" }, t("project.lead")),
+    instructions(project),
+    files(project, again),
+    defaults(project, agents, on),
+    h("h3", { id: "project-chats" }, t("project.chats", { n: listed.length })),
+    listed.length ? h("ul", { class: "project-list", "aria-labelledby": "project-chats" }, listed.map((s) => chatLine(s, on))) : h("p", { class: "muted" }, t("project.nochats")),
+  ];
+}
+
+function chatLine(session, on) {
+  const follow = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    on.open(session.id);
+  };
+  const badge = session.settings?.archived ? h("span", { class: "badge" }, t("archive.badge")) : null;
+  return h("li", {}, h("a", { href: `#/s/${session.id}`, dir: "auto", onclick: follow }, session.title || t("untitled")), badge);
+}
+
+function instructions(project) {
+  const box = h("textarea", { rows: "4", dir: "auto", maxlength: "20000" });
+  box.value = project.instructions;
+  return savedField("project-instructions", t("project.instructions"), box, t("project.instructions.hint"), (text) => api.changeProject(project.id, { instructions: text }));
+}
+
+function defaults(project, agents, on) {
+  const pick = (field, label, options) => {
+    const select = h("select", {}, [["", t("project.usual")], ...options].map(([value, name]) => h("option", { value }, name)));
+    select.value = project[field] ?? "";
+    return savedField(`project-${field}`, label, select, "", async (value) => {
+      Object.assign(project, await api.changeProject(project.id, { [field]: value || null }));
+      on.begins(project, { ...chosen(agents.find(({ name }) => name === project.agent)), ...chosen(project) });
+    });
+  };
+  const models = on.facts().models.filter((m) => m.available !== false).map((m) => [m.id, titleOf(m)]);
+  return h(
+    "details",
+    { class: "project-defaults" },
+    h("summary", {}, t("project.defaults")),
+    pick("model", t("model.label"), models),
+    pick("agent", t("agent.label"), agents.map(({ name }) => [name, name])),
+    pick("search", t("switch.label"), SEARCHES.map((way) => [way, t(`via.${way}`)])),
+  );
+}
+
+function files(project, again) {
+  const problem = h("p", { class: "problem", role: "alert" });
+  const tried = async (work) => {
+    problem.textContent = "";
+    try {
+      await work();
+      await again();
+    } catch (failure) {
+      problem.textContent = errorText(failure);
+    }
+  };
+  const chooser = h("input", { type: "file", multiple: true, hidden: true, "aria-label": t("project.addfiles") });
+  chooser.addEventListener("change", () =>
+    tried(async () => {
+      for (const file of chooser.files) await api.addProjectFile(project.id, { name: file.name, media_type: file.type, data: await base64Of(file) });
+    }),
+  );
+  const line = ({ name, digest, pages }) =>
+    h(
+      "li",
+      { class: "file" },
+      icon("page"),
+      h("a", { href: api.projectFileUrl(project.id, digest), download: name, dir: "auto" }, name),
+      pages > 1 ? h("span", { class: "muted" }, t("file.pages", { n: pages })) : null,
+      iconButton("close", t("project.removefile", { name }), () => tried(() => api.removeProjectFile(project.id, digest)), { class: "quiet" }),
+    );
+  return h(
+    "section",
+    { "aria-labelledby": "project-files" },
+    h("h3", { id: "project-files" }, t("project.files")),
+    h("p", { class: "muted" }, t("project.files.hint")),
+    project.files.length ? h("ul", { class: "project-files" }, project.files.map(line)) : null,
+    h("button", { type: "button", class: "small", onclick: () => chooser.click() }, t("project.addfiles")),
+    chooser,
+    problem,
+  );
+}
+
+function base64Of(file) {
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result.replace(BASE64, ""));
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
+
+// What becomes of the chats is asked before anything is deleted.
+function askFate(anchor, project, on) {
+  const end = async (chats) => {
+    try {
+      await api.deleteProject(project.id, chats);
+      on.deleted();
+    } catch (failure) {
+      on.complain(failure);
+    }
+  };
+  const fates = project.chats ? ["keep", "archive", "delete"] : ["keep"];
+  const items = fates.map((fate) => ({ label: t(project.chats ? `project.fate.${fate}` : "project.fate.none", { n: project.chats }), run: () => end(fate) }));
+  openMenu(anchor, t("project.delete"), items);
+}

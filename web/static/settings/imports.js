@@ -1,0 +1,90 @@
+// Chats as a file: an export of another program is brought in, and all chats go out as one file.
+
+import * as api from "../lib/api.js";
+import { h } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { card } from "./kit.js";
+import { number, t } from "../locales/index.js";
+
+const LOOK = 700; // milliseconds between looks at an import that goes on
+
+/** The section; `changed()` is called when chats came. An import that is under way is shown at once. */
+export function chatFiles(changed) {
+  const said = h("p", { class: "muted", role: "status" });
+  const told = h("div", {});
+  const picker = h("input", { type: "file", accept: ".zip,.json,application/zip,application/json", hidden: true, "aria-label": t("import.choose") });
+  const choose = h("button", { type: "button", class: "small", onclick: () => picker.click() }, t("import.choose"));
+  const stop = h("button", { type: "button", class: "small", hidden: true }, t("import.stop"));
+  let sending = null;
+
+  picker.addEventListener("change", async () => {
+    const [file] = picker.files;
+    picker.value = "";
+    if (file) await send(file);
+  });
+  stop.addEventListener("click", () => {
+    if (sending) sending.abort();
+    else api.stopImport().catch(fail);
+  });
+
+  async function send(file) {
+    told.replaceChildren();
+    busy(true);
+    sending = new AbortController();
+    const sent = (share) => (said.textContent = t("import.sending", { name: file.name, share: number(Math.floor(share * 100)) }));
+    sent(0);
+    try {
+      await api.importChats(file, sent, sending.signal);
+    } catch (failure) {
+      sending = null;
+      busy(false);
+      return failure.name === "AbortError" ? (said.textContent = t("import.stopped")) : fail(failure);
+    }
+    sending = null;
+    await watch();
+  }
+
+  async function watch() {
+    for (;;) {
+      const now = await api.importState().catch(fail);
+      if (!now || now.state !== "running") return end(now);
+      busy(true);
+      said.textContent = t("import.running", { n: now.brought + now.known });
+      await new Promise((done) => setTimeout(done, LOOK));
+      if (!said.isConnected) return; // it goes on, and is shown when somebody looks again
+    }
+  }
+
+  function end(now) {
+    busy(false);
+    if (!now || now.state === "none") return;
+    if (now.error) return fail(now.error);
+    const counts = [t("import.brought", { n: now.brought }), now.known ? t("import.known", { n: now.known }) : "", now.empty ? t("import.empty", { n: now.empty }) : ""];
+    said.textContent = [now.state === "cancelled" ? t("import.stopped") : "", ...counts].filter(Boolean).join(" ");
+    const left = Object.entries(now.left_out).map(([name, n]) => `${name} (${number(n)})`);
+    told.replaceChildren(
+      ...(now.refused ? [h("p", {}, t("import.refused", { n: now.refused })), h("ul", {}, now.problems.map((problem) => h("li", { lang: "en", dir: "auto" }, problem)))] : []),
+      ...(left.length ? [h("p", { class: "muted" }, t("import.left", { parts: left.join(", ") }))] : []),
+    );
+    if (now.brought) changed();
+  }
+
+  function busy(on) {
+    choose.disabled = on;
+    stop.hidden = !on;
+  }
+
+  function fail(failure) {
+    busy(false);
+    said.textContent = errorText(failure);
+  }
+
+  watch();
+  return card(
+    { id: "chat-files", title: t("import.title") },
+    h("p", { class: "muted" }, t("import.lead")),
+    h("div", { class: "line" }, choose, picker, stop, h("a", { class: "button small", href: api.allChatsUrl, download: "" }, t("import.export"))),
+    said,
+    told,
+  );
+}

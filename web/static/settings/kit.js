@@ -1,0 +1,141 @@
+// What the rooms of the settings are made of: cards, states, fields of settings, questions twice asked.
+
+import { h, icon } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { helpOf, originOf, sentences, t } from "../locales/index.js";
+
+const SIGNS = { ok: "check", bad: "close", warn: "warn" };
+
+/** A card: its heading, a state (see `tag`), a word beside it, and the setting's name as small print. */
+export function card({ id, title, state, note, env }, ...content) {
+  const heading = h("h4", { id: `${id}-title` }, title);
+  const beside = note ? h("span", { class: "muted" }, note) : null;
+  const head = h("header", {}, heading, state, beside, env ? small(env) : null);
+  return h("section", { class: "card", id, tabindex: "-1", "aria-labelledby": heading.id }, head, ...content);
+}
+
+/** The name by which the environment and `config.toml` have a setting. */
+export const small = (name) => h("code", { class: "env", dir: "ltr" }, name);
+
+/** A state in a word: ok, bad, warn, busy or none. */
+export function tag(kind, text) {
+  const sign = kind === "busy" ? h("span", { class: "spin", "aria-hidden": "true" }) : SIGNS[kind] && icon(SIGNS[kind]);
+  return h("span", { class: `tag ${kind}` }, sign, text);
+}
+
+/** A small button with words. */
+export const button = (label, onclick, props = {}) => h("button", { type: "button", onclick, ...props, class: `small ${props.class ?? ""}`.trim() }, label);
+
+/** A button that does its work at the second press; the first one changes its words. `name` is read aloud. */
+export function confirmed(label, sure, work, name = label) {
+  const yes = button(sure, () => (back(), work()), { class: "danger" });
+  const no = button(t("privacy.no"), () => back());
+  const first = button(label, () => {
+    place.replaceChildren(yes, no);
+    no.focus();
+  }, { class: "danger", "aria-label": name });
+  const place = h("span", { class: "line" }, first);
+  function back() {
+    place.replaceChildren(first);
+    first.focus();
+  }
+  return place;
+}
+
+/** Does `work`; what goes wrong is said in `said`. Returns whether it was done. */
+export async function attempt(said, work) {
+  said.textContent = "";
+  try {
+    await work();
+    return true;
+  } catch (failure) {
+    said.textContent = errorText(failure);
+    return false;
+  }
+}
+
+/** A line of text. */
+export function textBox(value = "", props = {}) {
+  const box = h("input", { type: "text", autocomplete: "off", spellcheck: "false", dir: "auto", ...props });
+  box.value = value;
+  return box;
+}
+
+/** A control that offers [value, label] pairs; a value that is not among them stays choosable. */
+export function choice(options) {
+  return (value) => {
+    const all = options.some(([v]) => v === value) ? options : [[value, value], ...options];
+    const select = h("select", {}, all.map(([v, label]) => h("option", { value: v }, label)));
+    select.value = value;
+    return select;
+  };
+}
+
+/** Few [value, label] pairs side by side, of which one is in force. */
+export function segments(name, label, options, value, set) {
+  const one = ([v, words]) => {
+    const radio = h("input", { type: "radio", name, value: v });
+    radio.checked = v === value;
+    radio.addEventListener("change", () => set(v));
+    return h("label", {}, radio, words);
+  };
+  return h("div", { class: "field" }, h("fieldset", { class: "seg", id: `set-${name}` }, h("legend", {}, label), options.map(one)));
+}
+
+/** A switch with its words. `change(on)` may return a promise. */
+export function toggle(label, on, change, props = {}) {
+  const box = h("input", { type: "checkbox", role: "switch", ...props });
+  box.checked = on;
+  box.addEventListener("change", () => change(box.checked));
+  return h("label", { class: "flag" }, box, h("span", { class: "track", "aria-hidden": "true" }), label);
+}
+
+// Settings whose only value is 1 say so in their help.
+const ON = /^1\s*=\s*/;
+const isSwitch = ({ help }) => ON.test(help ?? "");
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** What a setting is for, as the label of its field. */
+export const labelOf = (setting) => sentence(helpOf(setting).replace(ON, ""));
+
+/**
+ * A labelled control of one setting. `make(value)` gives the control; its `value` is sent when it
+ * changes. Without `make` it is a line of text, or a switch where there is only on and off. A field
+ * may edit one `part` of a value: `read` takes it out of the setting, `write` returns the whole value.
+ */
+export function settingField(store, name, { label, hint, make = textBox, part, read = valueOf, write = (value) => value, done } = {}) {
+  const id = part ? `set-${name}-${part}` : `set-${name}`;
+  const setting = store.get(name);
+  if (!setting) return null;
+  const problem = h("p", { class: "problem", role: "alert", id: `${id}-problem` });
+  const start = setting.origin === "default";
+  const fixed = setting.changeable ? "" : t(start ? "settings.start" : "settings.fixed", { origin: originOf(setting.origin) });
+  const about = { id, "aria-describedby": `${id}-hint ${id}-problem` };
+  const send = async (control, value) => {
+    control.setAttribute("aria-busy", "true");
+    if (await attempt(problem, () => store.change({ [name]: value || null }))) done?.();
+    control.removeAttribute("aria-busy");
+  };
+  const words = label ?? labelOf(setting);
+  const under = [h("p", { class: "muted", id: `${id}-hint` }, sentences(hint, fixed)), problem];
+  if (isSwitch(setting)) {
+    const isOn = () => ["1", "true", "yes", "on"].includes(valueOf(store.get(name)).toLowerCase());
+    const off = setting.default ? "0" : ""; // what is on by itself is switched off by its own word
+    const change = async (value) => {
+      await send(whole.firstChild, value ? "1" : off);
+      whole.firstChild.checked = isOn();
+    };
+    const whole = toggle(words, isOn(), change, { ...about, disabled: !setting.changeable });
+    return h("div", { class: "field" }, h("div", { class: "label" }, whole, small(name)), under);
+  }
+  const control = make(read(setting), setting);
+  for (const [key, value] of Object.entries(about)) control.setAttribute(key, value);
+  control.disabled = !setting.changeable;
+  control.addEventListener("change", async () => {
+    await send(control, write(control.value.trim()));
+    if (!problem.textContent) control.value = read(store.get(name));
+  });
+  return h("div", { class: "field" }, h("div", { class: "label" }, h("label", { for: id }, words), part ? null : small(name)), control, under);
+}
+
+const valueOf = (setting) => setting.value || setting.default || "";

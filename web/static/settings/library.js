@@ -1,0 +1,144 @@
+// The room of the library: what it holds, how far it is read, and a picker of folders to add.
+
+import * as api from "../lib/api.js";
+import { h } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { attempt, button, card, confirmed, settingField, tag, textBox } from "./kit.js";
+import { clauses, t } from "../locales/index.js";
+
+/** The folders with their progress, and the form that adds one. */
+export async function libraryPage(body, { store }) {
+  const list = h("ul", { class: "rows" });
+  const said = h("p", { class: "muted", role: "status" });
+  const named = h("ul", { class: "muted" });
+  const more = h("details", { hidden: true }, h("summary", {}, t("library.named")), named);
+  const total = h("span", { class: "muted" });
+  const box = textBox("", { id: "library-path", dir: "ltr", placeholder: t("library.example") });
+  const rules = textBox("", { id: "library-exclude", dir: "ltr", placeholder: "drafts/ *.log" });
+  const add = h("button", { type: "submit", class: "small primary" }, t("library.add"));
+  const picker = h("div", { class: "picker-place" });
+  const choose = button(t("library.choose"), () => (picker.childElementCount ? picker.replaceChildren() : browse("")), { "aria-expanded": "false" });
+  const me = await api.me();
+  const submit = (event) => {
+    event.preventDefault();
+    const patterns = rules.value.trim() ? rules.value.trim().split(/\s+/) : undefined;
+    if (box.value.trim()) work(box.value.trim(), patterns);
+  };
+  const form = h(
+    "form",
+    { class: "settings-page", onsubmit: submit },
+    h("div", { class: "field" }, h("label", { for: box.id }, t("library.path")), h("div", { class: "line" }, box, me.name ? null : choose)),
+    picker,
+    h("div", { class: "field" }, h("label", { for: rules.id }, t("library.exclude")), rules),
+    h("div", { class: "line" }, add, said),
+    more,
+  );
+  body.append(
+    card({ id: "folders", title: t("library.folders"), state: total }, list),
+    card({ id: "add-folder", title: t("library.new") }, form),
+  );
+  const zim = settingField(store, "ZIM_FILES");
+  if (zim) body.append(card({ id: "archives", title: t("library.archives") }, zim));
+  let drawn = "";
+  await draw();
+
+  // -- the picker: one folder at a time, as the server shows them ------------------------------------
+
+  async function browse(path) {
+    choose.setAttribute("aria-expanded", "true");
+    let found;
+    try {
+      found = await api.folders(path);
+    } catch (failure) {
+      said.textContent = errorText(failure);
+      return;
+    }
+    const step = (label, to, props = {}) => h("li", {}, h("button", { type: "button", class: "hit", onclick: () => browse(to), ...props }, label));
+    const here = button(t("library.this"), () => {
+      box.value = found.path;
+      close();
+      rules.focus();
+    }, { class: "primary" });
+    const title = h("strong", { dir: "ltr", tabindex: "-1" }, found.path);
+    picker.replaceChildren(
+      h(
+        "div",
+        { class: "folders", role: "group", "aria-label": t("library.choose") },
+        h("div", { class: "line" }, title, here, button(t("cancel"), close)),
+        h(
+          "ul",
+          { class: "hits" },
+          found.parent ? step(t("library.up"), found.parent) : null,
+          found.folders.map(({ name, path: to }) => step(name, to, { dir: "auto" })),
+        ),
+        found.folders.length ? null : h("p", { class: "muted" }, t("library.empty")),
+        found.more ? h("p", { class: "muted" }, t("library.many")) : null,
+      ),
+    );
+    title.focus();
+  }
+
+  function close() {
+    picker.replaceChildren();
+    choose.setAttribute("aria-expanded", "false");
+    choose.focus();
+  }
+
+  async function work(path, exclude) {
+    if (add.ariaBusy) return;
+    add.ariaBusy = "true";
+    said.textContent = t("library.adding");
+    try {
+      const its = await api.addToLibrary(path, exclude);
+      const { added = 0, updated = 0, unchanged = 0, skipped = 0, state } = its;
+      const n = added + updated + unchanged;
+      said.textContent = state ? t("library.goes_on") : t("library.added", { n, added, updated, skipped });
+      const files = [...(its.skipped_files ?? []), ...(its.kept_files ?? [])];
+      named.replaceChildren(...files.map((f) => h("li", { dir: "auto" }, `${f.path}: ${f.why}`)));
+      more.hidden = !files.length;
+      box.value = rules.value = "";
+    } catch (failure) {
+      said.textContent = errorText(failure);
+    }
+    add.ariaBusy = null;
+    await draw();
+  }
+
+  // While a folder is read, its progress is looked up every second.
+  async function draw() {
+    const { collections } = await api.library();
+    const key = JSON.stringify(collections);
+    if (key !== drawn) list.replaceChildren(...collections.map(collection));
+    drawn = key;
+    total.textContent = t("library.documents", { n: collections.reduce((sum, each) => sum + each.documents, 0) });
+    const reading = collections.some((c) => c.state === "reading");
+    if (reading) setTimeout(() => list.isConnected && draw().catch(() => {}), 1000);
+  }
+
+  async function change(how) {
+    await attempt(said, () => how());
+    await draw();
+  }
+
+  function collection({ name, path, kind, documents, state, done, total: all, skipped, kept, note }) {
+    const own = kind === "docs" || kind === "pages";
+    const reading = state === "reading";
+    const progress = reading || state === "paused";
+    const counts = [t("library.documents", { n: documents }), skipped && t("library.skipped", { n: skipped }), kept && t("library.kept", { n: kept }), note && t("library.away")];
+    return h(
+      "li",
+      { class: "row" },
+      h(
+        "div",
+        { class: "grow" },
+        h("strong", { dir: "auto" }, own ? t(`library.${kind}`) : path),
+        h("p", { class: "muted" }, progress ? t(`library.${state}`, { done, total: all }) : clauses(counts)),
+        reading ? h("progress", { max: String(all || 1), value: String(done), "aria-label": t("library.reading", { done, total: all }) }) : null,
+      ),
+      reading ? tag("busy", t("library.state.reading")) : state === "paused" ? tag("warn", t("library.state.paused")) : note ? tag("warn", t("library.state.away")) : tag("ok", t("state.ready")),
+      own || reading ? null : button(t(progress ? "library.go_on" : "library.again"), () => work(path), { "aria-label": t("library.again.of", { name }) }),
+      reading ? button(t("library.pause"), () => change(() => api.pauseLibrary(path))) : null,
+      own ? null : confirmed(t("library.forget"), t("library.sure"), () => change(() => api.removeFromLibrary(path)), t("library.remove", { name })),
+    );
+  }
+}

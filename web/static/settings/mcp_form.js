@@ -1,0 +1,148 @@
+// The form of a new MCP server: fields and their JSON side by side, each in step with the other.
+
+import * as api from "../lib/api.js";
+import { h } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { segments, textBox } from "./kit.js";
+import { t } from "../locales/index.js";
+
+const FIELDS = { program: ["name", "command", "env"], address: ["name", "url", "headers"] };
+// Which field the server's refusal is about, by its code or by the name of the field in its words.
+const BLAMED = { missing_command: "command", missing_url: "url", server_exists: "name", bad_json: "config", bad_servers: "config", no_servers: "config" };
+
+/** The form; `add(config, names)` saves what has been looked at, and throws where it is refused. */
+export function serverForm(add) {
+  const boxes = {
+    name: textBox("", { placeholder: "notes" }),
+    command: textBox("", { dir: "ltr", placeholder: "npx -y @example/notes-mcp --dir ~/notes" }),
+    url: textBox("", { dir: "ltr", placeholder: "https://example.com/mcp" }),
+    env: area(2, "API_TOKEN=…"),
+    headers: area(2, "Authorization=Bearer …"),
+    config: area(8, '{"mcpServers": {"notes": {"command": "npx", "args": []}}}'),
+  };
+  const fields = Object.fromEntries(Object.entries(boxes).map(([name, box]) => [name, field(name, box)]));
+  const problem = h("p", { class: "problem", role: "alert" });
+  const several = h("p", { class: "muted", role: "status" });
+  const plan = h("div", { class: "settings-page" });
+  const own = h("div", { class: "settings-page" });
+  let kind = "program";
+  pick("program");
+
+  function pick(wanted) {
+    kind = wanted;
+    const kinds = segments("mcp-kind", t("mcp.kind"), ["program", "address"].map((each) => [each, t(`mcp.kind.${each}`)]), kind, (each) => {
+      pick(each);
+      toJson();
+      own.querySelector("input:checked").focus();
+    });
+    own.replaceChildren(kinds, ...FIELDS[kind].map((name) => fields[name]), several);
+  }
+
+  function toJson() {
+    settle();
+    const pairs = (text) => Object.fromEntries(text.split("\n").filter((line) => line.trim()).map((line) => [line.split("=")[0].trim(), line.split("=").slice(1).join("=").trim()]));
+    const [command, ...args] = words(boxes.command.value);
+    const env = pairs(boxes.env.value);
+    const headers = pairs(boxes.headers.value);
+    const given = kind === "program"
+      ? { command: command ?? "", ...(args.length ? { args } : {}), ...(Object.keys(env).length ? { env } : {}) }
+      : { url: boxes.url.value.trim(), ...(Object.keys(headers).length ? { headers } : {}) };
+    boxes.config.value = JSON.stringify({ mcpServers: { [boxes.name.value.trim()]: given } }, null, 2);
+  }
+
+  // JSON that is not whole yet leaves the fields as they are, and says so at its own place.
+  function fromJson() {
+    settle();
+    let found;
+    try {
+      const value = JSON.parse(boxes.config.value || "{}");
+      found = Object.entries(value.mcpServers ?? value.servers ?? value).filter(([, each]) => each && typeof each === "object");
+    } catch {
+      blame("config", t("mcp.json.broken"));
+      return;
+    }
+    several.textContent = found.length > 1 ? t("mcp.several", { n: found.length }) : "";
+    if (!found.length) return;
+    const [[name, { command, args = [], env = {}, url, headers = {} }]] = found;
+    const lines = (pairs) => Object.entries(pairs).map((pair) => pair.join("=")).join("\n");
+    boxes.name.value = name;
+    boxes.command.value = [command ?? "", ...(Array.isArray(args) ? args : [])].map(quoted).join(" ").trim();
+    boxes.url.value = url ?? "";
+    boxes.env.value = lines(env);
+    boxes.headers.value = lines(headers);
+    pick(url ? "address" : "program");
+  }
+
+  function settle() {
+    problem.textContent = several.textContent = "";
+    plan.replaceChildren();
+    for (const [name, box] of Object.entries(boxes)) {
+      box.removeAttribute("aria-invalid");
+      fields[name].lastChild.textContent = "";
+    }
+  }
+
+  function blame(name, text) {
+    const shown = fields[name]?.isConnected ? name : "config";
+    boxes[shown].setAttribute("aria-invalid", "true");
+    fields[shown].lastChild.textContent = text;
+    return boxes[shown];
+  }
+
+  // At the field that the server names; where it names none, under the form.
+  function refused(failure) {
+    const named = /'(command|args|env|url|headers)'/.exec(failure.message)?.[1];
+    const name = BLAMED[failure.code] ?? (named === "args" ? "command" : named) ?? (/a name that/.test(failure.message) ? "name" : null);
+    if (name) blame(name, errorText(failure)).focus();
+    else problem.textContent = errorText(failure);
+  }
+
+  // Adding a server runs a program, so the exact commands are shown before.
+  async function look(event) {
+    event.preventDefault();
+    settle();
+    if (!boxes.config.value.trim()) toJson();
+    const config = boxes.config.value;
+    try {
+      const { servers } = await api.addMcp(config, false);
+      const keep = h("button", { type: "button", class: "small primary" }, t("tools.keep"));
+      keep.addEventListener("click", async () => {
+        try {
+          await add(config, servers.map((server) => server.name));
+          for (const box of Object.values(boxes)) box.value = "";
+          settle();
+        } catch (failure) {
+          refused(failure);
+        }
+      });
+      plan.replaceChildren(h("p", {}, t("tools.willrun")), h("ul", {}, servers.map((s) => h("li", {}, h("strong", { dir: "auto" }, s.name), " ", h("code", { dir: "ltr" }, s.command.join(" "))))), keep);
+      keep.focus();
+    } catch (failure) {
+      refused(failure);
+    }
+  }
+
+  for (const [name, box] of Object.entries(boxes)) box.addEventListener("input", name === "config" ? fromJson : toJson);
+  return h(
+    "form",
+    { class: "settings-page", onsubmit: look },
+    h("div", { class: "two" }, own, fields.config),
+    problem,
+    h("div", {}, h("button", { type: "submit", class: "small" }, t("tools.look"))),
+    plan,
+  );
+}
+
+function area(rows, placeholder) {
+  return h("textarea", { rows: String(rows), spellcheck: "false", dir: "ltr", placeholder });
+}
+
+function field(name, box) {
+  box.id = `mcp-${name}`;
+  box.setAttribute("aria-describedby", `${box.id}-problem`);
+  return h("div", { class: "field" }, h("label", { for: box.id }, t(`mcp.${name}`)), box, h("p", { class: "problem", id: `${box.id}-problem`, role: "alert" }));
+}
+
+// A command as people type it: words, in quotes where they hold blanks.
+const words = (text) => [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(([, double, single, plain]) => (double === undefined ? (single ?? plain) : double.replace(/\\(.)/g, "$1")));
+const quoted = (word) => (/[\s"']/.test(word) || word === "" ? `"${String(word).replace(/["\\]/g, "\\$&")}"` : word);

@@ -1,0 +1,32 @@
+// What the person tells every chat: who they are, and how they want to be answered.
+
+import * as api from "../lib/api.js";
+import { h } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { t } from "../locales/index.js";
+
+/** A control whose change is sent at once; the line below says that it is saved, or why not. */
+export function savedField(id, label, control, hint, send) {
+  const state = h("p", { class: "muted", id: `${id}-state`, role: "status" }, hint);
+  control.id = id;
+  control.setAttribute("aria-describedby", `${id}-state`);
+  control.addEventListener("change", async () => {
+    try {
+      await send(control.value);
+      state.textContent = t("project.saved");
+    } catch (failure) {
+      state.textContent = errorText(failure);
+    }
+  });
+  return h("div", { class: "field" }, h("label", { for: id }, label), control, state);
+}
+
+/** Both fields, as the server has them. */
+export async function ownWordsFields() {
+  const words = await api.ownWords();
+  return ["about", "answer"].map((name) => {
+    const box = h("textarea", { rows: "3", dir: "auto", maxlength: "20000" });
+    box.value = words[name];
+    return savedField(`words-${name}`, t(`words.${name}`), box, t(`words.${name}.hint`), (text) => api.changeOwnWords({ [name]: text }));
+  });
+}

@@ -1,0 +1,184 @@
+"""Reads the chats of a file one at a time: a JSON array, an object a line, or a ZIP with these.
+
+Nothing is held but one chat. A file may be cut, larger than memory, or a ZIP whose parts unpack to
+far more than it: what is whole before the fault is read, and a sentence says what is not.
+https://www.rfc-editor.org/rfc/rfc8259, https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+PIECE = 1 << 20  # bytes read at a time
+MOST_CHAT = 32 << 20  # bytes of one chat
+MOST_UNPACKED = 8 << 30  # bytes of all parts of a ZIP together
+MOST_PARTS = 100_000
+_DEEPEST = 200  # levels of JSON
+# Braces alone say where an object of the array begins and ends, once strings are set aside.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}]|"', re.DOTALL)
+_CHATS = re.compile(
+    r"(?:^|/)(?:conversations|chats|projects|searchloop)[^/]*\.json$", re.IGNORECASE
+)
+_LOCAL = struct.Struct("<4s5H3I2H")  # the header before each part of a ZIP
+_ENCRYPTED, _UNSIZED = 1, 8
+
+
+class Fault(str):
+    """A sentence about something that could not be read."""
+
+
+def chats_in(path: Path) -> Iterator[dict[str, Any] | Fault]:
+    """Yields each object of a file, and a Fault where something cannot be read."""
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(4) == b"PK\3\4"
+        if not zipped:
+            yield from _objects(_pieces(path))
+            return
+        try:
+            with zipfile.ZipFile(path) as archive:
+                yield from _parts(archive)
+        except zipfile.BadZipFile:
+            yield Fault("The ZIP file is cut or damaged; what came before that was read.")
+            yield from _salvaged(path)
+    except (OSError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        yield Fault(f"The file cannot be read any further ({type(error).__name__}).")
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        first = file.read(PIECE)
+        if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise EOFError
+        while first:
+            yield first
+            first = file.read(PIECE)
+
+
+def _parts(archive: zipfile.ZipFile) -> Iterator[dict[str, Any] | Fault]:
+    entries = archive.infolist()
+    if len(entries) > MOST_PARTS or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
+        yield Fault("The ZIP file unpacks to more than searchloop reads; nothing of it was read.")
+        return
+    named = [e for e in entries if _CHATS.search(e.filename)]
+    named = named or [e for e in entries if e.filename.lower().endswith(".json")]
+    if not named:
+        yield Fault("The ZIP file holds no chats: no part of it is called conversations.json.")
+    for entry in named:
+        if entry.flag_bits & _ENCRYPTED:
+            yield Fault(f"{entry.filename[:100]} is locked with a password.")
+            continue
+        try:
+            with archive.open(entry) as part:
+                yield from _objects(iter(lambda part=part: part.read(PIECE), b""))  # type: ignore[misc]
+        except (zipfile.BadZipFile, zlib.error, EOFError):
+            yield Fault(f"{entry.filename[:100]} is cut or damaged.")
+
+
+def _salvaged(path: Path) -> Iterator[dict[str, Any] | Fault]:
+    """Reads the parts of a ZIP that lost its end, by the header before each of them."""
+    left = MOST_UNPACKED
+    with path.open("rb") as file:
+        while len(head := file.read(_LOCAL.size)) == _LOCAL.size:
+            sign, _, flags, method, *_, packed, _, name_size, more = _LOCAL.unpack(head)
+            if sign != b"PK\3\4" or flags & _ENCRYPTED or method not in (0, 8):
+                return
+            name = file.read(name_size).decode("utf-8", "replace")
+            file.seek(more, 1)
+            start = file.tell()
+            if _CHATS.search(name):
+                yield from _objects(_inflated(file, method, left))
+            if flags & _UNSIZED:  # where it ends is not known before it is unpacked
+                return
+            file.seek(start + packed)
+
+
+def _inflated(file: Any, method: int, left: int) -> Iterator[bytes]:
+    unpack = zlib.decompressobj(-15) if method else None
+    while left > 0 and (raw := file.read(PIECE)):
+        try:
+            data = unpack.decompress(raw, PIECE) if unpack else raw
+            while data:
+                left -= len(data)
+                yield data
+                data = unpack.decompress(unpack.unconsumed_tail, PIECE) if unpack else b""
+        except zlib.error:
+            return
+        if unpack and unpack.eof:
+            return
+
+
+def _objects(pieces: Iterable[bytes]) -> Iterator[dict[str, Any] | Fault]:
+    """Yields the objects of an array, of lines, or a single one."""
+    number = 0
+    for raw in split(pieces):
+        number += 1
+        if isinstance(raw, Fault):
+            yield Fault(f"Chat {number:,}: {raw}")
+            continue
+        try:
+            value = json.loads(raw.decode("utf-8", "replace"))
+            shallow = _is_shallow(value)
+        except (ValueError, RecursionError):
+            shallow = False
+        if not shallow:
+            yield Fault(f"Chat {number:,} is damaged.")
+            continue
+        inner = value.get("conversations", value.get("chats"))
+        yield from (
+            (e for e in inner if isinstance(e, dict)) if isinstance(inner, list) else (value,)
+        )
+    if not number:
+        yield Fault("The file holds no chats: it is not the JSON of an export.")
+
+
+def split(pieces: Iterable[bytes]) -> Iterator[bytes | Fault]:
+    """Yields the bytes of each outermost object; a Fault for one that is cut or too large."""
+    held, at, depth, start, skipping = b"", 0, 0, 0, False
+    for piece in pieces:
+        held += piece
+        end = len(held)
+        for token in _TOKEN.finditer(held, at):
+            sign = token[0]
+            if sign == b'"':  # goes on in the next piece
+                end = token.start()
+                break
+            if sign == b"{":
+                start = start if depth else token.start()
+                depth += 1
+            elif sign == b"}" and depth:
+                depth -= 1
+                if not depth:
+                    large = skipping or token.end() - start > MOST_CHAT
+                    yield Fault("it is too large.") if large else held[start : token.end()]
+                    skipping = False
+        keep = start if depth and not skipping else end
+        held, at, start = held[keep:], end - keep, 0
+        if len(held) > MOST_CHAT:
+            if len(held) - at > MOST_CHAT:
+                yield Fault("one of its texts is too large; nothing behind it was read.")
+                return
+            skipping, held, at = True, held[at:], 0
+    if depth:
+        yield Fault("the file is cut here.")
+
+
+def _is_shallow(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return True
+    return False

@@ -152,6 +152,8 @@ class World:
             last = server.log.last_seq(self.session) or 0
             if await server.runner.cancel(self.session):
                 self.stopped.append((last, server.log.last_seq(self.session) or 0))
+        elif action.startswith("until "):
+            await self._until(server, action.removeprefix("until "))
         elif action in ("approve", "deny"):
             self._decide(server, "once" if action == "approve" else "deny")
         else:
@@ -177,6 +179,12 @@ class World:
                 with suppress(AgentError):  # it does not wait any more
                     server.runner.approvals.answer(self.session, event.data["call_id"], decision)
                     self.allowed += decision == "once"
+
+    async def _until(self, server: Server, kind: str) -> None:
+        """However slow the machine is."""
+        async for batch in server.log.follow(self.session):
+            if any(event.type == kind for event in batch):
+                return
 
     async def _follow(self, server: Server, got: list[Event]) -> None:
         with suppress(AgentError):  # the server is gone, and so is the stream

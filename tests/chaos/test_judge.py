@@ -105,7 +105,10 @@ def without(kind: str) -> Callable[[Rows], Rows]:
 
 
 SEND: list[Op] = [(0, "send"), (3, "send"), (1, "reload")]
-SAVE: list[Op] = [(3, "save"), *[(3, "reload")] * 3, (3, "approve"), *[(3, "reload")] * 9]
+SAVE: list[Op] = [
+    *((3, "save"), (3, "until approval_requested"), (3, "reload")),
+    *((3, "approve"), (3, "until run_finished"), (3, "reload")),
+]
 SLOW: list[Op] = [(0, "slow"), (3, "reload")]
 BROKEN: dict[str, tuple[Callable[[Path, list[str]], Server], list[Op]]] = {
     "question dropped": (lying(without("user_message")), SEND),

@@ -24,6 +24,7 @@ export async function enginesPage(body, { store, changed }) {
   const chosen = () => (store.get(CHAIN)?.value ?? "").split(",").map((name) => name.trim()).filter(Boolean);
   const fits = () => !chosen().length || chosen().includes(SITES);
   const sites = h("div", {});
+  let last = Promise.resolve();
   let names = [];
   let keys = new Map();
   body.append(
@@ -51,7 +52,7 @@ export async function enginesPage(body, { store, changed }) {
     list.replaceChildren(...chain.map((engine) => row(engine, placeButtons(engine.name))));
     more.replaceChildren(...others.map((engine) => row(engine, [useButton(engine)])));
     rest.replaceChildren(...saved.filter(({ name }) => !placed.has(name)).map(optionalKey));
-    sites.replaceChildren(toggle(t("engine.fitting"), fits(), (on) => keep(names, on), { id: "set-sites", disabled: !free() }));
+    sites.replaceChildren(toggle(t("engine.fitting"), fits(), (on) => keep((all) => all, on), { id: "set-sites", disabled: !free() }));
     if (at) body.querySelector(`[data-key="${CSS.escape(at)}"]`)?.focus();
   }
 
@@ -59,19 +60,24 @@ export async function enginesPage(body, { store, changed }) {
     return Boolean(store.get(CHAIN)?.changeable);
   }
 
-  function keep(order, official = fits()) {
-    return attempt(problem, async () => {
-      await store.change({ [CHAIN]: [...order, ...(official ? [SITES] : [])].join(",") });
-      changed();
-      await draw();
-    });
+  // One change after the other: each starts from what the one before it left.
+  function keep(reorder, official) {
+    return (last = last.then(() =>
+      attempt(problem, async () => {
+        await store.change({ [CHAIN]: [...reorder(names), ...((official ?? fits()) ? [SITES] : [])].join(",") });
+        changed();
+        await draw();
+      }),
+    ));
   }
 
-  async function move(name, to) {
-    if (to < 0 || to >= names.length || to === names.indexOf(name)) return;
-    const order = names.filter((each) => each !== name);
-    order.splice(to, 0, name);
-    if (await keep(order)) spoken.textContent = t("engine.moved", { name: nameOf(name), n: to + 1 });
+  // place: its index -> the one it should have, which is kept within the list.
+  async function move(name, place) {
+    const moved = await keep((all) => {
+      const others = all.filter((each) => each !== name);
+      return others.toSpliced(Math.max(0, place(all.indexOf(name))), 0, name);
+    });
+    if (moved) spoken.textContent = t("engine.moved", { name: nameOf(name), n: names.indexOf(name) + 1 });
   }
 
   // The handle is dragged, or moved with the arrow keys.
@@ -82,13 +88,13 @@ export async function enginesPage(body, { store, changed }) {
       const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
       if (!by) return;
       event.preventDefault();
-      move(name, names.indexOf(name) + by);
+      move(name, (at) => at + by);
     });
     grip.addEventListener("pointerdown", (event) => drag(event, grip, name));
     const index = names.indexOf(name);
     return [
-      index ? iconButton("up", t("engine.up", { name: title }), () => move(name, index - 1), { class: "quiet", disabled: !free(), "data-key": `up-${name}` }) : null,
-      names.length > 1 ? iconButton("close", t("engine.remove", { name: title }), () => keep(names.toSpliced(index, 1)), { class: "quiet", disabled: !free() }) : null,
+      index ? iconButton("up", t("engine.up", { name: title }), () => move(name, (at) => at - 1), { class: "quiet", disabled: !free(), "data-key": `up-${name}` }) : null,
+      names.length > 1 ? iconButton("close", t("engine.remove", { name: title }), () => keep((all) => all.filter((each) => each !== name)), { class: "quiet", disabled: !free() }) : null,
       grip,
     ];
   }
@@ -105,7 +111,8 @@ export async function enginesPage(body, { store, changed }) {
     const end = ({ type }) => {
       grip.removeEventListener("pointermove", over);
       dragged.classList.remove("dragged");
-      if (type === "pointerup") move(name, [...list.children].indexOf(dragged));
+      const place = [...list.children].indexOf(dragged);
+      if (type === "pointerup") move(name, () => place);
       else draw();
     };
     grip.addEventListener("pointermove", over);
@@ -113,7 +120,7 @@ export async function enginesPage(body, { store, changed }) {
   }
 
   function useButton({ name, available }) {
-    return button(t("engine.use"), () => keep([...names, name]), { disabled: !free() || !available, "aria-label": t("engine.use.of", { name: nameOf(name) }) });
+    return button(t("engine.use"), () => keep((all) => [...all, name]), { disabled: !free() || !available, "aria-label": t("engine.use.of", { name: nameOf(name) }) });
   }
 
   function row(engine, buttons) {

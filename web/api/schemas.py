@@ -109,7 +109,8 @@ Projects        projects:[Project]
 OwnWords        about answer
 Deleted         deleted:count
 Import          state:none/running/done/failed/cancelled brought:count known:count empty:count
-                refused:count origins:object left_out:object problems:[text] error?:Problem
+                projects:count refused:count origins:object left_out:object
+                problems:[text] error?:Problem
 Me              name admin:boolean people:boolean token:kept/set
 Used            person day answers:count input_tokens:count output_tokens:count searches:count
                 pages:count cost_usd:number unpriced:count
@@ -157,6 +158,7 @@ Page            url final_url?:text|null title?:text|null content?:text|null
                 content_length?:integer|null original_length?:integer|null
                 next_offset?:integer|null invisible?:count truncated?:boolean|null blocks?:array
 McpPlan         servers:[McpPlanned] saved:boolean
+McpEntry        config
 McpPlanned      name file workspace:text|null kind:stdio/http command:[text] cwd:text|null
                 variables:[text] headers:[text] disabled:boolean private:boolean effect:effect
 McpServers      file servers:[McpServer] problems:[object] untrusted:object|null

@@ -444,6 +444,16 @@ GROWING = {
 }
 
 
+def test_a_long_block_is_rendered_when_a_share_of_it_is_new() -> None:
+    """Not at each piece; and no more than a share of it is ever held back."""
+    text = GROWING["nested list"][:6_000]
+    growing, times = Incremental(KnownLinks(SOURCES)), 0
+    for at in range(0, len(text), 10):
+        times += len(growing.feed(text[at : at + 10])) > 1
+        assert growing.held * 40 < max(growing.unfinished, 40)
+    assert times < 270
+
+
 @pytest.mark.parametrize("kind", GROWING)
 def test_a_growing_block_sends_what_grows(kind: str) -> None:
     """A long table, list, paragraph or code block is sent once, not once for each piece."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
@@ -12,6 +15,7 @@ from bench.page_cost import PAGES, TEXTS, WORK, seconds
 from searchloop.search_backend.readers._html.bounds import bounded
 from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade
+from searchloop.search_backend.readers.html import read
 
 # 16 times the size is 16 times the work, or 256 times where the work is quadratic.
 LARGER, LARGEST_RATIO, LEAST_SECONDS = 16, 60, 0.01
@@ -88,3 +92,13 @@ def test_a_step_that_costs_more_than_is_left_is_not_made() -> None:
     """It is not charged either, so that cheaper ones are still made."""
     cascade = Cascade(LexborHTMLParser("<p>x"), re.compile("none"), steps=10)
     assert [cascade.pay(price) for price in (4, 7, 6, 1)] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("charset", ["utf-8", object()])
+def test_python_looks_for_garbage_again_after_a_page(charset: Any) -> None:
+    """Also after one whose reading failed, and not where the caller had it switched off."""
+    for switch, is_on in ((gc.disable, False), (gc.enable, True)):
+        switch()
+        with contextlib.suppress(AttributeError, TypeError):
+            read(b"<p>Some words.", "https://a.example/", charset)
+        assert gc.isenabled() is is_on

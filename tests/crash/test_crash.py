@@ -61,7 +61,7 @@ def test_killed_at_points_of_each_provider(zygote: Zygote, model: Model, provide
 @pytest.mark.integration
 def test_killed_on_postgresql(zygote: Zygote, model: Model, postgres: Postgres) -> None:
     """The same on the other store."""
-    everywhere(zygote, model, lambda home: postgres.url(), "openai-chat", "agent", 5)
+    everywhere(zygote, model, lambda home: postgres.url(), "openai-chat", "agent", 13)
 
 
 @pytest.mark.torture

@@ -1,0 +1,102 @@
+"""Builds engines over APIs that answer in JSON from what is different about each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict, Unpack
+
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get, post
+from searchloop.search_backend.plugin.answers import base, checked, result, results, rows, usable
+from searchloop.search_backend.types import Query, SearchResult
+
+Row = Mapping[str, Any]
+# The keys of address, title, snippet and date in a row (with blanks between several, of which the
+# first with a value counts), or a function that returns the values; the date may be missing.
+Fields = tuple[str, ...] | Callable[[Row], Iterable[object]]
+
+
+class Traits(TypedDict, total=False):
+    """The fields of an Engine that have nothing to do with its API."""
+
+    applies: frozenset[str]
+    cannot: Callable[[Query], frozenset[str]]
+    rate: float
+    off_by: str
+    kinds: tuple[str, ...]
+    sites: tuple[str, ...]
+    untested: bool
+
+
+def json_engine(
+    name: str,
+    title: str,
+    call: str,
+    address: Setting,
+    ask: Callable[[Query], Mapping[str, object]],
+    found: str,
+    fields: Fields,
+    *,
+    key: Setting | None = None,
+    header: str = "Authorization",
+    headers: Callable[[Keys], Mapping[str, str]] = lambda _keys: {},
+    given: Mapping[str, str] | None = None,
+    more: tuple[Setting, ...] = (),
+    needs: tuple[str, ...] = (),
+    sign: str = "",
+    quota: Iterable[int] = (402,),
+    keep: Callable[[Row], bool] = lambda _row: True,
+    **traits: Unpack[Traits],
+) -> Engine:
+    """Makes an engine that is asked by one request.
+
+    `call` is a method and a path below `address`, the setting of the base URL. `ask` returns the
+    parameters of a GET or the JSON of a POST; those without a value are left out, and `given` adds
+    the values of settings by name. The list of rows stands at the path `found` (keys with dots);
+    an answer with the key `sign` may leave an empty list out. Only rows to `keep` are read. The
+    required `key` travels in `header` ("" = in none), after "Bearer" where that is usual. `more`
+    are further settings, of which those in `needs` are required. The statuses `quota` mean "used
+    up".
+    """
+    method, _, path = call.partition(" ")
+    place = found.split(".") if found else []
+
+    def request(query: Query, keys: Keys) -> HttpRequest:
+        settings = {parameter: keys.get(setting) for parameter, setting in (given or {}).items()}
+        sent = dict(headers(keys))
+        if key and header:
+            bearer = "Bearer " if header == "Authorization" else ""
+            sent[header] = bearer + keys.get(key.name, "")
+        url = base(keys, address.name, address.default) + path
+        return (get if method == "GET" else post)(url, said({**ask(query), **settings}), sent)
+
+    def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
+        listed = rows(checked(response, title, quota), *place, title=title, sign=sign)
+        kept = [row for row in listed if keep(row)]
+        if isinstance(fields, tuple):
+            return results(kept, name, title, *fields)
+        return usable((result(name, *fields(row)) for row in kept), title)
+
+    return Engine(
+        name,
+        title,
+        needs=((key.name,) if key else ()) + needs,
+        wire=Wire(request, parse),
+        settings=((key,) if key else ()) + (*more, address),
+        **traits,
+    )
+
+
+def said(values: Mapping[str, object]) -> dict[str, object]:
+    """Returns the values that say something; 0 and False do, None and what is empty do not."""
+    return {name: value for name, value in values.items() if value or value == 0}
+
+
+def upper(code: str | None) -> str | None:
+    """Returns a code of a country or language in capitals."""
+    return code and code.upper()
+
+
+def lower(code: str | None) -> str | None:
+    """Returns a code of a country or language in small letters."""
+    return code and code.lower()

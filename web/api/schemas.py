@@ -1,52 +1,38 @@
 """JSON Schemas of the API: request bodies (which are checked against them), answers, and events.
 
-The tables have one entry for each object: its name, then its fields as `name:kind`. A kind is a key
-of `_KINDS`, text if none is written, words to choose from (`one/two`), or the name of an object.
-`[kind]` is an array, `kind|null` may be null, `name?` may be missing, and `...Name` adds the fields
-of another object.
+`searchloop.analysis.schemas` says how the tables are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from collections.abc import Mapping
+from typing import get_args
 
 from searchloop.agent.guard.approvals import DECISIONS
 from searchloop.agent.guard.egress import Mixed
 from searchloop.agent.mcp.server import EFFECTS
 from searchloop.agent.tools import ALLOWED
 from searchloop.agent.types import SEARCHES, USAGE_FIELDS, RunReason, SourceState, VerdictName
-
-Schema = dict[str, Any]
+from searchloop.analysis.schemas import COUNT, KINDS, TEXT, Schema, objects, one_of
 
 MODES = tuple(ALLOWED)
 FORMATS = ("md", "html", "json", "trace")
-TEXT: Schema = {"type": "string"}
-
-
-def _one_of(values: Iterable[str]) -> Schema:
-    return {"type": "string", "enum": list(values)}
-
-
-_COUNT: Schema = {"type": "integer", "minimum": 0}
 _KINDS: Mapping[str, Schema] = {
-    "text": TEXT,
+    **KINDS,
     "secret": {**TEXT, "writeOnly": True},
-    "count": _COUNT,
-    **{kind: {"type": kind} for kind in ("boolean", "integer", "number", "object", "array")},
     "true": {"type": "boolean", "enum": [True]},
     "time": {"type": "number", "description": "Seconds since 1970"},
-    "span": {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
-    "mode": _one_of(MODES),
-    "search": _one_of(SEARCHES),
-    "effect": _one_of(EFFECTS),
-    "decision": _one_of(DECISIONS),
-    "mixed": _one_of(get_args(Mixed)),
-    "format": _one_of(FORMATS),
-    "source_state": _one_of(get_args(SourceState)),
-    "run_finished": _one_of(("run_finished",)),
-    "reason": _one_of(get_args(RunReason)),
-    "verdict": _one_of(get_args(VerdictName)),
+    "span": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
+    "mode": one_of(MODES),
+    "search": one_of(SEARCHES),
+    "effect": one_of(EFFECTS),
+    "decision": one_of(DECISIONS),
+    "mixed": one_of(get_args(Mixed)),
+    "format": one_of(FORMATS),
+    "source_state": one_of(get_args(SourceState)),
+    "run_finished": one_of(("run_finished",)),
+    "reason": one_of(get_args(RunReason)),
+    "verdict": one_of(get_args(VerdictName)),
 }
 # Bodies that hold these fields and no others.
 _CLOSED = """
@@ -255,53 +241,9 @@ _DESCRIPTIONS: Mapping[str, str] = {
 }
 
 
-def ref(name: str) -> Schema:
-    """Refers to the schema of this name."""
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _kind(text: str) -> Schema:
-    kind = text.removesuffix("|null")
-    if kind[0] == "[":
-        found: Schema = {"type": "array", "items": _kind(kind[1:-1])}
-    elif "/" in kind:
-        found = _one_of(kind.split("/"))
-    elif kind in _KINDS:
-        found = _KINDS[kind]
-    else:
-        return ref(kind)
-    if kind == text:
-        return found
-    either = {**found, "type": [found["type"], "null"]}
-    return either | ({"enum": [*found["enum"], None]} if "enum" in found else {})
-
-
-def _objects(table: str, **more: Any) -> dict[str, Schema]:
-    """Returns the schema of each object in a table."""
-    rows: dict[str, list[str]] = {}
-    for line in table.strip().splitlines():
-        words = line.split()
-        name = next(reversed(rows), "") if line[0] == " " else words.pop(0)
-        rows.setdefault(name, []).extend(words)
-    found: dict[str, Schema] = {}
-    for name, fields in rows.items():
-        copied = [field for word in fields if word[0] == "." for field in rows[word.strip(".")]]
-        schema: Schema = {"type": "object", "properties": {}, **more}
-        required = []
-        for word in (*copied, *(word for word in fields if word[0] != ".")):
-            field, _, kind = word.partition(":")
-            required += [field] * (not field.endswith("?"))
-            field = field.removesuffix("?")
-            said = _DESCRIPTIONS.get(f"{name}.{field}") or _DESCRIPTIONS.get(field)
-            note = {"description": said} if said else {}
-            schema["properties"][field] = _kind(kind or "text") | note
-        found[name] = schema | ({"required": required} if required else {})
-    return found
-
-
 _USAGE = " ".join(f"{name}:number|null" for name in USAGE_FIELDS)
 SCHEMAS: Mapping[str, Schema] = {
-    **_objects(_CLOSED, additionalProperties=False),
-    **_objects(_OPEN.format(usage=_USAGE)),
+    **objects(_CLOSED, _KINDS, _DESCRIPTIONS, additionalProperties=False),
+    **objects(_OPEN.format(usage=_USAGE), _KINDS, _DESCRIPTIONS),
 }
-QUERY: Mapping[str, Schema] = _objects(_QUERY)["Query"]["properties"]
+QUERY: Mapping[str, Schema] = objects(_QUERY, _KINDS, _DESCRIPTIONS)["Query"]["properties"]

@@ -52,14 +52,12 @@ def json_engine(
 
     `call` is a method and a path below `address`, the setting of the base URL. `ask` returns the
     parameters of a GET or the JSON of a POST; those without a value are left out, and `given` adds
-    the values of settings by name. The list of rows stands at the path `found` (keys with dots);
-    an answer with the key `sign` may leave an empty list out. Only rows to `keep` are read. The
-    required `key` travels in `header` ("" = in none), after "Bearer" where that is usual. `more`
-    are further settings, of which those in `needs` are required. The statuses `quota` mean "used
-    up".
+    the values of settings by name. The rows stand at the path `found` (keys); an answer with the
+    key `sign` may leave an empty list out. Only rows to `keep` are read. The required `key` travels
+    in `header` ("" = in none). `more` are further settings, of which those in `needs` are required.
+    The statuses `quota` mean "used up".
     """
     method, _, path = call.partition(" ")
-    place = found.split(".") if found else []
 
     def request(query: Query, keys: Keys) -> HttpRequest:
         settings = {parameter: keys.get(setting) for parameter, setting in (given or {}).items()}
@@ -71,11 +69,8 @@ def json_engine(
         return (get if method == "GET" else post)(url, said({**ask(query), **settings}), sent)
 
     def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-        listed = rows(checked(response, title, quota), *place, title=title, sign=sign)
-        kept = [row for row in listed if keep(row)]
-        if isinstance(fields, tuple):
-            return results(kept, name, title, *fields)
-        return usable((result(name, *fields(row)) for row in kept), title)
+        listed = rows(checked(response, title, quota), *found.split(), title=title, sign=sign)
+        return _results(filter(keep, listed), name, title, fields)
 
     return Engine(
         name,
@@ -85,6 +80,12 @@ def json_engine(
         settings=((key,) if key else ()) + (*more, address),
         **traits,
     )
+
+
+def _results(found: Iterable[Row], name: str, title: str, fields: Fields) -> list[SearchResult]:
+    if isinstance(fields, tuple):
+        return results(found, name, title, *fields)
+    return usable((result(name, *fields(row)) for row in found), title)
 
 
 def said(values: Mapping[str, object]) -> dict[str, object]:

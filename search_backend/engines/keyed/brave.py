@@ -37,7 +37,7 @@ ENGINE = json_engine(
         "https://api.search.brave.com/res/v1",
     ),
     ask,
-    "web.results",
+    "web results",
     ("url", "title", "description", "page_age age"),
     key=Setting(
         "BRAVE_API_KEY", "Key of Brave Search", aliases=("BRAVE_SEARCH_API_KEY",), secret=True

@@ -26,7 +26,7 @@ ENGINE = json_engine(
     *("firecrawl", "Firecrawl search", "POST /v2/search"),
     Setting("FIRECRAWL_BASE_URL", "Your own Firecrawl server", "https://api.firecrawl.dev"),
     ask,
-    "data.web",
+    "data web",
     ("url", "title", "description", "date"),
     key=Setting("FIRECRAWL_API_KEY", "Key of Firecrawl", secret=True),
     sign="data",

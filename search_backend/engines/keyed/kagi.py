@@ -26,7 +26,7 @@ ENGINE = json_engine(
     *("kagi", "Kagi", "POST /search"),
     Setting("KAGI_BASE_URL", "Another server of Kagi's API", "https://kagi.com/api/v1"),
     ask,
-    "data.search",
+    "data search",
     ("url", "title", "snippet", "time"),
     key=Setting("KAGI_API_KEY", "Key of Kagi's search API", secret=True),
     sign="data",

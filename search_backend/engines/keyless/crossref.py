@@ -50,7 +50,7 @@ ENGINE = site_engine(
     *("crossref", "Crossref", "GET /works"),
     Setting("CROSSREF_BASE_URL", "Another server of the Crossref API", "https://api.crossref.org"),
     ask,
-    "message.items",
+    "message items",
     fields,
     rate=2.0,
     kinds=("doi", "paper"),

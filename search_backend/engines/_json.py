@@ -61,10 +61,7 @@ def json_engine(
 
     def request(query: Query, keys: Keys) -> HttpRequest:
         settings = {parameter: keys.get(setting) for parameter, setting in (given or {}).items()}
-        sent = dict(headers(keys))
-        if key and header:
-            bearer = "Bearer " if header == "Authorization" else ""
-            sent[header] = bearer + keys.get(key.name, "")
+        sent = {**headers(keys), **_signed(keys, key, header)}
         url = base(keys, address.name, address.default) + path
         return (get if method == "GET" else post)(url, said({**ask(query), **settings}), sent)
 
@@ -80,6 +77,12 @@ def json_engine(
         settings=((key,) if key else ()) + (*more, address),
         **traits,
     )
+
+
+def _signed(keys: Keys, key: Setting | None, header: str) -> dict[str, str]:
+    if key is None or not header:
+        return {}
+    return {header: ("Bearer " if header == "Authorization" else "") + keys.get(key.name, "")}
 
 
 def _results(found: Iterable[Row], name: str, title: str, fields: Fields) -> list[SearchResult]:

@@ -238,16 +238,7 @@ def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]])
         return chain.search(*payload.web_search(asked))
 
     def open_page(asked: Mapping[str, Any]) -> PageView:
-        page = payload.open_page(asked)
-        return pages.open_page(
-            page.url,
-            page.find,
-            page.offset,
-            page.max_length,
-            rules=page.rules,
-            reader=page.reader,
-            chat=page.chat,
-        )
+        return pages.open_page(**payload.open_page(asked))
 
     return Contract(search, payload.web_search, open_page, engines)
 

@@ -32,7 +32,7 @@ def json_engine(
     name: str,
     title: str,
     call: str,
-    address: Setting,
+    address: tuple[str, str],
     ask: Callable[[Query], Mapping[str, object]],
     found: str,
     fields: Fields,
@@ -50,31 +50,31 @@ def json_engine(
 ) -> Engine:
     """Makes an engine that is asked by one request.
 
-    `call` is a method and a path below `address`, the setting of the base URL. `ask` returns the
-    parameters of a GET or the JSON of a POST; those without a value are left out, and `given` adds
-    the values of settings by name. The rows stand at the path `found` (keys); an answer with the
-    key `sign` may leave an empty list out. Only rows to `keep` are read. The required `key` travels
-    in `header` ("" = in none). `more` are further settings, of which those in `needs` are required.
-    The statuses `quota` mean "used up".
+    `call` is a method and a path below `address`: the name and the default of the setting of the
+    base URL. `ask` returns the parameters of a GET or the JSON of a POST; those without a value are
+    left out, and `given` adds the values of settings by name. The rows stand at the path `found`
+    (keys); an answer with the key `sign` may leave an empty list out. Only rows to `keep` are read.
+    The required `key` travels in `header` ("" = in none). `more` are further settings, of which
+    those in `needs` are required. The statuses `quota` mean "used up".
     """
     method, _, path = call.partition(" ")
 
     def request(query: Query, keys: Keys) -> HttpRequest:
         settings = {parameter: keys.get(setting) for parameter, setting in (given or {}).items()}
         sent = {**headers(keys), **_signed(keys, key, header)}
-        url = base(keys, address.name, address.default) + path
+        url = base(keys, *address) + path
         return (get if method == "GET" else post)(url, said({**ask(query), **settings}), sent)
 
     def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         listed = rows(checked(response, title, quota), *found.split(), title=title, sign=sign)
         return _results(filter(keep, listed), name, title, fields)
 
+    place = Setting(address[0], f"Another server of {title}", address[1])
     return Engine(
-        name,
-        title,
+        *(name, title),
         needs=((key.name,) if key else ()) + needs,
         wire=Wire(request, parse),
-        settings=((key,) if key else ()) + (*more, address),
+        settings=((key,) if key else ()) + (*more, place),
         **traits,
     )
 

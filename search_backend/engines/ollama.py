@@ -12,9 +12,7 @@ from searchloop.search_backend.plugin.answers import with_sites
 MOST = 10
 ENGINE = json_engine(
     *("ollama", "Ollama web search", "POST /api/web_search"),
-    Setting(
-        "OLLAMA_SEARCH_BASE_URL", "Another server of Ollama's web search", "https://ollama.com"
-    ),
+    ("OLLAMA_SEARCH_BASE_URL", "https://ollama.com"),
     lambda query: {"query": with_sites(query), "max_results": min(query.max_results, MOST)},
     "results",
     ("url", "title", "content"),

@@ -31,11 +31,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("brave", "Brave Search", "GET /web/search"),
-    Setting(
-        "BRAVE_BASE_URL",
-        "Another server of the Brave Search API",
-        "https://api.search.brave.com/res/v1",
-    ),
+    ("BRAVE_BASE_URL", "https://api.search.brave.com/res/v1"),
     ask,
     "web results",
     ("url", "title", "description", "page_age age"),

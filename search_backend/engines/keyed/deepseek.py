@@ -23,11 +23,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("deepseek", "DeepSeek Search", "POST /v1/tools/search"),
-    Setting(
-        "DEEPSEEK_SEARCH_BASE_URL",
-        "Another server of DeepSeek's search API",
-        "https://api.deepseek.com",
-    ),
+    ("DEEPSEEK_SEARCH_BASE_URL", "https://api.deepseek.com"),
     ask,
     "results",
     ("url", "title", "summary snippet", "date"),

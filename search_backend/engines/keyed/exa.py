@@ -38,7 +38,7 @@ def fields(row: Row) -> tuple[object, ...]:
 
 ENGINE = json_engine(
     *("exa", "Exa", "POST /search"),
-    Setting("EXA_BASE_URL", "Another server of the Exa API", "https://api.exa.ai"),
+    ("EXA_BASE_URL", "https://api.exa.ai"),
     ask,
     "results",
     fields,

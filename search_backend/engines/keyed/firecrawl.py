@@ -24,7 +24,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("firecrawl", "Firecrawl search", "POST /v2/search"),
-    Setting("FIRECRAWL_BASE_URL", "Your own Firecrawl server", "https://api.firecrawl.dev"),
+    ("FIRECRAWL_BASE_URL", "https://api.firecrawl.dev"),
     ask,
     "data web",
     ("url", "title", "description", "date"),

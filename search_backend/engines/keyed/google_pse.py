@@ -27,11 +27,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("google_pse", "Google Programmable Search", "GET /customsearch/v1"),
-    Setting(
-        "GOOGLE_PSE_BASE_URL",
-        "Another server of the Custom Search API",
-        "https://www.googleapis.com",
-    ),
+    ("GOOGLE_PSE_BASE_URL", "https://www.googleapis.com"),
     ask,
     "items",
     ("link", "title", "snippet", "date"),

@@ -25,7 +25,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("jina", "Jina", "GET /"),
-    Setting("JINA_SEARCH_BASE_URL", "Another server of Jina's search API", "https://s.jina.ai"),
+    ("JINA_SEARCH_BASE_URL", "https://s.jina.ai"),
     ask,
     "data",
     ("url", "title", "description content", "date"),

@@ -24,7 +24,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("kagi", "Kagi", "POST /search"),
-    Setting("KAGI_BASE_URL", "Another server of Kagi's API", "https://kagi.com/api/v1"),
+    ("KAGI_BASE_URL", "https://kagi.com/api/v1"),
     ask,
     "data search",
     ("url", "title", "snippet", "time"),

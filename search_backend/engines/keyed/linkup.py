@@ -26,7 +26,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("linkup", "Linkup", "POST /search"),
-    Setting("LINKUP_BASE_URL", "Another server of the Linkup API", "https://api.linkup.so/v1"),
+    ("LINKUP_BASE_URL", "https://api.linkup.so/v1"),
     ask,
     "results",
     ("url", "name", "content", "date"),

@@ -42,7 +42,7 @@ def fields(row: Row) -> tuple[object, ...]:
 
 ENGINE = json_engine(
     *("parallel", "Parallel", "POST /v1/search"),
-    Setting("PARALLEL_BASE_URL", "Another server of the Parallel API", "https://api.parallel.ai"),
+    ("PARALLEL_BASE_URL", "https://api.parallel.ai"),
     ask,
     "results",
     fields,

@@ -31,11 +31,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("perplexity", "Perplexity", "POST /search"),
-    Setting(
-        "PERPLEXITY_BASE_URL",
-        "Another server of the Perplexity search API",
-        "https://api.perplexity.ai",
-    ),
+    ("PERPLEXITY_BASE_URL", "https://api.perplexity.ai"),
     ask,
     "results",
     ("url", "title", "snippet", "date last_updated"),

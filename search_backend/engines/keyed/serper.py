@@ -24,7 +24,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("serper", "Serper (Google)", "POST /search"),
-    Setting("SERPER_BASE_URL", "Another server of the Serper API", "https://google.serper.dev"),
+    ("SERPER_BASE_URL", "https://google.serper.dev"),
     ask,
     "organic",
     ("link", "title", "snippet", "date"),

@@ -71,7 +71,7 @@ def ask(query: Query) -> dict[str, object]:
 
 ENGINE = json_engine(
     *("tavily", "Tavily", "POST /search"),
-    Setting("TAVILY_BASE_URL", "Another server of the Tavily API", "https://api.tavily.com"),
+    ("TAVILY_BASE_URL", "https://api.tavily.com"),
     ask,
     "results",
     ("url", "title", "content", "published_date"),

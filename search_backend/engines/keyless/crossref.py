@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from searchloop.search_backend.engines._json import Row
 from searchloop.search_backend.engines.keyless import site_engine
-from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query
 
 
@@ -48,7 +47,7 @@ def _issued(row: Row) -> str | None:
 
 ENGINE = site_engine(
     *("crossref", "Crossref", "GET /works"),
-    Setting("CROSSREF_BASE_URL", "Another server of the Crossref API", "https://api.crossref.org"),
+    ("CROSSREF_BASE_URL", "https://api.crossref.org"),
     ask,
     "message items",
     fields,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from searchloop.search_backend.engines._json import Row
 from searchloop.search_backend.engines.keyless import polite, site_engine
-from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query
 
 
@@ -24,7 +23,7 @@ def fields(row: Row) -> tuple[object, ...]:
 
 ENGINE = site_engine(
     *("github", "GitHub", "GET /search/repositories"),
-    Setting("GITHUB_API_BASE_URL", "Another server of the GitHub API", "https://api.github.com"),
+    ("GITHUB_API_BASE_URL", "https://api.github.com"),
     ask,
     "items",
     fields,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from searchloop.search_backend.engines._json import Row
 from searchloop.search_backend.engines.keyless import site_engine
-from searchloop.search_backend.plugin import Setting
 
 
 def fields(row: Row) -> tuple[object, ...]:
@@ -21,11 +20,7 @@ def fields(row: Row) -> tuple[object, ...]:
 
 ENGINE = site_engine(
     *("hackernews", "Hacker News", "GET /search"),
-    Setting(
-        "HACKERNEWS_BASE_URL",
-        "Another server of Hacker News Search",
-        "https://hn.algolia.com/api/v1",
-    ),
+    ("HACKERNEWS_BASE_URL", "https://hn.algolia.com/api/v1"),
     lambda query: {"query": query.text, "tags": "story", "hitsPerPage": query.max_results},
     "hits",
     fields,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from searchloop.search_backend.engines._json import Row, lower
 from searchloop.search_backend.engines.keyless import site_engine
-from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query
 
 BASE = "https://developer.mozilla.org"
@@ -30,7 +29,7 @@ def fields(row: Row) -> tuple[object, ...]:
 
 ENGINE = site_engine(
     *("mdn", "MDN Web Docs", "GET /api/v1/search"),
-    Setting("MDN_BASE_URL", "Another server of MDN", BASE),
+    ("MDN_BASE_URL", BASE),
     ask,
     "documents",
     fields,

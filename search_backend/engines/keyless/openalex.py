@@ -34,7 +34,7 @@ def _abstract(row: Row) -> str:
 
 ENGINE = site_engine(
     *("openalex", "OpenAlex", "GET /works"),
-    Setting("OPENALEX_BASE_URL", "Another server of the OpenAlex API", "https://api.openalex.org"),
+    ("OPENALEX_BASE_URL", "https://api.openalex.org"),
     lambda query: {"search": query.text, "per-page": query.max_results},
     "results",
     fields,

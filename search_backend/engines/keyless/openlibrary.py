@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from searchloop.search_backend.engines._json import Row
 from searchloop.search_backend.engines.keyless import site_engine
-from searchloop.search_backend.plugin import Setting
 
 BASE = "https://openlibrary.org"
 FIELDS = "key,title,author_name,first_publish_year"
@@ -24,7 +23,7 @@ def fields(row: Row) -> tuple[object, ...]:
 
 ENGINE = site_engine(
     *("openlibrary", "Open Library", "GET /search.json"),
-    Setting("OPENLIBRARY_BASE_URL", "Another server of Open Library", BASE),
+    ("OPENLIBRARY_BASE_URL", BASE),
     lambda query: {"q": query.text, "limit": query.max_results, "fields": FIELDS},
     "docs",
     fields,

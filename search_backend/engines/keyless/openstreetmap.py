@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from searchloop.search_backend.engines._json import Row, lower
 from searchloop.search_backend.engines.keyless import site_engine
-from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query
 
 
@@ -31,7 +30,7 @@ def fields(row: Row) -> tuple[object, ...]:
 
 ENGINE = site_engine(
     *("openstreetmap", "OpenStreetMap", "GET /search"),
-    Setting("NOMINATIM_BASE_URL", "Your own Nominatim", "https://nominatim.openstreetmap.org"),
+    ("NOMINATIM_BASE_URL", "https://nominatim.openstreetmap.org"),
     ask,
     "",
     fields,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from searchloop.search_backend.engines._json import Row
 from searchloop.search_backend.engines.keyless import site_engine
-from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query
 
 
@@ -27,11 +26,7 @@ def fields(row: Row) -> tuple[object, ...]:
 
 ENGINE = site_engine(
     *("stackexchange", "Stack Exchange", "GET /search/advanced"),
-    Setting(
-        "STACKEXCHANGE_BASE_URL",
-        "Another server of the Stack Exchange API",
-        "https://api.stackexchange.com/2.3",
-    ),
+    ("STACKEXCHANGE_BASE_URL", "https://api.stackexchange.com/2.3"),
     ask,
     "items",
     fields,

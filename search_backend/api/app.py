@@ -40,7 +40,7 @@ from searchloop.search_backend.other_apis import Contract, Route, error_at, find
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Fetch, Reading, file_pages
 from searchloop.search_backend.pages.service_calls import ServiceCalls
-from searchloop.search_backend.pages.workers import WORKERS
+from searchloop.search_backend.pages.workers import ASKER, WORKERS
 from searchloop.search_backend.readers import LOCAL, Service, find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
@@ -238,7 +238,12 @@ def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]])
         return chain.search(*payload.web_search(asked))
 
     def open_page(asked: Mapping[str, Any]) -> PageView:
-        return pages.open_page(**payload.open_page(asked))
+        page = payload.open_page(asked)
+        before = ASKER.set(request.environ.get("searchloop.gone"))
+        try:
+            return pages.open_page(**page)
+        finally:
+            ASKER.reset(before)
 
     return Contract(search, payload.web_search, open_page, engines)
 

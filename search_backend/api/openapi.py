@@ -30,6 +30,7 @@ _KINDS: Mapping[str, Schema] = {
     "results": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
     "offset": {**COUNT, "maximum": 2**53},
     "slice": {"type": "integer", "minimum": 1, "maximum": LONGEST_SLICE},
+    "folders": {"type": "array", "items": TEXT, "maxItems": payload.MOST_FOLDERS},
     "time": one_of([*payload.TIME_RANGES, payload.ANY_TIME]),
     "safety": one_of(payload.SAFE_SEARCHES),
 }
@@ -37,7 +38,7 @@ _KINDS: Mapping[str, Schema] = {
 _CLOSED = """
 WebSearch     query:query max_results?:results allowed_domains?:[text] blocked_domains?:[text]
               time_range?:time country?:code language?:code safe_search?:safety engine?:name
-              chat?:chat temporary?:boolean explain?:boolean
+              folders?:folders chat?:chat temporary?:boolean explain?:boolean
 OpenPage      url:url find?:find offset?:offset max_length?:slice allowed_domains?:[text]
               blocked_domains?:[text] reader?:name chat?:chat temporary?:boolean
 ReadFile      data:base64 name?:file media_type?:type

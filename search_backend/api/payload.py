@@ -25,6 +25,7 @@ LONGEST_URL = 8_192
 LONGEST_FIND = 500
 MOST_FILE = 20 * 2**20  # bytes of a file that is read
 LONGEST_CHAT = 100
+MOST_FOLDERS, LONGEST_FOLDER = 20, 4_096
 DEFAULT_RESULTS = 8
 TIME_RANGES = ("d", "w", "m", "y")
 SAFE_SEARCHES = ("off", "moderate", "strict")
@@ -64,6 +65,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
             "language": _code,
             "safe_search": _one_of(SAFE_SEARCHES),
             "engine": _text(100),
+            "folders": _folders,
             **_FOR,
             "explain": _flag,
         },
@@ -79,6 +81,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
         country=values.get("country"),
         language=values.get("language"),
         safe_search=cast("SafeSearch | None", values.get("safe_search")),
+        folders=values.get("folders") or (),
     )
     engine = values.get("engine")
     return query, engine.strip().lower() if engine else None, _chat(values)
@@ -182,9 +185,20 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _domains(name: str, value: Any) -> tuple[str, ...]:
+    return parse_rules(_texts(name, value, "example.org"), name)
+
+
+def _folders(name: str, value: Any) -> tuple[str, ...]:
+    folders = _texts(name, value, "notes")
+    if len(folders) > MOST_FOLDERS:
+        raise BadRequest(f"{name} has more than {MOST_FOLDERS} entries.", f"Shorten {name}.")
+    return tuple(_text(LONGEST_FOLDER)(name, each) for each in folders)
+
+
+def _texts(name: str, value: Any, example: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise BadRequest(f"{name} is not a list of texts.", 'Send a list: ["example.org"].')
-    return parse_rules(value, name)
+        raise BadRequest(f"{name} is not a list of texts.", f'Send a list: ["{example}"].')
+    return value
 
 
 def _one_of(words: Sequence[str]) -> Check:

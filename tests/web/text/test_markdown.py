@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.web.text.code import KINDS, highlight
-from searchloop.web.text.markdown import Incremental, render
+from searchloop.web.text.markdown import KINDS, Incremental, highlight, render
 from searchloop.web.text.tree import (
     TAGS,
     KnownLinks,

@@ -265,8 +265,8 @@ def _plain(node: Node) -> str:
     return "".join(part for part in node.parts if isinstance(part, str)).strip()
 
 
-def objects(value: object) -> Iterator[dict[str, Any]]:
-    """Yields the objects of a list; nothing of anything else."""
+def dicts(value: object) -> Iterator[dict[str, Any]]:
+    """Yields the dicts of a list; nothing of anything else."""
     for each in value if isinstance(value, list) else ():
         if isinstance(each, dict):
             yield each

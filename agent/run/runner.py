@@ -23,7 +23,7 @@ from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
 from searchloop.agent.providers import Provider, ProviderRegistry, check_options
 from searchloop.agent.run.prices import PriceTable, load_prices, pricer
-from searchloop.agent.run.prompts import lent_files, with_standing
+from searchloop.agent.run.prompts import lent_files, with_folders, with_standing
 from searchloop.agent.run.question import (
     NONE,
     UNDONE,
@@ -136,7 +136,7 @@ class Runner:
         changes = {name: value for name, value in asked if value is not None}
         session = changed(self._log.session(session_id), changes)
         limits, run_id = limits or self._settings.limits, secrets.token_hex(8)
-        searching = search_options or self._search_options(session, limits)
+        searching = await self._search_options(session, limits, search_options)
         turn = (limits, searching, approve, Instructions.of(**instructions))
         with self._being_started(session_id):
             lease = await self._leases.claim(session_id, run_id, turn_data(*turn))
@@ -177,10 +177,12 @@ class Runner:
             if start.stopped.done():
                 self._stop(session_id)
 
-    def _search_options(self, session: Session, limits: Limits) -> NativeSearch:
-        if session.search == "off":
-            return ANYWHERE
-        return search_options(self._settings.env, max_searches=limits.searches)
+    async def _search_options(
+        self, session: Session, limits: Limits, given: NativeSearch | None
+    ) -> NativeSearch:
+        if given is None and session.search != "off":
+            given = search_options(self._settings.env, max_searches=limits.searches)
+        return await self._log.aside(with_folders, self._log, session, given or ANYWHERE)
 
     async def _question(
         self,

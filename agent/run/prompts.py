@@ -83,7 +83,8 @@ def system_text(
 
 _PACKAGED = Path(__file__).parents[1] / "settings" / "agents.toml"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_LONGEST = {"description": 300, "system": 20_000, "model": 200}
+LONGEST = 20_000  # characters of instructions
+_LONGEST = {"description": 300, "system": LONGEST, "model": 200}
 _MOST = 100  # patterns
 _ALWAYS = frozenset({"read_more", "find_tool", "present_plan"})  # they do nothing by themselves
 
@@ -383,7 +384,7 @@ def _named(name: str) -> str:
 
 
 def _text(name: str, text: Any) -> str:
-    if not isinstance(text, str) or len(text) > _LONGEST["system"]:
-        what = f"{name} is not a text of at most {_LONGEST['system']:,} characters."
+    if not isinstance(text, str) or len(text) > LONGEST:
+        what = f"{name} is not a text of at most {LONGEST:,} characters."
         raise ConfigError("bad_instructions", what, "Shorten it.")
     return well_formed(text)

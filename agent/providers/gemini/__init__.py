@@ -30,7 +30,7 @@ from searchloop.agent.providers.gemini.links import Links
 from searchloop.agent.providers.gemini.request import Contents, encode_contents
 from searchloop.agent.providers.gemini.response import GeminiDecoder
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.refusals import Refusal
+from searchloop.agent.transport.refusals import TOO_LONG, Refusal
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Request, StreamEvent, ToolSpec
 from searchloop.agent.types.attachments import IMAGES, PDF
@@ -120,10 +120,7 @@ _SEARCH_WORDS = re.compile(
     re.IGNORECASE,
 )
 _SIGNATURE = re.compile(r"thought[\s_-]*signature|continuation[\s_-]*token", re.IGNORECASE)
-_TOO_LONG = re.compile(
-    r"exceeds the maximum number of (?:input )?tokens|token count .{0,40}exceeds|context length",
-    re.IGNORECASE,
-)
+_TURNS = re.compile(r"function (?:call|response) (?:turn|part)", re.IGNORECASE)
 
 
 def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
@@ -147,9 +144,11 @@ def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
         return refusal.no_model() if details else refusal.wrong_address("the Gemini API", remedy)
     if _SIGNATURE.search(text):  # a missing one gets the documented placeholder
         return refusal.no_history() if "missing" in text.lower() else refusal.no_thinking()
+    if _TURNS.search(text):
+        return refusal.no_history()
     if _SEARCH_WORDS.search(text):
         return refusal.no_search(" here")
-    return refusal.too_long() if _TOO_LONG.search(text) else refusal.bad_request()
+    return refusal.too_long() if TOO_LONG.search(text) else refusal.bad_request()
 
 
 def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) -> ProviderError:

@@ -22,6 +22,15 @@ _KEY_LIKE = re.compile(
     r"|\bBearer\s+\S+|\bkey=[^\s&]+",
     re.IGNORECASE,
 )
+# What servers say of a request that is longer than the model's window, in any of the dialects.
+TOO_LONG = re.compile(
+    r"context[ _](?:length|size|window|limit)|maximum context|max(?:imum)?[ _](?:model|seq)[ _]len"
+    r"|too many (?:input |prompt )?tokens|too_many_prompt_tokens|tokens`? must (?:be <=|have less)"
+    r"|(?:prompt|input|messages|request|conversation) (?:(?:is|are|was) )?too (?:long|large)"
+    r"|\binput length\b|token (?:count|limit)\b.{0,40}exceed"
+    r"|number of (?:input )?tokens\b.{0,40}(?:exceed|greater|allowed)",
+    re.IGNORECASE,
+)
 _TOOL = re.compile(r"tool|function|search|grounding|url.?context", re.IGNORECASE)
 _FILES = re.compile(
     r"image|vision|multi.?modal|mmproj|input_file|\bpdf\b|\bfiles?\b|document|media.?type"

@@ -66,12 +66,20 @@ def render_known(
     return _Document(text, citations, links).blocks({})
 
 
+# A longer block is rendered again when a share of it is new: each time costs its whole length.
+_LONG, _SHARE = 2_000, 40
+
+
 class Incremental:
-    """Renders a growing text: only what follows the last finished block is rendered again."""
+    """Renders a growing text: only what follows the last finished block is rendered again.
+
+    Of a long block the last 2 or 3 % may be held back until more has come.
+    """
 
     def __init__(self, links: KnownLinks) -> None:
         self._links = links
         self._tail = ""
+        self.held = 0  # characters that are not shown yet
         self._base = 0
         self._shown: list[Node] = []
         self._inline: dict[str, list[Node]] = {}
@@ -84,6 +92,10 @@ class Incremental:
     def feed(self, text: str) -> list[Any]:
         """Adds text. Returns the `change` from the blocks before to those of the whole text."""
         self._tail += text
+        self.held += len(text)
+        if len(self._tail) > _LONG and self.held * _SHARE < len(self._tail):
+            return [self._base + len(self._shown)]
+        self.held = 0
         document = _Document(self._tail, None, self._links)
         memo: dict[str, list[Node]] = {}
         blocks = document.blocks(memo, self._inline)

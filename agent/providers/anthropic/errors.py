@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.transport.refusals import Refusal
+from searchloop.agent.transport.refusals import TOO_LONG, Refusal
 
 _STATUS = {
     "invalid_request_error": 400,
@@ -28,13 +28,14 @@ _STATUS = {
     "overloaded_error": 529,
 }
 _MONEY = ("credit balance is too low", "spend limit", "spending limit", "usage limits")
-_LONG = ("prompt is too long", "exceed context limit", "context window", "input is too long")
 _THINKING = ("bound to a different conversation", "blocks in the latest assistant message")
 _SIGNATURE = re.compile(
     r"invalid [`'\"]?(?:signature|data)[`'\"]? in [`'\"]?(?:redacted_)?thinking"
+    r"|content\.\d+\.(?:(?:redacted_)?thinking\.)?(?:signature|data)\b|signature verification"
+    r"|expected [`'\"]?thinking|thinking[`'\"]? blocks?\b.{0,60}(?:different|expired|decrypt)"
 )
 _BLOCKS = (
-    *("without a corresponding", "encrypted_content", "encrypted_index"),
+    *("without a corresponding", "without a preceding", "encrypted_content", "encrypted_index"),
     *("`tool_use` ids were found without", "unexpected `tool_use_id`"),
 )
 _SEARCH = ("web_search", "web search", "web_fetch", "web fetch", "allowed_callers")
@@ -67,7 +68,7 @@ def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
         return refusal.no_model()
     if means == 404:
         return refusal.wrong_address("the Messages API", "Check ANTHROPIC_BASE_URL.")
-    if means == 413 or says(_LONG):
+    if means == 413 or TOO_LONG.search(text):
         return refusal.too_long()
     if says(_THINKING) or _SIGNATURE.search(text):
         return refusal.no_thinking()

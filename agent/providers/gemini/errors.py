@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.transport.refusals import Refusal
+from searchloop.agent.transport.refusals import TOO_LONG, Refusal
 
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_MISSING"})
 _BUSY = frozenset({"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED", "UNKNOWN"})
@@ -24,10 +24,7 @@ _SEARCH_WORDS = re.compile(
     re.IGNORECASE,
 )
 _SIGNATURE = re.compile(r"thought[\s_-]*signature|continuation[\s_-]*token", re.IGNORECASE)
-_TOO_LONG = re.compile(
-    r"exceeds the maximum number of (?:input )?tokens|token count .{0,40}exceeds|context length",
-    re.IGNORECASE,
-)
+_TURNS = re.compile(r"function (?:call|response) (?:turn|part)", re.IGNORECASE)
 
 
 def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
@@ -51,9 +48,11 @@ def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
         return refusal.no_model() if details else refusal.wrong_address("the Gemini API", remedy)
     if _SIGNATURE.search(text):  # a missing one gets the documented placeholder
         return refusal.no_history() if "missing" in text.lower() else refusal.no_thinking()
+    if _TURNS.search(text):
+        return refusal.no_history()
     if _SEARCH_WORDS.search(text):
         return refusal.no_search(" here")
-    return refusal.too_long() if _TOO_LONG.search(text) else refusal.bad_request()
+    return refusal.too_long() if TOO_LONG.search(text) else refusal.bad_request()
 
 
 def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) -> ProviderError:

@@ -79,7 +79,7 @@ export function openChat(anchor, turns, on) {
   const share = { label: t("share.page"), hint: t("share.page.hint"), run: () => on.exportAs("html") };
   const options = { label: t("options.open"), hint: on.taken.length ? t("options.hint") : t("options.none"), run: () => on.taken.length && setTimeout(() => openOptions(anchor, on)) };
   const keep = { label: t("chat.keep"), hint: t("chat.keep.hint"), run: () => setTimeout(on.row) };
-  openMenu(anchor, t("chat.menu"), [share, make, keep, options, ...(summary ? [edit] : [])], "tall");
+  openMenu(anchor, t("chat.menu"), turns.length ? [share, make, keep, options, ...(summary ? [edit] : [])] : [options], "tall");
 }
 
 // The options that the chat's model takes, each empty where the model's own holds.

@@ -63,7 +63,7 @@ def render_known(
     return _Document(text, citations, links).blocks({})
 
 
-# A block of more characters is rendered again when a share of it is new: each time costs its length.
+# A longer block is rendered again when a share of it is new: each time costs its whole length.
 _LONG, _SHARE = 2_000, 40
 
 

@@ -37,7 +37,7 @@ from searchloop.agent.run.question import (
 )
 from searchloop.agent.run.question.afterwards import Afterwards
 from searchloop.agent.run.question.files import NewFile, attach
-from searchloop.agent.run.question.standing import lent_files, with_standing
+from searchloop.agent.run.question.standing import lent_files, with_folders, with_standing
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past, TranscriptCache
 from searchloop.agent.run.run import HandedOver, Question, Run
@@ -129,7 +129,7 @@ class Runner:
         changes = {name: value for name, value in asked.items() if value is not None}
         session = changed(self._log.session(session_id), changes)
         limits, run_id = limits or self._settings.limits, secrets.token_hex(8)
-        search_options = search_options or self._search_options(session, limits)
+        search_options = await self._search_options(session, limits, search_options)
         turn = (limits, search_options, approve, Instructions.of(**instructions))
         with self._being_started(session_id):
             lease = await self._leases.claim(session_id, run_id, turn_data(*turn))
@@ -170,10 +170,12 @@ class Runner:
             if start.stopped.done():
                 self._stop(session_id)
 
-    def _search_options(self, session: Session, limits: Limits) -> NativeSearch:
-        if session.search == "off":
-            return ANYWHERE
-        return search_options(self._settings.env, max_searches=limits.searches)
+    async def _search_options(
+        self, session: Session, limits: Limits, given: NativeSearch | None
+    ) -> NativeSearch:
+        if given is None and session.search != "off":
+            given = search_options(self._settings.env, max_searches=limits.searches)
+        return await self._log.aside(with_folders, self._log, session, given or ANYWHERE)
 
     async def _question(self, run_id: str, session: Session, turn: TurnOptions) -> Question:
         """Finds the model and the tools of a question; chooses no search path yet."""

@@ -26,6 +26,7 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import NativeSearch
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+GONE = "searchloop.gone"  # in the environ of WSGI: a Future that ends when the asker has left
 _WORKERS = 128  # calls at once; a page that stalls keeps one for its deadline
 _SECONDS = 60.0  # for one request elsewhere: a chain of engines may need that long
 
@@ -66,10 +67,14 @@ class LocalBackend:
         self._executor = _Threads(_WORKERS)
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        loop = asyncio.get_running_loop()
-        status, data = await loop.run_in_executor(
-            self._executor, call_wsgi, self._app, path, payload
-        )
+        loop, gone = asyncio.get_running_loop(), Future[None]()
+        try:
+            status, data = await loop.run_in_executor(
+                self._executor, call_wsgi, self._app, path, payload, gone
+            )
+        except asyncio.CancelledError:
+            gone.cancel()
+            raise
         return _checked(status, data)
 
 
@@ -97,8 +102,13 @@ class RemoteBackend:
             ) from error
 
 
-def call_wsgi(app: Wsgi, path: str, payload: Mapping[str, Any] | None) -> tuple[int, Any]:
-    """Sends one JSON request to a WSGI application, without a socket; returns status and JSON."""
+def call_wsgi(
+    app: Wsgi, path: str, payload: Mapping[str, Any] | None, gone: Future[None] | None = None
+) -> tuple[int, Any]:
+    """Sends one JSON request to a WSGI application, without a socket; returns status and JSON.
+
+    `gone` ends when nobody waits for the answer any more.
+    """
     body = b"" if payload is None else json.dumps(payload).encode()
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET" if payload is None else "POST",
@@ -109,6 +119,7 @@ def call_wsgi(app: Wsgi, path: str, payload: Mapping[str, Any] | None) -> tuple[
         "wsgi.input": io.BytesIO(body),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
+        GONE: gone,
     }
     setup_testing_defaults(environ)  # fills in what WSGI asks for besides
     answer: dict[str, str] = {}

@@ -55,6 +55,8 @@ def web_search(
     limits = domain_limits(options)
     if options.country:
         limits["country"] = options.country
+    if options.folders:
+        limits["folders"] = list(options.folders)
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         query = " ".join(str(arguments["query"]).split())

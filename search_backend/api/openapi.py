@@ -59,6 +59,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "language": _CODE,
             "safe_search": {**TEXT, "enum": list(payload.SAFE_SEARCHES)},
             "engine": {**TEXT, "minLength": 1, "maxLength": 100},
+            "folders": {**_TEXTS, "maxItems": payload.MOST_FOLDERS},
             **_FOR,
             "explain": _FLAG,
         },

@@ -65,9 +65,17 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
         "size",
         "mcp",
     }
-    assert heads <= made | {"missing", "via", "badge", "language", "short", "trail", "facts", "idea", "shares"}, (
-        "a text that nobody says"
-    )
+    assert heads <= made | {
+        "missing",
+        "via",
+        "badge",
+        "language",
+        "short",
+        "trail",
+        "facts",
+        "idea",
+        "shares",
+    }, "a text that nobody says"
 
 
 @pytest.mark.parametrize(("locale", "words"), [("de-DE", "Websuche"), ("zh-CN", "网络搜索")])

@@ -58,6 +58,7 @@ SessionChanges  title? model? mode?:mode search?:search workspace?:text|null age
 NewProject      name ...ProjectFields
 ProjectChanges  name? ...ProjectFields
 ProjectFields   instructions? model?:text|null agent?:text|null search?:search|null
+                folders?:[text]|null
 OwnWordsChanges about? answer?
 NewAgent        name ...AgentChanges
 AgentChanges    description? system? model?:text|null mode?:mode|null search?:search
@@ -87,7 +88,7 @@ McpApproval     definition
 _OPEN = """
 WebSearch       query country? language? engine? max_results?:integer time_range?:d/w/m/y/all
                 allowed_domains?:[text] blocked_domains?:[text] safe_search?:off/moderate/strict
-                explain?:boolean
+                folders?:[text] explain?:boolean
 OpenPage        url find?:text|null offset?:integer max_length?:integer reader?
                 allowed_domains?:[text] blocked_domains?:[text]
 Problem         code message remedy?
@@ -103,7 +104,7 @@ Sessions        sessions:[ListedSession] indexing?:boolean archived?:count
 ListedProject   id name chats:count
 Changed         changed:count
 Project         id name created:time updated:time instructions model:text|null agent:text|null
-                search:search|null files:[Attachment] chats:count
+                search:search|null folders:[text] files:[Attachment] chats:count
 Projects        projects:[Project]
 OwnWords        about answer
 Deleted         deleted:count
@@ -195,6 +196,7 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "SessionChanges.options": "temperature, top_p, seed, max_tokens, stop; null removes them",
     "instructions": "The user's own words, which the model gets in its system text",
     "about": "Who the user is",
+    "folders": "Of the library, by path or name; searches there keep to them. None: all",
     "answer": "How the user wants to be answered",
     "chats": "Of a project: how many; when it is deleted: what becomes of them",
     "Model.options": "Those that it takes",

@@ -25,11 +25,12 @@ from searchloop.agent.run.question.title import one_line
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.keys import replace_private
 from searchloop.agent.text import well_formed
-from searchloop.agent.types import SEARCHES
+from searchloop.agent.types import SEARCHES, NativeSearch
 from searchloop.agent.types.attachments import Attachment, size_words
 
 LONGEST = 20_000  # characters of instructions
 _NAME = 100  # characters
+MOST_FOLDERS, LONGEST_FOLDER = 20, 4_096
 _FILE = "instructions.json"
 
 
@@ -97,6 +98,12 @@ def lent_files(log: EventLog, session: Session) -> list[Attachment]:
     return log.projects.lend(project, session.id) if project and project.files else []
 
 
+def with_folders(log: EventLog, session: Session, options: NativeSearch) -> NativeSearch:
+    """Returns search options that keep to the library folders of a session's project."""
+    project = project_of(log, session.settings)
+    return replace(options, folders=project.folders) if project else options
+
+
 def with_standing(
     own: Instructions, provider: Provider, chat: Mapping[str, Any], log: EventLog, home: Path
 ) -> Instructions:
@@ -152,6 +159,12 @@ def _checked(settings: Settings, data: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("search") not in (None, *SEARCHES):
         what = f"There is no search {given['search']!r}."
         raise ConfigError("bad_search", what, f"Choose one of {', '.join(SEARCHES)}.")
+    if "folders" in given:
+        named = dict.fromkeys(well_formed(each).strip() for each in given["folders"] or ())
+        given["folders"] = tuple(filter(None, named))
+        if len(named) > MOST_FOLDERS or max(map(len, named), default=0) > LONGEST_FOLDER:
+            what = f"These are not at most {MOST_FOLDERS} folders of the library."
+            raise ConfigError("bad_folders", what, "Name some that `searchloop library` lists.")
     return given
 
 

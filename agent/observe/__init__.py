@@ -2,7 +2,7 @@
 
 With recording on, the bytes that providers answered become `exchange` events beside the answer.
 
-Others may import: logs, metrics, replay, watch.
+Others may import: logs, metrics, replay.
 """
 
 from __future__ import annotations

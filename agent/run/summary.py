@@ -14,9 +14,9 @@ from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError, busy
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.branches import Turns, summary_of
 from searchloop.agent.log.context import Budget, brief, size_of, tokens
 from searchloop.agent.log.events import is_summary, messages_from, sent, summary_message
+from searchloop.agent.log.session import Turns, summary_of
 from searchloop.agent.observe import current
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question import checked

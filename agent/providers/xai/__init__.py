@@ -15,8 +15,15 @@ from typing import Any, ClassVar
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Features
-from searchloop.agent.providers._common import CodecBase, KeyedProvider, by_prefix, member
-from searchloop.agent.providers._options import SAMPLING, sampling, text_format
+from searchloop.agent.providers._common import (
+    SAMPLING,
+    CodecBase,
+    KeyedProvider,
+    by_prefix,
+    member,
+    sampling,
+    text_format,
+)
 from searchloop.agent.providers._responses import errors
 from searchloop.agent.providers._responses.request import encode_body
 from searchloop.agent.providers._responses.response import (

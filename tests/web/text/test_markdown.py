@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.web.text.code import KINDS, highlight
-from searchloop.web.text.markdown import Incremental, render
+from searchloop.web.text.markdown import KINDS, Incremental, highlight, render
 from searchloop.web.text.tree import (
     TAGS,
     KnownLinks,
@@ -435,12 +434,12 @@ def test_the_host_is_shown_in_ascii(href: str, host: str) -> None:
     assert shown_host(href) == host
 
 
-ROWS = "| city | count | what is said |\n|---|---|---|\n" + "| town | 37 | some **words** |\n" * 200
+ROWS = "| city | count | what is said |\n|---|---|---|\n" + "| town | 37 | some **words** |\n" * 100
 GROWING = {
     "table": ROWS,
-    "nested list": "".join("  " * (i % 5) + f"- item {i} of *some* [1]\n" for i in range(250)),
-    "code": "```python\n" + "x = f(1)  # a comment\n" * 300,
-    "paragraph": "some **words** and more " * 300,
+    "nested list": "".join("  " * (i % 5) + f"- item {i} of *some* [1]\n" for i in range(125)),
+    "code": "```python\n" + "x = f(1)  # a comment\n" * 150,
+    "paragraph": "some **words** and more " * 150,
 }
 
 

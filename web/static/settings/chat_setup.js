@@ -2,7 +2,7 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { openMenu, place } from "../lib/menu.js";
+import { openAt, openMenu } from "../lib/menu.js";
 import { errorText } from "../lib/messages.js";
 import { clauses, named, t, worded } from "../locales/index.js";
 
@@ -137,16 +137,7 @@ export function formAt(anchor, words, { box, hint, problem, more, value = () => 
     event.preventDefault();
     use(value());
   });
-  form.addEventListener("toggle", (event) => {
-    if (event.newState === "open") return;
-    anchor.setAttribute("aria-expanded", "false");
-    if (form.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
-    form.remove();
-  });
-  anchor.setAttribute("aria-expanded", "true");
-  (anchor.closest("aside") ?? document.querySelector("main")).append(form);
-  form.showPopover();
-  place(form, anchor);
+  openAt(anchor, form);
   box.focus();
   return use;
 }

@@ -15,16 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from searchloop.web.text.imports.chats import (
-    Chat,
-    Node,
-    Page,
-    Unknown,
-    clean,
-    moment,
-    objects,
-    page,
-)
+from searchloop.web.text.imports.chats import Chat, Node, Page, Unknown, clean, dicts, moment, page
 
 ORIGIN = "ChatGPT"
 _SILENT = {"reasoning_recap", "model_editable_context", "user_editable_context"}
@@ -66,7 +57,7 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
     node.model = clean(known.get("model_slug"))[:100]
     aside = role == "assistant" and message.get("recipient") not in (None, "all")
     if kind == "thoughts" and role == "assistant":
-        thoughts = objects(content.get("thoughts"))
+        thoughts = dicts(content.get("thoughts"))
         node.role = "assistant"
         node.thinking = "\n\n".join(clean(t.get("content")) for t in thoughts)
     elif role in ("user", "assistant") and kind in ("text", "multimodal_text") and not aside:
@@ -79,7 +70,7 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
 
 
 def _parts(parts: object, known: Mapping[str, Any], unknown: Unknown, node: Node) -> list[Any]:
-    attached = enumerate(objects(known.get("attachments")))
+    attached = enumerate(dicts(known.get("attachments")))
     named = {clean(e.get("id")) or str(n): clean(e.get("name"))[:200] for n, e in attached}
     found: list[Any] = []
     for part in parts if isinstance(parts, list) else ():
@@ -115,7 +106,7 @@ def _cited(text: str, known: Mapping[str, Any]) -> list[Any]:
 
 
 def _places(text: str, known: Mapping[str, Any]) -> Iterator[tuple[int, int, tuple[Page, ...]]]:
-    for each in objects(known.get("content_references")):
+    for each in dicts(known.get("content_references")):
         matched = each.get("matched_text")
         pages = tuple(_pages(each))
         if not pages or not isinstance(matched, str) or not matched.strip():
@@ -125,7 +116,7 @@ def _places(text: str, known: Mapping[str, Any]) -> Iterator[tuple[int, int, tup
             start = text.find(matched)
         if start >= 0:
             yield start, start + len(matched), pages
-    for each in objects(known.get("citations")):
+    for each in dicts(known.get("citations")):
         start, end, about = each.get("start_ix"), each.get("end_ix"), each.get("metadata")
         if isinstance(start, int) and isinstance(end, int) and isinstance(about, dict):
             found = page(about.get("url"), about.get("title"))
@@ -134,16 +125,16 @@ def _places(text: str, known: Mapping[str, Any]) -> Iterator[tuple[int, int, tup
 
 
 def _pages(reference: Mapping[str, Any]) -> Iterator[Page]:
-    for each in (*objects(reference.get("items")), reference):
+    for each in (*dicts(reference.get("items")), reference):
         if found := page(each.get("url"), each.get("title")):
             yield found
-        for other in objects(each.get("supporting_websites")):
+        for other in dicts(each.get("supporting_websites")):
             if more := page(other.get("url"), other.get("title")):
                 yield more
 
 
 def _footnotes(known: Mapping[str, Any]) -> Iterator[Page]:
-    for each in objects(known.get("content_references")):
-        for source in objects(each.get("sources")):
+    for each in dicts(known.get("content_references")):
+        for source in dicts(each.get("sources")):
             if found := page(source.get("url"), source.get("title")):
                 yield found

@@ -1,7 +1,7 @@
 """A chat of another program as a tree of messages, and the events of our log that it becomes.
 
 A question with each of its answers is a turn; turns behind the same turn are siblings, as in
-`agent.log.branches`. Everything in a chat is text of strangers: it brings no right, no folder, no
+`agent.log.session`. Everything in a chat is text of strangers: it brings no right, no folder, no
 setting and no tool call along.
 """
 
@@ -265,8 +265,8 @@ def _plain(node: Node) -> str:
     return "".join(part for part in node.parts if isinstance(part, str)).strip()
 
 
-def objects(value: object) -> Iterator[dict[str, Any]]:
-    """Yields the objects of a list; nothing of anything else."""
+def dicts(value: object) -> Iterator[dict[str, Any]]:
+    """Yields the dicts of a list; nothing of anything else."""
     for each in value if isinstance(value, list) else ():
         if isinstance(each, dict):
             yield each

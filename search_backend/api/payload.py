@@ -97,7 +97,7 @@ def _chat(values: Mapping[str, Any]) -> Chat:
 
 
 def open_page(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of `Pages.open_page` in a request. Raises BadRequest."""
+    """Returns the arguments of `Pages.open_page`. Raises BadRequest."""
     values = _checked(
         data,
         {

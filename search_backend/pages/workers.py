@@ -44,10 +44,7 @@ class Workers:
     """
 
     def __init__(
-        self,
-        most: int | None = None,
-        seconds: float = SECONDS,
-        idle: float = IDLE_SECONDS,
+        self, most: int | None = None, seconds: float = SECONDS, idle: float = IDLE_SECONDS
     ) -> None:
         self._free = threading.Semaphore(most or min(4, os.cpu_count() or 1))
         self._seconds = seconds

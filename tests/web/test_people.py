@@ -341,7 +341,7 @@ async def walked(home: Path, store: Path | str, steps: int, seed: int) -> None:
         assert held == []
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.torture)])
 def test_nobody_sees_anything_of_another(seed: int, tmp_path: Path, store: Path | str) -> None:
     """A sample of the walk: every answer to one holds no word, no id and no folder of the other."""
     asyncio.run(walked(tmp_path / "home", store, 300, seed))

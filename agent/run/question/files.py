@@ -126,7 +126,7 @@ async def checked_files(files: Sequence[NewFile], backend: Backend) -> list[Atta
     found: dict[str, AttachedFile] = {}
     together = 0
     for file in files:
-        checked = await asyncio.to_thread(_checked, file)
+        checked = await asyncio.to_thread(checked_file, file)
         together += len(file.data)
         if together > MOST_TOGETHER:
             what = f"The files are larger than {size_words(MOST_TOGETHER)} together."
@@ -167,7 +167,7 @@ def _tidy(name: str) -> str:
     return short or "file"
 
 
-def _checked(file: NewFile) -> AttachedFile:
+def checked_file(file: NewFile) -> AttachedFile:
     """Finds out what a file is. Raises ConfigError for one that is not what it says."""
     name, data = _tidy(file.name), file.data
     if not data:

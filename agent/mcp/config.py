@@ -17,8 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
-from searchloop.agent.mcp.fields import read_server
-from searchloop.agent.mcp.server import Problem, Server, change_object, read_object, server_parts
+from searchloop.agent.mcp.server import (
+    Problem,
+    Server,
+    change_object,
+    read_object,
+    read_server,
+    server_parts,
+)
 from searchloop.agent.settings.secrets import HIDDEN, masked, masked_command
 
 Parsed = tuple[list[Server], list[Problem]]

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from typing import Any, Protocol
 from wsgiref.util import setup_testing_defaults
 
@@ -148,18 +149,26 @@ def _checked(status: int, data: Any) -> dict[str, Any]:
     raise ToolError(str(known["code"]), str(known["message"]), str(known["remedy"]))
 
 
+@dataclass(frozen=True, slots=True)
 class ChatBackend:
-    """A backend that is told which chat asks, so that it can forget what that one brought."""
+    """A backend that is told which chat asks, so that it can forget what that one brought.
 
-    def __init__(self, backend: Backend, chat: str, settings: Mapping[str, Any]) -> None:
-        """`settings` are those of the chat: a `temporary` one leaves nothing on any disk."""
-        self._backend = backend
-        self._chat = {"chat": chat, **({"temporary": True} if settings.get("temporary") else {})}
-        self.here = getattr(backend, "here", True)
+    `settings` are those of the chat: a `temporary` one leaves nothing on any disk.
+    """
+
+    backend: Backend
+    chat: str
+    settings: Mapping[str, Any]
+
+    @property
+    def here(self) -> bool:
+        return getattr(self.backend, "here", True)
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Asks as `Backend.ask` does."""
-        return await self._backend.ask(path, None if payload is None else {**payload, **self._chat})
+        if payload is not None:
+            kept = {"temporary": True} if self.settings.get("temporary") else {}
+            payload = {**payload, "chat": self.chat, **kept}
+        return await self.backend.ask(path, payload)
 
 
 class NoBackend:

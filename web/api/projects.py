@@ -8,15 +8,14 @@ from typing import Any
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.log.projects import ProjectStore
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.question import change_session
-from searchloop.agent.run.question.files import NewFile, checked_files
-from searchloop.agent.run.question.standing import (
-    add_files,
+from searchloop.agent.run.prompts import (
     change_project,
     make_project,
     own_words,
     save_words,
 )
+from searchloop.agent.run.question import change_session
+from searchloop.agent.run.question.files import NewFile, add_files, checked_files
 from searchloop.web.api.calls import Call, Handlers, Reply
 from searchloop.web.api.openapi import ANY_FILE, route
 

@@ -10,12 +10,11 @@ from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict, busy
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.branches import Turns, no_turn
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.session import Session, Turns, no_turn
 from searchloop.agent.run.question import change_session, open_session
-from searchloop.agent.run.question.title import one_line
 from searchloop.agent.run.summary import edit_summary
 from searchloop.agent.run.undo import make_plan, undo_files
+from searchloop.agent.text import one_line
 from searchloop.agent.tools.present_plan import find_plan, run_text
 from searchloop.web.api.calls import Call, Handlers, Reply, parse_number
 from searchloop.web.api.openapi import route

@@ -10,9 +10,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers._common import CREDIT_CODES, OVERLOAD_CODES, RATE_CODES
 from searchloop.agent.transport.refusals import TOO_LONG, Refusal
 
+# Error codes of OpenAI and of the servers that follow it.
+CREDIT_CODES = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+    | {"credit_balance_exhausted", "organization_spend_limit_exceeded"}
+    | {"project_spend_limit_exceeded", "organization_usage_limit_exceeded"}
+)
+RATE_CODES = frozenset(
+    {"rate_limit_exceeded", "slow_down", "rate_limit_error", "too_many_requests"}
+)
+OVERLOAD_CODES = frozenset(
+    {"server_error", "server_is_overloaded", "service_unavailable_error", "overloaded_error"}
+    | {"vector_store_timeout"}
+)
 # Items that the server cannot decrypt, find or match. What someone wrote into them is not meant.
 _HISTORY = re.compile(
     r"encrypted[ _]content|without its required|item (?:with id )?\S{1,80} not found"

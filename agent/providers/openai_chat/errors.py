@@ -13,8 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers._common import CREDIT_CODES, OVERLOAD_CODES, RATE_CODES
-from searchloop.agent.providers.openai_chat.dialects import taught_by
+from searchloop.agent.providers._responses.errors import (
+    CREDIT_CODES,
+    OVERLOAD_CODES,
+    RATE_CODES,
+)
+from searchloop.agent.providers.openai_chat.models import taught_by
 from searchloop.agent.transport.refusals import TOO_LONG, Refusal
 
 _MODEL = re.compile(

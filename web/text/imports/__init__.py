@@ -22,8 +22,14 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import AttachedFile
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.question.files import MOST_FILES, MOST_IMAGE, NewFile, checked_file
-from searchloop.agent.run.question.standing import LONGEST, add_files
+from searchloop.agent.run.prompts import LONGEST_SYSTEM
+from searchloop.agent.run.question.files import (
+    MOST_FILES,
+    MOST_IMAGE,
+    NewFile,
+    add_files,
+    checked_file,
+)
 from searchloop.agent.types.attachments import Attachment
 from searchloop.web.text.imports.chats import Chat, Folder, events_of, title_of
 from searchloop.web.text.imports.reading import Fault, Pictures, chats_in
@@ -155,7 +161,7 @@ def _bring_folder(folder: Folder, log: EventLog, report: Report) -> None:
     name = " ".join(folder.name.split())[:100]
     if not name or name.casefold() in {each.name.casefold() for each in log.projects.all()}:
         return
-    made = log.projects.create(name, {"instructions": folder.instructions[:LONGEST]})
+    made = log.projects.create(name, {"instructions": folder.instructions[:LONGEST_SYSTEM]})
     report.projects += 1
     files = list[AttachedFile]()
     for title, text in folder.texts:

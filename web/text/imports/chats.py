@@ -1,7 +1,7 @@
 """A chat of another program as a tree of messages, and the events of our log that it becomes.
 
 A question with each of its answers is a turn; turns behind the same turn are siblings, as in
-`agent.log.branches`. Everything in a chat is text of strangers: it brings no right, no folder, no
+`agent.log.session`. Everything in a chat is text of strangers: it brings no right, no folder, no
 setting and no tool call along.
 """
 

@@ -129,7 +129,9 @@ def test_get_never_does_what_post_does(tmp_path: Path) -> None:
         async with living(make_house(tmp_path)) as app:
             for method, path in routes(tmp_path / "other"):
                 for wrong in ("GET", "POST"):
-                    if method == wrong or (wrong, path) in found:
+                    # GET /api/mcp/trust asks for a server of that name.
+                    named = f"{path.rpartition('/')[0]}/x"
+                    if method == wrong or {(wrong, path), (wrong, named)} & found:
                         continue
                     answer = await request(app, wrong, path, allowed(), body=None)
                     assert answer.status == 405, (wrong, path)

@@ -22,6 +22,8 @@ father/mother husband/wife son/daughter brother/sister king/queen always/never o
 maximum/minimum enabl/disabl open/clos true/false safe/dangerous public/private buy/sell
 bought/sold import/export begin/end began/ended start/stop start/end support/oppos agre/disagre
 succe/fail major/minor majority/minority ancient/modern rural/urban internal/external alive/dead
+half/all half/third half/quarter half/most third/quarter
+hälfte/drittel hälfte/viertel hälfte/alle mitad/tercio moitié/tiers present/missing adult/child
 birth/death born/died guilty/innocent everyone/nobody all/none many/few with/without cause/prevent
 create/destroy attack/defend enter/leave arriv/depart teacher/student upper/lower plus/minus
 push/pull giv/tak borrow/lend employer/employee north/east north/west south/east south/west

@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.projects import Project
-from searchloop.agent.run.prompts import NamedAgent, NamedAgents
+from searchloop.agent.run.prompts import (
+    NamedAgent,
+    NamedAgents,
+    change_project,
+    make_project,
+)
 from searchloop.agent.run.question import change_session
-from searchloop.agent.run.question.files import NewFile, checked_files
-from searchloop.agent.run.question.standing import add_files, change_project, make_project
+from searchloop.agent.run.question.files import NewFile, add_files, checked_files
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import delete_session
 from searchloop.agent.settings import Settings
@@ -119,7 +124,7 @@ def _whole(preset: NamedAgent) -> str:
     return "\n".join([*lines, "", safe(preset.system or "(no system prompt)")])
 
 
-_FIELDS = ("instructions", "model", "agent", "search")
+_FIELDS = ("instructions", "model", "agent", "search", "folders")
 _EVERY = 100_000  # sessions
 
 
@@ -141,6 +146,8 @@ def _projects_arguments(parser: argparse.ArgumentParser) -> None:
             add("--model", help=f"provider:model of new chats; {same}")
             add("--agent", help=f"agent of new chats; {same}")
             add("--search", choices=(*SEARCHES, ""), help=f"search in new chats; {same}")
+            words = "keep searches in the library to this folder, repeatable; empty = all"
+            add("--folder", dest="folders", action="append", metavar="DIR", help=words)
         elif name == "delete":
             add("--chats", choices=("keep", "archive", "delete"), help="what becomes of its chats")
         elif name == "move":
@@ -180,10 +187,18 @@ def _projects(args: argparse.Namespace) -> int:
 
 def _fields(args: argparse.Namespace) -> dict[str, Any]:
     given = {n: getattr(args, n) or None for n in _FIELDS if getattr(args, n) is not None}
+    if given.get("folders"):
+        given["folders"] = [_folder(each) for each in args.folders]
     words = given.get("instructions") or ""
     if words == "-" or words.startswith("@"):
         given["instructions"] = read_file(words.removeprefix("@"))
     return given
+
+
+def _folder(name: str) -> str:
+    """Returns a folder that is written as a path as a full one; a name stays as it is."""
+    is_path = name.startswith(("~", ".")) or "/" in name
+    return str(Path(name).expanduser().resolve()) if is_path else name
 
 
 def _without(names: list[str], log: EventLog, project: Project) -> Project:
@@ -230,7 +245,8 @@ def _project_line(project: Project) -> str:
 
 def _told(args: argparse.Namespace, project: Project) -> int:
     files = [f"  {one_line(each.label(), 200)}" for each in project.files]
-    usual = [f"{n}: {getattr(project, n)}" for n in _FIELDS[1:] if getattr(project, n)]
+    usual = [f"{n}: {getattr(project, n)}" for n in _FIELDS[1:-1] if getattr(project, n)]
+    usual += [f"searches the library in: {one_line(each, 200)}" for each in project.folders]
     words = safe(project.instructions or "(no instructions)")
     head = ["Files:", *files] if files else []
     return tell(args, project.as_dict(), _project_line(project), *usual, *head, "", words)

@@ -59,7 +59,7 @@ class Query:
     """One search. Domain rules are canonical host names; `max_results` is 1 to 20.
 
     `country` is an ISO 3166 code ("DE"), `language` an ISO 639 code ("de"); None leaves the choice
-    to the engine.
+    to the engine. The library keeps to `folders` of it, by path or name (none = all).
     """
 
     text: str
@@ -70,6 +70,7 @@ class Query:
     country: str | None = None
     language: str | None = None
     safe_search: SafeSearch | None = None
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

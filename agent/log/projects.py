@@ -32,12 +32,15 @@ from searchloop.agent.types.attachments import Attachment
 _COLUMNS = "id, owner, name, data, created, updated"
 _INTO = f"INSERT INTO projects ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 ARCHIVED = '%"archived":true%'  # as `to_json` writes it into settings
-_FIELDS = ("instructions", "model", "agent", "search")
+_FIELDS = ("instructions", "model", "agent", "search", "folders")
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project. None leaves a choice to the chat; `chats` counts those that are in it."""
+    """A project. None leaves a choice to the chat; `chats` counts those that are in it.
+
+    Searches in the library keep to `folders` of it, by path or name; without any they see all.
+    """
 
     id: str
     name: str
@@ -47,6 +50,7 @@ class Project:
     model: str | None = None
     agent: str | None = None
     search: Search | None = None
+    folders: tuple[str, ...] = ()
     files: tuple[Attachment, ...] = ()
     chats: int = 0
 
@@ -199,6 +203,7 @@ def _project(row: Sequence[Any], chats: Mapping[str, int]) -> Project:
     made, _, name, text, created, updated = row
     data = object_in(text) or {}
     own = {field: data[field] for field in _FIELDS if data.get(field) is not None}
+    own["folders"] = tuple(own.get("folders", ()))
     files = tuple(Attachment(**each) for each in data.get("files", ()))
     return Project(made, name, created, updated, **own, files=files, chats=chats.get(made, 0))
 

@@ -11,7 +11,7 @@ from searchloop.agent.search.source_numbers import private_mark
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
-from searchloop.agent.tools.results import Fence, noted
+from searchloop.agent.tools.dispatcher import Fence, noted
 from searchloop.agent.types import ANYWHERE, NativeSearch, Notice, ToolResult, ToolSpec, Usage
 
 SEARCHED = Usage(searches=1)
@@ -55,6 +55,8 @@ def web_search(
     limits = domain_limits(options)
     if options.country:
         limits["country"] = options.country
+    if options.folders:
+        limits["folders"] = list(options.folders)
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         query = " ".join(str(arguments["query"]).split())

@@ -172,8 +172,7 @@ class ProviderData:
 class Message:
     """One turn of the transcript; compared by identity.
 
-    `encoded` is a codec's memo of this message on the wire (key: codec and variant), so that a
-    message is serialised once however many steps resend it.
+    `encoded` is its form on the wire by codec and variant: it is made once for all steps.
     """
 
     role: Role
@@ -203,7 +202,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class NativeSearch:
-    """Options of a search. In a request they ask for the provider's own search."""
+    """Options of a search. In a request they ask for the provider's own, which has no `folders`."""
 
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
@@ -211,6 +210,7 @@ class NativeSearch:
     country: str | None = None
     external_access: bool = True
     max_searches: int | None = None
+    folders: tuple[str, ...] = ()
 
 
 ANYWHERE = NativeSearch()
@@ -218,7 +218,7 @@ ANYWHERE = NativeSearch()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model step, as a codec gets it; for `options` see `agent.calls.instructions`.
+    """One model step, as a codec gets it; for `options` see `agent.calls.caller`.
 
     `messages` is append-only from step to step. With `answer_now`, tools stay listed where the
     provider needs them to read the history. `context_limit` is the session's window, if one is set.

@@ -6,7 +6,6 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from searchloop.search_backend.fetch.host_check import Rules, parse_rules
@@ -26,6 +25,7 @@ LONGEST_URL = 8_192
 LONGEST_FIND = 500
 MOST_FILE = 20 * 2**20  # bytes of a file that is read
 LONGEST_CHAT = 100
+MOST_FOLDERS, LONGEST_FOLDER = 20, 4_096
 DEFAULT_RESULTS = 8
 TIME_RANGES = ("d", "w", "m", "y")
 SAFE_SEARCHES = ("off", "moderate", "strict")
@@ -38,19 +38,6 @@ class BadRequest(SearchBackendError):
 
     def __init__(self, message: str, remedy: str, code: str = "bad_request") -> None:
         super().__init__(code, message, remedy)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenPage:
-    """The arguments of POST /api/open-page."""
-
-    url: str
-    find: str | None
-    offset: int | None
-    max_length: int
-    rules: Rules
-    reader: str | None
-    chat: Chat
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -78,6 +65,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
             "language": _code,
             "safe_search": _one_of(SAFE_SEARCHES),
             "engine": _text(100),
+            "folders": _folders,
             **_FOR,
             "explain": _flag,
         },
@@ -93,6 +81,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
         country=values.get("country"),
         language=values.get("language"),
         safe_search=cast("SafeSearch | None", values.get("safe_search")),
+        folders=values.get("folders") or (),
     )
     engine = values.get("engine")
     return query, engine.strip().lower() if engine else None, _chat(values)
@@ -107,8 +96,8 @@ def _chat(values: Mapping[str, Any]) -> Chat:
     return Chat(values.get("chat", ""), values.get("temporary", False))
 
 
-def open_page(data: Mapping[str, Any]) -> OpenPage:
-    """Returns the arguments of a request to open a page. Raises BadRequest."""
+def open_page(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of `Pages.open_page`. Raises BadRequest."""
     values = _checked(
         data,
         {
@@ -124,18 +113,15 @@ def open_page(data: Mapping[str, Any]) -> OpenPage:
         needed="url",
     )
     reader = values.get("reader")
-    return OpenPage(
-        url=values["url"].strip(),
-        find=values.get("find"),
-        offset=values.get("offset"),
-        max_length=values.get("max_length") or DEFAULT_LENGTH,
-        rules=Rules(
-            values.get("allowed_domains") or (),
-            values.get("blocked_domains") or (),
-        ),
-        reader=reader.strip().lower() if reader else None,
-        chat=_chat(values),
-    )
+    return {
+        "url": values["url"].strip(),
+        "find": values.get("find"),
+        "offset": values.get("offset"),
+        "max_length": values.get("max_length") or DEFAULT_LENGTH,
+        "rules": Rules(values.get("allowed_domains") or (), values.get("blocked_domains") or ()),
+        "reader": reader.strip().lower() if reader else None,
+        "chat": _chat(values),
+    }
 
 
 def read_file(data: Mapping[str, Any]) -> tuple[str, str, bytes]:
@@ -199,9 +185,20 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _domains(name: str, value: Any) -> tuple[str, ...]:
+    return parse_rules(_texts(name, value, "example.org"), name)
+
+
+def _folders(name: str, value: Any) -> tuple[str, ...]:
+    folders = _texts(name, value, "notes")
+    if len(folders) > MOST_FOLDERS:
+        raise BadRequest(f"{name} has more than {MOST_FOLDERS} entries.", f"Shorten {name}.")
+    return tuple(_text(LONGEST_FOLDER)(name, each) for each in folders)
+
+
+def _texts(name: str, value: Any, example: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise BadRequest(f"{name} is not a list of texts.", 'Send a list: ["example.org"].')
-    return parse_rules(value, name)
+        raise BadRequest(f"{name} is not a list of texts.", f'Send a list: ["{example}"].')
+    return value
 
 
 def _one_of(words: Sequence[str]) -> Check:

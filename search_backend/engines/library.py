@@ -8,7 +8,7 @@ from searchloop.search_backend.types import Query, SearchResult
 
 def search(query: Query, access: Access) -> list[SearchResult]:
     """Returns the best passages of the local index, without a network."""
-    hits = access.library.search(query.text, query.max_results)
+    hits = access.library.search(query.text, query.max_results, query.folders)
     return [SearchResult(hit.title, hit.url, hit.snippet, source="library") for hit in hits]
 
 

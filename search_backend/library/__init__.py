@@ -138,11 +138,12 @@ class Library:
         self._ready = False
         self.renewal: threading.Thread | None = None  # while an older index is analysed again
 
-    def search(self, text: str, limit: int) -> list[Hit]:
-        """Returns the best passages for a question in plain words."""
+    def search(self, text: str, limit: int, folders: Sequence[str] = ()) -> list[Hit]:
+        """Returns the best passages for a question in plain words, of these folders alone if any
+        are named, by path or collection. Raises SearchBackendError if none of them is there."""
         self._refresh()
         self.reread(PATIENCE)
-        hits = search(self._index, text, limit)
+        hits = search(self._index, text, limit, folders)
         notes = self._notes([urldefrag(hit.url).url for hit in hits])
         return [
             replace(hit, snippet=f"{hit.snippet} [{notes[url]}: this is its text of before.]")

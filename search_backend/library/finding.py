@@ -7,13 +7,15 @@ at, and RANKED documents are scored with all words.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
 from searchloop.analysis.terms import Wanted, terms, wanted
 from searchloop.search_backend.library.index import MOST_PASSAGES, Index, is_old
+from searchloop.search_backend.library.roots import roots_within
 from searchloop.search_backend.text.ranking import HEADING, TITLE, Scorer, excerpt, rarity
 
 PASSAGES_PER_DOCUMENT = 3
@@ -25,13 +27,14 @@ _PROPOSE = f"""
 SELECT t.rowid, t.title, t.heading, t.body, d.digest, r.kind = 'docs' FROM (
     SELECT rowid AS row, min(score) AS best FROM (
         SELECT rowid, bm25(terms, {TITLE}, {HEADING}, 1.0) AS score FROM terms
-        WHERE terms MATCH ? ORDER BY rowid DESC LIMIT {PROPOSED})
-    GROUP BY {{each}} ORDER BY best LIMIT {{most}}) p
+        WHERE terms MATCH ? {{within}} ORDER BY rowid DESC LIMIT {PROPOSED})
+    GROUP BY {{each}} ORDER BY best LIMIT ?) p
 JOIN terms t ON t.rowid = p.row JOIN documents d ON d.id = p.row / {MOST_PASSAGES}
 JOIN roots r ON r.id = d.root
 """
-_BY_DOCUMENT = _PROPOSE.format(each=f"rowid / {MOST_PASSAGES}", most=RANKED)
-_BY_PASSAGE = _PROPOSE.format(each="rowid", most=2 * RANKED)
+_BY_DOCUMENT = f"rowid / {MOST_PASSAGES}", RANKED
+_BY_PASSAGE = "rowid", 2 * RANKED
+_WITHIN = f"AND rowid / {MOST_PASSAGES} IN (SELECT id FROM documents WHERE root IN ({{}}))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +56,24 @@ class _Scored(NamedTuple):
         return self.row // MOST_PASSAGES
 
 
-def search(index: Index, text: str, limit: int) -> list[Hit]:
-    """Returns the best passages for a question in plain words.
+def search(index: Index, text: str, limit: int, folders: Sequence[str] = ()) -> list[Hit]:
+    """Returns the best passages for a question in plain words, of these folders if any are named.
 
     Each document comes once before any comes twice, at most PASSAGES_PER_DOCUMENT times.
     """
     with index.open() as connection:
         langs = [lang for (lang,) in connection.execute("SELECT lang FROM languages")]
-        old = is_old(connection)
+        old, roots = is_old(connection), roots_within(connection, folders)
         for every in (False, True):  # function words count if no other word is known
             words = wanted(text, langs, every=every)[:COUNTED]
             scorer, match = _asked(connection, words, old)
-            found = _best(connection, scorer, match, limit) if match else []
+            ranked = partial(_ranked, connection, scorer, match, roots)
+            found = _best(ranked, limit) if match else []
             if found:
                 break
         hits = [(each.score, _hit(connection, each.row, words)) for each in found]
         if old:
-            hits += _hits_of_version_1(connection, words, scorer)
+            hits += _hits_of_version_1(connection, words, scorer, roots)
             hits.sort(key=lambda pair: -pair[0])
     return [hit for _, hit in hits[:limit]]
 
@@ -97,12 +101,12 @@ def _any(words: Iterable[Wanted]) -> str:
     return " OR ".join(f'"{term}"' for word in words for term in word.terms)
 
 
-def _best(connection: sqlite3.Connection, scorer: Scorer, match: str, limit: int) -> list[_Scored]:
-    spread = _distinct(_ranked(connection, _BY_DOCUMENT, match, scorer))[:limit]
+def _best(ranked: Callable[[tuple[str, int]], list[_Scored]], limit: int) -> list[_Scored]:
+    spread = _distinct(ranked(_BY_DOCUMENT))[:limit]
     if len(spread) < limit:
         allowed = {each.document: PASSAGES_PER_DOCUMENT - 1 for each in spread}
         taken = {each.row for each in spread}
-        for each in _ranked(connection, _BY_PASSAGE, match, scorer):
+        for each in ranked(_BY_PASSAGE):
             if each.row not in taken and allowed.get(each.document, 0) and len(spread) < limit:
                 allowed[each.document] -= 1
                 spread.append(each)
@@ -118,10 +122,11 @@ def _count(connection: sqlite3.Connection, word: Wanted) -> int:
 
 
 def _ranked(
-    connection: sqlite3.Connection, query: str, match: str, scorer: Scorer
+    connection: sqlite3.Connection, scorer: Scorer, match: str, roots: str, by: tuple[str, int]
 ) -> list[_Scored]:
-    found = []
-    for row, title, heading, body, digest, is_ours in connection.execute(query, (match,)):
+    found, (each, most) = list[_Scored](), by
+    query = _PROPOSE.format(each=each, within=roots and _WITHIN.format(roots))
+    for row, title, heading, body, digest, is_ours in connection.execute(query, (match, most)):
         score = scorer.score(title.split(), heading.split(), body.split())
         found.append(_Scored(score * (OURS if is_ours else 1.0), row, digest))
     return sorted(found, key=lambda each: (-each.score, each.row))
@@ -150,16 +155,17 @@ def _shown(title: str, url: str, headings: str, anchor: str) -> tuple[str, str]:
 
 
 def _hits_of_version_1(
-    connection: sqlite3.Connection, words: Sequence[Wanted], scorer: Scorer
+    connection: sqlite3.Connection, words: Sequence[Wanted], scorer: Scorer, roots: str
 ) -> Iterator[tuple[float, Hit]]:
     """Yields (score, hit) of passages that are not analysed again yet.
 
     SQLite's own rules propose them.
     """
+    within = roots and f"AND d.root IN ({roots})"
     for title, url, heading, anchor, text in connection.execute(
         "SELECT d.title, d.url, p.heading, p.anchor, p.body "
         f"FROM passages p JOIN documents d ON d.id = p.rowid / {MOST_PASSAGES} "
-        "WHERE passages MATCH ? ORDER BY bm25(passages, 4.0, 3.0, 1.0) LIMIT ?",
+        f"WHERE passages MATCH ? {within} ORDER BY bm25(passages, 4.0, 3.0, 1.0) LIMIT ?",
         (_any(words[:MOST_WORDS]) or '""', RANKED),
     ).fetchall():
         score = scorer.score(terms(title), terms(heading), terms(text))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -57,6 +58,22 @@ def folders_around(connection: sqlite3.Connection, root: Root) -> list[tuple[Roo
     prefix = [(one, one.path.rstrip("/") + "/") for one in around]
     inside = [(one, root.path[len(p) :]) for one, p in prefix if root.path.startswith(p)]
     return sorted(inside, key=lambda pair: len(pair[1]))
+
+
+def roots_within(connection: sqlite3.Connection, folders: Sequence[str]) -> str:
+    """Returns the numbers of these roots, named by path or collection, and of those inside them, as
+    a list in SQL; "" if none are named. Raises SearchBackendError if none of them is there."""
+    paths = [str(Path(folder).expanduser()).rstrip("/") for folder in folders]
+    found = [
+        str(number)
+        for number, name, path in connection.execute("SELECT id, collection, path FROM roots")
+        if name in folders or any(path == one or path.startswith(f"{one}/") for one in paths)
+    ]
+    if folders and not found:
+        what = f"None of these folders is in the library: {', '.join(folders)[:300]}."
+        remedy = "Add them with `searchloop library add`, or choose other folders."
+        raise SearchBackendError("not_found", what, remedy)
+    return ",".join(found)
 
 
 def take_over(connection: sqlite3.Connection, root: Root) -> None:

@@ -9,13 +9,12 @@ Spec: https://docs.openwebui.com/features/chat-conversations/web-search/provider
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 from searchloop.search_backend.other_apis import (
     ADDRESS,
     MOST_CHARACTERS,
-    QUERY,
-    TEXT,
     Contract,
     Route,
     Shape,
@@ -29,7 +28,6 @@ from searchloop.search_backend.other_apis import (
 from searchloop.search_backend.types import MOST_RESULTS, PageView, SearchBackendError
 
 RESULTS, MOST_URLS, AT_ONCE = 8, 20, 5
-_FIELDS = ("link", "title", "snippet")
 
 
 def _search(values: Values, service: Contract) -> list[Any]:
@@ -52,7 +50,9 @@ def _load(values: Values, service: Contract) -> list[Any]:
         )
     asked = [{"url": url, "max_length": MOST_CHARACTERS} for url in urls]
     with ThreadPoolExecutor(min(len(asked), AT_ONCE)) as pool:
-        views = list(pool.map(service.open_page, asked))
+        # Each thread knows the request, whose asker may go away meanwhile.
+        opening = [pool.submit(copy_context().run, service.open_page, each) for each in asked]
+        views = [one.result() for one in opening]
     read = [view for view in views if view.page.error is None] or [opened(views[0])]
     return [_document(view) for view in read]
 
@@ -67,30 +67,15 @@ def _document(view: PageView) -> dict[str, Any]:
 SHAPE = Shape(
     (
         Route(
-            "/external/search",
-            ("POST",),
-            "Search, as Open WebUI asks an external engine",
-            {"query": QUERY, "count": {"type": "integer", "minimum": 1}},
-            "query",
-            list_of(
-                record(
-                    dict.fromkeys(("link", "title", "snippet"), TEXT), "link", "title", "snippet"
-                )
-            ),
+            *("/external/search", ("POST",), "Search, as Open WebUI asks an external engine"),
+            record("query:query count?:positive"),
+            list_of(record("link title snippet")),
             _search,
         ),
         Route(
-            "/external/load",
-            ("POST",),
-            "Read pages, as Open WebUI asks an external loader",
-            {"urls": list_of(ADDRESS, minItems=1, maxItems=MOST_URLS)},
-            "urls",
-            list_of(
-                record(
-                    {"page_content": TEXT, "metadata": {"type": "object"}},
-                    *("page_content", "metadata"),
-                )
-            ),
+            *("/external/load", ("POST",), "Read pages, as Open WebUI asks an external loader"),
+            record("urls:urls", urls=list_of(ADDRESS, minItems=1, maxItems=MOST_URLS)),
+            list_of(record("page_content metadata:object")),
             _load,
         ),
     ),

@@ -32,8 +32,12 @@ def test_a_project_from_made_to_deleted(cli: Cli, tmp_path: Path) -> None:
     assert (shown["chats"], shown["instructions"]) == (1, "Answer in metres.")
     assert [each["name"] for each in shown["files"]] == ["walls.md"]
     assert "walls.md (document" in cli("projects", "show", "House").out
-    renamed = cli("projects", "edit", "House", "--name", "Home", "--search", "", "-o", "json").json
-    assert (renamed["name"], renamed["search"]) == ("Home", None)
+    folders = ("--folder", f"{tmp_path}/x/../y", "--folder", "pages")
+    assert cli("projects", "edit", "House", *folders).code == 0
+    assert f"searches the library in: {tmp_path}/y\n" in cli("projects", "show", "House").out
+    more = ("--name", "Home", "--search", "", "--folder", "", "-o", "json")
+    renamed = cli("projects", "edit", "House", *more).json
+    assert (renamed["name"], renamed["search"], renamed["folders"]) == ("Home", None, [])
     assert cli("projects", "remove", "Home", "walls.md").code == 0
     assert cli("projects", "remove", "Home", "walls.md").code == 2
     refused = cli("projects", "delete", "Home")

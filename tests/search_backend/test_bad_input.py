@@ -78,6 +78,8 @@ def ask(client: FlaskClient, path: str, body: dict[str, Any]) -> tuple[int, Any]
         ({"query": LONG}, "10240 characters"),
         ({"query": "x", "max_results": -1}, "max_results"),
         ({"query": "x", "time_range": "decade"}, "time_range"),
+        ({"query": "x", "folders": "notes"}, "folders is not a list"),
+        ({"query": "x", "folders": [*map(str, range(21))]}, "more than 20"),
     ],
 )
 def test_a_search_that_cannot_be_asked(

@@ -25,15 +25,13 @@ from searchloop.agent.providers._common import (
     thought,
 )
 from searchloop.agent.providers._thinking import ThinkSplitter, split_late
-from searchloop.agent.providers.openai_chat.calls import StreamedCalls
-from searchloop.agent.providers.openai_chat.dialects import Dialect
 from searchloop.agent.providers.openai_chat.errors import find_error
-from searchloop.agent.providers.openai_chat.models import ChatServer
-from searchloop.agent.providers.openai_chat.request import PROVIDER, version
+from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
+from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
 from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.search.marks import find
 from searchloop.agent.search.vendor_marks import page_date
-from searchloop.agent.transport.sse import incomplete
+from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,
@@ -95,11 +93,20 @@ def _count(counts: Any, name: str) -> int | None:
 Delta = TextDelta | ThinkingDelta
 _REASONING = ("reasoning_content", "reasoning")
 _NOTED = frozenset({"usage", "search_results", "citations", "timings"})
+# What makers of servers call an end that is none; any other word is a stop.
+_CUT = ("length", "max_tokens", "max_output_tokens", "model_length", "repetition_truncation")
+_WITHHELD = (
+    "content_filter",
+    "sensitive",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+)
+_BROKEN = ("error", "abort", "cancelled", "insufficient_system_resource", "network_error")
 _STOPS: dict[str, StopReason] = {
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",
-    "content_filter": "refusal",
+    **dict.fromkeys(_CUT, "length"),
+    **dict.fromkeys(_WITHHELD, "refusal"),
 }
 
 
@@ -411,10 +418,10 @@ class ChatDecoder(DecoderBase):
         yield from shown
         reason = choice.get("finish_reason")
         if reason:
-            if reason == "error" or choice.get("error"):
+            if str(reason).lower() in _BROKEN or choice.get("error"):
                 raise self._codec.refused(find_error(choice) or {})
             self._ended = True
-            self._answer.reason = str(reason)
+            self._answer.reason = str(reason).lower()
 
     def _searched(self) -> Iterable[StreamEvent]:
         if self._search == "possible" and self._answer.searched:

@@ -97,10 +97,7 @@ def same_ways(boxes: Sequence[Box]) -> list[int]:
 
 
 def columns(
-    page: Layout,
-    guesses: Sequence[float],
-    ways: Sequence[int],
-    of_all: Sequence[float],
+    page: Layout, guesses: Sequence[float], ways: Sequence[int], of_all: Sequence[float]
 ) -> Columns:
     """One column a feature, one entry a block. `of_all` are facts of the whole page."""
     blocks = page.blocks

@@ -76,9 +76,9 @@ class Seeing(Scripted):
         return [m for m in self.requests[number].messages if m.role == "user"]
 
 
-def reading(home: Path) -> Any:
+def reading(home: Path, **env: str) -> Any:
     """The real search backend, which reads documents."""
-    return create_app(SearchSettings.from_mapping({}, home=home))
+    return create_app(SearchSettings.from_mapping(env, home=home))
 
 
 def play(home: Path, scenario: Callable[[House], Any], *providers: Any, **more: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from searchloop.cli.main import main
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.library import Library, builtin_documents
+from searchloop.search_backend.library.finding import search
 from searchloop.search_backend.library.index import Index
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.text.slices import find
@@ -149,6 +150,8 @@ def test_an_index_of_version_1_answers_while_it_is_made_anew(tmp_path: Path) -> 
     index = Index(path)
     with index.open() as connection:
         assert connection.execute("SELECT count(*) FROM passages").fetchone() == (60,)
+    assert search(index, "zeppelin number42", 3, ["/nowhere"])[0].url == "library://old/42.txt"
+    assert search(index, "zeppelin number42", 3, ["/elsewhere"]) == []
     library = Library(tmp_path, dict)
     assert library.search("zeppelin number42", 3)[0].url == "library://old/42.txt"
     assert library.renewal is not None
@@ -173,6 +176,7 @@ CREATE VIRTUAL TABLE passages USING fts5(
     title, heading, body, anchor UNINDEXED,
     tokenize = 'porter unicode61 remove_diacritics 2');
 INSERT INTO roots (id, collection, path, kind) VALUES (1, 'old', '/nowhere/old', 'folder');
+INSERT INTO roots (id, collection, path, kind) VALUES (2, 'other', '/elsewhere', 'folder');
 PRAGMA user_version = 1;
 """
 

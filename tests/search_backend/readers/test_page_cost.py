@@ -37,11 +37,17 @@ def test_the_cost_of_a_page_grows_with_its_size(name: str) -> None:
     assert not grows_too_fast(WORK["a page"], PAGES[name](4), PAGES[name](4 * LARGER))
 
 
-@pytest.mark.parametrize("name", WORK)
-def test_the_cost_of_a_text_grows_with_its_size(name: str) -> None:
+# A third of the texts for each work, so that every text is in the suite for several of them; all
+# of them for all are torture, being seconds of work.
+SOME = [(name, list(TEXTS)[number % 3 :: 3]) for number, name in enumerate(WORK)]
+ALL = [pytest.param(name, list(TEXTS), marks=pytest.mark.torture) for name in WORK]
+
+
+@pytest.mark.parametrize(("name", "texts"), [*SOME, *ALL])
+def test_the_cost_of_a_text_grows_with_its_size(name: str, texts: list[str]) -> None:
     """Neither a text of a page nor one of a model makes patterns look at it again and again."""
     WORK[name]("warm " * 50)
-    sizes = {unit: 2_000 // len(unit) for unit in TEXTS}
+    sizes = {unit: 2_000 // len(unit) for unit in texts}
     slow = [
         unit
         for unit, size in sizes.items()

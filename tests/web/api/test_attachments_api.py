@@ -34,12 +34,15 @@ REPORT = attachment("übersicht.pdf", pdf_of(PAGES), "application/pdf")
 
 
 def with_files(
-    home: Path, scenario: Callable[[Ask, FakeHouse, str], Awaitable[None]], *providers: Any
+    home: Path,
+    scenario: Callable[[Ask, FakeHouse, str], Awaitable[None]],
+    *providers: Any,
+    **env: str,
 ) -> None:
     """Runs a scenario with a real runner and the real search backend behind the API."""
 
     async def run() -> None:
-        backend, own = reading(home), settings(home)
+        backend, own = reading(home, **env), settings(home)
         log = EventLog(home / "sessions.sqlite3")
         runner = Runner(own, log, LocalBackend(backend), providers=providers)
         house = FakeHouse(own, log, runner)

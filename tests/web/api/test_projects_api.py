@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from searchloop.agent.types import ToolCall
+from searchloop.search_backend.library import Library
 from tests.agent.run.test_attachments import Seeing
-from tests.agent.scripted import MODEL, Scripted, says
+from tests.agent.scripted import MODEL, Scripted, calls, says
 from tests.attached import pdf_of
 from tests.web.api.test_attachments_api import PICTURE, REPORT, Ask, attachment, with_files
 from tests.web.house import FakeHouse
@@ -78,6 +80,37 @@ def test_a_chat_of_a_project_gets_what_the_project_holds(tmp_path: Path) -> None
         assert whole.body == base64.b64decode(REPORT["data"])
 
     with_files(tmp_path, scenario, model)
+
+
+def test_the_library_is_searched_in_the_folders_of_the_project(tmp_path: Path) -> None:
+    """From the PATCH to the hits; a folder inside counts; an empty list opens all of it again."""
+    notes = {"north": "Zwieback of Vik.", "north/deep": "A deep zwieback.", "south": "A zwieback."}
+    for name, text in notes.items():
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "note.md").write_text(text)
+    north, call = str(tmp_path / "north"), ToolCall("one", "web_search", {"query": "zwieback"})
+    model = Scripted([calls(call), says("So.")] * 4)
+
+    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+        library = Library(tmp_path)
+        for name in reversed(notes):
+            library.add(tmp_path / name)
+        made = await project(ask, search="local", model=MODEL)
+        place = f"/api/projects/{made['id']}"
+        chat = (await ask("POST", "/api/sessions", {"project": made["id"]})).data["id"]
+        expected = {"(all)": 3, north: 2, "south": 1, "/gone": 0}
+        for folder, count in expected.items():
+            wanted = [] if folder == "(all)" else [folder, " ", folder]
+            told = (await ask("PATCH", place, {"folders": wanted})).data
+            assert told["folders"] == wanted[:1]
+            events = await asked(ask, house, chat, "Where?")
+            done = [e.data for e in events if e.type == "search_finished"][-1]
+            found = [e.data for e in events if e.type == "tool_result"][-1]
+            assert (done["results"], done["status"]) == (count, "ok" if count else "error")
+            assert ("/gone" in found["content"]) is (not count)
+        assert (await ask("PATCH", place, {"folders": None})).data["folders"] == []
+
+    with_files(tmp_path, scenario, model, SEARCHLOOP_OFFLINE="1")
 
 
 def test_a_model_that_cannot_see_does_without_a_picture_and_says_so(tmp_path: Path) -> None:
@@ -194,6 +227,9 @@ def test_standing_instructions_and_options_reach_the_model(tmp_path: Path) -> No
         ({"name": "x", "model": "nothing"}, "bad_model"),
         ({"name": "x", "instructions": "y" * 20_001}, "bad_instructions"),
         ({"name": "x", "chats": 3}, "bad_request"),
+        ({"name": "x", "folders": "/notes"}, "bad_request"),
+        ({"name": "x", "folders": [*map(str, range(21))]}, "bad_folders"),
+        ({"name": "x", "folders": ["y" * 4_097]}, "bad_folders"),
     ],
 )
 def test_a_wrong_project_is_refused(tmp_path: Path, body: dict[str, Any], code: str) -> None:

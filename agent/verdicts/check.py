@@ -200,12 +200,13 @@ def _windows(page: Page, weights: Mapping[str, float]) -> list[tuple[float, int,
         for k in page.nearest(set(weights))
         for before, behind in _SHAPES
         if k + before >= 0 and k + behind < len(page.spans)
+        if before == behind or not page.has_items(k + before, k + behind)
     }
     total = sum(weights.values())
     found = []
     for first, last in ranges:
         keys = frozenset().union(*page.keys[first : last + 1])
-        held = sum(w for key, w in weights.items() if key in keys or key[0] == "#")
+        held = sum(w for key, w in weights.items() if key in keys or key[0] in "#~")
         found.append((held / total, first, last))
     return sorted(found, key=lambda each: (-each[0], each[2] - each[1], each[1]))
 
@@ -218,6 +219,7 @@ def _at(page: Page, name: VerdictName, start: int, end: int, reason: str) -> Ver
 _MARKS = re.compile(
     '“([^“”]+)”|"([^"\n]+)"|«([^«»]+)»|»([^«»]+)«|„([^„“”"]+)[“”"]|”([^“”]+)”|〝([^〝〞〟]+)[〞〟]|＂([^＂]+)＂'
     "|「([^「」]+)」|『([^『』]+)』|﹁([^﹁﹂]+)﹂|‹([^‹›]+)›|›([^‹›]+)‹"
+    '|[❝‟]([^❝❞‟”]+)[❞”]|❛([^❛❜]+)❜|<<([^<>]{8,})>>|,,([^,"”]{8,}(?:, [^,"”]+)*)(?:\'\'|["”])'
     "|‚([^‚‘’]{8,})[‘’]|``([^`']{8,})''"
     "|(?<!\\w)'((?:[^'\n]|(?<=\\w)'(?=\\w)){8,})'(?!\\w)"
     "|(?<!\\w)[‘’]((?:[^‘’\n]|(?<=\\w)’(?=\\w)){8,})’(?!\\w)"

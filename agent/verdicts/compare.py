@@ -98,7 +98,7 @@ def compare(
     content, matched = _gaps(ours, theirs)
     same = sum((Counter(t.key for t in ours) & Counter(t.key for t in theirs)).values())
     shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
-    close = matched >= NEAR_LETTERS * len(ours)
+    close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
         _number(lost)
         or _opposite(claim, window, apart)

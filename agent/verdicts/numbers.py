@@ -26,17 +26,25 @@ UNITS = {
     word: unit
     for unit, words in table(
         """
-        %: % percent prozent процентов процента
+        %: % percent prozent процентов процента процент por-ciento ٪
+        pp: prozentpunkt prozentpunkte prozentpunkten 百分点 百分點 ポイント
+        km2: km2 quadratkilometer quadratkilometern 平方公里 平方千米 平方キロ 平方キロメートル
+        m2: m2 quadratmeter quadratmetern 平方米 平方公尺 平方メートル
+        m3: m3 kubikmeter kubikmetern 立方米 立方公尺 立方メートル
         km: km kilometers kilometres kilometer kilometre kilómetros kilómetro kilometern
-        kilomètres kilomètre chilometri quilômetros 公里 千米 キロ キロメートル
-        m: m meters metres meter metre metros metro metern mètres mètre metri 米 メートル
-        cm: cm centimeters centimetres centimeter zentimeter centímetros centimètres 厘米 センチ
-        センチメートル
+        kilomètres kilomètre chilometri quilômetros километров километра км كيلومترا كيلومتراً
+        كيلومتر किलोमीटर किमी กิโลเมตร 킬로미터 公里 千米 キロ キロメートル
+        m: m meters metres meter metre metros metro metern mètres mètre metri
+        метров метра метр м مترا متراً متر मीटर เมตร 미터 米 公尺 メートル
+        cm: cm centimeters centimetres centimeter zentimeter centímetros centimètres см
+        เซนติเมตร 厘米 センチ センチメートル
         mm: mm millimeters millimetres millimeter milímetros millimètres 毫米 ミリ
         mile: mi mile miles meile meilen milla millas milles 英里 マイル
         foot: ft foot feet fuß pie pies pieds 英尺 フィート
         inch: inch inches zoll pulgadas pouces 英寸 インチ
         yard: yard yards
+        mph: mph
+        kmh: kmh
         kg: kg kilogram kilograms kilogramm kilogramos kilogrammes kilo kilos 公斤 千克 キログラム
         g: g gram grams gramm gramos grammes 克 グラム
         mg: mg milligram milligrams milligramm
@@ -56,9 +64,14 @@ UNITS = {
         year: year years yr yrs jahr jahre jahren año años an ans année années 年间 年間
         decade: decade decades jahrzehnt jahrzehnte décadas décennies
         century: century centuries jahrhundert jahrhunderte siglos siècles 世纪 世紀
-        usd: $ usd dollar dollars dólares 美元 ドル
+        usd: $ usd dollar dollars dólares долларов دولار डॉलर ดอลลาร์ 달러 美元 ドル
         eur: € eur euro euros 欧元 ユーロ
         gbp: £ gbp 英镑
+        inr: ₹ inr rupee rupees रुपये रुपए
+        krw: ₩ krw won 원
+        rub: ₽ rub ruble rubles roubles рублей
+        peso: peso pesos
+        chf: chf franken
         jpy: ¥ yen jpy 円 日元
         cny: yuan cny rmb 人民币
         kb: kb kilobytes
@@ -87,17 +100,22 @@ _SCALES = {
     for value, words in table(
         """
         100: hundred hundreds hundert cent cents cien cento
-        1000: thousand thousands tausend mil mille mila tsd тысяч тысячи
+        1000: thousand thousands tausend mil mille mila tsd тысяч тысячи тыс ألف آلاف हज़ार हजार 천
+        1e+04: 만
+        100000: लाख lakh
+        1e+07: करोड़ crore
+        1e+08: 억
         1e+06: million millions mn mio millionen millón millones milioni milione milhões milhão
-        миллион миллиона миллионов млн
+        миллион миллиона миллионов млн مليون ملايين
         1e+09: billion billions bn milliarde milliarden mrd milliard milliards miliardi миллиард
-        миллиарда миллиардов млрд
-        1e+12: trillion trillions
+        миллиарда миллиардов млрд مليار مليارات बिलियन
+        1e+12: trillion trillions 조
         """
     ).items()
     for word in words
 }
 _LONG_SCALE = {"billion", "billions", "billionen", "billones", "bilhões"}  # 10**12 outside English
+_THAI_SCALES = {"พันล้าน": 1e9, "ล้าน": 1e6, "แสน": 1e5, "หมื่น": 1e4, "พัน": 1e3}
 _CJK_SCALES = {
     "十": 1e1,
     "百": 1e2,
@@ -109,7 +127,27 @@ _CJK_SCALES = {
     "兆": 1e12,
 }
 _CJK_DIGITS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
-_CURRENCY = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "￥": "jpy"}
+_CURRENCY = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "￥": "jpy", "₹": "inr", "₩": "krw"}
+_MINUS = re.compile(
+    r"(?:\b(?:minus|negative|moins|menos|meno|минус)|零下|マイナス|氷点下|负|負|마이너스)\s?\Z",
+    re.IGNORECASE,
+)
+_SQUARE = frozenset(("square", "sq", "carrés", "carré", "cuadrados", "quadrati", "квадратных"))
+_CUBIC = frozenset(["cubic", "cubes", "cube", "cúbicos", "cubi", "кубических"])
+_POINTS = frozenset(
+    (
+        ("percentage", "points"),
+        ("percentage", "point"),
+        ("points", "de"),
+        ("points", "percentage"),
+        ("puntos", "porcentuales"),
+        ("punti", "percentuali"),
+        ("pontos", "percentuais"),
+        ("процентных", "пункта"),
+        ("процентных", "пунктов"),
+    )
+)
+_OF = frozenset(("de", "d", "of", "di"))
 
 
 def _words() -> dict[str, dict[str, int]]:
@@ -143,8 +181,11 @@ def _words() -> dict[str, dict[str, int]]:
     }
     found["pt"] |= {"duas": 2}
     units = [(w, v) for w, v in found["de"].items() if 0 < v < 10] + [("ein", 1)]
+    small = [(w, v) for w, v in found["de"].items() if 1 < v < 20] + [("ein", 1)]
     tens = [(w, v) for w, v in found["de"].items() if v >= 20]
     found["de"] |= {f"{u}und{t}": n + m for u, n in units for t, m in tens}
+    found["de"] |= {f"{u}hundert": 100 * n for u, n in small}
+    found["de"] |= {f"{u}tausend": 1000 * n for u, n in [*small, *tens]}
     return found
 
 
@@ -156,7 +197,7 @@ _CJK_COUNTED = re.compile(
 )
 _CJK_PLAIN = re.compile("[第统統之进進同专專唯万单單每另]\\Z")
 _CJK_UNIT = re.compile(
-    "|".join(sorted((re.escape(u) for u in UNITS if ord(u[0]) > 0x2E80), key=len, reverse=True))
+    "|".join(sorted((re.escape(u) for u in UNITS if ord(u[0]) >= 0x0E00), key=len, reverse=True))
 )
 
 
@@ -184,6 +225,8 @@ def digits(text: str, lang: str = "") -> float:
 
 def sign(text: str, start: int) -> int:
     """Returns -1 where a minus stands directly before a number and is no dash or hyphen."""
+    if _MINUS.search(text, max(0, start - 10), start):
+        return -1
     before = text[max(0, start - 4) : start]
     if before[-1:] in _CURRENCY:
         before = before[:-1]
@@ -224,7 +267,18 @@ def follow(
     while (found := rest(taken)) and (by := scale(found[0], lang)) and taken < at + 2:
         factor, taken = factor * by, taken + 1
     found = rest(taken)
+    if found and found[0] in _OF and taken > at:
+        found, taken = rest(taken + 1), taken + 1
+        return factor, UNITS.get(found[0], "") if found else "", taken - 1 - at
     unit = UNITS.get(found[0], "") if found else ""
+    behind = rest(taken + 1) if found else None
+    pair = (found[0], behind[0]) if found and behind else ("", "")
+    if pair in _POINTS:
+        unit = "pp"
+    elif power := "2" * (not _SQUARE.isdisjoint(pair)) or "3" * (not _CUBIC.isdisjoint(pair)):
+        unit = (unit or UNITS.get(pair[1], "")) + power
+    elif pair == ("km", "h") or pair == ("kilometres", "per"):
+        unit = "kmh"
     if found and found[0] in ("per", "pour", "por", "per-cent"):
         behind = rest(taken + 1)
         unit = "%" if behind and behind[0] in ("cent", "ciento", "cento") else ""
@@ -236,7 +290,11 @@ def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
     factor = 1.0
     while by := _CJK_SCALES.get(text[at : at + 1], 0.0):
         factor, at = factor * by, at + 1
-    unit = _CJK_UNIT.match(text, at)
+    for word, by in _THAI_SCALES.items():
+        if text.startswith(word, at):
+            factor, at = factor * by, at + len(word)
+            break
+    unit = _CJK_UNIT.match(text, at + (text[at : at + 1] in ("个", "個", " ")))
     return factor, at, UNITS[unit[0]] if unit else ""
 
 
@@ -245,13 +303,19 @@ def cjk_numbers(text: str, start: int, end: int) -> Iterator[tuple[Number, int, 
     for run in _CJK_RUN.finditer(text, start, end):
         counted = _CJK_COUNTED.match(text, run.end())
         unit = _CJK_UNIT.match(text, run.end())
-        single = len(run[0]) == 1 and (
-            _CJK_PLAIN.search(text[max(0, run.start() - 1) : run.start()])
-            or run[0] in "百千万萬亿億兆"
+        share = text[max(0, run.start() - 3) : run.start()] == "百分之"
+        single = (
+            not share
+            and len(run[0]) == 1
+            and (
+                _CJK_PLAIN.search(text[max(0, run.start() - 1) : run.start()])
+                or run[0] in "百千万萬亿億兆"
+            )
         )
-        if (counted or unit or len(run[0]) > 2) and not single:
+        if (counted or unit or share or len(run[0]) > 2) and not single:
             value = _cjk_value(run[0])
-            yield Number(value, UNITS[unit[0]] if unit else ""), run.start(), run.end()
+            name = "%" if share else UNITS[unit[0]] if unit else ""
+            yield Number(value, name), run.start() - 3 * share, run.end()
 
 
 def _cjk_value(text: str) -> float:

@@ -19,6 +19,7 @@ from searchloop.analysis.words import STOPS
 LONGEST = 400_000  # characters; what stands behind them is not compared
 _STEPS = 20_000  # places looked at to find the sentences near one claim
 _NEAREST = 8
+_ITEM, _SHORT_ITEM = re.compile(r"\||[-*+•] |\d+[.)] "), 60  # characters
 _EMPHASIS = ("*", "**", "***", "`")
 _GOES_ON = re.compile(r"(?<=\w)[*`]{0,3}\]\([^()\s]{1,2000}\)[*`]{0,3}(?=\w)")
 _GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
@@ -116,7 +117,8 @@ class Page:
                 yield from map(add, word, word[1:]) if word[1:] else word
             elif kind == "word":
                 if (low := folded(word)) not in stops:
-                    yield stem(low, self.lang)
+                    unit = numbers.UNITS.get(low, "") if len(low) > 2 else ""
+                    yield f"~{unit}" if unit else stem(low, self.lang)
             elif kind == "number":
                 yield f"#{numbers.digits(word, self.lang):.9g}"
 
@@ -140,6 +142,17 @@ class Page:
     def sentence_of(self, place: int) -> int:
         """Returns the number of the sentence that holds the character at `place`."""
         return max(0, bisect_right(self.spans, (place, len(self.text))) - 1)
+
+    def has_items(self, first: int, last: int) -> bool:
+        """Tells whether these sentences hold rows of a table or short items of a list.
+
+        What stands in two of them does not belong together.
+        """
+        return any(
+            _ITEM.match(self.clean, start, end)
+            and (end - start < _SHORT_ITEM or self.clean[start] == "|")
+            for start, end in self.spans[first : last + 1]
+        )
 
     def tokens(self, sentence: int) -> list[Token]:
         """Returns the tokens of one sentence."""

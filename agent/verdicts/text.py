@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.numbers import Number
-from searchloop.analysis.words import NEGATIONS, STOPS
+from searchloop.analysis.words import DENYING_PAIRS, DENYING_WORDS, NEGATIONS, STOPS
 
 _PAIRS = """
 increas/decreas increas/reduc increas/declin increas/drop increas/fell rais/lower rais/reduc
@@ -30,6 +30,8 @@ father/mother husband/wife son/daughter brother/sister king/queen always/never o
 maximum/minimum enabl/disabl open/clos true/false safe/dangerous public/private buy/sell
 bought/sold import/export begin/end began/ended start/stop start/end support/oppos agre/disagre
 succe/fail major/minor majority/minority ancient/modern rural/urban internal/external alive/dead
+half/all half/third half/quarter half/most third/quarter
+hälfte/drittel hälfte/viertel hälfte/alle mitad/tercio moitié/tiers present/missing adult/child
 birth/death born/died guilty/innocent everyone/nobody all/none many/few with/without cause/prevent
 create/destroy attack/defend enter/leave arriv/depart teacher/student upper/lower plus/minus
 push/pull giv/tak borrow/lend employer/employee north/east north/west south/east south/west
@@ -228,12 +230,17 @@ def stem(word: str, lang: str = "") -> str:
     return short.removesuffix("e") if len(short) > 4 else short
 
 
+_DENIALS = frozenset().union(*NEGATIONS.values()) - {"et", "n", "sin", "ni"}
+
+
 def kind_of(word: str, lang: str) -> str:
     """Returns "not", "stop" or "word" for a folded word; English where the language is unknown."""
-    lang = lang if lang in NEGATIONS else "en"
-    if word in NEGATIONS[lang] or (lang == "en" and word.endswith("n't")):
+    if lang not in NEGATIONS:  # a text too short to tell, as a rule
+        return "not" if word in _DENIALS else kind_of(word, "en")
+    within = DENYING_WORDS.get(lang)
+    if word in NEGATIONS[lang] or (within and within.match(word)):
         return "not"
-    return "stop" if word in STOPS[lang] else "word"
+    return "stop" if word in STOPS.get(lang, ()) else "word"
 
 
 def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list[Token]:
@@ -252,7 +259,10 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
             value = numbers.digits(_whole_year(text, piece), lang) * factor
             value *= numbers.sign(text, piece.start())
             number = Number(value, numbers.unit_before(text, piece.start()) or unit)
-            out.append(_numeral(number, piece.start(), pieces[skip - 1].end()))
+            token = _numeral(number, piece.start(), pieces[skip - 1].end())
+            is_day = number.value <= 31 and not any(t.number for t in out[-2:-1])
+            is_day = is_day and bool(out and _MONTHS.fullmatch(out[-1].word))
+            out.insert(len(out) - is_day, token)  # `May 3` is 3 May
             continue
         word = folded(piece[0])
         amount = numbers.word_value(word, lang)
@@ -260,14 +270,31 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
             number, skip = _spelled(text, pieces, i, amount, lang)
             out.append(_numeral(number, piece.start(), pieces[skip - 1].end()))
             continue
-        kind = kind_of(word, lang)
-        if kind == "not" and (after := _joined(text, pieces, i, 1)) and after[0] in _NO_DENIAL:
-            kind = "stop"
+        kind = _kind_at(text, pieces, i, word, lang, out[-1] if out else None)
         key = "not" if kind == "not" else word if kind == "stop" else stem(word, lang)
+        known = numbers.UNITS.get(word) if kind == "word" else None
+        if known and (len(word) > 2 or (out and out[-1].number)):
+            key = f"~{known}"  # however it is written
         named = kind == "word" and _named(text, piece, lang)
         capital = kind == "word" and piece[0][0].isupper()
         out.append(Token(kind, key, piece.start(), piece.end(), named, None, capital, word))
     return out
+
+
+def _kind_at(
+    text: str, pieces: list[re.Match[str]], i: int, word: str, lang: str, before: Token | None
+) -> str:
+    """Returns the kind of a word by what stands beside it."""
+    kind, piece = kind_of(word, lang), pieces[i]
+    after = _joined(text, pieces, i, 1) if kind == "not" or word in _FIRST else None
+    if after and kind == "not" and (after[0] in _NO_DENIAL or _than(text, pieces, i, after[0])):
+        return "stop"
+    if after and (word, after[0]) in DENYING_PAIRS.get(lang or "en", ()):
+        return "not"
+    if kind == "word" and before and before.kind == "not" and _TRUTH.fullmatch(word):
+        return "stop"  # what is not true is what follows
+    is_month = piece[0] == "May" and _MAY.search(text[max(0, piece.start() - 3) : piece.end() + 5])
+    return "word" if is_month else kind
 
 
 _YEAR = re.compile(r"(?<!\d)(\d\d)\d\d[-–/]\Z")  # the `20` of `2018–19`
@@ -280,7 +307,22 @@ def _whole_year(text: str, piece: re.Match[str]) -> str:
     return year[1] + piece[0] if year and short and len(piece[0]) == 2 else piece[0]
 
 
+_MONTHS = re.compile(
+    "(?:jan|febr)uary|march|april|may|june|july|august|(?:sept|nov|dec)ember|october"
+)
+_MAY = re.compile(r"\d May|May \d|in May")
+_TRUTH = re.compile("true|longer|correct|case|wahr|richtig|cierto|verdad|vrai|vero|правда|верно")
+_FIRST = frozenset(first for pairs in DENYING_PAIRS.values() for first, _ in pairs)
 _NO_DENIAL = frozenset(("embargo", "obstante", "doute", "doubt"))  # `sin embargo`, `sans doute`
+
+
+def _than(text: str, pieces: list[re.Match[str]], i: int, word: str) -> bool:
+    """Tells `no more than` from a denial."""
+    behind = _joined(text, pieces, i, 2)
+    return bool(_MORE.fullmatch(word) and behind and behind[0] in ("than", "als", "de", "que"))
+
+
+_MORE = re.compile("more|less|fewer|later|earlier|mehr|weniger|más|menos|plus|moins")
 
 
 def _numeral(number: Number, start: int, end: int) -> Token:
@@ -341,7 +383,7 @@ def _named(text: str, piece: re.Match[str], lang: str) -> bool:
 # Denial in Chinese, Japanese and Thai, without the words that merely hold such a letter.
 DENIAL = re.compile(
     "不(?![仅僅但过過久断斷同少锈足管论論])|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|非(?![常洲凡])|"
-    "(?<![个分区特离級级])别(?![人的])|勿|毫无|從未|从未|ない(?!し)|なかった|なく(?!とも)|ません|(?<=[らわかさたなまえけせてねめれべ])ず(?=に|、|。)|ぬ(?=。|、)|ไม่|มิได้|ปราศจาก"
+    "(?<![个分区特离級级])别(?![人的])|勿|毫无|從未|从未|ない(?!し)|なかった|なく(?!とも)|ません|(?<=[らわかさたなまえけせてねめれべ])ず(?=に|、|。)|ぬ(?=。|、)|ไม่|มิได้|ปราศจาก|ບໍ່|មិន|គ្មាន"
 )
 
 
@@ -352,5 +394,6 @@ def _letters(text: str, start: int, end: int) -> list[Token]:
     if len(run) == 1:
         out = [Token("letter", run, start, end)]
     out += [Token("not", "not", start + m.start(), start + m.end()) for m in DENIAL.finditer(run)]
-    out += [_numeral(n, s, e) for n, s, e in numbers.cjk_numbers(text, start, end)]
+    found = [_numeral(n, s, e) for n, s, e in numbers.cjk_numbers(text, start, end)]
+    out = [t for t in out if not any(n.start <= t.start and t.end < n.end for n in found)] + found
     return sorted(out, key=lambda token: (token.start, token.kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 
@@ -121,8 +122,45 @@ NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     pt: falsa falso jamais nada nem nenhum nenhuma ninguém nunca não sem tampouco
     nl: geen niemand niet niets noch nooit onjuist zonder
     ru: без ложно не неверно нельзя нет ни никогда никто ничего
+    ar: لا لم لن ليس ليست ليسوا لست وليس وليست ولا ولم ولن فلا فلم فليس غير بدون دون كلا
+    cs: bez nebyl nebyla nebyli nebylo nejsou nelze nemá nemají nemohl nemohou nemůže není nikdo
+    nikdy nikoli žádná žádné žádný
+    da: aldrig ej ikke ingen intet uden
+    el: δε δεν κανείς καμία κανένα κανένας μη μην ουδέποτε ούτε ποτέ χωρίς όχι
+    fa: بدون نبود نبودند نخواهد ندارد ندارند نداشت نشد نمی نه نکرد نیست نیستند هرگز هیچ
+    fi: ei eivät emme en et ette eikä ilman koskaan kukaan
+    he: אין אינה אינו אינם אף בלי כלום לא לעולם מעולם ללא
+    hi: नहीं नही न ना मत बिना बगैर
+    hu: nem ne sem soha nincs nincsenek senki semmi nélkül
+    id: belum bukan bukanlah takkan tak tanpa tidak tidaklah
+    ko: 안 못 결코 아무도
+    no: aldri ei ikke ingen intet uten
+    pl: bez nie nigdy nigdzie nikt nic żaden żadna żadne
+    ro: fără nici niciodată niciun nicio nimeni nimic nu
+    sv: aldrig ej icke inga ingen inget inte utan
+    tr: asla hiç hiçbir hiçbiri yok yoktu yoktur olmayan
+    uk: без не немає ні ніколи ніхто нічого
+    vi: chưa chẳng không
     """
 )
+# Where denial is part of the word.
+DENYING_WORDS: Mapping[str, re.Pattern[str]] = {
+    "en": re.compile(r".*n't\Z"),
+    "cs": re.compile(r"ne(?:byl|má|mají|mo[hž]|mů|jsou|ní|lze|exist)"),
+    "fa": re.compile(r"نمی|ن(?:بود|دار|داش|شد|کرد|خواه)"),
+    "ko": re.compile(r"않|없|못[하했한할함]|아니|아닌|아닙|아녔"),
+    "tr": re.compile(
+        r"değil|yok(?:tur|tu)?\Z|.{2,}(?<!na)m(?:[ae]z|[ae]d[ıi]|[ıiuü]yor|[ae]m[ıi]ş|[ae]y[ae]c[ae][kğ])"
+        r"(?:lar|ler|d[ıiuü]r?)?\Z"
+    ),
+}
+# Two words that deny together: the first, and what follows it.
+DENYING_PAIRS: Mapping[str, frozenset[tuple[str, str]]] = {
+    "en": frozenset((("anything", "but"), ("yet", "to"), ("far", "from"))),
+    "de": frozenset((("alles", "andere"),)),
+    "es": frozenset((("lejos", "de"),)),
+    "fr": frozenset((("loin", "d"), ("loin", "de"))),
+}
 
 # Words that ask, and that no answer has to hold.
 ASKS: Mapping[str, frozenset[str]] = _sets(

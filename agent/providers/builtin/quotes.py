@@ -107,7 +107,7 @@ def _asked(question: str, lang: str, spare: frozenset[str]) -> dict[str, float]:
     if lang in _BY_TERMS:
         return {word.terms[0]: _worth_of_term(word.terms[0]) for word in wanted(question)}
     return {
-        token.word or token.key: _worth(token)
+        token.key if token.key[0] == "~" else token.word or token.key: _worth(token)
         for token in tokens(question, lang)
         if token.kind in _KINDS and token.word not in spare
     }

@@ -72,7 +72,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "ms": _COUNT,
             "waited_ms": _COUNT,
             "error": _PROBLEM,
-            **dict.fromkeys(("why", "query"), TEXT),
+            **dict.fromkeys(("why", "query", "how"), TEXT),
         },
         *("engine", "status", "ms"),
     ),

@@ -24,6 +24,7 @@ PASSAGES_PER_DOCUMENT = 3
 PROPOSED, RANKED = 20_000, 60
 OURS = 0.5  # what a passage of this project's own documents counts: people ask about their texts
 RRF, MEANING = 60, 2.0  # a constant, and what a rank by meaning counts beside one by words
+MOST_NAMED = 500  # parameters of a statement
 MOST_WORDS, COUNTED = 32, 200  # words searched for, and words looked up to find the rarest
 
 _PROPOSE = f"""
@@ -71,10 +72,12 @@ def search(
     Each document comes once before any comes twice, at most PASSAGES_PER_DOCUMENT times. `near`
     returns the rows nearest to a question by meaning (see `Meaning.near`).
     """
-    with index.open() as connection:
-        roots = roots_within(connection, folders)
-    # Asks a server: no transaction stays open meanwhile.
-    rows = near(text, roots and _WITHIN.format("row", roots)) if near else []
+    roots, rows = "", list[int]()
+    if folders:
+        with index.open() as connection:
+            roots = roots_within(connection, folders)
+    if near:  # asks a server: no transaction stays open meanwhile
+        rows = near(text, roots and _WITHIN.format("row", roots))
     with index.open() as connection:
         langs = [lang for (lang,) in connection.execute("SELECT lang FROM languages")]
         old, close = is_old(connection), _scored(connection, rows)
@@ -100,7 +103,7 @@ def _asked(
     With `old`, words count that only passages of version 1 may hold.
     """
     every, length = connection.execute("SELECT passages, length FROM totals").fetchone()
-    counts = [min(_count(connection, word), every) for word in words]
+    counts = [min(count, every) for count in _counts(connection, words)]
     known = sorted((n for n, count in enumerate(counts) if count), key=lambda n: counts[n])
     chosen = range(min(len(words), MOST_WORDS)) if old else sorted(known[:MOST_WORDS])
     worth = [rarity(counts[n], every) for n in chosen]
@@ -153,12 +156,15 @@ def _best(
     return spread
 
 
-def _count(connection: sqlite3.Connection, word: Wanted) -> int:
-    """Returns in how many passages a word stands, in any of its forms; an upper bound."""
-    marks = ",".join("?" * len(word.terms))
-    query = f"SELECT coalesce(sum(doc), 0) FROM vocabulary WHERE term IN ({marks})"
-    count: int = connection.execute(query, word.terms).fetchone()[0]
-    return count
+def _counts(connection: sqlite3.Connection, words: Sequence[Wanted]) -> list[int]:
+    """Returns in how many passages each word stands, in any of its forms; an upper bound."""
+    known = dict[str, int]()
+    every = list({term for word in words for term in word.terms})
+    for n in range(0, len(every), MOST_NAMED):
+        some = every[n : n + MOST_NAMED]
+        query = f"SELECT term, doc FROM vocabulary WHERE term IN ({','.join('?' * len(some))})"
+        known.update(connection.execute(query, some).fetchall())
+    return [sum(known.get(term, 0) for term in {*word.terms}) for word in words]
 
 
 def _ranked(

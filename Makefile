@@ -12,7 +12,7 @@ run: # start the page and open it in a browser, if there is one
 	@$(PYTHON) scripts/install.py run
 	@$(BIN)/searchloop serve --open $(if $(PORT),--port $(PORT))
 
-test: dev # what needs nothing but Python and a browser; skips are listed with their reasons
+test: dev # what needs nothing but Python and a browser, in three minutes; skips are listed
 	@$(BIN)/python -m pytest -rs -n auto --dist worksteal
 
 integration: dev node # the same promises beside real servers: PostgreSQL, MCP servers, axe in the page
@@ -36,8 +36,8 @@ real: dev # the openai-chat provider on a real llama.cpp server and model; gets 
 
 pythons: # a sample of the tests on every Python of this machine
 	@$(PYTHON) scripts/pythons.py
-readme: dev # run the examples of the README and docs
-	@$(BIN)/python -m pytest -q -n auto tests/docs/test_examples.py
+readme: dev # the examples of the README and docs, which are in the tests too
+	@$(BIN)/python -m pytest -q -n auto -m "integration or not integration" tests/docs/test_examples.py
 lock: # pin the newest allowed versions; commit what it writes
 	@$(PYTHON) scripts/lock.py
 clean:

@@ -20,7 +20,7 @@ from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.guard.approvals import Approve, Decision
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
-from searchloop.agent.observe.watch import Instrumentation
+from searchloop.agent.observe.logs import Instrumentation
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.run.runner import Runner

@@ -88,3 +88,17 @@ def neutral(text: str) -> str:
     if not text.isascii() or not text.isprintable():
         text = visible(text)
     return _MARK.sub(lambda found: _INSTEAD[found[0]], text)
+
+
+_JOINERS = "\u200c\u200d"  # invisible, but words and emoji are made with them
+
+
+def one_line(text: str, most: int = 60) -> str:
+    """Puts a text on one line of at most `most` characters, cut between words where there are."""
+    shown = (c if c.isprintable() or c in _JOINERS else " " for c in visible(text))
+    line = " ".join("".join(shown).split())
+    if len(line) <= most:
+        return line
+    head = line[: most - 1]
+    words = head.rpartition(" ")[0]
+    return (words if len(words) > most // 2 else head).rstrip(f" ,;:–-{_JOINERS}") + "…"

@@ -11,18 +11,17 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 
-from searchloop.agent.calls.instructions import OPTIONS, option_from
+from searchloop.agent.calls.caller import OPTIONS, option_from
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.guard.approvals import Approve, Decision
 from searchloop.agent.library import BareAgent, Turn
 from searchloop.agent.log.events import Event
 from searchloop.agent.mcp import McpServers
-from searchloop.agent.observe.logs import configure_if_asked
-from searchloop.agent.observe.watch import secrets_in
+from searchloop.agent.observe.logs import configure_if_asked, secrets_in
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.question.files import MOST_DOCUMENT, NewFile
 from searchloop.agent.run.undo import plan_to_run
-from searchloop.agent.search.options import domains, search_options
+from searchloop.agent.search.switch import domains, search_options
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.removed import warn_of_removed
 from searchloop.agent.settings.usual_model import Choice

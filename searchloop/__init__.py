@@ -37,15 +37,14 @@ if TYPE_CHECKING:
     from searchloop.agent.loop import run_agent_loop
     from searchloop.agent.mcp.manager import McpServers
     from searchloop.agent.providers import HttpProvider
-    from searchloop.agent.run.question import open_session
+    from searchloop.agent.run.question import StandardTools, open_session
     from searchloop.agent.run.question.files import NewFile
-    from searchloop.agent.run.turn_tools import StandardTools
     from searchloop.agent.run.undo import undo_files
     from searchloop.agent.settings import Setting, Settings
     from searchloop.agent.tools import Tool, tool
     from searchloop.agent.tools.workspace import Workspace
+    from searchloop.agent.transport.exchange import NdjsonSplitter, then_raise
     from searchloop.agent.transport.refusals import parse_retry_after
-    from searchloop.agent.transport.sse import NdjsonSplitter, then_raise
     from searchloop.agent.transport.transport import Transport
     from searchloop.agent.types import (
         Capabilities,
@@ -102,14 +101,13 @@ _HOMES = {
     "searchloop.agent.mcp.manager": "McpServers",
     "searchloop.agent.providers": "HttpProvider",
     "searchloop.agent.run.undo": "undo_files",
-    "searchloop.agent.run.turn_tools": "StandardTools",
-    "searchloop.agent.run.question": "open_session",
+    "searchloop.agent.run.question": "StandardTools, open_session",
     "searchloop.agent.run.question.files": "NewFile",
     "searchloop.agent.settings": "Setting, Settings",
     "searchloop.agent.tools": "Tool, tool",
     "searchloop.agent.tools.workspace": "Workspace",
     "searchloop.agent.transport.refusals": "parse_retry_after",
-    "searchloop.agent.transport.sse": "NdjsonSplitter, then_raise",
+    "searchloop.agent.transport.exchange": "NdjsonSplitter, then_raise",
     "searchloop.agent.transport.transport": "Transport",
     "searchloop.agent.types": (
         "Capabilities, Finished, Message, ModelInfo, Request, StreamEvent, TextDelta, ToolCall, "

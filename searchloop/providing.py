@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from searchloop.agent.calls.instructions import OPTIONS
+from searchloop.agent.calls.caller import OPTIONS
 from searchloop.agent.settings import Setting
 from searchloop.agent.types import (
     NOTHING,

@@ -86,7 +86,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "http.client": (),
     "urllib.request": ("agent.transport.trust",),  # getproxies: which proxies the user has set
     # MCP servers stand in the user's settings; the SDK moves the bytes over a client made there.
-    "httpx2": ("agent.mcp.http",),
+    "httpx2": ("agent.mcp.login",),
     "httpcore2": (),
     "httpx": (),
     "requests": (),
@@ -102,7 +102,7 @@ PLUGINS = (
     *("search_backend.engines", "search_backend.readers", "search_backend.other_apis"),
 )
 # Modules beside the parts that all of them may use.
-SHARED = ("agent.tools.backend", "agent.tools.dispatcher", "agent.tools.results")
+SHARED = ("agent.tools.backend", "agent.tools.dispatcher")
 # Discovery of such parts, names and commands that load on first use, the composition root. A module
 # loaded by name is held to the layers like any import.
 MAY_IMPORT_BY_NAME = (

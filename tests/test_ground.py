@@ -231,18 +231,18 @@ def test_every_setting_in_the_source_is_declared() -> None:
 
 
 def declared_settings() -> tuple[set[str], set[str]]:
-    """Names and other names of all settings: SETTINGS of any module, `needs` of engines."""
+    """Names and other names of all settings: SETTINGS of any module, settings of engines."""
     names: set[str] = set()
     aliases: set[str] = set()
     for package in ("searchloop.agent", "searchloop.search_backend"):
         loaded = importlib.import_module(package)
         for found in pkgutil.walk_packages(loaded.__path__, package + "."):
             module = importlib.import_module(found.name)
-            for setting in getattr(module, "SETTINGS", ()):
+            engine = getattr(module, "ENGINE", None)
+            for setting in (*getattr(module, "SETTINGS", ()), *getattr(engine, "settings", ())):
                 names.add(setting[0] if isinstance(setting, tuple) else setting.name)
                 aliases.update(getattr(setting, "aliases", ()))
-            for part in ("ENGINE", "READER"):
-                names.update(getattr(getattr(module, part, None), "needs", ()))
+            names.update(getattr(engine, "needs", ()))
     return names, aliases
 
 

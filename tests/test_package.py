@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.once import once
 from tests.source_tree import ROOT, modules, report
 
 pytestmark = pytest.mark.integration
@@ -47,10 +48,13 @@ with Agent() as agent:
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that is built from the source archive, as an index would hold both."""
-    folder = tmp_path_factory.mktemp("dist")
+    return next((once(tmp_path_factory, "dist", _both_ways) / "second").glob("*.whl"))
+
+
+def _both_ways(folder: Path) -> None:
     _build(ROOT, folder / "first")
     with tarfile.open(next((folder / "first").glob("*.tar.gz"))) as archive:
         archive.extractall(folder / "source", filter="data")
@@ -58,7 +62,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     first, second = (next((folder / name).glob("*.whl")) for name in ("first", "second"))
     names = [set(zipfile.ZipFile(path).namelist()) for path in (first, second)]
     report(names[0] ^ names[1], "Only in one of the two wheels:")
-    return second
 
 
 def _build(source: Path, to: Path) -> None:

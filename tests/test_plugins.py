@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from searchloop.agent.run.turn_tools import PluginTools, tool_plugins
+from searchloop.agent.run.question import PluginTools, tool_plugins
 from searchloop.agent.settings.plugins import find_plugins as find_ours
 from searchloop.search_backend.engines import Engine
 from searchloop.search_backend.plugin.entry_points import find_plugins

@@ -65,10 +65,7 @@ class Room:
         self.local_models, self.imports = api.local_models, api.imports
         self.flask = create_flask(api.handlers(), services.search_app)
         self.streams = streams.of(services.log)
-        self._pools = (
-            OnThreads(self.flask, pools[0], MAX_FILES),
-            OnThreads(self.flask, pools[1]),
-        )
+        self._pools = (OnThreads(self.flask, pools[0], MAX_FILES), OnThreads(self.flask, pools[1]))
         self._inside = 0
         self._left = time.monotonic()
 

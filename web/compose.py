@@ -18,13 +18,13 @@ from weakref import WeakValueDictionary
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
+from searchloop.agent.observe.logs import Instrumentation, secrets_in
 from searchloop.agent.observe.metrics import Metrics
-from searchloop.agent.observe.watch import Instrumentation, secrets_in
 from searchloop.agent.providers import names, provider_plugins, settings_of
+from searchloop.agent.run.question import PluginTools, StandardTools, tool_plugins
 from searchloop.agent.run.runner import Runner
-from searchloop.agent.run.turn_tools import PluginTools, StandardTools, tool_plugins
-from searchloop.agent.search.options import SETTINGS as SEARCH_OPTIONS
-from searchloop.agent.search.options import search_options
+from searchloop.agent.search.switch import SETTINGS as SEARCH_OPTIONS
+from searchloop.agent.search.switch import search_options
 from searchloop.agent.settings import (
     LOWEST,
     SETTINGS,
@@ -72,11 +72,7 @@ def tool_sources(
 
 def find_plugins() -> dict[str, list[dict[str, str]]]:
     """Returns the plugins of other packages by kind: {name, package, problem} each."""
-    parts = {
-        **_search_side().plugins(),
-        "providers": provider_plugins(),
-        "tools": tool_plugins(),
-    }
+    parts = {**_search_side().plugins(), "providers": provider_plugins(), "tools": tool_plugins()}
     names = ("name", "package", "problem")
     return {k: [{n: getattr(p, n) for n in names} for p in found] for k, found in parts.items()}
 

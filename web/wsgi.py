@@ -11,10 +11,11 @@ import io
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from searchloop.agent.tools.backend import GONE
 from searchloop.web.gate import Header, Receive, Scope, Send
 
 OWN = "searchloop."  # how the keys begin that our own code puts into a scope
@@ -48,7 +49,7 @@ class LazyApp:
 class OnThreads:
     """An ASGI application that calls `app` on one of `workers` threads, or on those of a pool.
 
-    It gets `most` bytes of a body.
+    It gets `most` bytes of a body. With GONE in its environ it is told when its client leaves.
     """
 
     def __init__(self, app: Wsgi, workers: int | ThreadPoolExecutor, most: int = MAX_BYTES) -> None:
@@ -60,8 +61,14 @@ class OnThreads:
         body = await _read_body(receive, self._most)
         if body is None:
             return
-        loop = asyncio.get_running_loop()
-        status, headers, answer = await loop.run_in_executor(self._pool, self._call, scope, body)
+        loop, gone = asyncio.get_running_loop(), Future[None]()
+        leaving = loop.create_task(_left(receive, gone))
+        try:
+            status, headers, answer = await loop.run_in_executor(
+                self._pool, self._call, {**scope, GONE: gone}, body
+            )
+        finally:
+            leaving.cancel()
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
@@ -81,6 +88,12 @@ class OnThreads:
         status, headers, *_ = started
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         return int(status[:3]), raw, b"".join(written)
+
+
+async def _left(receive: Receive, gone: Future[None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    gone.cancel()
 
 
 async def _read_body(receive: Receive, most: int) -> bytes | None:

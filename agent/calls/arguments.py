@@ -176,8 +176,6 @@ _WRITTEN = frozenset({"args", "arguments", "input"})
 
 def with_own_ids(message: Message, before: Iterable[Message]) -> Message:
     """Gives calls new ids if their ids were used `before`, in the raw blocks, too."""
-    if not message.tool_calls:
-        return message
     used = {call.id for earlier in before for call in earlier.tool_calls}
     fresh = {c.id: f"call_{secrets.token_hex(12)}" for c in message.tool_calls if c.id in used}
     if not fresh:

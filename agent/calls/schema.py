@@ -148,3 +148,30 @@ def _object(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> 
         if name in properties
     )
     return next((problem for problem in found if problem), None)
+
+
+_ENFORCEABLE = frozenset(
+    {"type", "description", "title", "enum", "properties", "required", "additionalProperties"}
+    | {"items", "anyOf"}
+)
+
+
+def is_strict(schema: Any) -> bool:
+    """Returns True for a JSON Schema that the provider can enforce as it stands.
+
+    It would rewrite any other schema, and optional arguments would come as explicit nulls.
+    Spec: https://platform.openai.com/docs/guides/structured-outputs
+    """
+    if not isinstance(schema, Mapping) or not set(schema) <= _ENFORCEABLE:
+        return False
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties") or {}
+        if schema.get("additionalProperties") is not False:
+            return False
+        if set(schema.get("required") or ()) != set(properties):
+            return False
+        return all(map(is_strict, properties.values()))
+    if not ("type" in schema or "anyOf" in schema or "enum" in schema):
+        return False
+    inner = [schema["items"]] if "items" in schema else []
+    return all(map(is_strict, [*inner, *(schema.get("anyOf") or ())]))

@@ -1,20 +1,37 @@
 """The guard: decides whether a call that fits its schema may run.
 
-It checks the session as it is now, what would leave (`egress`) and the user's rules (`policy`).
+It checks the session as it is now, what would leave (`egress`) and the user's rules: allow, confirm
+or deny, by tool, effect, server, domain and path. Of the rules in `policy.json` that match a call,
+deny wins over confirm and confirm over allow. Where none matches, the user confirms what changes
+something or comes from an MCP server.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from functools import cache, partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+from urllib.parse import urlsplit
 
 from searchloop.agent.calls.arguments import coerced
 from searchloop.agent.calls.schema import problems_with
-from searchloop.agent.errors import ToolError
+from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.guard.approvals import (
     ApprovalAnswer,
     Approvals,
@@ -22,17 +39,204 @@ from searchloop.agent.guard.approvals import (
     approval_key,
     decided,
 )
-from searchloop.agent.guard.egress import Egress, Exposure, Finding
-from searchloop.agent.guard.leaks import Secrets
-from searchloop.agent.guard.policy import Policy, holds_private, load_policy
+from searchloop.agent.guard.egress import Egress, Exposure, Finding, Mixed, Secrets
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.search.switch import refused, withdrawn
+from searchloop.agent.search.switch import Review, refused, withdrawn
 from searchloop.agent.settings import Settings
+from searchloop.agent.settings.keys import write_private
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition
-from searchloop.agent.types import Emit, Message, Request, StreamEvent, Streams, ToolCall
+from searchloop.agent.types import Effect, Emit, Message, Request, StreamEvent, Streams, ToolCall
+
+Action = Literal["allow", "confirm", "deny"]
+FILE = "policy.json"
+_RANK: Mapping[Action, int] = {"allow": 0, "confirm": 1, "deny": 2}
+_PLACES = ("path", "file", "folder", "directory", "dir", "source", "destination", "target")
+_MOST = 500
+_DOMAIN = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule; what is None matches everything. Patterns are those of a shell: `*`, `?`, `[a]`."""
+
+    action: Action
+    tool: str | None = None
+    effect: Effect | None = None
+    server: str | None = None
+    domain: str | None = None
+    path: str | None = None
+
+    def matches(self, tool: Tool, places: Places) -> bool:
+        """Returns whether the rule applies; an allowing rule must cover every place in the call."""
+        return (
+            self.effect in (None, tool.spec.effect)
+            and fnmatchcase(tool.spec.name, self.tool or "*")
+            and fnmatchcase(tool.server or "", self.server or "*")
+            and self._covers(self.domain, places.hosts, _in_domain)
+            and self._covers(self.path, places.paths, _under)
+        )
+
+    def _covers(self, pattern: str | None, found: tuple[str, ...], match: Any) -> bool:
+        if pattern is None:
+            return True
+        hits = [match(place, pattern) for place in found]
+        return bool(hits) and (all(hits) if self.action == "allow" else any(hits))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The hosts and paths in a call's arguments, at any depth."""
+
+    hosts: tuple[str, ...]
+    paths: tuple[str, ...]
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Places:
+        """Collects the hosts of all URLs and the values of arguments named like a path."""
+        hosts, paths = [], []
+        for key, value in _leaves(arguments):
+            if "://" in value:
+                hosts.append(_host(value))
+            elif any(word in key.lower() for word in _PLACES):
+                paths.append(os.path.normpath(value.replace("\\", "/")))
+        return cls(tuple(hosts), tuple(paths))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The rules, whether to show queries before they leave, and the choice for mixed texts."""
+
+    rules: tuple[Rule, ...] = ()
+    review_queries: bool = False
+    private_and_untrusted: Mixed = "ask"
+
+    def verdict(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Action, str]:
+        """Returns the action for a call, and the reason in words for the user."""
+        places = Places.of(arguments)
+        matching = [rule for rule in self.rules if rule.matches(tool, places)]
+        if matching:
+            rule = max(matching, key=lambda rule: _RANK[rule.action])
+            named = {k: v for k, v in asdict(rule).items() if v is not None and k != "action"}
+            which = ", ".join(f"{k} {v}" for k, v in named.items()) or "every call"
+            return rule.action, f"Your rule for {which} says: {rule.action}."
+        if tool.web and self.review_queries:
+            return "confirm", "You want to see what is looked up before it leaves."
+        if tool.origin == "mcp" and tool.spec.effect != "read":
+            return "confirm", f"It goes to the MCP server {tool.server}."
+        changes = {"write": "It changes something.", "exec": "It runs something."}
+        said = changes.get(tool.spec.effect, "")
+        return ("confirm" if said else "allow"), said
+
+    def review(self, *, private: bool) -> Review:
+        """Returns the facts for the switch; `private`: the user's data is in the chat."""
+        return Review(self.review_queries, private, self.private_and_untrusted == "allow")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the JSON object of the file."""
+        rules = [{k: v for k, v in asdict(r).items() if v is not None} for r in self.rules]
+        return {**asdict(self), "rules": rules}
+
+    @classmethod
+    def of(cls, data: Any) -> Policy:
+        """Reads the JSON object. Raises ConfigError that names the mistake and its rule."""
+        if not isinstance(data, Mapping):
+            raise _bad("it is not an object")
+        unknown = set(data) - {f.name for f in fields(cls)}
+        if unknown:
+            raise _bad(f"it has no {sorted(unknown)[0]!r}")
+        rules = data.get("rules", [])
+        if not isinstance(rules, list) or len(rules) > _MOST:
+            raise _bad(f"rules is no list of at most {_MOST}")
+        review, mixed = data.get("review_queries", False), data.get("private_and_untrusted", "ask")
+        if not isinstance(review, bool):
+            raise _bad("review_queries is neither true nor false")
+        if mixed not in get_args(Mixed):
+            raise _bad(f"private_and_untrusted is not one of {', '.join(get_args(Mixed))}")
+        return cls(tuple(_rule(i, rule) for i, rule in enumerate(rules, 1)), review, mixed)
+
+
+DEFAULT_POLICY = Policy()
+
+
+def holds_private(messages: Iterable[Message]) -> bool:
+    """Returns whether a tool result among these messages holds the user's own data."""
+    return any(m.details.get("private") for m in messages if m.role == "tool")
+
+
+def load_policy(home: Path) -> Policy:
+    """Reads the user's policy, or returns the default. Raises ConfigError for a broken file."""
+    path = home / FILE
+    try:
+        return Policy.of(json.loads(path.read_text("utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        return DEFAULT_POLICY
+    except (OSError, ValueError, RecursionError) as error:
+        what = f"{path} cannot be read: {error}."
+        raise ConfigError("bad_policy", what, "Correct it, or remove it.") from error
+    except ConfigError as error:
+        raise ConfigError("bad_policy", f"{path}: {error.message}", error.remedy) from error
+
+
+def save_policy(home: Path, policy: Policy) -> None:
+    """Writes the file atomically. Raises StoreError."""
+    write_private(home / FILE, json.dumps(policy.as_dict(), indent=1, ensure_ascii=False))
+
+
+def _rule(number: int, data: Any) -> Rule:
+    where = f"rule {number}"
+    if not isinstance(data, Mapping):
+        raise _bad(f"{where} is not an object")
+    unknown = set(data) - {f.name for f in fields(Rule)}
+    if unknown:
+        raise _bad(f"{where} has no {sorted(unknown)[0]!r}")
+    if data.get("action") not in get_args(Action):
+        raise _bad(f"the action of {where} is not one of {', '.join(get_args(Action))}")
+    if data.get("effect") not in (None, *get_args(Effect)):
+        raise _bad(f"the effect of {where} is not one of {', '.join(get_args(Effect))}")
+    for name, value in data.items():
+        if not isinstance(value, str) or not 0 < len(value) <= 500:
+            raise _bad(f"{name} of {where} is not a text of 1 to 500 characters")
+    domain = data.get("domain")
+    if domain is not None and not (_DOMAIN.fullmatch(domain) and _host(f"https://{domain}")):
+        raise _bad(f"the domain of {where} is none: write example.org, without scheme and path")
+    return Rule(**cast(dict[str, Any], dict(data)))
+
+
+def _bad(what: str) -> ConfigError:
+    return ConfigError("bad_policy", f"The policy is not valid: {what}.", "Correct it.")
+
+
+def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, str(name))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _leaves(inner, key)
+    elif isinstance(value, str):
+        yield key, value
+
+
+def _host(url: str) -> str:
+    try:
+        host = (urlsplit(url.strip()).hostname or "").rstrip(".").lower()
+        return host if host.isascii() else host.encode("idna").decode("ascii")
+    except ValueError:
+        return ""
+
+
+def _in_domain(host: str, domain: str) -> bool:
+    wanted = _host(f"https://{domain}")
+    return host == wanted or host.endswith(f".{wanted}")
+
+
+def _under(path: str, pattern: str) -> bool:
+    pattern = pattern.rstrip("/")
+    return fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}/*")
+
 
 Ask = Callable[[Mapping[str, Any], Emit], Awaitable[ApprovalAnswer]]
 _ROUNDS = 5  # how often changed arguments may be wrong before that counts as a no
@@ -68,11 +272,6 @@ class Guard:
         self._check_live(permitted, tool)  # the user may have taken their time
         return permitted
 
-    def search_withdrawn(self) -> str | None:
-        """Returns, for the user, why the provider may no longer search by itself, else None."""
-        review = self.policy.review(private=holds_private(self.messages))
-        return withdrawn(self.live().search, review)
-
     def _check_live(self, call: ToolCall, tool: Tool) -> None:
         session = self.live()
         if tool.spec.effect not in ALLOWED[session.mode]:
@@ -104,7 +303,16 @@ class Guard:
     async def _asked(
         self, call: ToolCall, tool: Tool, emit: Emit, finding: Finding | None, why: str
     ) -> ToolCall:
-        request = await self._request(call, tool, why)
+        request: Mapping[str, Any] = {
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": dict(call.arguments),
+            "effect": tool.spec.effect,
+            "server": tool.server,
+            "why": why,
+            "preview": await tool.preview(call.arguments) if tool.preview else None,
+            "definition": definition(tool),
+        }
         for _ in range(_ROUNDS):
             answer = await self._decision(request, finding, emit)
             if answer.decision == "deny":
@@ -125,18 +333,6 @@ class Guard:
             return finding.why
         action, said = self.policy.verdict(tool, arguments)
         return said if action == "deny" else None
-
-    async def _request(self, call: ToolCall, tool: Tool, why: str) -> dict[str, Any]:
-        return {
-            "call_id": call.id,
-            "name": call.name,
-            "arguments": dict(call.arguments),
-            "effect": tool.spec.effect,
-            "server": tool.server,
-            "why": why,
-            "preview": await tool.preview(call.arguments) if tool.preview else None,
-            "definition": definition(tool),
-        }
 
     async def _decision(
         self, request: Mapping[str, Any], finding: Finding | None, emit: Emit
@@ -162,7 +358,10 @@ class GuardedProvider:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Returns the provider's own stream where nothing is removed: deltas cost no more."""
-        why = self.guard.search_withdrawn() if request.native_search is not None else None
+        guard, why = self.guard, None
+        if request.native_search is not None:
+            review = guard.policy.review(private=holds_private(guard.messages))
+            why = withdrawn(guard.live().search, review)
         return self._without(request, why) if why else self.provider.stream(request)
 
     async def _without(self, request: Request, why: str) -> AsyncGenerator[StreamEvent, None]:

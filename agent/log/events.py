@@ -7,7 +7,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
 | | imported? (from a file that anybody may have written) |
 | | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
-| branch_chosen, turn_removed, turn_restored | turn (see `agent.log.branches`) |
+| branch_chosen, turn_removed, turn_restored | turn (see `agent.log.session`) |
 | run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
 | run_started | run_id, session_id, model, mode, search, search_path |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
@@ -51,8 +51,8 @@ from json import JSONDecoder
 from typing import Any
 from zlib import crc32
 
-from searchloop.agent.log.branches import shown, summary_of
 from searchloop.agent.log.session import Event as Event
+from searchloop.agent.log.session import shown, summary_of
 from searchloop.agent.text import neutral, object_in
 from searchloop.agent.types import (
     Citation,

@@ -58,36 +58,26 @@ class Follower:
         return lagging
 
 
-class Followers:
-    """The followers of each session in this process."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, set[Follower]] = {}
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def of(self, session_id: str) -> tuple[Follower, ...]:
-        """Returns the followers of one session."""
-        return tuple(self._groups.get(session_id, ()))
+class Followers(dict[str, set[Follower]]):
+    """The followers of each session in this process, by the session's id."""
 
     def join(self, session_id: str) -> Follower:
         """Adds a follower whose reader is on the running event loop."""
         follower = Follower(asyncio.get_running_loop())
-        self._groups.setdefault(session_id, set()).add(follower)
+        self.setdefault(session_id, set()).add(follower)
         return follower
 
     def leave(self, session_id: str, follower: Follower) -> None:
         """Removes a follower."""
-        group = self._groups.get(session_id, set())
+        group = self.get(session_id, set())
         group.discard(follower)
         if not group:
-            self._groups.pop(session_id, None)
+            self.pop(session_id, None)
 
     def push(self, session_id: str | None, events: list[Event] | None) -> None:
         """Passes new events on to a session's followers; None is for every session or event."""
-        for session in (session_id,) if session_id else tuple(self._groups):
-            for follower in self.of(session):
+        for session in (session_id,) if session_id else tuple(self):
+            for follower in tuple(self.get(session, ())):
                 follower.push(events)
 
     def receive(self, news: Mapping[str, Any]) -> None:

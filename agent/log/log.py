@@ -313,7 +313,8 @@ class EventLog:
         return stored
 
     def _publish(self, batch: Batch, stored: list[Event]) -> None:
-        self._followers.push(batch.session, stored)
+        if batch.session in self._followers:
+            self._followers.push(batch.session, stored)
 
     def _fenced(self, session_id: str) -> Conflict:
         what = "Another process goes on with this run."

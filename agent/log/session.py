@@ -1,11 +1,12 @@
-"""A session and one event of its log, as the stores return them."""
+"""A session, one event of its log, and the branches of a chat: which turns are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.text import object_in
 from searchloop.agent.types import Mode, Search
 
@@ -60,3 +61,119 @@ class Session:
 def session_of(row: Sequence[Any]) -> Session:
     """Returns the session of a row of COLUMNS."""
     return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
+
+
+BRANCHING = frozenset({"branch_chosen", "turn_removed", "turn_restored"})
+
+
+class Turns:
+    """The tree of a chat's turns; the number of its `user_message` identifies a turn."""
+
+    def __init__(self) -> None:
+        self._parents: dict[int, int] = {}
+        self._children: dict[int, list[int]] = {}
+        self._chosen: dict[int, int] = {}
+        self._removed: set[int] = set()
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Turns:
+        """Builds the tree from the events of a log."""
+        turns = cls()
+        for event in events:
+            if event.type == "user_message":
+                turns._ask(event.seq, event.data.get("replaces"))
+            elif event.type in BRANCHING and event.data["turn"] in turns._parents:
+                turns._change(event.type, event.data["turn"])
+        return turns
+
+    def __contains__(self, turn: int) -> bool:
+        return turn in self._parents
+
+    def shown(self) -> list[int]:
+        """Returns the turns that are shown, in order."""
+        return [turn for turn in self._path() if turn not in self._removed]
+
+    def before(self, turn: int) -> list[int]:
+        """Returns the turns before this one. Raises ConfigError when there is no such turn."""
+        if turn not in self._parents:
+            raise no_turn(turn)
+        path: list[int] = []
+        while turn := self._parents[turn]:
+            path.append(turn)
+        return [turn for turn in reversed(path) if turn not in self._removed]
+
+    def _path(self) -> list[int]:
+        path: list[int] = []
+        turn = 0
+        while turn := self._chosen.get(turn, 0):
+            path.append(turn)
+        return path
+
+    def _ask(self, turn: int, replaces: int | None) -> None:
+        parent = self._parents.get(replaces or 0)
+        if parent is None:
+            parent = next(reversed(self._path()), 0)
+        self._parents[turn] = parent
+        self._children.setdefault(parent, []).append(turn)
+        self._show(turn)
+
+    def _change(self, kind: str, turn: int) -> None:
+        if kind == "turn_removed":
+            self._removed.add(turn)
+            self._show_sibling(turn)
+        else:
+            if kind == "turn_restored":
+                self._removed.discard(turn)
+            self._show(turn)
+
+    def _show(self, turn: int) -> None:
+        """Selects the turn and every turn before it."""
+        while turn:
+            self._chosen[self._parents[turn]] = turn
+            turn = self._parents[turn]
+
+    def _show_sibling(self, turn: int) -> None:
+        parent = self._parents[turn]
+        left = [other for other in self._children[parent] if other not in self._removed]
+        if left and self._chosen[parent] == turn:
+            self._chosen[parent] = min(left, key=lambda other: (abs(other - turn), other))
+
+
+def shown(events: Iterable[Event], *, before: int | None = None) -> Sequence[Event]:
+    """Returns the events of the shown turns, or of those `before` a turn. Raises ConfigError."""
+    events = tuple(events)
+    if before is None and not any(
+        event.type in BRANCHING or (event.type == "user_message" and event.data.get("replaces"))
+        for event in events
+    ):
+        return events
+    turns = Turns.of(events)
+    count = {0, *(turns.shown() if before is None else turns.before(before))}
+    kept: list[Event] = []
+    turn = 0
+    for event in events:
+        if event.type == "user_message":
+            turn = event.seq
+        if turn in count and event.type not in BRANCHING:
+            kept.append(event)
+    return kept
+
+
+def summary_of(events: Iterable[Event], turns: Sequence[int]) -> Event | None:
+    """Returns the summary that covers most of these turns, the latest of equals, or None.
+
+    A summary counts only while the turns that it covers are those shown before it.
+    """
+    found = [
+        event
+        for event in events
+        if event.type == "summary"
+        and list(turns[: len(event.data["turns"])]) == event.data["turns"]
+    ]
+    return max(found, key=lambda event: (len(event.data["turns"]), event.seq), default=None)
+
+
+def no_turn(turn: int) -> ConfigError:
+    """Makes the error for a question number that the chat does not have."""
+    what = f"This chat has no question number {turn}."
+    return ConfigError("no_turn", what, "Read its events for the numbers.")

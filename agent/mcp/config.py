@@ -17,8 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
-from searchloop.agent.mcp.fields import read_server
-from searchloop.agent.mcp.server import Problem, Server, change_object, read_object, server_parts
+from searchloop.agent.mcp.server import (
+    Problem,
+    Server,
+    change_object,
+    read_object,
+    read_server,
+    server_parts,
+)
+from searchloop.agent.settings.secrets import HIDDEN, masked, masked_command
 
 Parsed = tuple[list[Server], list[Problem]]
 
@@ -235,9 +242,47 @@ def add(file: Path, raw: Mapping[str, Any], *, replace: bool = False) -> None:
         if taken and not replace:
             what = f"There is an MCP server {taken[0]!r} already."
             raise Conflict("server_exists", what, "Choose another name, or replace it.")
-        servers.update(raw)
+        servers.update({name: _unmasked(raw[name], servers.get(name)) for name in raw})
 
     _change(file, put)
+
+
+def entry(file: Path, name: str) -> dict[str, Any]:
+    """Returns a server as the file has it, to be edited: its keys are masked. Raises ConfigError.
+
+    `add` with `replace` puts the keys back where the masks still stand.
+    """
+    return _masked(_known(raw_servers(read_text(file), str(file)), name))
+
+
+def _masked(given: Mapping[str, Any]) -> dict[str, Any]:
+    shown = dict(given)
+    for part in ("env", "headers"):
+        if isinstance(pairs := shown.get(part), dict):
+            shown[part] = {k: v if "${" in str(v) else HIDDEN for k, v in pairs.items()}
+    if isinstance(words := shown.get("args"), list):
+        shown["args"] = list(masked_command(tuple(map(str, words))))
+    if isinstance(shown.get("url"), str):
+        shown["url"] = masked(shown["url"])
+    return shown
+
+
+def _unmasked(given: Any, before: Any) -> Any:
+    """Returns an edited server with the keys of `before` where a mask was left as it was."""
+    if not isinstance(given, dict) or not isinstance(before, dict):
+        return given
+    shown = _masked(before)
+    whole = dict(given)
+    for part in ("env", "headers"):
+        if isinstance(pairs := whole.get(part), dict):
+            old, hidden = before.get(part) or {}, shown.get(part) or {}
+            whole[part] = {k: old[k] if v == hidden.get(k) else v for k, v in pairs.items()}
+    if isinstance(words := whole.get("args"), list) and shown.get("args"):
+        old_words = dict(zip(shown["args"], before["args"], strict=True))
+        whole["args"] = [old_words.get(word, word) for word in words]
+    if "url" in shown and whole.get("url") == shown["url"]:
+        whole["url"] = before["url"]
+    return whole
 
 
 def remove(file: Path, name: str) -> None:

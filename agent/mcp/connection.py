@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
 from searchloop.agent.mcp.definitions import Definition, list_tools
-from searchloop.agent.mcp.http import BODY, OriginGuard, check_address, client_for, first_of
-from searchloop.agent.mcp.login import Tokens
+from searchloop.agent.mcp.login import (
+    BODY,
+    OriginGuard,
+    Tokens,
+    check_address,
+    client_for,
+    first_of,
+)
 from searchloop.agent.mcp.server import Server, line
 from searchloop.agent.mcp.stdio import Said, launch_of, open_stdio
 from searchloop.agent.settings import Settings

@@ -1,7 +1,8 @@
 """The structured log: one line a record, with its run's id, and without content.
 
 Our own lines name kinds, counts and codes. Of a library's record only the literal words of its code
-stay, of an exception its type and place. Every line passes the redactor last.
+stay, of an exception its type and place. Every line passes the redactor last. `Instrumentation`
+observes the log and the transport of a process by its settings.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from typing import Any, TextIO
 
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log.events import Event
-from searchloop.agent.observe import Observer, ProviderRequest, current
+from searchloop.agent.observe import (
+    ObservedLog,
+    ObservedTransport,
+    Observer,
+    Observers,
+    ProviderRequest,
+    current,
+)
+from searchloop.agent.observe.telemetry import telemetry
+from searchloop.agent.settings import Settings, is_on
+from searchloop.agent.settings.secrets import secrets_of
 from searchloop.analysis.redaction import redacted
 
 OURS = "searchloop"
@@ -213,3 +224,36 @@ def be_a_server() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (ImportError, OSError, ValueError):  # Windows; or a system that says no after all
         pass
+
+
+class Instrumentation:
+    """The observers of one process, `more` of the caller's among them. Raises ConfigError."""
+
+    def __init__(self, settings: Settings, *more: Observer) -> None:
+        self.telemetry = telemetry(settings.env, offline=settings.offline)
+        spans = (self.telemetry,) if self.telemetry else ()
+        self._observer = Observers(RunLog(), *more, *spans)
+        self._settings = settings
+
+    def log(self) -> ObservedLog:
+        """Opens the observed log of the settings. Raises StoreError."""
+        redact = Redactor(lambda: secrets_in(self._settings)).known
+        return ObservedLog(self._settings.store, self._observer, redact)
+
+    def transport(self, settings: Settings | None = None) -> ObservedTransport:
+        """Makes an observed transport to providers, with the settings of a person if given."""
+        settings = settings or self._settings
+        recording = is_on(settings.env.get("SEARCHLOOP_TRACE"))
+        redact = Redactor(lambda: secrets_in(settings)).known if recording else None
+        return ObservedTransport(self._observer, offline=settings.offline, redact=redact)
+
+    def close(self) -> None:
+        """Sends the spans and numbers that are waiting."""
+        if self.telemetry:
+            self.telemetry.close()
+
+
+def secrets_in(settings: Settings) -> list[str]:
+    """Returns the present value of every setting that is or holds a secret."""
+    known = secrets_of(settings.env).values()
+    return [value for value in (*known, settings.database) if value]

@@ -9,6 +9,7 @@ such a module. A provider that speaks HTTP is a pure `Codec` on `HttpProvider`, 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import pkgutil
 import re
@@ -19,10 +20,10 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from searchloop.agent.calls.arguments import with_own_ids
-from searchloop.agent.calls.instructions import Instructions
+from searchloop.agent.calls.caller import Instructions
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers._hosts import Features as Features
 from searchloop.agent.providers._hosts import Hosts as Hosts
@@ -213,8 +214,9 @@ class HttpProvider:
                         break
                     yield event
         if last is not None:
-            message = with_own_ids(last.message, request.messages)
-            yield last if message is last.message else replace(last, message=message)
+            if last.message.tool_calls:
+                last = replace(last, message=with_own_ids(last.message, request.messages))
+            yield last
 
 
 def without_secrets(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:
@@ -392,3 +394,34 @@ class ProviderRegistry:
         if name not in self._providers:
             self._providers[name] = load(name, self._env, self._transport)
         return self._providers[name]
+
+
+LIST_SECONDS = 2.0
+T = TypeVar("T")
+
+
+async def get_list(
+    codec: Any, transport: Transport, path: str, read: Callable[[Any], T], seconds: float
+) -> T:
+    """Returns what `read` makes of the JSON at a path of the codec's endpoint.
+
+    `read` may raise for a wrong shape. Raises AgentError, with no key in its text.
+    """
+    name = codec.endpoint.name
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            transport.post(codec.endpoint.address(path), codec.headers(), b"", "GET") as response,
+        ):
+            data = await response.read()
+            if response.status >= 400:
+                raise codec.error(response.status, response.headers, data)
+            return read(json.loads(data))
+    except TimeoutError as error:
+        what = f"{name} did not answer within {seconds:g} s."
+        raise ProviderError("timeout", what, "Try again.") from error
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        what = f"{name} did not answer with a list of models."
+        raise ProviderError("bad_response", what, "Check its address.") from error
+    except ProviderError as error:
+        raise without_secrets(codec.explain(error), codec.headers()) from error

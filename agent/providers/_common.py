@@ -1,4 +1,4 @@
-"""Parts that several providers share: JSON, names, transcripts, and base classes."""
+"""Parts that several providers share: JSON, names, options, transcripts, and base classes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar, cast
 
+from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers import Codec, HttpProvider
-from searchloop.agent.providers._listing import LIST_SECONDS, get_list
+from searchloop.agent.providers import LIST_SECONDS, Codec, HttpProvider, get_list
 from searchloop.agent.search.citations import sources, widen
 from searchloop.agent.search.vendor_marks import Residue
-from searchloop.agent.transport.exchange import Endpoint
-from searchloop.agent.transport.refusals import Refusal, quoted, with_wishes
-from searchloop.agent.transport.sse import (
+from searchloop.agent.transport.exchange import (
+    Endpoint,
     ResponseBody,
     document_of,
     guarded,
     incomplete,
     unreadable,
 )
+from searchloop.agent.transport.refusals import Refusal, quoted, with_wishes
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
@@ -42,22 +42,31 @@ from searchloop.agent.types import (
 from searchloop.agent.types.attachments import IMAGES, PDF
 from searchloop.analysis.characters import visible
 
+# The names that most APIs share. A provider's `options` maps ours to those of its API.
+SAMPLING = {"temperature": "temperature", "top_p": "top_p"}
+
+
+def sampling(request: Request, names: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the options of a request under the names of an API."""
+    return {names[key]: value for key, value in request.options.items() if key in names}
+
+
+def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the schema as OpenAI's APIs take it."""
+    return {"name": "answer", "schema": schema, "strict": is_strict(schema)}
+
+
+def text_format(request: Request) -> dict[str, Any]:
+    """Returns the member `text` of the Responses API, which takes objects alone.
+
+    Spec: https://platform.openai.com/docs/guides/structured-outputs
+    """
+    if request.schema is None or request.schema.get("type") != "object":
+        return {}
+    return {"text": {"format": {"type": "json_schema", **json_schema(request.schema)}}}
+
+
 LOST = "No result: the call was interrupted."
-
-# Error codes of OpenAI and of the servers that follow it.
-CREDIT_CODES = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-    | {"credit_balance_exhausted", "organization_spend_limit_exceeded"}
-    | {"project_spend_limit_exceeded", "organization_usage_limit_exceeded"}
-)
-RATE_CODES = frozenset(
-    {"rate_limit_exceeded", "slow_down", "rate_limit_error", "too_many_requests"}
-)
-OVERLOAD_CODES = frozenset(
-    {"server_error", "server_is_overloaded", "service_unavailable_error", "overloaded_error"}
-    | {"vector_store_timeout"}
-)
-
 _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
 _decode = json.JSONDecoder().decode  # faster than json.loads
@@ -154,12 +163,11 @@ def steps(messages: Iterable[Message]) -> Iterator[Step]:
 def _answers(head: Message | None, results: Mapping[str, Message | None]) -> Sequence[Message]:
     if head is None or not head.tool_calls:
         return ()
-    calls = {call.id: call for call in head.tool_calls}
-    return [result or _lost(calls[call_id]) for call_id, result in results.items()]
-
-
-def _lost(call: ToolCall) -> Message:
-    return Message("tool", LOST, tool_call_id=call.id, tool_name=call.name, is_error=True)
+    return [
+        results[call.id]
+        or Message("tool", LOST, tool_call_id=call.id, tool_name=call.name, is_error=True)
+        for call in {call.id: call for call in head.tool_calls}.values()
+    ]
 
 
 class CodecBase:
@@ -173,9 +181,6 @@ class CodecBase:
         self.endpoint = Endpoint(
             base_url or self.home, key, vendor=self.vendor, home=self.home, setting=self.setting
         )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.endpoint.name})"
 
     def headers(self) -> Mapping[str, str]:
         return {"authorization": f"Bearer {self.endpoint.key}"} if self.endpoint.key else {}
@@ -236,11 +241,9 @@ class DecoderBase:
         raise NotImplementedError
 
     def _read_done(self) -> Iterable[StreamEvent]:
-        """Reads the mark `[DONE]`, which most APIs do not need."""
-        return ()
+        return ()  # most APIs do not need the mark `[DONE]`
 
     def _end_of_stream(self) -> Iterable[StreamEvent]:
-        """Reads the end of the bytes where no terminal event came."""
         raise incomplete(self._server)
 
     def _read_payloads(self, events: list[StreamEvent], payloads: Sequence[bytes]) -> None:
@@ -325,8 +328,6 @@ class KeyedProvider:
     def _read_list(self, answer: Any) -> dict[str, str]:
         return {str(m["id"]): str(m.get("display_name") or m["id"]) for m in answer["data"]}
 
-
-# ---- what an answer shows ----------------------------------------------------------------
 
 JOINER = "\n\n"
 NO_DETAILS: Mapping[str, Any] = {}

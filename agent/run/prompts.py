@@ -1,6 +1,7 @@
-"""The system text of a run, and named agents: presets of a session, of which it stores a copy.
+"""The system text of a run, and what people add to it: named agents, projects, words of their own.
 
-SEARCHLOOP_HOME/agents/NAME.json is one; it replaces a built-in agent of that name.
+SEARCHLOOP_HOME/agents/NAME.json is an agent; it replaces a built-in one of that name, and a session
+stores a copy. SEARCHLOOP_HOME/instructions.json tells every chat about its user.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from searchloop.agent.calls.instructions import PLAIN, Instructions
+from searchloop.agent.calls.caller import PLAIN, Instructions
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.providers import split_model
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.projects import Project
+from searchloop.agent.log.session import Session
+from searchloop.agent.providers import Provider, split_model
+from searchloop.agent.settings import Settings
 from searchloop.agent.settings.keys import replace_private
-from searchloop.agent.text import well_formed
+from searchloop.agent.text import one_line, well_formed
 from searchloop.agent.tools import ALLOWED, Tool
-from searchloop.agent.types import SEARCHES, Mode, Search
+from searchloop.agent.types import SEARCHES, Mode, NativeSearch, Search
+from searchloop.agent.types.attachments import Attachment
 
 _BASE = """\
 You answer questions accurately and plainly, in the language of the question.
@@ -77,7 +83,8 @@ def system_text(
 
 _PACKAGED = Path(__file__).parents[1] / "settings" / "agents.toml"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_LONGEST = {"description": 300, "system": 20_000, "model": 200}
+LONGEST_SYSTEM = 20_000  # characters of instructions
+_LONGEST = {"description": 300, "system": LONGEST_SYSTEM, "model": 200}
 _MOST = 100  # patterns
 _ALWAYS = frozenset({"read_more", "find_tool", "present_plan"})  # they do nothing by themselves
 
@@ -239,3 +246,145 @@ def may_ask(preset: NamedAgent | None, server: str) -> bool:
 
 def _fits(name: str, patterns: tuple[str, ...] | None) -> bool:
     return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+_PROJECT_NAME = 100  # characters
+MOST_FOLDERS, LONGEST_FOLDER = 20, 4_096
+_FILE = "instructions.json"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWords:
+    """What a person tells every chat: who they are, and how they want to be answered."""
+
+    about: str = ""
+    answer: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns them as JSON."""
+        return asdict(self)
+
+
+def own_words(home: Path) -> OwnWords:
+    """Reads a person's words. Raises ConfigError for a file that cannot be read."""
+    path = home / _FILE
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        return OwnWords(*(_text(name, data.get(name) or "") for name in ("about", "answer")))
+    except (FileNotFoundError, NotADirectoryError):
+        return OwnWords()
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        what = f"Your instructions cannot be read: {error}."
+        raise ConfigError("bad_instructions", what, f"Correct {path}, or remove it.") from error
+
+
+def save_words(home: Path, data: Mapping[str, Any]) -> OwnWords:
+    """Stores a person's words. Raises ConfigError for too many, StoreError."""
+    given = {**own_words(home).as_dict(), **data}
+    words = OwnWords(**{name: _text(name, text) for name, text in given.items()})
+    try:
+        replace_private(home / _FILE, json.dumps(words.as_dict(), indent=1, ensure_ascii=False))
+    except OSError as error:
+        what = f"Your instructions could not be saved: {error}."
+        raise StoreError("not_saved", what, "Check the data folder and its disk.") from error
+    return words
+
+
+def standing_text(words: OwnWords, project: Project | None) -> str:
+    """Returns the part of the system text that the user wrote; empty if there is none."""
+    parts = [
+        ("About the user, in their own words:", words.about),
+        ("How the user wants to be answered, in their own words:", words.answer),
+        (
+            "What the user says of the project that this chat is in:",
+            project and project.instructions,
+        ),
+    ]
+    return "\n\n".join(f"{head}\n{text.strip()}" for head, text in parts if text and text.strip())
+
+
+def project_of(log: EventLog, settings: Mapping[str, Any]) -> Project | None:
+    """Returns the project that a session's settings name; None also for one that is gone."""
+    try:
+        return log.projects.get(settings["project"]) if settings.get("project") else None
+    except ConfigError:
+        return None
+
+
+def lent_files(log: EventLog, session: Session) -> list[Attachment]:
+    """Returns the files of a session's project, which the session then holds too."""
+    project = project_of(log, session.settings)
+    return log.projects.lend(project, session.id) if project and project.files else []
+
+
+def with_folders(log: EventLog, session: Session, options: NativeSearch) -> NativeSearch:
+    """Returns search options that keep to the library folders of a session's project."""
+    project = project_of(log, session.settings)
+    return replace(options, folders=project.folders) if project else options
+
+
+def with_standing(
+    own: Instructions, provider: Provider, chat: Mapping[str, Any], log: EventLog, home: Path
+) -> Instructions:
+    """Adds what the person and the project of a chat tell it, and the options set for the chat.
+
+    What a question brings itself comes last and wins. An option that was set for another model and
+    that this one does not take is left out.
+    """
+    said = standing_text(own_words(home), project_of(log, chat))
+    taken = {*(getattr(provider, "options", None) or ()), "max_tokens"}
+    kept = {name: value for name, value in (chat.get("options") or {}).items() if name in taken}
+    if getattr(provider, "options", None) is None:
+        kept = {}
+    system = "\n\n".join(filter(None, (said, own.system)))
+    return replace(own, system=system or None, options={**kept, **own.options})
+
+
+def make_project(log: EventLog, settings: Settings, data: Mapping[str, Any]) -> Project:
+    """Makes a project. Raises ConfigError that names the mistake."""
+    fields = _checked(settings, data)
+    return log.projects.create(fields.pop("name", "") or _named(""), fields)
+
+
+def change_project(
+    log: EventLog, settings: Settings, project: str, data: Mapping[str, Any]
+) -> Project:
+    """Changes a project; None removes a default. Raises ConfigError."""
+    fields = _checked(settings, data)
+    return log.projects.change(project, lambda now: replace(now, **fields))
+
+
+def _checked(settings: Settings, data: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(data)
+    if "name" in given:
+        given["name"] = _named(given["name"])
+    if "instructions" in given:
+        given["instructions"] = _text("instructions", given["instructions"] or "")
+    if given.get("model"):
+        split_model(given["model"])
+    if given.get("agent"):
+        NamedAgents(settings.home).get(given["agent"])
+    if given.get("search") not in (None, *SEARCHES):
+        what = f"There is no search {given['search']!r}."
+        raise ConfigError("bad_search", what, f"Choose one of {', '.join(SEARCHES)}.")
+    if "folders" in given:
+        named = dict.fromkeys(well_formed(each).strip() for each in given["folders"] or ())
+        given["folders"] = tuple(filter(None, named))
+        if len(named) > MOST_FOLDERS or max(map(len, named), default=0) > LONGEST_FOLDER:
+            what = f"These are not at most {MOST_FOLDERS} folders of the library."
+            raise ConfigError("bad_folders", what, "Name some that `searchloop library` lists.")
+    return given
+
+
+def _named(name: str) -> str:
+    line = one_line(name, _PROJECT_NAME)
+    if not line:
+        raise ConfigError("empty_title", "The project has no name.", "Write a few words.")
+    return line
+
+
+def _text(name: str, text: Any) -> str:
+    if not isinstance(text, str) or len(text) > LONGEST_SYSTEM:
+        what = f"{name} is not a text of at most {LONGEST_SYSTEM:,} characters."
+        raise ConfigError("bad_instructions", what, "Shorten it.")
+    return well_formed(text)

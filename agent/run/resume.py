@@ -1,4 +1,4 @@
-"""Resumes a run from its log, after its process has died, and a chat from its transcript.
+"""Resumes a run from its log, after its process has died.
 
 The loop runs again behind wrappers that return what the log has. A call that may change something
 and had begun does not run again: its outcome is unknown, and model and user learn so.
@@ -6,13 +6,11 @@ and had begun does not run again: its outcome is unknown, and model and user lea
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import (
     Event,
     messages_from,
@@ -20,7 +18,6 @@ from searchloop.agent.log.events import (
     result_data,
     result_from,
 )
-from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import REJECTED
 from searchloop.agent.tools.dispatcher import canonical
 from searchloop.agent.types import (
@@ -202,30 +199,3 @@ def unknown_outcome(call: ToolCall) -> ToolResult:
     error = {"code": UNKNOWN, "message": _WHAT, "remedy": _REMEDY}
     text = f"{_WHAT} {_REMEDY} Do not repeat it; ask."
     return ToolResult(call.id, call.name, text, is_error=True, details={"error": error})
-
-
-_KEPT = 32
-
-
-class TranscriptCache:
-    """Caches the transcripts and source tables of the sessions used last."""
-
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
-        self._kept: OrderedDict[str, tuple[int, list[Message], SourceTable | None]] = OrderedDict()
-
-    def take(self, session_id: str, before: int | None) -> tuple[list[Message], SourceTable | None]:
-        """Returns the transcript, or the part `before` a turn, as a list that may grow.
-
-        The source table comes with it if it is known.
-        """
-        seq, messages, table = self._kept.pop(session_id, (-1, [], None))
-        if before is None and seq == self._log.last_seq(session_id):
-            return messages, table
-        return messages_from(self._log.read(session_id), before=before), None
-
-    def keep(self, session_id: str, messages: list[Message], table: SourceTable | None) -> None:
-        """Caches a transcript that is complete as of now."""
-        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages, table)
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)

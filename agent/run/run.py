@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from searchloop.agent.calls.caller import CALLER
-from searchloop.agent.calls.instructions import PLAIN, Instructions
+from searchloop.agent.calls.caller import CALLER, PLAIN, Instructions
 from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from searchloop.agent.guard.approvals import Approve
-from searchloop.agent.guard.guard import GuardedProvider, GuardFactory
-from searchloop.agent.guard.policy import DEFAULT_POLICY, Policy
+from searchloop.agent.guard.guard import DEFAULT_POLICY, GuardedProvider, GuardFactory, Policy
+from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import (
     asked,
@@ -22,6 +22,7 @@ from searchloop.agent.log.events import (
     day_of,
     first_day,
     is_summary,
+    messages_from,
     source_data,
 )
 from searchloop.agent.log.leases import Lease
@@ -30,21 +31,20 @@ from searchloop.agent.loop import Outcome, run_agent_loop
 from searchloop.agent.observe import ObservedProvider, Running, begin
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.prompts import agent_in, system_text
+from searchloop.agent.run.question import NONE, Gathered, check_plan, waited, without_spare
 from searchloop.agent.run.question.attached import AttachingProvider, read_into
 from searchloop.agent.run.question.structured import StructuredProvider, unfit
 from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.run.resume import Past, ResumedRun
 from searchloop.agent.run.summary import Summariser, SummarisingProvider
 from searchloop.agent.run.takeover import partial_message
-from searchloop.agent.run.turn_tools import NONE, Gathered, check_plan, waited, without_spare
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import SearchPath, fallback, tools_beside
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.backend import Backend, ChatBackend
-from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.tools.dispatcher import Fence, Overflow, Toolset
 from searchloop.agent.tools.open_page import open_page
 from searchloop.agent.tools.present_plan import offer
-from searchloop.agent.tools.results import Fence, Overflow
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import (
     ANYWHERE,
@@ -323,3 +323,30 @@ def performance(messages: Sequence[Message]) -> dict[str, Any]:
     if reused := known["prefix_reused"]:
         numbers["prefix_reused"] = min(reused)
     return numbers | {name: known[name][-1] for name in _LAST if known[name]}
+
+
+_KEPT = 32
+
+
+class TranscriptCache:
+    """Caches the transcripts and source tables of the sessions used last."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._kept: OrderedDict[str, tuple[int, list[Message], SourceTable | None]] = OrderedDict()
+
+    def take(self, session_id: str, before: int | None) -> tuple[list[Message], SourceTable | None]:
+        """Returns the transcript, or the part `before` a turn, as a list that may grow.
+
+        The source table comes with it if it is known.
+        """
+        seq, messages, table = self._kept.pop(session_id, (-1, [], None))
+        if before is None and seq == self._log.last_seq(session_id):
+            return messages, table
+        return messages_from(self._log.read(session_id), before=before), None
+
+    def keep(self, session_id: str, messages: list[Message], table: SourceTable | None) -> None:
+        """Caches a transcript that is complete as of now."""
+        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages, table)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)

@@ -12,11 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from searchloop.agent.calls.instructions import Instructions
+from searchloop.agent.calls.caller import Instructions
 from searchloop.agent.errors import AgentError, ConfigError, UnsureError, busy
 from searchloop.agent.guard.approvals import Approve
-from searchloop.agent.guard.guard import GuardFactory
-from searchloop.agent.guard.policy import holds_private
+from searchloop.agent.guard.guard import GuardFactory, holds_private
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import Event, question_message
@@ -24,12 +23,15 @@ from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
 from searchloop.agent.providers import Provider, ProviderRegistry, check_options
 from searchloop.agent.run.prices import PriceTable, load_prices, pricer
+from searchloop.agent.run.prompts import lent_files, with_folders, with_standing
 from searchloop.agent.run.question import (
+    NONE,
     UNDONE,
     TurnOptions,
     asked_data,
     changed,
     checked,
+    gathered,
     gave_up,
     run_started,
     turn_data,
@@ -37,22 +39,27 @@ from searchloop.agent.run.question import (
 )
 from searchloop.agent.run.question.afterwards import Afterwards
 from searchloop.agent.run.question.files import NewFile, attach
-from searchloop.agent.run.question.standing import lent_files, with_folders, with_standing
 from searchloop.agent.run.recorder import BatchWriter
-from searchloop.agent.run.resume import Past, TranscriptCache
-from searchloop.agent.run.run import HandedOver, Question, Run
+from searchloop.agent.run.resume import Past
+from searchloop.agent.run.run import HandedOver, Question, Run, TranscriptCache
 from searchloop.agent.run.second_reading import marks_of, recorded, second_reading
 from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
-from searchloop.agent.run.turn_tools import NONE, gathered
-from searchloop.agent.search.options import search_options
-from searchloop.agent.search.switch import OFF, Facts, SearchPath, choose_path, local_path
+from searchloop.agent.search.switch import (
+    OFF,
+    Facts,
+    SearchPath,
+    choose_path,
+    local_path,
+    search_options,
+)
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import UsualModel
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Backend, PreferredEngine
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ANYWHERE, Limits, Message, ModelInfo, NativeSearch
+from searchloop.agent.types.attachments import Attachment
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -125,21 +132,23 @@ class Runner:
         `Instructions.of`. Raises ConfigError and Conflict, with nothing stored.
         """
         text = checked(text)
-        asked = {"model": model, "mode": mode, "search": search}
-        changes = {name: value for name, value in asked.items() if value is not None}
+        asked = (("model", model), ("mode", mode), ("search", search))
+        changes = {name: value for name, value in asked if value is not None}
         session = changed(self._log.session(session_id), changes)
         limits, run_id = limits or self._settings.limits, secrets.token_hex(8)
-        search_options = await self._search_options(session, limits, search_options)
-        turn = (limits, search_options, approve, Instructions.of(**instructions))
+        searching = await self._search_options(session, limits, search_options)
+        turn = (limits, searching, approve, Instructions.of(**instructions))
         with self._being_started(session_id):
             lease = await self._leases.claim(session_id, run_id, turn_data(*turn))
             try:
-                question = await self._question(run_id, session, turn)
+                question = await self._question(run_id, session, turn, plan)
                 before, table = self._transcripts.take(session_id, replaces)
                 to = (question.provider, question.model, self._backend, self._log, session_id)
                 lent = await self._log.aside(lent_files, self._log, session)
-                attached, left = await attach(files, replaces, before, *to, lent)
-                question = replace(question, gathered=question.gathered.telling(left))
+                attached = list[Attachment]()
+                if files or replaces or lent:
+                    attached, left = await attach(files, replaces, before, *to, lent)
+                    question = replace(question, gathered=question.gathered.telling(left))
                 said = asked_data(text, session, replaces, plan, attached)
                 question = await self._stored(question, lease, changes, before, said)
             except BaseException as error:
@@ -147,10 +156,8 @@ class Runner:
                 if not isinstance(error, UnsureError):  # else `recover` goes on with what is there
                     await self._leases.release(lease)
                 raise
-            question = replace(question, touches=tuple(plan["files"]) if plan else ())
             start = (question, lease, self._batches, self._backend, before, self._guards)
-            run = Run(*start, table=table, unseen=self._unseen)
-            await self._begin(run)
+            await self._begin(Run(*start, table=table, unseen=self._unseen))
         return run_id
 
     @contextmanager
@@ -177,7 +184,13 @@ class Runner:
             given = search_options(self._settings.env, max_searches=limits.searches)
         return await self._log.aside(with_folders, self._log, session, given or ANYWHERE)
 
-    async def _question(self, run_id: str, session: Session, turn: TurnOptions) -> Question:
+    async def _question(
+        self,
+        run_id: str,
+        session: Session,
+        turn: TurnOptions,
+        plan: Mapping[str, Any] | None = None,
+    ) -> Question:
         """Finds the model and the tools of a question; chooses no search path yet."""
         limits, searching, approve, own = turn
         provider, name = self.provider(session.model)
@@ -191,7 +204,8 @@ class Runner:
         gathering = gathered(self._tools, self._bring, session)
         tools = await self._starting[session.id].unless_stopped(gathering, NONE)
         start = (run_id, session, provider, name, OFF, limits, price, searching)
-        return Question(*start, tools, approve, own, self._guards.policy())
+        touches = tuple(plan["files"]) if plan else ()
+        return Question(*start, tools, approve, own, self._guards.policy(), touches)
 
     async def _stored(
         self,

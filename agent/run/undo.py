@@ -8,8 +8,8 @@ from typing import Any
 
 from searchloop.agent.errors import busy
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.branches import shown
 from searchloop.agent.log.events import Event
+from searchloop.agent.log.session import shown
 from searchloop.agent.run.question import UNDONE
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import Backend

@@ -4,16 +4,19 @@
 model has it and local elsewhere. A turn takes exactly one path: no request holds the provider's
 search and our `web_search` together. All decisions are made here, by pure functions of values:
 `choose_path` and `fallback` for a turn's path, `tools_beside` for its other tools, `held_back`,
-`withdrawn` and `refused` for the reasons against a search.
+`withdrawn` and `refused` for the reasons against a search. `search_options` reads the sites and the
+country that the settings demand for every search.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings import Setting
 from searchloop.agent.types import ANYWHERE, Capabilities, NativeSearch, Search
 
 Held = Literal["review", "private"]
@@ -176,3 +179,37 @@ def _held_notice(held: Held) -> Mapping[str, str]:
         "message": f"{_UNSEEN[held]}. Using local search for this turn.",
         "remedy": "Change the rules for approvals to let the model search by itself.",
     }
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("SEARCH_ALLOWED_DOMAINS", "Search only these sites, a comma list: example.org,gov.uk"),
+    Setting("SEARCH_BLOCKED_DOMAINS", "Never use these sites, a comma list"),
+    Setting("SEARCH_COUNTRY", "Country that results are meant for, two letters: DE"),
+)
+_DOMAIN = re.compile(r"(?!-)[^\s/:@*?#,]+\.[^\s/:@*?#,]+")
+
+
+def search_options(env: Mapping[str, str], *, max_searches: int | None = None) -> NativeSearch:
+    """Reads the options from the settings. Raises ConfigError naming the one that is wrong."""
+    country = (env.get("SEARCH_COUNTRY") or "").strip().upper()
+    if country and not re.fullmatch(r"[A-Z]{2}", country):
+        raise _wrong("SEARCH_COUNTRY", country, "Write two letters, for example DE.")
+    return NativeSearch(
+        allowed_domains=domains(env.get("SEARCH_ALLOWED_DOMAINS"), "SEARCH_ALLOWED_DOMAINS"),
+        blocked_domains=domains(env.get("SEARCH_BLOCKED_DOMAINS"), "SEARCH_BLOCKED_DOMAINS"),
+        country=country or None,
+        max_searches=max_searches,
+    )
+
+
+def domains(text: str | None, name: str) -> tuple[str, ...]:
+    """Splits a comma list of host names. Raises ConfigError with the place of a wrong entry."""
+    found = tuple(part.strip().lower() for part in (text or "").split(",") if part.strip())
+    for place, domain in enumerate(found, 1):
+        if not _DOMAIN.fullmatch(domain):
+            raise _wrong(name, domain, f"Entry {place} is not a host name such as example.org.")
+    return found
+
+
+def _wrong(name: str, value: str, remedy: str) -> ConfigError:
+    return ConfigError("bad_search_option", f"{name} cannot be {value!r}.", remedy)

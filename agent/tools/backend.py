@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from typing import Any, Protocol
 from wsgiref.util import setup_testing_defaults
 
@@ -26,6 +27,7 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import NativeSearch
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+GONE = "searchloop.gone"  # in the environ of WSGI: a Future that ends when the asker has left
 _WORKERS = 128  # calls at once; a page that stalls keeps one for its deadline
 _SECONDS = 60.0  # for one request elsewhere: a chain of engines may need that long
 
@@ -66,10 +68,14 @@ class LocalBackend:
         self._executor = _Threads(_WORKERS)
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        loop = asyncio.get_running_loop()
-        status, data = await loop.run_in_executor(
-            self._executor, call_wsgi, self._app, path, payload
-        )
+        loop, gone = asyncio.get_running_loop(), Future[None]()
+        try:
+            status, data = await loop.run_in_executor(
+                self._executor, call_wsgi, self._app, path, payload, gone
+            )
+        except asyncio.CancelledError:
+            gone.cancel()
+            raise
         return _checked(status, data)
 
 
@@ -97,8 +103,13 @@ class RemoteBackend:
             ) from error
 
 
-def call_wsgi(app: Wsgi, path: str, payload: Mapping[str, Any] | None) -> tuple[int, Any]:
-    """Sends one JSON request to a WSGI application, without a socket; returns status and JSON."""
+def call_wsgi(
+    app: Wsgi, path: str, payload: Mapping[str, Any] | None, gone: Future[None] | None = None
+) -> tuple[int, Any]:
+    """Sends one JSON request to a WSGI application, without a socket; returns status and JSON.
+
+    `gone` ends when nobody waits for the answer any more.
+    """
     body = b"" if payload is None else json.dumps(payload).encode()
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET" if payload is None else "POST",
@@ -109,6 +120,7 @@ def call_wsgi(app: Wsgi, path: str, payload: Mapping[str, Any] | None) -> tuple[
         "wsgi.input": io.BytesIO(body),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
+        GONE: gone,
     }
     setup_testing_defaults(environ)  # fills in what WSGI asks for besides
     answer: dict[str, str] = {}
@@ -137,18 +149,26 @@ def _checked(status: int, data: Any) -> dict[str, Any]:
     raise ToolError(str(known["code"]), str(known["message"]), str(known["remedy"]))
 
 
+@dataclass(frozen=True, slots=True)
 class ChatBackend:
-    """A backend that is told which chat asks, so that it can forget what that one brought."""
+    """A backend that is told which chat asks, so that it can forget what that one brought.
 
-    def __init__(self, backend: Backend, chat: str, settings: Mapping[str, Any]) -> None:
-        """`settings` are those of the chat: a `temporary` one leaves nothing on any disk."""
-        self._backend = backend
-        self._chat = {"chat": chat, **({"temporary": True} if settings.get("temporary") else {})}
-        self.here = getattr(backend, "here", True)
+    `settings` are those of the chat: a `temporary` one leaves nothing on any disk.
+    """
+
+    backend: Backend
+    chat: str
+    settings: Mapping[str, Any]
+
+    @property
+    def here(self) -> bool:
+        return getattr(self.backend, "here", True)
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Asks as `Backend.ask` does."""
-        return await self._backend.ask(path, None if payload is None else {**payload, **self._chat})
+        if payload is not None:
+            kept = {"temporary": True} if self.settings.get("temporary") else {}
+            payload = {**payload, "chat": self.chat, **kept}
+        return await self.backend.ask(path, payload)
 
 
 class NoBackend:

@@ -12,7 +12,7 @@ from searchloop.agent.search.source_numbers import private_mark
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
-from searchloop.agent.tools.results import Fence, noted
+from searchloop.agent.tools.dispatcher import Fence, noted
 from searchloop.agent.types import ANYWHERE, NativeSearch, Notice, ToolResult, ToolSpec, Usage
 from searchloop.analysis.addresses import url_key
 

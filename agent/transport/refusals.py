@@ -22,6 +22,15 @@ _KEY_LIKE = re.compile(
     r"|\bBearer\s+\S+|\bkey=[^\s&]+",
     re.IGNORECASE,
 )
+# What servers say of a request that is longer than the model's window, in any of the dialects.
+TOO_LONG = re.compile(
+    r"context[ _](?:length|size|window|limit)|maximum context|max(?:imum)?[ _](?:model|seq)[ _]len"
+    r"|too many (?:input |prompt )?tokens|too_many_prompt_tokens|tokens`? must (?:be <=|have less)"
+    r"|(?:prompt|input|messages|request|conversation) (?:(?:is|are|was) )?too (?:long|large)"
+    r"|\binput length\b|token (?:count|limit)\b.{0,40}exceed"
+    r"|number of (?:input )?tokens\b.{0,40}(?:exceed|greater|allowed)",
+    re.IGNORECASE,
+)
 _TOOL = re.compile(r"tool|function|search|grounding|url.?context", re.IGNORECASE)
 _FILES = re.compile(
     r"image|vision|multi.?modal|mmproj|input_file|\bpdf\b|\bfiles?\b|document|media.?type"
@@ -29,7 +38,7 @@ _FILES = re.compile(
     r"|content.{0,20}(?:must|should|expected).{0,20}(?:string|text)",
     re.IGNORECASE | re.DOTALL,
 )
-# How APIs write the options of `agent.calls.instructions`.
+# How APIs write the options of `agent.calls.caller`.
 _OPTIONS: Mapping[str, str] = {
     "temperature": "temperature",
     "top_p": "top_?p",
@@ -204,19 +213,19 @@ def _span(seconds: float) -> str:
     return f"{count} {unit}{'s' * (count != 1)}"
 
 
+@dataclass(slots=True)
 class Delays:
     """The delays between the tries of one request. `uniform` returns numbers in [0, 1)."""
 
-    def __init__(self, uniform: Callable[[], float] = random.random) -> None:
-        self._uniform = uniform
-        self._failed = 0
-        self._waited = 0.0
+    uniform: Callable[[], float] = random.random
+    _failed: int = 0
+    _waited: float = 0.0
 
     def next(self, retry_after: float | None) -> float | None:
         """Returns the seconds before the next try, as the server wants them; None to give up."""
         wait = retry_after
         if wait is None:
-            wait = self._uniform() * min(CAP, FIRST * 2**self._failed)
+            wait = self.uniform() * min(CAP, FIRST * 2**self._failed)
         self._failed += 1
         self._waited += wait
         return None if self._failed >= TRIES or self._waited > TOTAL else wait

@@ -218,7 +218,7 @@ ANYWHERE = NativeSearch()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model step, as a codec gets it; for `options` see `agent.calls.instructions`.
+    """One model step, as a codec gets it; for `options` see `agent.calls.caller`.
 
     `messages` is append-only from step to step. With `answer_now`, tools stay listed where the
     provider needs them to read the history. `context_limit` is the session's window, if one is set.

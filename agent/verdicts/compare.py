@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from searchloop.agent.verdicts.text import Token
-from searchloop.agent.verdicts.vocabulary import OPPOSITES
+from searchloop.agent.verdicts.text import OPPOSITES, Token
 
 ENOUGH = 0.66  # share of the claim's content, by weight, that must stand in the window
 LEAST = 0.5  # the same for a short sentence of the source in which something differs

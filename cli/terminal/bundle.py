@@ -18,8 +18,7 @@ from pathlib import Path
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
-from searchloop.agent.observe.logs import Redactor
-from searchloop.agent.observe.watch import secrets_in
+from searchloop.agent.observe.logs import Redactor, secrets_in
 from searchloop.agent.settings import Settings
 from searchloop.cli.arguments import safe
 from searchloop.cli.main import VERSION

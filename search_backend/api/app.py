@@ -41,7 +41,7 @@ from searchloop.search_backend.other_apis import Contract, Route, error_at, find
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Fetch, Reading, file_pages
 from searchloop.search_backend.pages.service_calls import ServiceCalls
-from searchloop.search_backend.pages.workers import WORKERS
+from searchloop.search_backend.pages.workers import ASKER, WORKERS
 from searchloop.search_backend.readers import LOCAL, Service, find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
@@ -247,15 +247,11 @@ def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]])
 
     def open_page(asked: Mapping[str, Any]) -> PageView:
         page = payload.open_page(asked)
-        return pages.open_page(
-            page.url,
-            page.find,
-            page.offset,
-            page.max_length,
-            rules=page.rules,
-            reader=page.reader,
-            chat=page.chat,
-        )
+        before = ASKER.set(request.environ.get("searchloop.gone"))
+        try:
+            return pages.open_page(**page)
+        finally:
+            ASKER.reset(before)
 
     return Contract(search, payload.web_search, open_page, engines)
 

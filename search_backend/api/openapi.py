@@ -5,158 +5,87 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from searchloop.analysis.schemas import COUNT, KINDS, TEXT, Schema, nullable, objects, one_of, ref
 from searchloop.search_backend.api import payload
-from searchloop.search_backend.other_apis import (
-    OPTIONAL_TEXT,
-    TEXT,
-    Route,
-    Schema,
-    find_shapes,
-    list_of,
-    record,
-)
+from searchloop.search_backend.other_apis import Route, find_shapes
 from searchloop.search_backend.pages.open_page import LONGEST_SLICE
 from searchloop.search_backend.types import MOST_RESULTS
 
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_UNSEEN: Schema = {**_COUNT, "description": "Number of invisible characters removed"}
-_FLAG: Schema = {"type": "boolean"}
-_TEXTS = list_of(TEXT)
-_CODE: Schema = {**TEXT, "pattern": "^[A-Za-z]{2}$"}
+
+def _words(most: int) -> Schema:
+    return {**TEXT, "minLength": 1, "maxLength": most}
 
 
-def _list(of: str) -> Schema:
-    return list_of({"$ref": f"#/components/schemas/{of}"})
-
-
-def _asked(properties: Mapping[str, Schema], needed: str) -> Schema:
-    """Returns the schema of a body; null means the same as leaving a value out."""
-    loose = {
-        name: schema if name == needed else {"anyOf": [schema, {"type": "null"}]}
-        for name, schema in properties.items()
-    }
-    return record(loose, needed)
-
-
-_CLOSED: Schema = {"additionalProperties": False}
-_PROBLEM = record(dict.fromkeys(("code", "message", "remedy"), TEXT), "code", "message")
-_CHAT: Schema = {**TEXT, "minLength": 1, "maxLength": payload.LONGEST_CHAT}
-_FOR: Mapping[str, Schema] = {
-    "chat": {**_CHAT, "description": "The chat that asks, for POST /api/forget"},
-    "temporary": {**_FLAG, "description": "Write nothing of this to the disk"},
+_KINDS: Mapping[str, Schema] = {
+    **KINDS,
+    "query": _words(payload.LONGEST_QUERY),
+    "url": _words(payload.LONGEST_URL),
+    "find": _words(payload.LONGEST_FIND),
+    "chat": _words(payload.LONGEST_CHAT),
+    "name": _words(100),
+    "file": _words(300),
+    "type": _words(200),
+    "base64": {**TEXT, "contentEncoding": "base64"},
+    "code": {**TEXT, "pattern": "^[A-Za-z]{2}$"},
+    "results": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
+    "offset": {**COUNT, "maximum": 2**53},
+    "slice": {"type": "integer", "minimum": 1, "maximum": LONGEST_SLICE},
+    "folders": {"type": "array", "items": TEXT, "maxItems": payload.MOST_FOLDERS},
+    "time": one_of([*payload.TIME_RANGES, payload.ANY_TIME]),
+    "safety": one_of(payload.SAFE_SEARCHES),
 }
+# Bodies that hold these fields and no others.
+_CLOSED = """
+WebSearch     query:query max_results?:results allowed_domains?:[text] blocked_domains?:[text]
+              time_range?:time country?:code language?:code safe_search?:safety engine?:name
+              folders?:folders chat?:chat temporary?:boolean explain?:boolean
+OpenPage      url:url find?:find offset?:offset max_length?:slice allowed_domains?:[text]
+              blocked_domains?:[text] reader?:name chat?:chat temporary?:boolean
+ReadFile      data:base64 name?:file media_type?:type
+Forget        chat:chat
+"""
+_OPEN = """
+Problem       code message remedy?
+Error         error:Problem
+Attempt       engine status:ok/empty/blocked/error/skipped ms:count waited_ms?:count error?:Problem
+              why? query? how?
+Result        title url snippet source published? invisible?:count
+Filtered      rule? dropped?:count lifted?:boolean
+Ranking       url reasons:[text]
+SearchAnswer  query engine:text|null status:ok/empty/blocked/error results:[Result]
+              attempts:[Attempt] filtered?:Filtered not_applied?:[text] cached?:boolean age?:count
+              ranking?:[Ranking]
+Page          url final_url title? content reader? content_length:count original_length:count
+              offset?:count age?:count match_count?:count attempts?:[object] matches?:[object]
+              truncated:boolean cached?:boolean cut?:boolean stale?:Problem
+              next_offset:integer|null status:ok/blocked/needs_js/error error:Problem|null
+              links?:[text] invisible?:count origin?:web/cache/library
+FilePages     title pages:[text] cut:boolean status:ok/error error:Problem|null
+Engines       engines:array readers:array offline:boolean
+Forgotten     pages:count kept:count
+Document      url title? content
+Health        status service? routes?:[text]
+"""
+_DESCRIPTIONS: Mapping[str, str] = {
+    "invisible": "Number of invisible characters removed",
+    "WebSearch.chat": "The chat that asks, for POST /api/forget",
+    "OpenPage.chat": "The chat that asks, for POST /api/forget",
+    "temporary": "Write nothing of this to the disk",
+}
+
+
+def _loose(asked: Schema) -> Schema:
+    """Returns the schema of a body in which null means the same as leaving a value out."""
+    needed = asked.get("required", ())
+    values = asked["properties"].items()
+    loose = {name: value if name in needed else nullable(value) for name, value in values}
+    return {**asked, "properties": loose}
+
+
+_ASKED = objects(_CLOSED, _KINDS, _DESCRIPTIONS, additionalProperties=False)
 _SCHEMAS: Mapping[str, Schema] = {
-    "Error": record({"error": _PROBLEM}, "error"),
-    "WebSearch": _CLOSED
-    | _asked(
-        {
-            "query": {**TEXT, "minLength": 1, "maxLength": payload.LONGEST_QUERY},
-            "max_results": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
-            "allowed_domains": _TEXTS,
-            "blocked_domains": _TEXTS,
-            "time_range": {**TEXT, "enum": [*payload.TIME_RANGES, payload.ANY_TIME]},
-            "country": _CODE,
-            "language": _CODE,
-            "safe_search": {**TEXT, "enum": list(payload.SAFE_SEARCHES)},
-            "engine": {**TEXT, "minLength": 1, "maxLength": 100},
-            "folders": {**_TEXTS, "maxItems": payload.MOST_FOLDERS},
-            **_FOR,
-            "explain": _FLAG,
-        },
-        "query",
-    ),
-    "Attempt": record(
-        {
-            "engine": TEXT,
-            "status": {**TEXT, "enum": ["ok", "empty", "blocked", "error", "skipped"]},
-            "ms": _COUNT,
-            "waited_ms": _COUNT,
-            "error": _PROBLEM,
-            **dict.fromkeys(("why", "query", "how"), TEXT),
-        },
-        *("engine", "status", "ms"),
-    ),
-    "Result": record(
-        {
-            **dict.fromkeys(("title", "url", "snippet", "source", "published"), TEXT),
-            "invisible": _UNSEEN,
-        },
-        *("title", "url", "snippet", "source"),
-    ),
-    "SearchAnswer": record(
-        {
-            "query": TEXT,
-            "engine": OPTIONAL_TEXT,
-            "status": {**TEXT, "enum": ["ok", "empty", "blocked", "error"]},
-            "results": _list("Result"),
-            "attempts": _list("Attempt"),
-            "filtered": record({"rule": TEXT, "dropped": _COUNT, "lifted": _FLAG}),
-            "not_applied": _TEXTS,
-            "cached": _FLAG,
-            "age": _COUNT,
-            "ranking": list_of(record({"url": TEXT, "reasons": _TEXTS}, "url", "reasons")),
-        },
-        *("query", "engine", "status", "results", "attempts"),
-    ),
-    "OpenPage": _CLOSED
-    | _asked(
-        {
-            "url": {**TEXT, "minLength": 1, "maxLength": payload.LONGEST_URL},
-            "find": {**TEXT, "minLength": 1, "maxLength": payload.LONGEST_FIND},
-            "offset": {**_COUNT, "maximum": 2**53},
-            "max_length": {"type": "integer", "minimum": 1, "maximum": LONGEST_SLICE},
-            "allowed_domains": _TEXTS,
-            "blocked_domains": _TEXTS,
-            "reader": {**TEXT, "minLength": 1, "maxLength": 100},
-            **_FOR,
-        },
-        "url",
-    ),
-    "Page": record(
-        {
-            **dict.fromkeys(("url", "final_url", "title", "content", "reader"), TEXT),
-            **dict.fromkeys(("content_length", "original_length", "offset"), _COUNT),
-            **dict.fromkeys(("age", "match_count"), _COUNT),
-            **dict.fromkeys(("attempts", "matches"), list_of({"type": "object"})),
-            **dict.fromkeys(("truncated", "cached", "cut"), _FLAG),
-            "stale": _PROBLEM,
-            "next_offset": {"type": ["integer", "null"]},
-            "status": {**TEXT, "enum": ["ok", "blocked", "needs_js", "error"]},
-            "error": {"anyOf": [_PROBLEM, {"type": "null"}]},
-            "links": _TEXTS,
-            "invisible": _UNSEEN,
-            "origin": {**TEXT, "enum": ["web", "cache", "library"]},
-        },
-        *("url", "final_url", "content", "content_length", "original_length", "truncated"),
-        *("next_offset", "status", "error"),
-    ),
-    "ReadFile": _CLOSED
-    | _asked(
-        {
-            "data": {**TEXT, "contentEncoding": "base64"},
-            "name": {**TEXT, "minLength": 1, "maxLength": 300},
-            "media_type": {**TEXT, "minLength": 1, "maxLength": 200},
-        },
-        "data",
-    ),
-    "FilePages": record(
-        {
-            "title": TEXT,
-            "pages": _TEXTS,
-            "cut": _FLAG,
-            "status": {**TEXT, "enum": ["ok", "error"]},
-            "error": {"anyOf": [_PROBLEM, {"type": "null"}]},
-        },
-        *("title", "pages", "cut", "status", "error"),
-    ),
-    "Engines": record(
-        {"engines": {"type": "array"}, "readers": {"type": "array"}, "offline": _FLAG},
-        *("engines", "readers", "offline"),
-    ),
-    "Forget": _CLOSED | _asked({"chat": _CHAT}, "chat"),
-    "Forgotten": record({"pages": _COUNT, "kept": _COUNT}, "pages", "kept"),
-    "Document": record({"url": TEXT, "title": TEXT, "content": TEXT}, "url", "content"),
-    "Health": record({"status": TEXT, "service": TEXT, "routes": _TEXTS}, "status"),
+    **{name: _loose(asked) for name, asked in _ASKED.items()},
+    **objects(_OPEN, _KINDS, _DESCRIPTIONS),
 }
 
 # Method, path, summary, schema of the body, schema of the answer.
@@ -175,9 +104,9 @@ def document(*, secured: bool = False) -> dict[str, Any]:
     """Returns the OpenAPI 3.1 document; with `secured`, every route but health needs the token."""
     paths: dict[str, Any] = {}
     for method, path, words, body, answer in _OWN:
-        operation = _operation(words, {"$ref": f"#/components/schemas/{answer}"})
+        operation = _operation(words, ref(answer))
         if body:
-            content = _content({"$ref": f"#/components/schemas/{body}"})
+            content = _content(ref(body))
             operation["requestBody"] = {"required": True, "content": content}
         if "{path}" in path:
             operation["parameters"] = [_parameter("path", "path", TEXT, True)]
@@ -224,19 +153,19 @@ def _foreign(route: Route, method: str) -> dict[str, Any]:
         }
     if method == "GET":
         operation["parameters"] = [
-            _parameter(name, "query", schema, name == route.needed)
-            for name, schema in route.asked.items()
+            _parameter(name, "query", schema, name in route.asked.get("required", ()))
+            for name, schema in route.asked["properties"].items()
         ]
         return operation
     kind = "application/x-www-form-urlencoded" if route.form else "application/json"
-    schema = (record if route.form else _asked)(route.asked, route.needed)
+    schema = route.asked if route.form else _loose(route.asked)
     operation["requestBody"] = {"required": True, "content": {kind: {"schema": schema}}}
     return operation
 
 
 def _operation(words: str, answer: Schema, refused: Schema | None = None) -> dict[str, Any]:
     responses: dict[str, Any] = {"200": {"description": words, "content": _content(answer)}}
-    content = refused or _content({"$ref": "#/components/schemas/Error"})
+    content = refused or _content(ref("Error"))
     said = "Refused; the body says why and what to do"
     responses["4XX"] = {"description": said, "content": content}
     responses["5XX"] = {"description": "Failed; the body says what to do", "content": content}

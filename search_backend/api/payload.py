@@ -6,7 +6,6 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from searchloop.search_backend.fetch.host_check import Rules, parse_rules
@@ -39,19 +38,6 @@ class BadRequest(SearchBackendError):
 
     def __init__(self, message: str, remedy: str, code: str = "bad_request") -> None:
         super().__init__(code, message, remedy)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenPage:
-    """The arguments of POST /api/open-page."""
-
-    url: str
-    find: str | None
-    offset: int | None
-    max_length: int
-    rules: Rules
-    reader: str | None
-    chat: Chat
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -110,8 +96,8 @@ def _chat(values: Mapping[str, Any]) -> Chat:
     return Chat(values.get("chat", ""), values.get("temporary", False))
 
 
-def open_page(data: Mapping[str, Any]) -> OpenPage:
-    """Returns the arguments of a request to open a page. Raises BadRequest."""
+def open_page(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of `Pages.open_page`. Raises BadRequest."""
     values = _checked(
         data,
         {
@@ -127,18 +113,15 @@ def open_page(data: Mapping[str, Any]) -> OpenPage:
         needed="url",
     )
     reader = values.get("reader")
-    return OpenPage(
-        url=values["url"].strip(),
-        find=values.get("find"),
-        offset=values.get("offset"),
-        max_length=values.get("max_length") or DEFAULT_LENGTH,
-        rules=Rules(
-            values.get("allowed_domains") or (),
-            values.get("blocked_domains") or (),
-        ),
-        reader=reader.strip().lower() if reader else None,
-        chat=_chat(values),
-    )
+    return {
+        "url": values["url"].strip(),
+        "find": values.get("find"),
+        "offset": values.get("offset"),
+        "max_length": values.get("max_length") or DEFAULT_LENGTH,
+        "rules": Rules(values.get("allowed_domains") or (), values.get("blocked_domains") or ()),
+        "reader": reader.strip().lower() if reader else None,
+        "chat": _chat(values),
+    }
 
 
 def read_file(data: Mapping[str, Any]) -> tuple[str, str, bytes]:

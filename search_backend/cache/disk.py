@@ -137,8 +137,6 @@ class Disk:
     def forget(self, chat: str) -> int:
         """Deletes the entries of this chat alone, or the file if it cannot be used; returns their
         number. Raises OSError."""
-        if not self._path.exists():
-            return 0
 
         def empty(connection: sqlite3.Connection) -> int:
             with connection:
@@ -148,18 +146,10 @@ class Disk:
             leave_nothing(connection)
             return len(alone)
 
-        for _ in range(_TRIES):
-            self._quiet_until = 0.0
-            if (count := self._try(empty, -1)) >= 0:
-                return count
-        with self._lock:
-            self._delete()
-        return 0
+        return self._emptied(empty, _TRIES)
 
     def clear(self) -> int:
         """Deletes all entries and returns their number. Raises OSError."""
-        if not self._path.exists():
-            return 0
 
         def empty(connection: sqlite3.Connection) -> int:
             count = connection.execute("DELETE FROM entries").rowcount
@@ -168,9 +158,14 @@ class Disk:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return int(count)
 
-        self._quiet_until = 0.0
-        if (count := self._try(empty, -1)) >= 0:
-            return count
+        return self._emptied(empty, 1)
+
+    def _emptied(self, empty: Callable[[sqlite3.Connection], int], tries: int) -> int:
+        """Returns the number that `empty` deletes; deletes the file if none of the tries works."""
+        for _ in range(tries if self._path.exists() else 0):
+            self._quiet_until = 0.0
+            if (count := self._try(empty, -1)) >= 0:
+                return count
         with self._lock:
             self._delete()
         return 0

@@ -10,16 +10,14 @@ Spec: RFC 9111 4.2, 5.2, 5.3; RFC 9110 8.8, 13.1
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any
 
-from searchloop.search_backend.cache.chats import Owners
 from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.cache.kept import Kept
 from searchloop.search_backend.types import NO_CHAT, Chat, Freshness, Page
 
 KIND = "page"
@@ -61,69 +59,24 @@ class PageCache:
         disk: Disk | None = None,
     ) -> None:
         """Bounds are those in memory; `clock` gives seconds since the epoch."""
-        self._entries = entries
-        self._characters = characters
-        self._clock = clock
-        self._disk = disk
-        self._lock = threading.Lock()
-        self._pages: OrderedDict[str, tuple[float, Page]] = OrderedDict()
-        self._owners = Owners()
-        self._held = 0
+        self._kept = Kept(KIND, clock, disk, _read, entries, _weight, characters)
 
     def get(self, key: str, chat: Chat = NO_CHAT) -> KeptPage | None:
         """Returns the page and its age, even if stale; None if it is too old or unknown.
 
         From now on it is `chat`'s as well.
         """
-        now = self._clock()
-        with self._lock:
-            found = self._pages.get(key)
-            if found is not None:
-                kept = KeptPage(found[1], now - found[0])
-                if 0 <= kept.age < _lifetime(found[1]):
-                    self._pages.move_to_end(key)
-                    if self._owners.add(key, chat.id) and self._disk:
-                        self._disk.own(KIND, key, chat)
-                    return kept
-                self._forget(key)
-        entry = self._disk.get(KIND, key, chat) if self._disk else None
-        if entry is None:
-            return None
-        try:
-            page = _read(entry.value)
-        except (KeyError, TypeError, ValueError):
-            return None  # written by another version
-        self._hold(key, page, now - entry.age, chat)
-        return KeptPage(page, entry.age)
+        found = self._kept.get(key, chat)
+        return KeptPage(*found) if found else None
 
     def put(self, key: str, page: Page, chat: Chat = NO_CHAT) -> None:
         """Keeps a page fetched just now; the pages unused for longest make room."""
-        self._hold(key, page, self._clock(), chat)
-        if self._disk and page.freshness.store:
-            self._disk.put(KIND, key, _written(page), _lifetime(page), chat)
+        written = {**asdict(page), "error": None, "attempts": ()} if page.freshness.store else None
+        self._kept.put(key, page, _lifetime(page), chat, written)
 
     def forget(self, chat: str) -> None:
         """Drops the pages in memory that only this chat opened."""
-        with self._lock:
-            for key in self._owners.forget(chat):
-                self._forget(str(key))
-
-    def _hold(self, key: str, page: Page, made: float, chat: Chat) -> None:
-        if _weight(page) > self._characters:
-            return
-        with self._lock:
-            if not self._owners.add(key, chat.id):
-                return
-            if key in self._pages:
-                self._held -= _weight(self._pages.pop(key)[1])
-            self._pages[key] = (made, page)
-            self._held += _weight(page)
-            while len(self._pages) > self._entries or self._held > self._characters:
-                self._forget(next(iter(self._pages)))
-
-    def _forget(self, key: str) -> None:
-        self._owners.drop(key)
-        self._held -= _weight(self._pages.pop(key)[1])
+        self._kept.forget(chat)
 
 
 def _lifetime(page: Page) -> float:
@@ -137,23 +90,14 @@ def _weight(page: Page) -> int:
     return len(page.text) + sum(map(len, (*page.links, *page.redirects))) + 500
 
 
-def _written(page: Page) -> dict[str, Any]:
-    return {**asdict(page), "error": None, "attempts": ()}
-
-
-def _read(value: dict[str, Any]) -> Page:
-    """Reverses `_written`. Raises KeyError, TypeError or ValueError for anything else."""
+def _read(value: dict[str, Any]) -> tuple[Page, float]:
+    """Reverses what `put` wrote. Raises KeyError, TypeError or ValueError for anything else."""
     if not isinstance(value["text"], str) or not isinstance(value["final_url"], str):
         raise TypeError("not a page")
-    return Page(
-        **{
-            **value,
-            "links": tuple(value["links"]),
-            "redirects": tuple(value["redirects"]),
-            "attempts": (),
-            "freshness": Freshness(**value["freshness"]),
-        }
-    )
+    lists = {name: tuple(value[name]) for name in ("links", "redirects")}
+    own = {**lists, "attempts": (), "freshness": Freshness(**value["freshness"])}
+    page = Page(**{**value, **own})
+    return page, _lifetime(page)
 
 
 def freshness(headers: Mapping[str, str], now: float, usual: float) -> Freshness:

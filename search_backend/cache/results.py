@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from searchloop.search_backend.cache.chats import Owners
 from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.cache.kept import Kept
 from searchloop.search_backend.types import (
     NO_CHAT,
     Attempt,
@@ -73,56 +72,28 @@ class AnswerCache:
         most: int = MOST_ANSWERS,
     ) -> None:
         """`clock` gives monotonic seconds; `scope` separates answers of different settings."""
-        self._clock = clock
-        self._disk = disk
+        self._kept = Kept(KIND, clock, disk, _read, most)
         self._scope = scope
-        self._most = most
-        self._lock = threading.Lock()
-        # Key -> until when, since when, what.
-        self._answers: OrderedDict[Hashable, tuple[float, float, SearchAnswer]] = OrderedDict()
         self._flights = SingleFlight[SearchAnswer]()
-        self._owners = Owners()
 
     def get(self, key: Hashable, chat: Chat = NO_CHAT) -> SearchAnswer | None:
         """Returns the answer, marked as cached and with its age; None if it is too old or gone.
 
         From now on it is `chat`'s as well.
         """
-        with self._lock:
-            now = self._clock()
-            until, since, answer = self._answers.get(key) or (0.0, 0.0, None)
-            if answer is not None and now < until:
-                self._answers.move_to_end(key)
-                if self._owners.add(key, chat.id) and self._disk:
-                    self._disk.own(KIND, self._name(key), chat)
-                return replace(answer, cached=True, age=int(now - since))
-            self._answers.pop(key, None)
-            self._owners.drop(key)
-        entry = self._disk.get(KIND, self._name(key), chat) if self._disk else None
-        if entry is None:
-            return None
-        try:
-            answer, seconds = _read(entry.value), float(entry.value["seconds"])
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None  # written by another version
-        self._hold(key, answer, seconds - entry.age, entry.age, chat)
-        return replace(answer, cached=True, age=int(entry.age))
+        found = self._kept.get(self._name(key), chat)
+        return replace(found[0], cached=True, age=int(found[1])) if found else None
 
     def put(
         self, key: Hashable, answer: SearchAnswer, seconds: float, chat: Chat = NO_CHAT
     ) -> None:
         """Keeps `answer` for `seconds`; the answers unused for longest make room."""
-        self._hold(key, answer, seconds, 0.0, chat)
-        if self._disk:
-            value = answer.as_json(explain=True) | {"seconds": seconds}
-            self._disk.put(KIND, self._name(key), value, seconds, chat)
+        written = answer.as_json(explain=True) | {"seconds": seconds}
+        self._kept.put(self._name(key), answer, seconds, chat, written)
 
     def forget(self, chat: str) -> None:
         """Drops the answers in memory that only this chat asked for."""
-        with self._lock:
-            for key in self._owners.forget(chat):
-                self._answers.pop(key, None)
-                self._owners.drop(key)
+        self._kept.forget(chat)
 
     def answer(
         self,
@@ -155,28 +126,14 @@ class AnswerCache:
         self.get(key, chat)  # it may be that of another chat's search, which ran at the same time
         return answer
 
-    def _hold(
-        self, key: Hashable, answer: SearchAnswer, seconds: float, age: float, chat: Chat
-    ) -> None:
-        if seconds <= 0:
-            return
-        with self._lock:
-            if not self._owners.add(key, chat.id):
-                return
-            now = self._clock()
-            self._answers[key] = (now + seconds, now - age, answer)
-            self._answers.move_to_end(key)
-            while len(self._answers) > self._most:
-                self._owners.drop(self._answers.popitem(last=False)[0])
-
     def _name(self, key: Hashable) -> str:
         return f"{self._scope}\n{key!r}"
 
 
-def _read(value: dict[str, Any]) -> SearchAnswer:
+def _read(value: dict[str, Any]) -> tuple[SearchAnswer, float]:
     """Reverses `as_json`. Raises KeyError, TypeError or ValueError for anything else."""
     dropped = value.get("filtered")
-    return SearchAnswer(
+    answer = SearchAnswer(
         query=value["query"],
         engine=value["engine"],
         status=value["status"],
@@ -186,6 +143,7 @@ def _read(value: dict[str, Any]) -> SearchAnswer:
         not_applied=tuple(value.get("not_applied", ())),
         ranking=tuple(Ranking(r["url"], tuple(r["reasons"])) for r in value.get("ranking", ())),
     )
+    return answer, float(value["seconds"])
 
 
 def _attempt(error: dict[str, str] | None = None, **values: Any) -> Attempt:

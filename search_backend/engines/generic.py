@@ -12,17 +12,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
-from searchloop.search_backend.plugin.answers import (
-    MOST_ROWS,
-    base,
-    checked,
-    failure,
-    misshapen,
-    result,
-    usable,
-    with_sites,
-)
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, answers, post
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 
 TITLE = "Your search API"
@@ -48,7 +38,7 @@ USUAL = {
 def request(query: Query, keys: Keys) -> HttpRequest:
     """By GET or POST, as the endpoint is written."""
     endpoint = keys.get("SEARCH_ENDPOINT", "")
-    text = with_sites(query)
+    text = answers.with_sites(query)
     values = {
         "query": text,
         "count": str(query.max_results),
@@ -59,7 +49,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
     url = endpoint
     for name, value in values.items():
         url = url.replace("{" + name + "}", quote_plus(value))
-    url = base({"SEARCH_ENDPOINT": url}, "SEARCH_ENDPOINT", "")
+    url = answers.base({"SEARCH_ENDPOINT": url}, "SEARCH_ENDPOINT", "")
     if "{query}" in endpoint:
         return HttpRequest("GET", url, _key(keys))
     return post(url, {"query": text, "max_results": query.max_results}, _key(keys))
@@ -69,23 +59,23 @@ def parse(response: HttpResponse, keys: Keys) -> list[SearchResult]:
     """The results at the places that SEARCH_FIELDS names."""
     places: dict[str, tuple[str, ...]] = {"results": ("results",), **USUAL}
     places |= {n: (place,) for n, place in _fields(keys).items() if n in places}
-    answer = checked(response, TITLE)
+    answer = answers.checked(response, TITLE)
     found = answer if places["results"] == ("",) else _at(answer, places["results"][0])
-    if not found and (told := failure(answer, TITLE, empty=found == [])):
+    if not found and (told := answers.failure(answer, TITLE, empty=found == [])):
         raise told
     if not isinstance(found, list):
-        raise misshapen(TITLE)
+        raise answers.misshapen(TITLE)
     made = (
-        result(
+        answers.result(
             "generic",
             *(
                 next((v for place in places[name] if (v := _at(row, place))), None)
                 for name in ("url", "title", "snippet", "published")
             ),
         )
-        for row in found[:MOST_ROWS]
+        for row in found[: answers.MOST_ROWS]
     )
-    return usable(made, TITLE)
+    return answers.usable(made, TITLE)
 
 
 def _key(keys: Keys) -> dict[str, str]:

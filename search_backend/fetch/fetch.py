@@ -24,12 +24,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from searchloop.search_backend.fetch.client import (
-    AddressResolver,
-    new_session,
-    run,
-    system_trust,
-)
+from searchloop.search_backend.fetch.client import AddressResolver, new_session, run, system_trust
 from searchloop.search_backend.fetch.host_check import (
     Resolver,
     evenly,

@@ -18,11 +18,7 @@ from dataclasses import dataclass, field
 
 from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.fetch import OutwardSocket, Sockets, system_resolver
-from searchloop.search_backend.fetch.host_check import (
-    Resolver,
-    public_addresses,
-    refuse_outside,
-)
+from searchloop.search_backend.fetch.host_check import Resolver, public_addresses, refuse_outside
 from searchloop.search_backend.fetch.ip_addresses import Network
 from searchloop.search_backend.fetch.url_check import Target, check_url
 from searchloop.search_backend.types import SearchBackendError

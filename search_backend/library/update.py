@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from searchloop.search_backend.library.file_text import (
-    MAY_COME_BACK,
-    SECRET,
-    Found,
-    ReadPage,
-    load,
-)
+from searchloop.search_backend.library.file_text import MAY_COME_BACK, SECRET, Found, ReadPage, load
 from searchloop.search_backend.library.folders import Walk
 from searchloop.search_backend.library.index import Document, Index, Root, drop, put
 from searchloop.search_backend.library.roots import SCHEME

@@ -14,15 +14,27 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
+from searchloop.analysis.schemas import KINDS, TEXT, Schema, objects
+from searchloop.search_backend.types import (
+    MOST_RESULTS,
+    PageView,
+    Problem,
+    SearchAnswer,
+    SearchBackendError,
+)
 
 Values = Mapping[str, Any]
-Schema = dict[str, Any]
-TEXT: Schema = {"type": "string"}
-OPTIONAL_TEXT: Schema = {"type": ["string", "null"]}
+MOST_CHARACTERS = 100_000  # of one page
 QUERY: Schema = {**TEXT, "minLength": 1, "maxLength": 2000}
 ADDRESS: Schema = {**TEXT, "minLength": 1, "maxLength": 8192}
-MOST_CHARACTERS = 100_000  # of one page
+_KINDS: Mapping[str, Schema] = {
+    **KINDS,
+    "query": QUERY,
+    "address": ADDRESS,
+    "positive": {"type": "integer", "minimum": 1},
+    "results": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
+    "country": {**TEXT, "pattern": "^[A-Za-z]{2}$"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +56,15 @@ class Route:
     """One address of an API.
 
     With `form`, values are texts from the URL or a form; otherwise the body is a JSON object.
-    `asked` maps names of values to JSON schemas, `needed` is the one that is required, `answered`
-    is the schema of a good answer. `answer` raises SearchBackendError. With `moved`, a redirect to
-    that path with the same parameters is the good answer.
+    `asked` is the schema of the values, `answered` that of a good answer. `answer` raises
+    SearchBackendError. With `moved`, a redirect to that path with the same parameters is the good
+    answer.
     """
 
     path: str
     methods: tuple[str, ...]
     summary: str
-    asked: Mapping[str, Schema]
-    needed: str
+    asked: Schema
     answered: Schema
     answer: Callable[[Values, Contract], dict[str, Any] | list[Any]]
     form: bool = False
@@ -68,10 +79,12 @@ class Shape:
     error: Callable[[int, Problem], dict[str, Any]]
 
 
-def record(properties: Mapping[str, Schema], *required: str) -> Schema:
-    """Returns the schema of an object."""
-    schema: Schema = {"type": "object", "properties": dict(properties)}
-    return schema | ({"required": list(required)} if required else {})
+def record(fields: str, **kinds: Schema) -> Schema:
+    """Returns the schema of an object with these fields; `analysis.schemas` says how to write them.
+
+    `kinds` are those that only this object has.
+    """
+    return objects(f"object {fields}", {**_KINDS, **kinds})["object"]
 
 
 def list_of(items: Schema, **bounds: int) -> Schema:

@@ -11,11 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.search_backend.other_apis import (
-    ADDRESS,
     MOST_CHARACTERS,
-    OPTIONAL_TEXT,
-    QUERY,
-    TEXT,
     Contract,
     Route,
     Shape,
@@ -47,24 +43,16 @@ def _fetch(values: Values, service: Contract) -> dict[str, Any]:
     return {"title": view.page.title, "content": view.content, "links": list(view.page.links)}
 
 
-_RESULT = record(dict.fromkeys(("title", "url", "content"), TEXT), "title", "url", "content")
-_PAGE = {"title": OPTIONAL_TEXT, "content": TEXT, "links": list_of(TEXT)}
 _SEARCH = Route(
-    "/api/web_search",
-    ("POST",),
-    "Search, as Ollama is asked",
-    {"query": QUERY, "max_results": {"type": "integer", "minimum": 1, "maximum": 20}},
-    "query",
-    record({"results": list_of(_RESULT)}, "results"),
+    *("/api/web_search", ("POST",), "Search, as Ollama is asked"),
+    record("query:query max_results?:results"),
+    record("results:rows", rows=list_of(record("title url content"))),
     _search,
 )
 _FETCH = Route(
-    "/api/web_fetch",
-    ("POST",),
-    "Read a page, as Ollama is asked",
-    {"url": ADDRESS},
-    "url",
-    record(_PAGE, *_PAGE),
+    *("/api/web_fetch", ("POST",), "Read a page, as Ollama is asked"),
+    record("url:address"),
+    record("title:text|null content links:[text]"),
     _fetch,
 )
 SHAPE = Shape(

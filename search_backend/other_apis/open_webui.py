@@ -14,8 +14,6 @@ from typing import Any
 from searchloop.search_backend.other_apis import (
     ADDRESS,
     MOST_CHARACTERS,
-    QUERY,
-    TEXT,
     Contract,
     Route,
     Shape,
@@ -29,7 +27,6 @@ from searchloop.search_backend.other_apis import (
 from searchloop.search_backend.types import MOST_RESULTS, PageView, SearchBackendError
 
 RESULTS, MOST_URLS, AT_ONCE = 8, 20, 5
-_FIELDS = ("link", "title", "snippet")
 
 
 def _search(values: Values, service: Contract) -> list[Any]:
@@ -67,30 +64,15 @@ def _document(view: PageView) -> dict[str, Any]:
 SHAPE = Shape(
     (
         Route(
-            "/external/search",
-            ("POST",),
-            "Search, as Open WebUI asks an external engine",
-            {"query": QUERY, "count": {"type": "integer", "minimum": 1}},
-            "query",
-            list_of(
-                record(
-                    dict.fromkeys(("link", "title", "snippet"), TEXT), "link", "title", "snippet"
-                )
-            ),
+            *("/external/search", ("POST",), "Search, as Open WebUI asks an external engine"),
+            record("query:query count?:positive"),
+            list_of(record("link title snippet")),
             _search,
         ),
         Route(
-            "/external/load",
-            ("POST",),
-            "Read pages, as Open WebUI asks an external loader",
-            {"urls": list_of(ADDRESS, minItems=1, maxItems=MOST_URLS)},
-            "urls",
-            list_of(
-                record(
-                    {"page_content": TEXT, "metadata": {"type": "object"}},
-                    *("page_content", "metadata"),
-                )
-            ),
+            *("/external/load", ("POST",), "Read pages, as Open WebUI asks an external loader"),
+            record("urls:urls", urls=list_of(ADDRESS, minItems=1, maxItems=MOST_URLS)),
+            list_of(record("page_content metadata:object")),
             _load,
         ),
     ),

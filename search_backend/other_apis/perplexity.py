@@ -14,10 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, zip_longest
 from typing import Any
 
+from searchloop.analysis.schemas import TEXT, one_of
 from searchloop.search_backend.other_apis import (
-    OPTIONAL_TEXT,
     QUERY,
-    TEXT,
     Contract,
     Route,
     Shape,
@@ -102,29 +101,21 @@ def _error(status: int, problem: Problem) -> dict[str, Any]:
     return {"error": {"message": message, "type": problem.code, "code": status}}
 
 
-_RESULT = record(
-    {**dict.fromkeys(("title", "url", "snippet"), TEXT), "date": OPTIONAL_TEXT},
-    *("title", "url", "snippet"),
-)
+_KINDS = {
+    "queries": {"anyOf": [QUERY, list_of(QUERY, minItems=1, maxItems=MOST_QUERIES)]},
+    "domains": list_of(TEXT, maxItems=20),
+    "recency": one_of(_TIME),
+}
 SHAPE = Shape(
     (
         Route(
-            "/v1/search",
-            ("POST",),
-            "Search, as Perplexity and LiteLLM are asked",
-            {
-                "query": {"anyOf": [QUERY, list_of(QUERY, minItems=1, maxItems=MOST_QUERIES)]},
-                "max_results": {"type": "integer", "minimum": 1, "maximum": 20},
-                "search_domain_filter": list_of(TEXT, maxItems=20),
-                "search_recency_filter": {**TEXT, "enum": list(_TIME)},
-                "search_language_filter": list_of(TEXT),
-                "country": {**TEXT, "pattern": "^[A-Za-z]{2}$"},
-            },
-            "query",
+            *("/v1/search", ("POST",), "Search, as Perplexity and LiteLLM are asked"),
             record(
-                {"id": TEXT, "results": list_of(_RESULT)},
-                *("id", "results"),
+                "query:queries max_results?:results search_domain_filter?:domains country?:country"
+                " search_recency_filter?:recency search_language_filter?:[text]",
+                **_KINDS,
             ),
+            record("id results:rows", rows=list_of(record("title url snippet date?:text|null"))),
             _answer,
         ),
     ),

@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from searchloop.analysis.schemas import TEXT, one_of
 from searchloop.search_backend.other_apis import (
-    QUERY,
-    TEXT,
     Contract,
     Route,
     Shape,
@@ -139,47 +138,32 @@ def _config(_values: Values, service: Contract) -> dict[str, Any]:
     }
 
 
-_ASKED = {
-    "q": QUERY,
-    "format": {**TEXT, "enum": ["json"]},
-    "language": TEXT,
-    "time_range": {**TEXT, "enum": ["", *_TIME]},
-    "safesearch": {**TEXT, "enum": ["", *_SAFE]},
-    "pageno": {**TEXT, "pattern": "^[1-9][0-9]{0,3}$"},
-}
+_ASKED = record(
+    "q:query format?:json language? time_range?:time safesearch?:safe pageno?:page",
+    json=one_of(["json"]),
+    time=one_of(["", *_TIME]),
+    safe=one_of(["", *_SAFE]),
+    page={**TEXT, "pattern": f"^{_PAGE.pattern}$"},
+)
+_ANSWERED = record(
+    "query number_of_results?:integer results:[object] unresponsive_engines:names",
+    names=list_of(list_of(TEXT)),
+)
+_READ = ("GET", "POST")
 SHAPE = Shape(
     (
         Route(
-            *("/", ("GET", "POST"), "Search, as SearXNG's main page is asked", _ASKED, "q"),
-            {"type": "object"},
-            _moved,
+            *("/", _READ, "Search, as SearXNG's main page is asked", _ASKED),
+            *({"type": "object"}, _moved),
             form=True,
             moved="/search",
         ),
         Route(
-            *("/config", ("GET",), "Engines, as SearXNG describes them", {}, ""),
-            record({"engines": list_of({"type": "object"})}, "engines"),
-            _config,
+            *("/config", ("GET",), "Engines, as SearXNG describes them", record("")),
+            *(record("engines:[object]"), _config),
             form=True,
         ),
-        Route(
-            "/search",
-            ("GET", "POST"),
-            "Search, as SearXNG is asked",
-            _ASKED,
-            "q",
-            record(
-                {
-                    "query": TEXT,
-                    "number_of_results": {"type": "integer"},
-                    "results": list_of({"type": "object"}),
-                    "unresponsive_engines": list_of(list_of(TEXT)),
-                },
-                *("query", "results", "unresponsive_engines"),
-            ),
-            _answer,
-            form=True,
-        ),
+        Route("/search", _READ, "Search, as SearXNG is asked", _ASKED, _ANSWERED, _answer, True),
     ),
     sentence_error,
 )

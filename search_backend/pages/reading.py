@@ -204,6 +204,8 @@ def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
             content_type=fetched.content_type,
             charset=fetched.charset,
         )
+    except SearchBackendError:  # nobody waits for it any more
+        raise
     except Exception:
         _log.exception("a page could not be read")
         page = failed_page(fetched.url, UNREADABLE)

@@ -4,6 +4,7 @@ A few kilobytes are enough to cost minutes, and a parser or a pattern that is st
 would stop all its threads, also the one that answers signals. The first page starts a worker, which
 is used again, and killed with a page that takes too long or too much memory. A worker that has
 grown or was idle for a minute ends by itself; all end with this process, as their stdin does.
+A page dies with its question, too: `ASKER` tells when whoever asked has gone.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
+from contextvars import ContextVar
 from typing import IO
 
 from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
 from searchloop.search_backend.readers import read
-from searchloop.search_backend.types import Page, Problem, failed_page
+from searchloop.search_backend.types import Page, Problem, SearchBackendError, failed_page
 
 SECONDS = 5.0
 START_SECONDS = 30.0
 IDLE_SECONDS = 60.0
+# Ends when nobody waits for the page any more that this thread is opening.
+ASKER: ContextVar[Future[None] | None] = ContextVar("asker", default=None)
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from searchloop.search_backend.pages.worker import main; main()"
@@ -39,10 +44,7 @@ class Workers:
     """
 
     def __init__(
-        self,
-        most: int | None = None,
-        seconds: float = SECONDS,
-        idle: float = IDLE_SECONDS,
+        self, most: int | None = None, seconds: float = SECONDS, idle: float = IDLE_SECONDS
     ) -> None:
         self._free = threading.Semaphore(most or min(4, os.cpu_count() or 1))
         self._seconds = seconds
@@ -51,14 +53,19 @@ class Workers:
         self._idle: list[_Worker] = []
 
     def read(self, body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
-        """Returns the page as `readers.read` does; status error if reading was given up."""
+        """Returns the page as `readers.read` does; status error if reading was given up.
+
+        Raises SearchBackendError if nobody waits for it any more.
+        """
         if not sys.executable:  # Python inside another program cannot start itself
             return read(body, url=url, content_type=content_type, charset=charset)
         if not self._free.acquire(timeout=self._seconds):
             return failed_page(url, _BUSY)
         try:
             head = {"url": url, "content_type": content_type, "charset": charset}
-            page = self._ask(json.dumps(head).encode(), body)
+            page = None if _nobody_waits() else self._ask(json.dumps(head).encode(), body)
+            if page is None or (isinstance(page, Problem) and _nobody_waits()):
+                raise SearchBackendError("interrupted", "Nobody waits for this page.", "Ask again.")
             return failed_page(url, page) if isinstance(page, Problem) else page
         finally:
             self._free.release()
@@ -150,13 +157,16 @@ class _Worker:
 
     @contextlib.contextmanager
     def _killed_after(self, seconds: float) -> Iterator[None]:
-        def kill() -> None:
-            self.late = True
-            self._process.kill()
+        def kill(_: object = None) -> None:
+            if not timer.finished.is_set():
+                self.late = True
+                self._process.kill()
 
         timer = threading.Timer(seconds, kill)
         timer.daemon = True
         timer.start()
+        if asker := ASKER.get():
+            asker.add_done_callback(kill)
         try:
             yield
         finally:
@@ -174,6 +184,11 @@ class _Worker:
         for pipe in self._pipes():
             with contextlib.suppress(OSError):
                 pipe.close()
+
+
+def _nobody_waits() -> bool:
+    asker = ASKER.get()
+    return asker is not None and asker.done()
 
 
 def _page(answer: bytes) -> Page | None:

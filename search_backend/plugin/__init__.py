@@ -107,8 +107,5 @@ def post(
     `headers` may hold a key.
     """
     return HttpRequest(
-        "POST",
-        url,
-        {"Content-Type": "application/json", **(headers or {})},
-        _JSON(value).encode(),
+        "POST", url, {"Content-Type": "application/json", **(headers or {})}, _JSON(value).encode()
     )

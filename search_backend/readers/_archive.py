@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
 from typing import NamedTuple
 from xml.parsers import expat
 
@@ -41,6 +42,22 @@ class Handlers(NamedTuple):
     start: Start
     end: Callable[[str], None] = lambda name: None
     text: Callable[[str], None] = lambda text: None
+
+
+class Written:
+    """What a document shows, as HTML."""
+
+    def __init__(self) -> None:
+        self.markup: list[str] = []
+        self._skip = 0  # tags that are open inside one that is left out
+        self._length = 0
+
+    def escaped(self, words: str) -> str:
+        """Returns text as HTML. Raises UnreadableDocument if the document has too much."""
+        self._length += len(words)
+        if self._length > MOST_MARKUP:
+            raise UnreadableDocument(TOO_LARGE)
+        return escape(words, quote=False)
 
 
 class Archive:

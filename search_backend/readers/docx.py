@@ -13,14 +13,7 @@ from collections.abc import Mapping
 from html import escape
 
 from searchloop.search_backend.readers import Reader
-from searchloop.search_backend.readers._archive import (
-    MOST_MARKUP,
-    TOO_LARGE,
-    Archive,
-    Handlers,
-    UnreadableDocument,
-    document,
-)
+from searchloop.search_backend.readers._archive import Archive, Handlers, Written, document
 from searchloop.search_backend.types import Page
 
 _MAIN = "word/document.xml"
@@ -107,15 +100,15 @@ class _Paragraph:
         self.level = "0"
 
 
-class _Writer:
+class _Writer(Written):
     """Writes the tags of a document as HTML."""
 
     def __init__(self, styles: _Styles) -> None:
-        self.markup: list[str] = []
+        super().__init__()
         self._styles = styles
         self._open = [_Paragraph()]
         self._counts: dict[str, dict[int, int]] = defaultdict(dict)
-        self._skip, self._in_text, self._raised, self._length = 0, False, "", 0
+        self._in_text, self._raised = False, ""
         self._note, self._cell = "", "th"
         self._lists: list[tuple[str, str]] = []  # those that are open: number and kind
 
@@ -181,10 +174,7 @@ class _Writer:
         """Takes text, of which that of runs counts."""
         if not self._in_text or self._skip:
             return
-        self._length += len(words)
-        if self._length > MOST_MARKUP:
-            raise UnreadableDocument(TOO_LARGE)
-        words = escape(words, quote=False)
+        words = self.escaped(words)
         raised = self._raised
         self._open[-1].parts.append(f"<{raised}>{words}</{raised}>" if raised else words)
 

@@ -6,7 +6,10 @@ blocks that are likely to be main text.
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 
@@ -45,6 +48,19 @@ _ASKS_FOR_SCRIPTS = re.compile(
 )
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keeps Python from looking for garbage, a third of the time of a page, which makes little."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_uncollected()
 def read(body: bytes, url: str, charset: str | None) -> Page:
     """Returns the page with title, byline, date, language, links; needs_js for an empty shell."""
     markup, cut = bounded(decode(body[:MOST_BYTES], charset))

@@ -11,11 +11,10 @@ from html import escape
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._archive import (
     LOCKED,
-    MOST_MARKUP,
-    TOO_LARGE,
     Archive,
     Handlers,
     UnreadableDocument,
+    Written,
     document,
 )
 from searchloop.search_backend.types import Page
@@ -27,14 +26,14 @@ _TAGS = {"list-item": "li", "table": "table", "table-row": "tr"}
 _CELLS = frozenset(("table-cell", "covered-table-cell"))
 
 
-class _Writer:
+class _Writer(Written):
     """Writes the tags of a document as HTML."""
 
     def __init__(self) -> None:
-        self.markup: list[str] = []
+        super().__init__()
         self._ends: list[str] = []
         self._numbered: set[str] = set()  # styles of lists
-        self._style, self._skip, self._body, self._length = "", 0, False, 0
+        self._style, self._body = "", False
 
     def start(self, tag: str, its: Mapping[str, str]) -> None:
         """Takes a tag that begins."""
@@ -84,12 +83,8 @@ class _Writer:
 
     def text(self, words: str) -> None:
         """Takes text."""
-        if self._skip or not self._body:
-            return
-        self._length += len(words)
-        if self._length > MOST_MARKUP:
-            raise UnreadableDocument(TOO_LARGE)
-        self.markup.append(escape(words, quote=False))
+        if self._body and not self._skip:
+            self.markup.append(self.escaped(words))
 
 
 def _markup(archive: Archive) -> tuple[str, str]:

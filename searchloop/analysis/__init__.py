@@ -2,5 +2,6 @@
 
 It imports nothing of the other packages, and is the only part of `searchloop` that they import.
 
-Others may import: addresses, characters, language, redaction, terms, words.
+Others may import: addresses, characters, language, redaction, schemas, terms,
+words.
 """

@@ -1,14 +1,15 @@
 """Takes known secrets out of a text: whole, cut anywhere, reversed, and in common encodings.
 
 Eight characters in a row are a piece of the secret; a shorter one could be any word. What decodes
-to such a piece from base64 (at any offset), hexadecimal digits or percent encoding, also one inside
-the other and backwards, goes as a whole.
+to such a piece from base64 (at any offset), hexadecimal digits, percent encoding or the escapes of
+JSON and HTML, also one inside the other and backwards, goes as a whole.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import html
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -19,6 +20,8 @@ _DEPTH = 2  # nested encodings
 _BEHIND = re.compile(r"[\w.~+/=-]*")
 # What may be encoded: letters of base64 and of hexadecimal digits with signs between, or %XX.
 _HEX = re.compile(r"(?:(?:\\x|0x|%)?[0-9a-fA-F]{2}[\s:,-]?){8,}")
+_ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4}|&#(?:\d{2,5}|x[0-9a-fA-F]{2,5});|[\w.~-]){8,}")
+_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _CODED = re.compile(r"[\w+/=%.~-]{11,}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 _NO_DIGIT = re.compile(r"\\x|0x|[^0-9a-fA-F]")
@@ -30,7 +33,7 @@ def redacted(text: str, secrets: Iterable[str], instead: str = "[secret]") -> st
     if not known:
         return text
     text = _plain(text, known, instead)
-    for coded in (_HEX, _CODED):
+    for coded in (_HEX, _CODED, _ESCAPED):
         text = coded.sub(lambda found: instead if _holds(found[0], known) else found[0], text)
     return text
 
@@ -71,6 +74,8 @@ def _holds(token: str, known: frozenset[str]) -> bool:
 
 
 def _decoded(text: str) -> Iterator[str]:
+    if "&#" in text or "\\u" in text:
+        yield html.unescape(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text))
     if "%" in text:
         yield unquote(text, errors="replace")
     for run in _HEX.findall(text):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.text import neutral
-from searchloop.agent.tools.results import Fence
+from searchloop.agent.tools.dispatcher import Fence
 from searchloop.analysis.characters import visible
 
 MARKS = (

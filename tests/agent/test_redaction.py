@@ -41,6 +41,8 @@ ENCODINGS: Mapping[str, tuple[Callable[[str], str], float]] = {
     "hexadecimal in capitals": (lambda key: key.encode().hex().upper(), 2),
     "hexadecimal with colons": (lambda key: key.encode().hex(":"), 3),
     "hexadecimal escapes": (lambda key: "".join(f"\\x{b:02x}" for b in key.encode()), 4),
+    "escaped for JSON": (lambda key: "".join(f"\\u{b:04x}" for b in key.encode()), 6),
+    "escaped for HTML": (lambda key: "".join(f"&#{b};" for b in key.encode()), 6),
     "URL-encoded": (lambda key: quote(key, safe=""), 3),
     "URL-encoded as a form": (quote_plus, 3),
     "URL-encoded letter by letter": (lambda key: "".join(f"%{b:02X}" for b in key.encode()), 3),

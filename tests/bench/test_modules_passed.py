@@ -9,7 +9,7 @@ from tests.source_tree import ROOT
 
 # Of the project's modules, for one question with one model step. The last of them looks whether the
 # chat still fits the window of its model.
-MOST = 56  # people, projects, own instructions, options and titles among them
+MOST = 40
 
 
 def test_one_question_passes_few_modules() -> None:

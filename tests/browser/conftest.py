@@ -166,7 +166,7 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
         pages = watched.context.pages
         page = pages[0] if pages else watched.context.new_page()
         page.goto(at.start_url)
-        page.locator(".health").first.wait_for()
+        page.locator(".suggestions").wait_for()
         return page
 
     yield make

@@ -52,7 +52,7 @@ def test_a_tool_shows_what_it_would_do_and_runs_what_was_edited(
     """Diff, effect and exact arguments are shown; what is changed in them is what is sent."""
     log, chat, page = asking
     card = last_turn(page).locator(".approval")
-    expect(card.get_by_role("heading")).to_contain_text("write_file wants to run")
+    expect(card.get_by_role("heading")).to_contain_text("Write a file?")
     expect(card).to_contain_text("changes files")
     expect(card.locator(".diff .gone")).to_have_text("-old <b>line</b>\n")
     expect(last_turn(page).locator(".activity")).to_contain_text("Waiting for your decision")

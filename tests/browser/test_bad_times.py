@@ -51,7 +51,7 @@ def test_a_server_of_another_version_offers_a_reload(
     expect(page.locator("#updated")).to_have_count(1)
     page.unroute("**/api/health")
     page.locator("#updated button").press("Enter")
-    page.locator(".health").first.wait_for()
+    page.locator(".suggestions").wait_for()
     expect(page.locator("#question")).to_have_value("Half a thou")
     expect(page.locator("#updated")).to_have_count(0)
 

@@ -231,9 +231,10 @@ def test_each_source_is_summed_up_where_it_is_listed(enter: Enter, house: House,
     for line in page.locator(".source .verdict").all():
         expect(line).to_be_in_viewport() if size == "desktop" else expect(line).to_be_visible()
     expect(page.locator(".sources .counts")).to_have_text("4 cited, 3 read, 4 found")
-    expect(page.locator(".sources summary .verdict")).to_have_text(
-        ["Contradicted, 1×", "Misquoted, 1×"]
-    )
+    told = "2 hold, 1 contradicted, 1 misquoted, 1 unclear, 1 unread"
+    expect(page.locator(".sources > p")).to_have_text(told)
+    wavy = "CSS.highlights.get('contradicted').values().next().value.toString()"
+    assert page.evaluate(wavy) == "The harbour is 5 m deep"
 
 
 def test_a_card_is_entered_and_left_by_keys(page: Page, house: House) -> None:

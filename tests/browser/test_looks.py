@@ -136,7 +136,7 @@ def test_the_page_is_small_and_paints_at_once(enter: Enter, locale: str) -> None
     watching.send("Network.enable")
     watching.send("Network.setCacheDisabled", {"cacheDisabled": True})
     page.reload()
-    page.locator(".health").first.wait_for()
+    page.locator(".suggestions").wait_for()
     until(lambda: page.evaluate("document.readyState") == "complete" and asked == ended.keys())
     watching.detach()
     wire = [size for size in ended.values() if size]  # a data: address costs nothing
@@ -148,7 +148,7 @@ def test_the_page_is_small_and_paints_at_once(enter: Enter, locale: str) -> None
 def painted(page: Page) -> float:
     """Milliseconds to the first paint of one more load; a machine in use has its bad moments."""
     page.reload()
-    page.locator(".health").first.wait_for()
+    page.locator(".suggestions").wait_for()
     times = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     return float(times)
 

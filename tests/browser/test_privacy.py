@@ -153,7 +153,7 @@ def test_a_person_sees_themselves_and_an_administrator_the_use(
             context = browser.new_context(extra_http_headers=headers, viewport=DESKTOP)
             pages[name] = context.new_page()
             pages[name].goto(house.url)
-            pages[name].locator(".health").first.wait_for()
+            pages[name].locator(".suggestions").wait_for()
         ask(pages["anna"], "Where is the annaqz plan?")
         wait_for_answer(pages["anna"])
         dialog = opened(pages["anna"], "privacy")

@@ -213,6 +213,33 @@ def test_a_tool_server_is_a_form_and_its_json(enter: Enter, desk: House) -> None
     expect(dialog.get_by_label("Command with its arguments")).to_be_focused()
 
 
+def test_a_server_that_is_there_is_edited_in_the_form(enter: Enter, desk: House) -> None:
+    """Its keys are not shown and stay; so does what the form has no field for."""
+    given = {
+        "command": "sh",
+        "args": ["-c", "exit 1"],
+        "env": {"API_TOKEN": "sk-abcdefghijklmnop"},
+        "private": True,
+    }
+    config = json.dumps({"mcpServers": {"mine": given}})
+    desk.call("POST", "/api/mcp", {"config": config, "save": True})
+    page = enter(desk)
+    dialog = opened(page, "tools")
+    card = dialog.locator('.server[data-name="mine"]')
+    card.locator("summary").click()
+    card.get_by_role("button", name="Edit").click()
+    expect(card.get_by_label("Name", exact=True)).to_have_value("mine")
+    expect(card.get_by_label("Secrets and other variables")).to_have_value("API_TOKEN=[secret]")
+    card.get_by_label("Command with its arguments").fill('sh -c "exit 2"')
+    card.get_by_role("button", name="Show what would run").click()
+    card.get_by_role("button", name="Save and start anew").click()
+    expect(card.get_by_role("form")).to_have_count(0)
+    expect(card.locator("code").first).to_have_text("sh -c exit 2")
+    kept = json.loads((desk.home / "data" / "mcp.json").read_text())["mcpServers"]["mine"]
+    assert kept == {**given, "args": ["-c", "exit 2"]}
+    desk.call("DELETE", "/api/mcp/mine")
+
+
 def test_a_first_start_is_followed(enter: Enter, desk: House, tmp_path: Path) -> None:
     """Seconds count up while the program is fetched; then its tools are there."""
     page = enter(desk)
@@ -307,11 +334,15 @@ def test_what_is_on_by_itself_can_be_switched_off(enter: Enter, desk: House) -> 
 
 
 def test_on_a_phone_rooms_are_a_list_with_a_way_back(enter: Enter, desk: House) -> None:
-    """A line about each; back gives the focus to the room that was left; nothing is cut off."""
+    """A line about each says what is there; back gives the focus to the room that was left."""
     page = enter(desk, **PHONE)
     page.locator("#open-sidebar").click()
     page.locator("#open-settings").click()
-    expect(page.get_by_role("button", name="Models Who answers, and keys")).to_be_visible()
+    state = page.locator("#settings nav small")
+    expect(state).to_contain_text(
+        ["Ollama: ", "Library", "No MCP server", "documents", "agents", "the switch", "system", ""]
+    )
+    expect(state.first).to_be_visible()
     expect(page.locator(".settings-body")).not_to_be_visible()
     for room in page.locator("#settings nav button").all():
         room.click()

@@ -244,7 +244,7 @@ def test_no_secret_stays_in_the_browser(page: Page, house: House) -> None:
     for again in (False, True):
         if again:
             page.reload()
-            page.locator(".health").first.wait_for()
+            page.locator(".suggestions").wait_for()
         places = " ".join(page.evaluate(_KEPT))
         for secret in (key, house.token):
             for dress in (secret, secret[:12], secret[::-1], b64encode(secret.encode()).decode()):

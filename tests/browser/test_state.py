@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 
-from searchloop.agent.log.branches import BRANCHING, Turns
 from searchloop.agent.log.events import Event
+from searchloop.agent.log.session import BRANCHING, Turns
 from searchloop.web.text.markdown import Incremental
 from searchloop.web.text.tree import KnownLinks
 from tests.browser.house import House

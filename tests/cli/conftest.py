@@ -44,17 +44,25 @@ Cli = Callable[..., Ran]
 class Warm:
     """A process that has loaded the program and forks for each command; see `warm`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *python: str, module: str = "tests.cli.warm", **env: str) -> None:
+        """`python` and `env` are options and variables of that process."""
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.cli.warm", str(theirs.fileno())],
-                env=CLEAN,
+                [sys.executable, *python, "-m", module, str(theirs.fileno())],
+                env={**CLEAN, **env},
                 cwd=ROOT,
                 pass_fds=[theirs.fileno()],
             )
 
-    def run(self, args: tuple[str, ...], env: Mapping[str, str], cwd: Path, data: bytes) -> Ran:
+    def run(
+        self,
+        args: tuple[str, ...],
+        env: Mapping[str, str],
+        cwd: Path,
+        data: bytes,
+        encoding: str = "utf-8",
+    ) -> Ran:
         """One command, to its end."""
         request = json.dumps({"args": args, "env": dict(env), "cwd": str(cwd)}).encode()
         with ExitStack() as stack:
@@ -66,7 +74,7 @@ class Warm:
             code = int(self._channel.recv(16))
             out.seek(0)
             err.seek(0)
-            return Ran(code, out.read().decode(), err.read().decode())
+            return Ran(code, out.read().decode(encoding), err.read().decode(encoding))
 
     def close(self) -> None:
         """No more commands."""

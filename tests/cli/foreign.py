@@ -1,7 +1,8 @@
-"""Runs `searchloop ARGS` as on a system without what POSIX has; see test_portability.
+"""Runs `searchloop` as on a system without what POSIX has, as `warm` does; see test_portability.
 
 Names that Windows lacks are gone before anything of ours is imported, `select` takes sockets alone,
-no file is opened in the system's own code page, and standard streams have that of the arguments.
+no file is opened in the system's own code page, and standard streams have that of the first
+argument.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import signal
 import socket
 import sys
 from typing import Any
+
+from tests.cli import warm
 
 MODULES = ("fcntl", "grp", "pwd", "readline", "resource", "termios", "tty", "pty", "uvloop")
 NAMES = {
@@ -51,10 +54,10 @@ def become_foreign() -> None:
 
 if __name__ == "__main__":
     become_foreign()
-    page, *words = sys.argv[1:]
-    sys.stdin.reconfigure(encoding=page)  # type: ignore[union-attr]
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding=page, newline="\r\n")  # type: ignore[union-attr]
-    from searchloop.cli.main import main
-
-    raise SystemExit(main(words))
+    warm.load()
+    if warm.serve(socket.socket(fileno=int(sys.argv[1]))):
+        page = sys.argv.pop(1)
+        sys.stdin.reconfigure(encoding=page)  # type: ignore[union-attr]
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding=page, newline="\r\n")  # type: ignore[union-attr]
+        warm.end(warm.run())

@@ -9,36 +9,42 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import CLEAN, ROOT, Ran
+from tests.cli.conftest import CLEAN, ROOT, Ran, Warm
 from tests.cli.test_chat import called, online, said, serving
 
 TEXT = "Grüße „潮“ 🎉 …"
 
 
+SYSTEM = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.fixture(scope="module")
+def there() -> Iterator[Warm]:
+    """The program on that system."""
+    # Files that are opened without an encoding are an error, in modules of ours.
+    strict = ("-X", "warn_default_encoding", "-W", "error::EncodingWarning")
+    started = Warm(*strict, module="tests.cli.foreign", **SYSTEM)
+    yield started
+    started.close()
+
+
 @pytest.fixture(params=["cp437", "cp1252", "utf-8"])
-def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def foreign(request: pytest.FixtureRequest, tmp_path: Path, there: Warm) -> Any:
     """Runs `searchloop ARGS` there; `stdin` is piped in as UTF-8."""
 
     def run(*args: str, stdin: str = "", **settings: str) -> Ran:
-        own = {"HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home"), "LC_ALL": "C"}
-        # Files that are opened without an encoding are an error, in modules of ours.
-        strict = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
-        ran = subprocess.run(
-            [sys.executable, *strict, "-m", "tests.cli.foreign", request.param, *args],
-            input=stdin.encode(),
-            capture_output=True,
-            cwd=tmp_path,
-            env={**CLEAN, **own, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", **settings},
-            check=False,
-        )
-        out, err = (text.decode(request.param) for text in (ran.stdout, ran.stderr))
-        assert "Traceback" not in err, err
-        return Ran(ran.returncode, out.replace("\r\n", "\n"), err)
+        own = {"HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
+        env = {**CLEAN, **own, **SYSTEM, **settings}
+        page: str = request.param
+        ran = there.run((page, *args), env, tmp_path, stdin.encode(), page)
+        assert "Traceback" not in ran.err, ran.err
+        return Ran(ran.code, ran.out.replace("\r\n", "\n"), ran.err)
 
     return run
 

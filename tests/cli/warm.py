@@ -1,11 +1,14 @@
 """Runs `searchloop` again and again without importing it each time.
 
 The modules are loaded once; each command is a fork of that, with its own arguments, environment,
-folder and standard streams, and it ends like any Python. POSIX only, as the tests that use it.
+folder and standard streams. Threads, `atexit` and what is to be flushed end as in any Python; the
+modules are not pulled down one by one, which costs more than most commands. POSIX only, as the
+tests that use it.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -14,7 +17,10 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from importlib import import_module
+from os import fork  # bound here, before `foreign` takes them away
+from socket import recv_fds
 
 PATIENCE = 60  # seconds that a command may take
 
@@ -51,10 +57,10 @@ def become(request: dict[str, object], streams: list[int]) -> None:
 def serve(channel: socket.socket) -> bool:
     """Forks for each request until the channel closes; True in a child."""
     while True:
-        data, streams, _, _ = socket.recv_fds(channel, 1 << 20, 3)
+        data, streams, _, _ = recv_fds(channel, 1 << 20, 3)
         if not data:
             return False
-        child = os.fork()
+        child = fork()
         if child == 0:
             channel.close()
             become(json.loads(data), streams)
@@ -65,7 +71,30 @@ def serve(channel: socket.socket) -> bool:
         channel.sendall(str(os.waitstatus_to_exitcode(status)).encode())
 
 
+def run() -> int:
+    """The command; its exit code."""
+    try:
+        return int(import_module("searchloop.cli.main").main())
+    except SystemExit as leaving:
+        if leaving.code is not None and not isinstance(leaving.code, int):
+            sys.stderr.write(f"{leaving.code}\n")
+            return 1
+        return leaving.code or 0
+    except BaseException:
+        traceback.print_exc()
+        return 1
+
+
+def end(code: int) -> None:
+    """What Python does at its end, as far as others can see it."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
     load()
     if serve(socket.socket(fileno=int(sys.argv[1]))):
-        raise SystemExit(import_module("searchloop.cli.main").main())
+        end(run())

@@ -83,6 +83,8 @@ RUN = [
     for block in BLOCKS
     if block.language in ("python", "py", "sh") and not NOT_RUN.fullmatch(block.mark)
 ]
+# What a newcomer tries first; the others start a process each and are left to `make integration`.
+FIRST = ("README.md:", "docs/start.md:")
 
 
 def test_what_is_not_run_says_why() -> None:
@@ -143,7 +145,17 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("block", RUN, ids=lambda block: block.place)
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(
+            block,
+            id=block.place,
+            marks=() if block.place.startswith(FIRST) else pytest.mark.integration,
+        )
+        for block in RUN
+    ],
+)
 def test_the_example_runs(block: Block, project: Path, settings: dict[str, str]) -> None:
     """It ends well; or its server answers, where it starts one."""
     if block.language == "sh":

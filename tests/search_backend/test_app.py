@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from searchloop.agent.tools.backend import GONE
 from searchloop.search_backend.api import payload
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.engines import Engine
@@ -323,3 +325,13 @@ def test_domain_rules_hold_on_the_way(tmp_path: Path) -> None:
             400,
             True,
         )
+
+
+def test_a_page_ends_with_whoever_asked(client: FlaskClient) -> None:
+    """Who leaves while it is fetched has it read by nobody; the next one on the thread has it."""
+    gone = Future[None]()
+    gone.cancel()
+    asked: dict[str, Any] = {"json": {"url": "https://e.example/"}}
+    left = client.post("/api/open-page", **asked, environ_overrides={GONE: gone})
+    assert left.get_json()["error"]["code"] == "interrupted"
+    assert client.post("/api/open-page", **asked).get_json()["status"] == "ok"

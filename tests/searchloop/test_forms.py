@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop import AnswerError, ConfigError
-from searchloop.agent.calls.instructions import Instructions, misfit
-from searchloop.agent.providers._options import is_strict
+from searchloop.agent.calls.caller import Instructions, misfit
+from searchloop.agent.calls.schema import is_strict
 from searchloop.forms import form_of
 from tests.searchloop.both_faces import FACES, opened
 

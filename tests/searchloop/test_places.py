@@ -183,6 +183,7 @@ def test_a_context_variable_of_the_program_reaches_its_tools(tmp_path: Path) -> 
         assert agent.ask("Who am I?").text == "Ada"
 
 
+@pytest.mark.integration  # mypy reads all of the package, which takes seconds
 def test_type_checkers_see_what_a_program_gets(tmp_path: Path) -> None:
     """mypy --strict takes a typical program, reveals its types, and finds its mistakes."""
     program = ROOT / "tests" / "searchloop" / "typical.txt"

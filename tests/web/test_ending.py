@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import subprocess
 import sys
@@ -9,12 +10,16 @@ import threading
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.page_cost import PAGES
+from searchloop.agent.tools.backend import GONE, LocalBackend
+from searchloop.web.wsgi import OnThreads
 from tests.search_backend.hostile import HANG, answer, forever, serving
 from tests.waiting import until
+from tests.web.test_wsgi import SCOPE
 from tests.web.whole_server import ROOT, WholeServer
 
 ASKING = """
@@ -67,3 +72,37 @@ def test_a_stalled_page_keeps_no_program_that_has_ended() -> None:
         [sys.executable, "-c", ASKING], cwd=ROOT, capture_output=True, text=True, timeout=90
     )
     assert (ran.stdout, ran.returncode) == ("over\n", 0), ran.stderr
+
+
+@pytest.mark.parametrize("way", ["in this process", "over HTTP"])
+def test_a_backend_learns_that_nobody_waits(way: str) -> None:
+    """While it works: by a Stop in the same program, and by a connection that ends."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def reads(environ: Any, start_response: Any) -> Any:
+        environ[GONE].add_done_callback(lambda _: ended.set())
+        begun.set()
+        assert ended.wait(60)
+        start_response("200 OK", [])
+        return [b"{}"]
+
+    async def stopped() -> None:
+        if way == "over HTTP":
+            sent = [{"type": "http.request"}, {"type": "http.disconnect"}]
+
+            async def receive() -> Any:
+                if len(sent) == 1:
+                    await asyncio.to_thread(begun.wait, 60)
+                return sent.pop(0)
+
+            async def send(message: Any) -> None:
+                pass
+
+            await OnThreads(reads, 1)(SCOPE, receive, send)
+            return
+        asked = asyncio.create_task(LocalBackend(reads).ask("/api/open-page", {}))
+        await asyncio.to_thread(begun.wait, 60)
+        asked.cancel()
+
+    asyncio.run(stopped())
+    assert ended.wait(60)

@@ -32,14 +32,17 @@ from tests.web.house import HOST, PORT, TOKEN, Answer, request
 HEADER = "x-user"
 PEOPLE = {"anna@example.org": "annaqz", "Bob Ünal": "bobqz"}  # a name, and how their words begin
 ADMIN = "the boss"
-# Answers that need a model which calls tools, or changed files; other tests lead to them.
+# Answers that need a model which calls tools, changed files, a server that answers or a body that
+# is no JSON; other tests lead to them.
 RARE = {
     *("post /api/sessions/{id}/approvals/{call_id}", "post /api/sessions/{id}/undo"),
     *("post /api/sessions/{id}/plans/{plan}/run", "post /api/sessions/{id}/plans"),
     *("post /api/sessions/{id}/turns/{turn}/check", "patch /api/sessions/{id}/summary"),
     "post /api/mcp/{name}/tools/{tool}/approve",
+    *("post /api/providers/{name}/test", "post /api/sessions/import"),
     "get /api/sessions/{id}/attachments/{digest}/pages/{page}",
 }
+NOTE = "The {}plan in a file."
 SERVERS = 8  # MCP servers that the operator gave to each person
 
 
@@ -89,6 +92,7 @@ class Walk:
             for method, operation in methods.items()
         ]
         self.sessions: dict[str, list[str]] = {name: [] for name in PEOPLE}
+        self.projects: dict[str, list[str]] = {name: [] for name in PEOPLE}
         self.seen: dict[str, set[str]] = {}  # values of fields, whoever sent or got them
         # Words of the other that a person wrote in a request of their own: an attacker who guesses.
         self.told: dict[str, set[str]] = {name: set() for name in PEOPLE}
@@ -113,7 +117,7 @@ class Walk:
             (place / "data" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
             made = await ask(self.app, name, "POST", "/api/sessions", {"search": "off"})
             self._learn(name, made)
-            note = f"The {word}plan in a file."
+            note = NOTE.format(word)
             file = {"name": f"{word}.txt", "media_type": "text/plain", "data": base64(note)}
             self.digests.append(sha256(note.encode()).hexdigest())
             said = {"text": f"Where is the {word}plan?", "attachments": [file]}
@@ -123,6 +127,13 @@ class Walk:
             own = f"/api/sessions/{made.data['id']}/attachments/{self.digests[-1]}"
             assert note in (await ask(self.app, name, "GET", own)).body.decode()
             self.done["get /api/sessions/{id}/attachments/{digest}"] += 1
+            kept = {"name": f"{word}project", "instructions": f"Tell the {word}plan."}
+            self._learn(name, await ask(self.app, name, "POST", "/api/projects", kept))
+            files = f"/api/projects/{self.projects[name][0]}/files"
+            assert (await ask(self.app, name, "POST", files, file)).status == 201
+            own = f"{files}/{self.digests[-1]}"
+            assert note in (await ask(self.app, name, "GET", own)).body.decode()
+            self.done["get /api/projects/{project}/files/{digest}"] += 1
         self.seen["path"] = {*self.folders.values(), str(self.home), "/etc"}
         self.seen["workspace"] = set(self.seen["path"])
 
@@ -152,11 +163,12 @@ class Walk:
         for other in [name for name in PEOPLE if name != person]:
             word = PEOPLE[other] + r"\w*"
             self.told[person] |= set(re.findall(word, sent))
-            marks = [word, *self.sessions[other], re.escape(self.folders[other])]
+            ids = self.sessions[other] + self.projects[other]
+            marks = [word, *ids, re.escape(self.folders[other])]
             found = set(re.findall("|".join(marks), text)) - self.told[person]
             leaked = [mark for mark in found if mark not in sent]
             assert not leaked, f"{person} saw {leaked} of {other}: {called} {sent}"
-            if any(session in self.sessions[other] for session in sessions):
+            if any(named in ids for named in sessions):
                 assert 400 <= answer.status < 500, f"{person} reached {other}: {called}"
         assert answer.status not in (500, 0), f"{called} {sent}: {text[:500]}"
 
@@ -173,11 +185,10 @@ class Walk:
                     level.append(inner)
             elif isinstance(value, list):
                 level.extend(value)
-        made = (
-            answer.data.get("id") if answer.status == 201 and "search_path" in answer.data else ""
-        )
-        if made:
-            self.sessions[person].append(made)
+        if answer.status == 201 and "search_path" in answer.data:
+            self.sessions[person].append(answer.data["id"])
+        if answer.status == 201 and "chats" in answer.data:
+            self.projects[person].append(answer.data["id"])
 
     async def _settle(self) -> None:
         """Lets answers end; those that wait for an approval are stopped."""
@@ -193,7 +204,7 @@ class Walk:
     def _target(
         self, person: str, path: str, operation: Mapping[str, Any]
     ) -> tuple[str, list[str]]:
-        """A path with its places filled, and the sessions named in it."""
+        """A path with its places filled, and the sessions and projects named in it."""
         named, query = [], []
         for parameter in operation["parameters"]:
             name, place = parameter["name"], parameter["in"]
@@ -204,6 +215,9 @@ class Walk:
             value = self._value(person, name, {"type": "string"})
             if name == "id":
                 value = self._session(person)
+                named.append(value)
+            elif name == "project":
+                value = self._project(person)
                 named.append(value)
             elif name == "digest":
                 value = self.random.choice(self.digests)
@@ -228,6 +242,11 @@ class Walk:
             return self.sessions[person][0]
         every = [one for own in self.sessions.values() for one in own[:1] + own[-6:]]
         return self.random.choice([*every, "nosuchsession"])
+
+    def _project(self, person: str) -> str:
+        if self.random.random() < 0.5:
+            return self.projects[person][-1]
+        return self.random.choice([one for own in self.projects.values() for one in own[-3:]])
 
     def _body(self, person: str, operation: Mapping[str, Any]) -> Any:
         if "requestBody" not in operation:
@@ -268,6 +287,12 @@ class Walk:
             return "builtin:extractive"
         if name == "config":
             return json.dumps({"mcpServers": {self._text(person, ""): {"url": "http://h.example"}}})
+        if name == "project":
+            return self._project(person)
+        if name == "ids":
+            return self._session(person)
+        if name == "data":
+            return base64(NOTE.format(PEOPLE[person]))
         if name == "query":
             return f"{self.random.choice(list(PEOPLE.values()))[:-2]} plan of the harbour"
         # The field `answer` of a run is no guess at the `answer` of somebody's instructions.
@@ -316,7 +341,7 @@ async def walked(home: Path, store: Path | str, steps: int, seed: int) -> None:
         assert held == []
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.torture)])
 def test_nobody_sees_anything_of_another(seed: int, tmp_path: Path, store: Path | str) -> None:
     """A sample of the walk: every answer to one holds no word, no id and no folder of the other."""
     asyncio.run(walked(tmp_path / "home", store, 300, seed))

@@ -79,6 +79,19 @@ def test_a_start_link_works_once() -> None:
     assert ask(access, "GET", unused, BROWSER).status == 401
 
 
+def test_the_kept_token_is_no_start_link(tmp_path: Path) -> None:
+    """In an address it would stay in the browser's history and sign in again and again. One that
+    its user has set may stand there: nobody else prints or keeps it."""
+    kept = KeptToken(tmp_path)
+    access = Access(PORT, kept.read(), kept=kept)
+    given = f"/?token={quote(kept.read())}"
+    answers = [ask(access, "GET", given, BROWSER) for _ in range(2)]
+    assert [(a.status, "set-cookie" in a.headers) for a in answers] == [(401, False)] * 2
+    assert ask(access, "GET", access.start_path(), BROWSER).status == 303
+    assert ask(access, "POST", sign_in.PATH, **form(kept.read())).status == 303
+    assert ask(Access(PORT, TOKEN), "GET", f"/?token={TOKEN}", BROWSER).status == 303
+
+
 def test_a_look_at_a_link_does_not_use_it_up() -> None:
     """HEAD, which checkers of links send, is no visit."""
     access = Access(PORT, TOKEN)

@@ -43,13 +43,7 @@ from searchloop.web.api.providers import ProvidersApi
 from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.server import ServerApi
 from searchloop.web.api.sessions import SessionsApi
-from searchloop.web.api.settings import (
-    AgentsApi,
-    LibraryApi,
-    PolicyApi,
-    SettingsApi,
-    why_held_back,
-)
+from searchloop.web.api.settings import AgentsApi, LibraryApi, PolicyApi, SettingsApi, why_held_back
 from searchloop.web.check import check_text, read_page
 from searchloop.web.compose import Services
 from searchloop.web.gate.access import Access

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.run.undo import delete_session
 from searchloop.web.api.openapi import Whose
 from searchloop.web.api.schemas import SCHEMAS
 from searchloop.web.compose import Services
@@ -88,6 +89,13 @@ class Handlers:
     def __init__(self, services: Services, on_loop: LoopBridge) -> None:
         self._services = services
         self._on_loop = on_loop
+
+    def _delete_session(self, session: str) -> None:
+        """Stops a session's run, then deletes everything of it. Raises Conflict if it is gone."""
+        services = self._services
+        self._on_loop(services.runner.cancel(session))
+        parts = services.log, services.settings, services.backend
+        self._on_loop(delete_session(*parts, session))
 
 
 def check_right(whose: Whose, person: Person) -> None:

@@ -5,6 +5,7 @@ A new server is a program that runs, so the page first gets the exact commands a
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from searchloop.agent.errors import ConfigError
@@ -51,6 +52,13 @@ class McpApi(Handlers):
             checked(switches, "ToolSwitches", f"tools.{tool[:80]}")
         self._on_loop.do(lambda: self._services.mcp.switch(call.path["name"], changes))
         return self._overview(None)
+
+    @route("get", "/api/mcp/{name}", "McpEntry", whose="operator")
+    def entry(self, call: Call) -> Reply:
+        """Returns a server of the user's file as JSON text, to be edited; its keys are masked."""
+        name = call.path["name"]
+        given = edit.entry(self._services.mcp.catalogue.user_file, name)
+        return Reply({"config": json.dumps({"mcpServers": {name: given}}, indent=2)})
 
     @route("delete", "/api/mcp/{name}", None)
     def remove(self, call: Call) -> Reply:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from searchloop.agent import __version__
-from searchloop.web.api.schemas import QUERY, SCHEMAS, TEXT, ref
+from searchloop.analysis.schemas import TEXT, ref
+from searchloop.web.api.schemas import QUERY, SCHEMAS
 
 T = TypeVar("T", bound=Callable[..., Any])
 

@@ -8,16 +8,14 @@ from typing import Any
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.log.projects import ProjectStore
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.question import change_session
-from searchloop.agent.run.question.files import NewFile, checked_files
-from searchloop.agent.run.question.standing import (
-    add_files,
+from searchloop.agent.run.prompts import (
     change_project,
     make_project,
     own_words,
     save_words,
 )
-from searchloop.agent.run.undo import delete_session
+from searchloop.agent.run.question import change_session
+from searchloop.agent.run.question.files import NewFile, add_files, checked_files
 from searchloop.web.api.calls import Call, Handlers, Reply
 from searchloop.web.api.openapi import ANY_FILE, route
 
@@ -76,15 +74,11 @@ class ProjectsApi(Handlers):
         return Reply(status=204)
 
     def _let_go(self, session: Session, changes: dict[str, Any] | None) -> None:
-        services = self._services
-        if changes is not None:
-            change_session(
-                services.log, services.settings, session.id, {**changes, "project": None}
-            )
-            return
-        self._on_loop(services.runner.cancel(session.id))
-        parts = services.log, services.settings, services.backend
-        self._on_loop(delete_session(*parts, session.id))
+        if changes is None:
+            self._delete_session(session.id)
+        else:
+            log, settings = self._services.log, self._services.settings
+            change_session(log, settings, session.id, {**changes, "project": None})
 
     @route("post", "/api/projects/{project}/files", "Project", "NewAttachment", 201)
     def add_file(self, call: Call) -> Reply:

@@ -8,7 +8,6 @@ from xml.sax.saxutils import escape
 from searchloop.agent import __version__
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.observe.metrics import CONTENT_TYPE
-from searchloop.agent.run.undo import delete_session
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import document, route
 from searchloop.web.compose import Services
@@ -94,9 +93,7 @@ class ServerApi(Handlers):
         services, count = self._services, 0
         for session in services.log.sessions(limit=_EVERY):
             with suppress(Conflict):  # deleted meanwhile
-                self._on_loop(services.runner.cancel(session.id))
-            parts = services.log, services.settings, services.backend
-            self._on_loop(delete_session(*parts, session.id))
+                self._delete_session(session.id)
             count += 1
         services.forget_pages()
         return Reply({"deleted": count})

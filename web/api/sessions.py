@@ -10,12 +10,11 @@ from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict, busy
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.branches import Turns, no_turn
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.session import Session, Turns, no_turn
 from searchloop.agent.run.question import change_session, open_session
-from searchloop.agent.run.question.title import one_line
 from searchloop.agent.run.summary import edit_summary
-from searchloop.agent.run.undo import delete_session, make_plan, undo_files
+from searchloop.agent.run.undo import make_plan, undo_files
+from searchloop.agent.text import one_line
 from searchloop.agent.tools.present_plan import find_plan, run_text
 from searchloop.web.api.calls import Call, Handlers, Reply, parse_number
 from searchloop.web.api.openapi import route
@@ -48,7 +47,7 @@ class SessionsApi(Handlers):
         # A page that was closed in order has deleted its own.
         for old in self._log.temporary(time.time() - _DAY):
             with suppress(AgentError):  # a read-only store, a backend that is down
-                self._delete(old)
+                self._delete_session(old)
         if call.query.get("q"):
             return self._find(call.query["q"], min(limit, _MOST_FOUND))
         project = call.query.get("project")
@@ -114,14 +113,8 @@ class SessionsApi(Handlers):
     def delete(self, call: Call) -> Reply:
         """Stops a live run, then deletes everything of the session."""
         self._log.session(call.session)
-        self._on_loop(self._services.runner.cancel(call.session))
-        self._delete(call.session)
+        self._delete_session(call.session)
         return Reply(status=204)
-
-    def _delete(self, session: str) -> None:
-        services = self._services
-        gone = delete_session(services.log, services.settings, services.backend, session)
-        self._on_loop(gone)
 
     @route("post", "/api/sessions/{id}/undo", "Undone", "Nothing")
     def undo(self, call: Call) -> Reply:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.guard.policy import DEFAULT_POLICY, Policy, load_policy, save_policy
+from searchloop.agent.guard.guard import DEFAULT_POLICY, Policy, load_policy, save_policy
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.search.switch import Held, held_back
 from searchloop.agent.settings import SHARED, Environment, Setting, read_config

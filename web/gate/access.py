@@ -311,11 +311,14 @@ class Access:
         *,
         link: bool = False,
     ) -> Person | int | None:
-        """Compares a token, or with `link` a code as well, unless this address was wrong often."""
+        """Compares a token, unless this address was wrong often; with `link` a code as well.
+
+        The token of the file is never a link, which browsers remember and which works once.
+        """
         address, secret = self._address(scope, head), self.secret()
         if wait := self.guesses.wait(address):
             return wait
-        if hmac.compare_digest(given, secret.encode()):
+        if hmac.compare_digest(given, secret.encode()) and not (link and self.kept):
             return Person()
         if link and self.links.take(given.decode("utf-8", "replace"), secret):
             return Person()

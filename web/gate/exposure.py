@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from searchloop.agent.errors import AgentError
-from searchloop.agent.guard.policy import load_policy
+from searchloop.agent.guard.guard import load_policy
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.settings import Settings, is_on

@@ -117,12 +117,13 @@ function draw() {
   const { messages, pending } = facts.session;
   const empty = !messages && !pending && !facts.running && chat.turns() === 0;
   el("welcome").hidden = !empty;
-  el("chat-menu").hidden = empty;
+  el("ideas").hidden = !empty || Boolean(project);
+  el("chat-menu").hidden = pending;
   drawRemoved(chat.removed());
   el("archived").hidden = !facts.session.settings?.archived;
   drawHome(facts.list.projects.find((each) => each.id === project), empty);
   if (empty && project) showProject(el("welcome"), project, { facts: () => facts, open: openSession, changed: changedProjects, begins: beginProject, deleted: leaveProject, gone: leaveProject, complain });
-  else if (empty) drawWelcome(el("welcome"), facts, askWithSearch, openSettings);
+  else if (empty) drawWelcome(el("welcome"), el("ideas"), facts, askWithSearch, openSettings);
 }
 
 // The project that the chat is in, and leads to.

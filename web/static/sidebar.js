@@ -4,7 +4,7 @@ import { h, icon, iconButton, isComposing } from "./lib/dom.js";
 import { t } from "./locales/index.js";
 
 const CHAT = "application/x-searchloop-chat"; // what is dragged from the list to a project
-const NARROW = "(max-width: 760px)";
+const NARROW = "(max-width: 900px)";
 
 /**
  * Draws into `nav`. `on` holds open(id, {turn}), change(id, changes), remove(session), older(), menu(button, sessions),

@@ -32,10 +32,7 @@ _FAST = 0.001  # seconds; a loop that turns faster has little to do
 _REST = 2.0  # pause in turns of the loop
 _LONGEST_REST = 0.1  # seconds
 _IDLE, _LONGEST_WAIT = 9, 0.25  # rendering a growing text takes a tenth of the time; seconds
-_HEADERS = (
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"x-accel-buffering", b"no"),
-)
+_HEADERS = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no"))
 
 
 class Streams:

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from searchloop.agent.log.branches import BRANCHING, no_turn, shown
 from searchloop.agent.log.events import DELTAS, Event, public_data
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.session import BRANCHING, Session, no_turn, shown
 from searchloop.agent.search.answer_markdown import math
 from searchloop.agent.types.attachments import Attachment
 from searchloop.analysis.characters import INVISIBLE, visible

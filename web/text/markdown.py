@@ -11,13 +11,16 @@ read. So a growing text is rendered from its last unfinished block on.
 
 from __future__ import annotations
 
+import functools
+import keyword
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from searchloop.agent.search.answer_markdown import DEEPEST, block_parser, inline_tokens
 from searchloop.agent.search.marks import find
-from searchloop.web.text.code import highlight
 from searchloop.web.text.formulas import mathml
 from searchloop.web.text.tree import (
     KnownLinks,
@@ -63,12 +66,20 @@ def render_known(
     return _Document(text, citations, links).blocks({})
 
 
+# A longer block is rendered again when a share of it is new: each time costs its whole length.
+_LONG, _SHARE = 2_000, 40
+
+
 class Incremental:
-    """Renders a growing text: only what follows the last finished block is rendered again."""
+    """Renders a growing text: only what follows the last finished block is rendered again.
+
+    Of a long block the last 2 or 3 % may be held back until more has come.
+    """
 
     def __init__(self, links: KnownLinks) -> None:
         self._links = links
         self._tail = ""
+        self.held = 0  # characters that are not shown yet
         self._base = 0
         self._shown: list[Node] = []
         self._inline: dict[str, list[Node]] = {}
@@ -81,6 +92,10 @@ class Incremental:
     def feed(self, text: str) -> list[Any]:
         """Adds text. Returns the `change` from the blocks before to those of the whole text."""
         self._tail += text
+        self.held += len(text)
+        if len(self._tail) > _LONG and self.held * _SHARE < len(self._tail):
+            return [self._base + len(self._shown)]
+        self.held = 0
         document = _Document(self._tail, None, self._links)
         memo: dict[str, list[Node]] = {}
         blocks = document.blocks(memo, self._inline)
@@ -267,3 +282,44 @@ def _chip(cited: tuple[int, Sequence[int]]) -> Node:
     """Returns a citation's node; `m` says which of its marks stand here, if it has several."""
     n, marks = cited
     return {"t": "cite", "a": {"n": str(n), **({"m": ",".join(map(str, marks))} if marks else {})}}
+
+
+# -- code: one expression for a family of languages; right for most lines, and never slow ----------
+
+LONGEST_CODE = 20_000  # characters; longer code stays plain
+_STRING = r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+_NUMBER = r"(?<![\w.])(?:0[xob][\da-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\b"
+_FAMILIES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "code.toml").read_text("utf-8")
+)
+_LANGUAGES = {name: kind for kind, its in _FAMILIES.items() for name in its["names"].split()}
+KINDS = ("com", "str", "num", "key")
+
+
+def highlight(code: str, language: str | None) -> list[Node]:
+    """Returns code as text and spans of the classes KINDS. Unknown languages stay plain."""
+    family = _LANGUAGES.get((language or "").lower())
+    if family is None or len(code) > LONGEST_CODE:
+        return [code]
+    nodes: list[Node] = []
+    last = 0
+    for match in _pattern(family).finditer(code):
+        if match.start() > last:
+            nodes.append(code[last : match.start()])
+        nodes.append({"t": "span", "a": {"class": match.lastgroup}, "c": [match[0]]})
+        last = match.end()
+    if last < len(code):
+        nodes.append(code[last:])
+    return nodes
+
+
+@functools.cache
+def _pattern(family: str) -> re.Pattern[str]:
+    its = _FAMILIES[family]
+    words = its.get("words", "").split()
+    words = [*keyword.kwlist, *words] if family == "python" else words
+    strings = "|".join(filter(None, (its.get("strings"), _STRING)))
+    parts = [f"(?P<com>{its['comments']})", f"(?P<str>{strings})", f"(?P<num>{_NUMBER})"]
+    if words:
+        parts.append(rf"(?P<key>(?<![\w.$-])(?:{'|'.join(words)})(?![\w-]))")
+    return re.compile("|".join(parts), re.IGNORECASE if its.get("any_case") else re.NOFLAG)

@@ -23,7 +23,7 @@ from searchloop.agent.providers._common import (
 )
 from searchloop.agent.providers._responses.request import VERSION
 from searchloop.agent.search.citations import locate, numbered
-from searchloop.agent.transport.sse import incomplete
+from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,

@@ -26,7 +26,7 @@ from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
 from searchloop.agent.search.citations import numbered
-from searchloop.agent.transport.sse import incomplete
+from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,

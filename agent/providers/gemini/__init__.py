@@ -5,30 +5,87 @@ prompt cache is hit. Gemini's search has no filter for domains, and older models
 beside it: then the codec raises NativeSearchRejected and the run falls back to local search. Both
 together need a flag that only newer models know, as does a history with the server's searches.
 
+The longest prefix of a model's name counts. A model newer than those listed is assumed to be like
+the newest. Any other is assumed to call functions and to search: a refused search tool falls back
+once, while the opposite guess would hide the feature. Errors come with an HTTP status or inside a
+stream that began with status 200; the body, not a header, names the delay before a retry. Waiting
+does not bring back a daily quota.
+
 Spec: https://ai.google.dev/api/generate-content
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from searchloop.agent.errors import NativeSearchRejected
+from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.agent.providers import Features
-from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump
-from searchloop.agent.providers._options import sampling
-from searchloop.agent.providers.gemini.errors import classify
+from searchloop.agent.providers._common import CodecBase, KeyedProvider, by_prefix, dump, sampling
 from searchloop.agent.providers.gemini.links import Links
-from searchloop.agent.providers.gemini.models import OFFERED, answers_questions, model
 from searchloop.agent.providers.gemini.request import Contents, encode_contents
 from searchloop.agent.providers.gemini.response import GeminiDecoder
 from searchloop.agent.settings import Setting
+from searchloop.agent.transport.refusals import TOO_LONG, Refusal
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Request, StreamEvent, ToolSpec
 from searchloop.agent.types.attachments import IMAGES, PDF
+
+MILLION = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiModel:
+    """`signs`: its calls must come back signed. `reads`: it opens pages named in the question."""
+
+    can: Capabilities
+    signs: bool = False
+    reads: bool = False
+
+
+_SECOND = Capabilities(native_search=True, vision=True, context=MILLION)
+_THINKING = replace(_SECOND, thinking=True)
+_THIRD = replace(_THINKING, tools_with_native_search=True)
+UNKNOWN = GeminiModel(replace(_THIRD, thinking=False, context=None), signs=True)
+BY_PREFIX: dict[str, GeminiModel] = {
+    "gemini-": GeminiModel(_THIRD, signs=True, reads=True),
+    "gemini-1": GeminiModel(Capabilities(vision=True, context=MILLION)),
+    "gemini-2": GeminiModel(_SECOND),
+    "gemini-2.0-flash-lite": GeminiModel(Capabilities(vision=True, context=MILLION)),
+    "gemini-2.5": GeminiModel(_THINKING, reads=True),
+    "gemini-2.5-flash-image": GeminiModel(Capabilities(tools=False, vision=True)),
+    "gemini-2.5-flash-lite": GeminiModel(_SECOND, reads=True),  # thinks only when told how much
+    "gemma-": GeminiModel(Capabilities(tools=False, vision=True)),
+    "learnlm-": GeminiModel(Capabilities(vision=True)),
+}
+
+# Offered without asking the server; any other name works too.
+OFFERED = {
+    name: name
+    for name in (
+        *("gemini-3.5-flash", "gemini-3.1-pro-preview", "gemini-3-flash-preview"),
+        *("gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
+    )
+}
+_OTHER_KINDS = (
+    *("image", "tts", "audio", "live", "embedding", "robotics", "computer-use", "veo", "omni"),
+    *("native", "lyria", "translate", "deep-research"),
+)
+
+
+def model(name: str) -> GeminiModel:
+    """Returns the entry for a model's name; UNKNOWN for a tuned model."""
+    return by_prefix(BY_PREFIX, name.removeprefix("models/"), UNKNOWN)
+
+
+def answers_questions(name: str) -> bool:
+    """Returns True if a listed model belongs in a picker for conversations."""
+    return name.startswith("gemini-") and not any(word in name for word in _OTHER_KINDS)
+
 
 __all__ = ["FEATURES", "SETTINGS", "SYSTEM", "Gemini", "create"]
 
@@ -52,6 +109,70 @@ FEATURES = Features(
     citations="passages, with spans",
     replay="raw parts, byte-equal",
 )
+
+
+_KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_MISSING"})
+_BUSY = frozenset({"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED", "UNKNOWN"})
+_DELAY = re.compile(r"(\d{1,9}(?:\.\d{0,9})?)s")  # 47.434392449s
+_SEARCH_WORDS = re.compile(
+    r"google_?\s?search|search grounding|search as (?:a )?tool|grounding is not|url_?\s?context"
+    r"|built-in tools|server_?side_?tool|tool use with function calling",
+    re.IGNORECASE,
+)
+_SIGNATURE = re.compile(r"thought[\s_-]*signature|continuation[\s_-]*token", re.IGNORECASE)
+_TURNS = re.compile(r"function (?:call|response) (?:turn|part)", re.IGNORECASE)
+
+
+def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
+    """Returns our error for an error object {code, message, status, details}."""
+    if refusal.status is None and isinstance(details.get("code"), int):
+        refusal = replace(refusal, status=details["code"])
+    status, name = refusal.status or 0, str(details.get("status") or "")
+    text, causes = str(details.get("message") or ""), list(_details(details))
+    bad_key = any(d.get("reason") in _KEY_REASONS for d in causes) or "API key not valid" in text
+    if status == 401 or bad_key:
+        return refusal.unauthorized("GEMINI_API_KEY")
+    if status == 429 or name == "RESOURCE_EXHAUSTED":
+        return _exhausted(causes, text, refusal)
+    if name in _BUSY or status >= 500 or status in (408, 409, 499):
+        return refusal.failed(_delay(causes))
+    if status == 403 or name in ("PERMISSION_DENIED", "FAILED_PRECONDITION"):
+        remedy = "Check the key's project, its billing and where the service is offered."
+        return refusal.forbidden(remedy)
+    if status == 404 or name == "NOT_FOUND":
+        remedy = "Check GEMINI_BASE_URL; it usually ends in /v1beta."
+        return refusal.no_model() if details else refusal.wrong_address("the Gemini API", remedy)
+    if _SIGNATURE.search(text):  # a missing one gets the documented placeholder
+        return refusal.no_history() if "missing" in text.lower() else refusal.no_thinking()
+    if _TURNS.search(text):
+        return refusal.no_history()
+    if _SEARCH_WORDS.search(text):
+        return refusal.no_search(" here")
+    return refusal.too_long() if TOO_LONG.search(text) else refusal.bad_request()
+
+
+def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) -> ProviderError:
+    """A limit per minute can be retried; one per day, or a limit of zero, cannot."""
+    violations = [v for d in details for v in d.get("violations") or () if isinstance(v, dict)]
+    words = " ".join(str(v.get("quotaId") or v.get("quotaMetric") or "") for v in violations)
+    words += " ".join(str(d.get("reason") or "") for d in details)
+    never = any(str(v.get("quotaValue")) == "0" for v in violations) or "limit: 0" in text
+    if "PerDay" in words or "per_day" in words.lower() or never or "credits are depleted" in text:
+        what = f"The quota of this key at {refusal.server} is used up."
+        remedy = "Wait for the next day, enable billing, or choose another model."
+        return refusal.error("quota", what, remedy)
+    return refusal.too_many(_delay(details))
+
+
+def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    found = error.get("details")
+    yield from (d for d in found if isinstance(d, dict)) if isinstance(found, list) else ()
+
+
+def _delay(details: list[Mapping[str, Any]]) -> float | None:
+    """Returns the seconds to wait."""
+    delays = (_DELAY.fullmatch(str(detail.get("retryDelay") or "")) for detail in details)
+    return next((float(delay[1]) for delay in delays if delay), None)
 
 
 class GeminiCodec(CodecBase):

@@ -25,8 +25,8 @@ from searchloop.agent.providers._common import (
 )
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
+from searchloop.agent.transport.exchange import SseSplitter, incomplete
 from searchloop.agent.transport.refusals import Refusal
-from searchloop.agent.transport.sse import SseSplitter, incomplete
 from searchloop.agent.types import (
     Finished,
     ProviderData,

@@ -15,8 +15,8 @@ from typing import Any
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.transport.exchange import document_of
 from searchloop.agent.transport.refusals import sentence
-from searchloop.agent.transport.sse import document_of
 
 _READ = 4096  # characters that are searched for the cause
 NOT_OLLAMA = "Check OLLAMA_HOST and what stands before that server."

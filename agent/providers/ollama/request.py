@@ -18,10 +18,9 @@ from typing import Any
 
 from searchloop.agent.calls.schema import takes
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers._common import dump
-from searchloop.agent.providers._options import SAMPLING, sampling
+from searchloop.agent.providers._common import SAMPLING, dump, sampling
 from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.transport.sse import document_of
+from searchloop.agent.transport.exchange import document_of
 from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
 
 PROVIDER = "ollama"

@@ -1,4 +1,4 @@
-"""Decodes the answer of `/api/chat`: bytes in, events out.
+"""The codec of `/api/chat`, and the decoder of its answers: bytes in, events out.
 
 Each line is a JSON object; any of them may hold tool calls. A proxy that does not stream sends one
 document instead, perhaps over several lines; the decoder reads it at the end.
@@ -10,18 +10,25 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.calls.as_text import TextCalls, rescue
 from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers._thinking import ThinkSplitter, split_late
-from searchloop.agent.providers.ollama.errors import NOT_OLLAMA
-from searchloop.agent.providers.ollama.request import PROVIDER, VERSION
+from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, provider_error, read_fault
+from searchloop.agent.providers.ollama.request import (
+    PROVIDER,
+    VERSION,
+    encode_request,
+    encode_tools,
+    shape_of,
+)
 from searchloop.agent.search.vendor_marks import Seen
-from searchloop.agent.transport.refusals import sentence
-from searchloop.agent.transport.sse import NdjsonSplitter, guarded
+from searchloop.agent.transport.exchange import NdjsonSplitter, guarded
+from searchloop.agent.transport.refusals import sentence, with_wishes
 from searchloop.agent.types import (
     Finished,
     Message,
@@ -32,6 +39,7 @@ from searchloop.agent.types import (
     TextDelta,
     ThinkingDelta,
     ToolCall,
+    ToolSpec,
     Usage,
 )
 
@@ -249,3 +257,51 @@ def _unreadable(line: bytes = b"") -> ProviderError:
     shown = sentence(line.decode("utf-8", "replace")[:80]) or "a web page."
     what = f"The answer is not what Ollama sends: {shown}"
     return ProviderError("bad_response", what, NOT_OLLAMA)
+
+
+Style = Literal["calls", "envelope", "words"]
+
+
+class OllamaCodec:
+    """See `Codec`. `installed` lists the models, for the error of an unknown one.
+
+    `style`: calls of the server, an envelope (a JSON object that names a tool), or words alone.
+    """
+
+    def __init__(
+        self, config: Config, installed: Callable[[], Sequence[str]] = tuple, style: Style = "calls"
+    ) -> None:
+        self._config = config
+        self._style = style
+        self._installed = installed
+        self._headers = {"accept": "application/x-ndjson", **config.headers}
+        self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
+
+    def url(self, request: Request) -> str:
+        return f"{self._config.address.base}/api/chat"
+
+    def headers(self) -> Mapping[str, str]:
+        return self._headers
+
+    def encode(self, request: Request) -> bytes:
+        # There is no tool_choice: `answer_now` lists no tools at all.
+        if self._style != "calls":
+            shape = shape_of(request.tools) if self._style == "envelope" else None
+            return encode_request(request, self._config, b"", True, shape)
+        if self._tools[0] is not request.tools:
+            self._tools = request.tools, encode_tools(request.tools)
+        listed = b"" if request.answer_now else self._tools[1]
+        return encode_request(request, self._config, listed)
+
+    def decoder(self, request: Request, content_type: str) -> OllamaDecoder:
+        return OllamaDecoder(request, content_type, self._fault)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        fault = read_fault(body, status)
+        return with_wishes(provider_error(fault, self._config, self._installed()), headers)
+
+    def explain(self, error: ProviderError) -> ProviderError:
+        return explain(error, self._config)
+
+    def _fault(self, line: dict[str, Any]) -> ProviderError:
+        return provider_error(read_fault(line), self._config, self._installed())

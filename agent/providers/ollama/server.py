@@ -19,8 +19,8 @@ from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers import PullProgress
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, provider_error, read_fault
+from searchloop.agent.transport.exchange import NdjsonSplitter, document_of
 from searchloop.agent.transport.refusals import sentence
-from searchloop.agent.transport.sse import NdjsonSplitter, document_of
 from searchloop.agent.transport.transport import Transport
 
 _SECONDS = 10.0

@@ -25,7 +25,6 @@ from typing import Any, Literal, get_args
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.log.context import Budget, Fitted, fit, size_of, tokens, was_cut
 from searchloop.agent.providers import HttpProvider
-from searchloop.agent.providers.ollama.codec import OllamaCodec, Style
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.models import ModelCatalog, full_name, names_cloud
 from searchloop.agent.providers.ollama.request import (
@@ -37,6 +36,7 @@ from searchloop.agent.providers.ollama.request import (
     first_calls,
     is_envelope,
 )
+from searchloop.agent.providers.ollama.response import OllamaCodec, Style
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Finished, Message, Notice, Request, StreamEvent, TextDelta, Usage
 

@@ -16,16 +16,22 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers import Features, HttpProvider
-from searchloop.agent.providers._common import CodecBase, dump, function_name
-from searchloop.agent.providers._listing import LIST_SECONDS, get_list
-from searchloop.agent.providers._options import SAMPLING, json_schema, sampling
-from searchloop.agent.providers.openai_chat.dialects import Dialect, Dialects
+from searchloop.agent.providers import LIST_SECONDS, Features, HttpProvider, get_list
+from searchloop.agent.providers._common import (
+    SAMPLING,
+    CodecBase,
+    dump,
+    function_name,
+    json_schema,
+    sampling,
+)
 from searchloop.agent.providers.openai_chat.errors import classify, find_error
 from searchloop.agent.providers.openai_chat.models import (
     DEFAULT_BASE,
     SETTINGS,
     ChatServer,
+    Dialect,
+    Dialects,
     ListedModels,
     answers_questions,
     find_server,

@@ -13,16 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers._common import CREDIT_CODES, OVERLOAD_CODES, RATE_CODES
-from searchloop.agent.providers.openai_chat.dialects import taught_by
-from searchloop.agent.transport.refusals import Refusal
-
-_CONTEXT = re.compile(
-    r"context (?:length|size|window)|maximum context|exceed_context_size|too many tokens"
-    r"|(?:prompt|input|messages) (?:is|are) too long|prompt too long|max_model_len"
-    r"|too_many_prompt_tokens|maximum model length|max_seq_len|tokens`? must (?:be <=|have less)",
-    re.IGNORECASE,
+from searchloop.agent.providers._responses.errors import (
+    CREDIT_CODES,
+    OVERLOAD_CODES,
+    RATE_CODES,
 )
+from searchloop.agent.providers.openai_chat.models import taught_by
+from searchloop.agent.transport.refusals import TOO_LONG, Refusal
+
 _MODEL = re.compile(
     r"model\b.{0,120}\b(?:not found|does not exist|not exist|is not (?:a )?valid)"
     r"|(?:unknown|invalid|no such) model|no endpoints found for|is not a valid model",
@@ -119,7 +117,7 @@ def _lasting(
         return refusal.bad_request()  # and the next request is in that dialect
     if _OPAQUE.search(" ".join((text, *codes))):
         return refusal.no_history()
-    if "context_length_exceeded" in codes or _CONTEXT.search(" ".join((text, *codes))):
+    if "context_length_exceeded" in codes or TOO_LONG.search(" ".join((text, *codes))):
         return refusal.too_long()
     if _TOOLS.search(text):
         remedy = "Switch search off, pick another model, or enable tool calls in the server."

@@ -25,15 +25,13 @@ from searchloop.agent.providers._common import (
     thought,
 )
 from searchloop.agent.providers._thinking import ThinkSplitter, split_late
-from searchloop.agent.providers.openai_chat.calls import StreamedCalls
-from searchloop.agent.providers.openai_chat.dialects import Dialect
 from searchloop.agent.providers.openai_chat.errors import find_error
-from searchloop.agent.providers.openai_chat.models import ChatServer
-from searchloop.agent.providers.openai_chat.request import PROVIDER, version
+from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
+from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
 from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.search.marks import find
 from searchloop.agent.search.vendor_marks import page_date
-from searchloop.agent.transport.sse import incomplete
+from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,

@@ -24,13 +24,15 @@ from searchloop.agent.types import Finished, Message, Notice, Request
 _FILE = Path(__file__).with_name("windows.toml")
 # The first that matches counts: a body's own member before the words of a sentence, and in them
 # neither the size of the prompt nor by how much it is too large.
+_SIZE = r"(\d{1,3}(?:,\d{3})+|\d{3,8})\b"
 _NAMED = (
-    re.compile(r"n_ctx\W{0,4}(\d{3,8})", re.IGNORECASE),
+    re.compile(rf"n_ctx\W{{0,4}}{_SIZE}", re.IGNORECASE),
     re.compile(
         r"(?:context[ _](?:length|size|window)|model length|max_(?:model|seq)_len|must be <="
-        r"|less than)(?! by\b)[^\d.,;:]{0,40}(\d{3,8})",
+        rf"|less than|allowed length|limit is|maximum)(?! by\b):?[^\d.,;:]{{0,40}}{_SIZE}",
         re.IGNORECASE,
     ),
+    re.compile(rf"\d\D{{0,20}}>=? ?{_SIZE}|{_SIZE} maximum|\[\d+, ?{_SIZE}\]", re.IGNORECASE),
 )
 _MORE = 1.3  # corrects an estimate that was too small
 _SAFE = 1500  # tokens that fit any window
@@ -41,7 +43,7 @@ Get = Callable[[str], Awaitable[Any]]
 def named_size(words: str) -> int | None:
     """Returns the window that the words of a refusal name."""
     found = next(filter(None, (pattern.search(words) for pattern in _NAMED)), None)
-    return int(found[1]) if found else None
+    return int(next(filter(None, found.groups())).replace(",", "")) if found else None
 
 
 @cache

@@ -1,6 +1,7 @@
 """Asks the model that answered, once more and briefly: a title of the chat, and what to ask next.
 
 One request serves both. It runs behind the answer, holds nobody up, and the next question ends it.
+What comes back is untrusted text: lines of few visible characters, without addresses.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +18,71 @@ from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import asked
 from searchloop.agent.log.session import PROVISIONAL, Session
-from searchloop.agent.observe import current
+from searchloop.agent.observe import asked_apart
 from searchloop.agent.providers import Provider
-from searchloop.agent.run.question.title import said_questions, said_title, title_of
 from searchloop.agent.run.run import Question, Run
 from searchloop.agent.settings import Settings, is_on
-from searchloop.agent.text import neutral
-from searchloop.agent.types import Finished, Message, Request
+from searchloop.agent.text import neutral, one_line
+from searchloop.agent.types import Message, Request
+from searchloop.analysis.characters import visible
+
+_NO_PRONOUN = (
+    r"(?!(?:you|it|he|she|they|we|i|that|this|there|these|those|du|sie|er|es|wir|ihr|das)\b)"
+)
+# How questions begin before they come to the point.
+_OPENING = re.compile(
+    r"(?:(?:hi|hello|hey|please|bitte|hallo|请问|请|你好|您好)[\s,!.，！。]*"
+    r"|(?:can|could|would|will) you (?:please |kindly )?|i(?:'d| would) like to know "
+    r"|tell me (?:about )?"
+    rf"|(?:what|who|where|which|when)(?:'s| is| are| was| were) {_NO_PRONOUN}"
+    r"|how (?:do|can|could|should) (?:i|we|you) "
+    r"|(?:kannst|könntest) du (?:mir )?(?:bitte )?|(?:können|könnten) sie (?:mir )?(?:bitte )?"
+    rf"|(?:was|wer|wo) (?:ist|sind|war|waren) {_NO_PRONOUN}"
+    r"|告诉我|什么是|谁是|(?:the|an?|der|die|das|eine?) )",
+    re.IGNORECASE,
+)
+_END = re.compile(r"(?<=[^\s.!?])[.!?]+(?=\s|$)|[。！？]")
+_LABEL = re.compile(r"^(?:title|titel|标题)\s*[:：]\s*", re.IGNORECASE)
+_MARKS = re.compile(r"\[\d{1,4}\]")
+_AROUND = " \t\"'`*_#.。«»“”„‚‘’「」『』《》"
+
+
+def title_of(text: str) -> str:
+    """Makes a title of a chat's first question: its first sentence, without its opening words."""
+    first = next((line for line in visible(text).splitlines() if line.strip()), "").strip()
+    line = first
+    while (found := _OPENING.match(line)) and len(line) - found.end() > 1:
+        line = line[found.end() :]
+    end = _END.search(line)
+    if line is first:
+        return one_line(line[: end.end()] if end else line)
+    phrase = line[: end.start()] if end else line
+    return one_line(phrase[:1].upper() + phrase[1:])
+
+
+def said_title(text: str) -> str:
+    """Reads the title in a model's answer; empty if there is none."""
+    line = next((line for line in neutral(text).splitlines() if line.strip(_AROUND)), "")
+    return one_line(_LABEL.sub("", _MARKS.sub("", line).strip(_AROUND)).strip(_AROUND))
+
+
+MOST_QUESTIONS = 3
+_LONGEST_QUESTION = 120  # characters
+_ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):、）])\s*")
+# A question that the user sends counts as their own words, and so would an address in it.
+_ADDRESS = re.compile(r"://|\bwww\.|\w\.\w{2,}/", re.IGNORECASE)
+
+
+def said_questions(text: str, asked: str = "") -> list[str]:
+    """Reads at most `MOST_QUESTIONS` questions, one a line, in a model's answer."""
+    found: dict[str, str] = {}
+    for line in neutral(text).splitlines():
+        words = one_line(_ITEM.sub("", _MARKS.sub("", line)).strip(" \t\"'`*_#«»“”「」『』"), 1000)
+        known = words.casefold() == asked.strip().casefold() or words.endswith((":", "："))
+        if 4 < len(words) <= _LONGEST_QUESTION and not known and not _ADDRESS.search(words):
+            found.setdefault(words.casefold(), words)
+    return list(found.values())[:MOST_QUESTIONS]
+
 
 _log = logging.getLogger(__name__)
 _SENT = 1500  # characters of the question, and of the answer, that the model gets
@@ -134,13 +193,6 @@ async def _said(
         max_output_tokens=2000 if able.thinking else 200,  # thoughts come before the first word
         context_limit=able.context,  # another one would make a local server load the model again
     )
-    current.set(None)  # what is recorded of a run are its own steps
-    data: dict[str, Any] = {"model": f"{provider.name}:{model}", "usage": None}
-    text = ""
-    async with aclosing(provider.stream(request)) as stream:
-        async for event in stream:
-            if isinstance(event, Finished):
-                cost = price(event.usage) if price else event.usage.cost_usd
-                data["usage"] = replace(event.usage, cost_usd=cost).as_dict()
-                text = event.message.content
-    return text, data
+    end = await asked_apart(provider, request)
+    usage = replace(end.usage, cost_usd=price(end.usage) if price else end.usage.cost_usd)
+    return end.message.content, {"model": f"{provider.name}:{model}", "usage": usage.as_dict()}

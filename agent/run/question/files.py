@@ -23,6 +23,7 @@ from typing import Any
 from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import AttachedFile, Pending
+from searchloop.agent.log.projects import Project
 from searchloop.agent.providers import Provider, media_types
 from searchloop.agent.text import neutral
 from searchloop.agent.tools.backend import Backend
@@ -89,8 +90,6 @@ async def attach(
     take. Each page of a document gets the next free number of a source. Raises ConfigError, with
     nothing stored, also where the model cannot see.
     """
-    if not (files or replaces or lent):
-        return [], []
     found = await checked_files(files, backend)
     known = [file.attachment for file in found]
     if replaces and not files:
@@ -126,7 +125,7 @@ async def checked_files(files: Sequence[NewFile], backend: Backend) -> list[Atta
     found: dict[str, AttachedFile] = {}
     together = 0
     for file in files:
-        checked = await asyncio.to_thread(_checked, file)
+        checked = await asyncio.to_thread(checked_file, file)
         together += len(file.data)
         if together > MOST_TOGETHER:
             what = f"The files are larger than {size_words(MOST_TOGETHER)} together."
@@ -135,6 +134,17 @@ async def checked_files(files: Sequence[NewFile], backend: Backend) -> list[Atta
             checked = await _read(checked, backend)
         found.setdefault(checked.attachment.digest, checked)
     return list(found.values())
+
+
+def add_files(log: EventLog, project: str, files: list[AttachedFile]) -> Project:
+    """Adds checked files to a project. Raises ConfigError for too many."""
+    fresh = {file.attachment.digest: file.attachment for file in files}
+    every = {**{f.digest: f for f in log.projects.get(project).files}, **fresh}
+    if len(every) > MOST_FILES or sum(file.size for file in every.values()) > MOST_TOGETHER:
+        what = f"A project holds at most {MOST_FILES} files, {size_words(MOST_TOGETHER)} together."
+        remedy = "Remove one first, or put large ones into the library."
+        raise ConfigError("attachment_too_large", what, remedy)
+    return log.projects.add_files(project, files)
 
 
 async def check_takes(provider: Provider, model: str, files: Sequence[Attachment]) -> None:
@@ -167,7 +177,7 @@ def _tidy(name: str) -> str:
     return short or "file"
 
 
-def _checked(file: NewFile) -> AttachedFile:
+def checked_file(file: NewFile) -> AttachedFile:
     """Finds out what a file is. Raises ConfigError for one that is not what it says."""
     name, data = _tidy(file.name), file.data
     if not data:

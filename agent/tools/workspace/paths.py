@@ -35,25 +35,34 @@ FOLDERS = (
     *(".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store", ".gcloud"),
     *(".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".thunderbird"),
     *(".vault", ".terraform.d", ".oci", ".pki", ".keychain", "Library/Keychains"),
+    *(".config/rclone", ".config/google-chrome", ".config/chromium", ".electrum", ".bitcoin"),
 )
 _SECRET = (
     *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc"),
     *(".pypirc", ".htpasswd", ".git-credentials", ".vault-token", ".dockercfg", "wallet.dat"),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*_rsa", "*_ed25519", "*.pem", "*.key"),
     *("*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.gpg", "*.ovpn"),
-    *("kubeconfig", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars", "token.json"),
-    *("credentials", "credentials.json", "credentials.y*ml", "credentials.toml", "credentials.ini"),
-    *("credentials.csv", "secret.json", "secrets.json", "secrets.y*ml", "secrets.toml"),
-    *("secrets.ini", "service-account*.json", "service_account*.json", "keys.json"),
-    *("secrets.txt", "password.txt", "passwords.txt", "passwords.csv", "secrets.env"),
-    *(".*_history", ".lesshst", ".viminfo", ".s3cfg", ".boto", "credentials.txt"),
+    *("kubeconfig", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars"),
+    *("service-account*.json", "service_account*.json", "keys.json"),
+    *(".*_history", ".lesshst", ".viminfo", ".s3cfg", ".boto", "ssh_host_*_key", "rclone.conf"),
+    *(".smbcredentials", ".vault_pass*", "logins.json", "key4.db", "login data", "*.keychain"),
+    *("wp-config.php", "firebase-adminsdk*.json", "auth.json", "token", ".token", "token.txt"),
+    *("shadow", "passwd", "credentials", "oauth_token", "secret.json", "secret.y*ml", "pass.txt"),
+    *("password.txt", "token.json"),
     *FOLDERS,
+)
+# What is called so and holds data, whatever stands before it.
+_NAMED = re.compile(
+    r"(?:.*[-_.])?(?:secrets|passwords|passwd|credentials?|client[-_]secrets?|api[-_]?keys?"
+    r"|(?:access|auth|oauth)[-_]?tokens?|(?:vault|recovery)[-_](?:pass(?:word)?|codes?|keys?))"
+    r"(?:\.(?:txt|json|ya?ml|toml|ini|csv|tsv|properties|conf|cfg|xlsx?|ods|kdb|db|xml|plist))"
 )
 # What programs and people write behind the name of a file that they keep.
 _KEPT = re.compile(
-    r"(?:[-_. ](?:copy|kopie|backup|bak|old|orig|save|saved|sav|tmp|temp|swp|swo|new|\d{1,8})"
-    r"|[~#]|[-_. ]?\(\d{1,3}\)|\.(?:gz|bz2|xz|zst|zip|7z|enc))+$"
+    r"(?:[-_. ]+(?:copy|kopie|backup|bak|old|orig|save|saved|sav|tmp|temp|swp|swo|new|\d{1,8})"
+    r"|[~#]|[-_. ]?\(\d{1,3}\)|\.(?:gz|bz2|xz|zst|zip|7z|enc|tar|tgz))+$"
 )
+_BEFORE = re.compile(r"^(?:#+|\.[#~]+|(?:copy of|kopie von|copie de|backup|bak|old)[-_. ]+)+(?=.)")
 _HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.example.*")
 
 
@@ -120,9 +129,13 @@ def closed(parts: Sequence[str]) -> bool:
 def secret(parts: Sequence[str]) -> bool:
     """Returns whether a path has the name of a secret."""
     plain = [plain_name(part) for part in parts]
-    names = [_KEPT.sub("", name).lstrip("#") or name for name in plain]
-    return any(
-        _any_of(_SECRET).match(name) and not _any_of(_HARMLESS).match(name) for name in names
+    names = [_KEPT.sub("", name) or name for name in plain]
+    names += [_BEFORE.sub("", name) for name in names]
+    within = f"/{'/'.join(plain)}/"
+    return any(f"/{folder.casefold()}/" in within for folder in FOLDERS) or any(
+        (_any_of(_SECRET).match(name) or _NAMED.fullmatch(name))
+        and not _any_of(_HARMLESS).match(name)
+        for name in names
     )
 
 

@@ -5,54 +5,41 @@ https://api-dashboard.search.brave.com/app/documentation/web-search/get-started
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import base, checked, results, rows, with_sites
-from searchloop.search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines._json import json_engine, lower, upper
+from searchloop.search_backend.plugin import Setting
+from searchloop.search_backend.plugin.answers import with_sites
+from searchloop.search_backend.types import Query
 
-TITLE = "Brave Search"
-BASE = "https://api.search.brave.com/res/v1"
 MOST = 20
 LONGEST, MOST_WORDS = 400, 50
-SETTINGS = (
-    Setting("BRAVE_API_KEY", "Key of Brave Search", aliases=("BRAVE_SEARCH_API_KEY",), secret=True),
-    Setting("BRAVE_BASE_URL", "Another server of the Brave Search API", BASE),
-)
 
 
-def request(query: Query, keys: Keys) -> HttpRequest:
+def ask(query: Query) -> dict[str, object]:
     """A web search; domains go into the query text."""
     words = with_sites(query).split()
-    parameters: dict[str, object] = {
+    return {
         "q": " ".join(words[:MOST_WORDS])[:LONGEST],
         "count": min(query.max_results, MOST),
         "text_decorations": "false",
         "result_filter": "web",
+        "freshness": query.time_range and f"p{query.time_range}",
+        "country": upper(query.country),
+        "search_lang": lower(query.language),
+        "safesearch": query.safe_search,
     }
-    if query.time_range:
-        parameters["freshness"] = f"p{query.time_range}"
-    if query.country:
-        parameters["country"] = query.country.upper()
-    if query.language:
-        parameters["search_lang"] = query.language.lower()
-    if query.safe_search:
-        parameters["safesearch"] = query.safe_search
-    url = base(keys, "BRAVE_BASE_URL", BASE) + "/web/search"
-    return get(url, parameters, {"X-Subscription-Token": keys.get("BRAVE_API_KEY", "")})
 
 
-def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-    """web.results[]."""
-    found = rows(checked(response, TITLE), "web", "results", title=TITLE, sign="query")
-    return results(found, "brave", TITLE, "url", "title", "description", "page_age age")
-
-
-ENGINE = Engine(
-    "brave",
-    TITLE,
-    needs=("BRAVE_API_KEY",),
+ENGINE = json_engine(
+    *("brave", "Brave Search", "GET /web/search"),
+    ("BRAVE_BASE_URL", "https://api.search.brave.com/res/v1"),
+    ask,
+    "web results",
+    ("url", "title", "description", "page_age age"),
+    key=Setting(
+        "BRAVE_API_KEY", "Key of Brave Search", aliases=("BRAVE_SEARCH_API_KEY",), secret=True
+    ),
+    header="X-Subscription-Token",
+    sign="query",
     applies=frozenset({"domains", "time_range", "country", "language", "safe_search"}),
-    wire=Wire(request, parse),
-    settings=SETTINGS,
     rate=1.0,
 )

@@ -5,49 +5,32 @@ https://jina.ai/reader
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import base, checked, results, rows
-from searchloop.search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines._json import json_engine, lower
+from searchloop.search_backend.plugin import Setting
+from searchloop.search_backend.types import Query
 
-TITLE = "Jina"
-BASE = "https://s.jina.ai"
 MOST = 20
-SETTINGS = (
-    Setting("JINA_API_KEY", "Key of Jina", secret=True),
-    Setting("JINA_SEARCH_BASE_URL", "Another server of Jina's search API", BASE),
-)
 
 
-def request(query: Query, keys: Keys) -> HttpRequest:
+def ask(query: Query) -> dict[str, object]:
     """A search; allowed domains have a parameter, blocked ones go into the text."""
-    text = query.text + "".join(f" -site:{site}" for site in query.blocked_domains[:8])
-    parameters: dict[str, object] = {"q": text, "num": min(query.max_results, MOST)}
-    if query.allowed_domains:
-        parameters["site"] = list(query.allowed_domains)
-    if query.country:
-        parameters["gl"] = query.country.lower()
-    if query.language:
-        parameters["hl"] = query.language.lower()
-    headers = {
-        "Authorization": f"Bearer {keys.get('JINA_API_KEY', '')}",
-        "X-Respond-With": "no-content",
+    return {
+        "q": query.text + "".join(f" -site:{site}" for site in query.blocked_domains[:8]),
+        "num": min(query.max_results, MOST),
+        "site": query.allowed_domains,
+        "gl": lower(query.country),
+        "hl": lower(query.language),
     }
-    return get(base(keys, "JINA_SEARCH_BASE_URL", BASE) + "/", parameters, headers)
 
 
-def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-    """data[]."""
-    found = rows(checked(response, TITLE), "data", title=TITLE)
-    return results(found, "jina", TITLE, "url", "title", "description content", "date")
-
-
-ENGINE = Engine(
-    "jina",
-    TITLE,
-    needs=("JINA_API_KEY",),
+ENGINE = json_engine(
+    *("jina", "Jina", "GET /"),
+    ("JINA_SEARCH_BASE_URL", "https://s.jina.ai"),
+    ask,
+    "data",
+    ("url", "title", "description content", "date"),
+    key=Setting("JINA_API_KEY", "Key of Jina", secret=True),
+    headers=lambda _keys: {"X-Respond-With": "no-content"},
     applies=frozenset({"domains", "country", "language"}),
-    wire=Wire(request, parse),
-    settings=SETTINGS,
     untested=True,
 )

@@ -5,52 +5,33 @@ https://docs.linkup.so/pages/documentation/endpoints/search
 
 from __future__ import annotations
 
-from typing import Any
-
-from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
-from searchloop.search_backend.plugin.answers import base, checked, first_day, results, rows
-from searchloop.search_backend.types import Query, SearchResult
-
-TITLE = "Linkup"
-BASE = "https://api.linkup.so/v1"
-SETTINGS = (
-    Setting("LINKUP_API_KEY", "Key of Linkup", secret=True),
-    Setting("LINKUP_BASE_URL", "Another server of the Linkup API", BASE),
-)
+from searchloop.search_backend.engines._json import json_engine
+from searchloop.search_backend.plugin import Setting
+from searchloop.search_backend.plugin.answers import first_day
+from searchloop.search_backend.types import Query
 
 
-def request(query: Query, keys: Keys) -> HttpRequest:
+def ask(query: Query) -> dict[str, object]:
     """A search of the depth "standard"."""
-    body: dict[str, Any] = {
+    return {
         "q": query.text,
         "depth": "standard",
         "outputType": "searchResults",
         "maxResults": query.max_results,
+        "includeDomains": query.allowed_domains,
+        "excludeDomains": query.blocked_domains,
+        "fromDate": first_day(query),
     }
-    if query.allowed_domains:
-        body["includeDomains"] = list(query.allowed_domains)
-    if query.blocked_domains:
-        body["excludeDomains"] = list(query.blocked_domains)
-    if first := first_day(query):
-        body["fromDate"] = first
-    headers = {"Authorization": f"Bearer {keys.get('LINKUP_API_KEY', '')}"}
-    return post(base(keys, "LINKUP_BASE_URL", BASE) + "/search", body, headers)
 
 
-def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-    """results[]; some are images."""
-    found = rows(checked(response, TITLE), "results", title=TITLE)
-    pages = [row for row in found if row.get("type") != "image"]
-    return results(pages, "linkup", TITLE, "url", "name", "content", "date")
-
-
-ENGINE = Engine(
-    "linkup",
-    TITLE,
-    needs=("LINKUP_API_KEY",),
+ENGINE = json_engine(
+    *("linkup", "Linkup", "POST /search"),
+    ("LINKUP_BASE_URL", "https://api.linkup.so/v1"),
+    ask,
+    "results",
+    ("url", "name", "content", "date"),
+    key=Setting("LINKUP_API_KEY", "Key of Linkup", secret=True),
+    keep=lambda row: row.get("type") != "image",
     applies=frozenset({"domains", "time_range"}),
-    wire=Wire(request, parse),
-    settings=SETTINGS,
     untested=True,
 )

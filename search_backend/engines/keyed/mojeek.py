@@ -6,16 +6,7 @@ https://www.mojeek.com/support/api/search/request_parameters.html
 from __future__ import annotations
 
 from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import (
-    base,
-    checked,
-    failure,
-    misshapen,
-    results,
-    rows,
-    with_sites,
-)
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, answers, get
 from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Mojeek"
@@ -30,7 +21,7 @@ SETTINGS = (
 def request(query: Query, keys: Keys) -> HttpRequest:
     """A search; the API takes its key in the address only."""
     parameters: dict[str, object] = {
-        "q": with_sites(query),
+        "q": answers.with_sites(query),
         "t": query.max_results,
         "fmt": "json",
         "date": 1,
@@ -44,17 +35,17 @@ def request(query: Query, keys: Keys) -> HttpRequest:
         parameters |= {"rb": query.country.upper(), "rbb": 10}
     if query.safe_search:
         parameters["safe"] = int(query.safe_search != "off")
-    return get(base(keys, "MOJEEK_BASE_URL", BASE) + "/search", parameters)
+    return get(answers.base(keys, "MOJEEK_BASE_URL", BASE) + "/search", parameters)
 
 
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """response.{status, results[]}."""
-    value = checked(response, TITLE)
+    value = answers.checked(response, TITLE)
     inner = value.get("response") if isinstance(value, dict) else None
     if isinstance(inner, dict) and (said := inner.get("status")) not in (None, "OK"):
-        raise failure({"error": said}, TITLE, empty=True) or misshapen(TITLE)
-    found = rows(value, "response", "results", title=TITLE)
-    return results(found, "mojeek", TITLE, "url", "title", "desc", "timestamp")
+        raise answers.failure({"error": said}, TITLE, empty=True) or answers.misshapen(TITLE)
+    found = answers.rows(value, "response", "results", title=TITLE)
+    return answers.results(found, "mojeek", TITLE, "url", "title", "desc", "timestamp")
 
 
 def cannot(query: Query) -> frozenset[str]:

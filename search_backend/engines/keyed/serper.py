@@ -5,45 +5,31 @@ https://serper.dev
 
 from __future__ import annotations
 
-from typing import Any
-
-from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
-from searchloop.search_backend.plugin.answers import base, checked, results, rows, with_sites
-from searchloop.search_backend.types import Query, SearchResult
-
-TITLE = "Serper (Google)"
-BASE = "https://google.serper.dev"
-SETTINGS = (
-    Setting("SERPER_API_KEY", "Key of Serper", aliases=("SERPER_DEV_API_KEY",), secret=True),
-    Setting("SERPER_BASE_URL", "Another server of the Serper API", BASE),
-)
+from searchloop.search_backend.engines._json import json_engine, lower
+from searchloop.search_backend.plugin import Setting
+from searchloop.search_backend.plugin.answers import with_sites
+from searchloop.search_backend.types import Query
 
 
-def request(query: Query, keys: Keys) -> HttpRequest:
+def ask(query: Query) -> dict[str, object]:
     """A search; ten results cost one credit, more cost two."""
-    body: dict[str, Any] = {"q": with_sites(query), "num": 10 if query.max_results <= 10 else 20}
-    if query.time_range:
-        body["tbs"] = f"qdr:{query.time_range}"
-    if query.country:
-        body["gl"] = query.country.lower()
-    if query.language:
-        body["hl"] = query.language.lower()
-    url = base(keys, "SERPER_BASE_URL", BASE) + "/search"
-    return post(url, body, {"X-API-KEY": keys.get("SERPER_API_KEY", "")})
+    return {
+        "q": with_sites(query),
+        "num": 10 if query.max_results <= 10 else 20,
+        "tbs": query.time_range and f"qdr:{query.time_range}",
+        "gl": lower(query.country),
+        "hl": lower(query.language),
+    }
 
 
-def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-    """organic[]."""
-    found = rows(checked(response, TITLE), "organic", title=TITLE, sign="searchParameters")
-    return results(found, "serper", TITLE, "link", "title", "snippet", "date")
-
-
-ENGINE = Engine(
-    "serper",
-    TITLE,
-    needs=("SERPER_API_KEY",),
+ENGINE = json_engine(
+    *("serper", "Serper (Google)", "POST /search"),
+    ("SERPER_BASE_URL", "https://google.serper.dev"),
+    ask,
+    "organic",
+    ("link", "title", "snippet", "date"),
+    key=Setting("SERPER_API_KEY", "Key of Serper", aliases=("SERPER_DEV_API_KEY",), secret=True),
+    header="X-API-KEY",
+    sign="searchParameters",
     applies=frozenset({"domains", "time_range", "country", "language"}),
-    wire=Wire(request, parse),
-    settings=SETTINGS,
 )

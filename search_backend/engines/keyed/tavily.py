@@ -7,22 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
-from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
-from searchloop.search_backend.plugin.answers import base, checked, results, rows
-from searchloop.search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines._json import json_engine
+from searchloop.search_backend.plugin import Setting
+from searchloop.search_backend.types import Query
 
-TITLE = "Tavily"
-BASE = "https://api.tavily.com"
 MOST = 20
 # 402 is nobody's but the standard's; the other two are this engine's own for plan and budget.
 QUOTA = (402, 432, 433)
-SETTINGS = (
-    Setting("TAVILY_API_KEY", "Key of Tavily", secret=True),
-    Setting("TAVILY_BASE_URL", "Another server of the Tavily API", BASE),
-)
 RANGES = {"d": "day", "w": "week", "m": "month", "y": "year"}
 
 # The names by which it knows countries, after their codes; no other one can be asked for.
@@ -64,37 +56,27 @@ def _country(query: Query) -> str | None:
     return _countries().get((query.country or "").lower())
 
 
-def request(query: Query, keys: Keys) -> HttpRequest:
+def ask(query: Query) -> dict[str, object]:
     """A basic search: the depth is said aloud, or the engine may choose the dearer one."""
-    body: dict[str, Any] = {
+    return {
         "query": query.text,
         "search_depth": "basic",
         "max_results": min(query.max_results, MOST),
+        "time_range": RANGES.get(query.time_range or ""),
+        "country": _country(query),  # for its general topic, which is what it takes by itself
+        "include_domains": query.allowed_domains,
+        "exclude_domains": query.blocked_domains,
     }
-    if query.time_range:
-        body["time_range"] = RANGES[query.time_range]
-    if country := _country(query):
-        body["country"] = country  # for its general topic, which is what it takes by itself
-    if query.allowed_domains:
-        body["include_domains"] = list(query.allowed_domains)
-    if query.blocked_domains:
-        body["exclude_domains"] = list(query.blocked_domains)
-    url = base(keys, "TAVILY_BASE_URL", BASE) + "/search"
-    return post(url, body, {"Authorization": f"Bearer {keys.get('TAVILY_API_KEY', '')}"})
 
 
-def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-    """results[]."""
-    found = rows(checked(response, TITLE, QUOTA), "results", title=TITLE)
-    return results(found, "tavily", TITLE, "url", "title", "content", "published_date")
-
-
-ENGINE = Engine(
-    "tavily",
-    TITLE,
-    needs=("TAVILY_API_KEY",),
+ENGINE = json_engine(
+    *("tavily", "Tavily", "POST /search"),
+    ("TAVILY_BASE_URL", "https://api.tavily.com"),
+    ask,
+    "results",
+    ("url", "title", "content", "published_date"),
+    key=Setting("TAVILY_API_KEY", "Key of Tavily", secret=True),
+    quota=QUOTA,
     applies=frozenset({"domains", "time_range", "country"}),
-    wire=Wire(request, parse),
-    settings=SETTINGS,
     cannot=lambda query: frozenset() if _country(query) else frozenset({"country"}),
 )

@@ -7,6 +7,9 @@ requests, and for few of them: each engine sends `polite` headers and declares i
 
 from __future__ import annotations
 
+from functools import partial
+
+from searchloop.search_backend.engines._json import json_engine
 from searchloop.search_backend.plugin import Keys, Setting
 
 CONTACT = Setting("SEARCH_CONTACT", "Your mail address or page, sent to the sites without a key")
@@ -17,3 +20,6 @@ def polite(keys: Keys) -> dict[str, str]:
     """Returns the User-Agent that the operators' terms ask for: a product, and a contact if set."""
     contact = "".join(c for c in keys.get(CONTACT.name, "") if "!" <= c <= "~" and c not in "()")
     return {"User-Agent": f"{_PRODUCT}; {contact})" if contact else f"{_PRODUCT})"}
+
+
+site_engine = partial(json_engine, headers=polite, more=(CONTACT,))

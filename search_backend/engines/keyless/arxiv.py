@@ -10,15 +10,7 @@ from xml.etree import ElementTree
 
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.engines.keyless import CONTACT, polite
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import (
-    base,
-    misshapen,
-    refusal,
-    result,
-    unreadable,
-    usable,
-)
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, answers, get
 from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "arXiv"
@@ -38,29 +30,31 @@ def request(query: Query, keys: Keys) -> HttpRequest:
     }
     if named := _ID.search(query.text):
         parameters = {"id_list": named[0], "max_results": 1}
-    return get(base(keys, "ARXIV_BASE_URL", BASE) + "/api/query", parameters, polite(keys))
+    return get(answers.base(keys, "ARXIV_BASE_URL", BASE) + "/api/query", parameters, polite(keys))
 
 
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """feed/entry; an error is an entry as well, whose id leads to /api/errors."""
     if not 200 <= response.status < 300:
-        raise refusal(response, TITLE)
+        raise answers.refusal(response, TITLE)
     if b"<!ENTITY" in response.body:
-        raise misshapen(TITLE)  # the feed has none, and they can grow without end
+        raise answers.misshapen(TITLE)  # the feed has none, and they can grow without end
     try:
         feed = ElementTree.fromstring(response.body)
     except ElementTree.ParseError:
-        raise unreadable(response, TITLE) from None
+        raise answers.unreadable(response, TITLE) from None
     if feed.tag != f"{ATOM}feed":
-        raise unreadable(response, TITLE)
+        raise answers.unreadable(response, TITLE)
     made = []
     for entry in feed.iter(f"{ATOM}entry"):
         text = {k: entry.findtext(ATOM + k) or "" for k in ("id", "title", "summary", "published")}
         if "/api/errors" in text["id"]:
-            raise misshapen(TITLE)
+            raise answers.misshapen(TITLE)
         page = text["id"].replace("http:", "https:", 1)
-        made.append(result("arxiv", page, text["title"], text["summary"], text["published"]))
-    return usable(made, TITLE)
+        made.append(
+            answers.result("arxiv", page, text["title"], text["summary"], text["published"])
+        )
+    return answers.usable(made, TITLE)
 
 
 ENGINE = Engine(

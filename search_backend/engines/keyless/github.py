@@ -5,43 +5,29 @@ https://docs.github.com/en/rest/search/search; ten searches a minute are allowed
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.engines.keyless import CONTACT, polite
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import base, checked, result, rows, usable
-from searchloop.search_backend.types import Query, SearchResult
-
-TITLE = "GitHub"
-BASE = "https://api.github.com"
-SETTINGS = (CONTACT, Setting("GITHUB_API_BASE_URL", "Another server of the GitHub API", BASE))
+from searchloop.search_backend.engines._json import Row
+from searchloop.search_backend.engines.keyless import polite, site_engine
+from searchloop.search_backend.types import Query
 
 
-def request(query: Query, keys: Keys) -> HttpRequest:
+def ask(query: Query) -> dict[str, object]:
     """A search in names, descriptions and topics."""
-    headers = polite(keys) | {"Accept": "application/vnd.github+json"}
-    url = base(keys, "GITHUB_API_BASE_URL", BASE) + "/search/repositories"
-    return get(url, {"q": query.text, "per_page": query.max_results}, headers)
+    return {"q": query.text, "per_page": query.max_results}
 
 
-def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-    """items[]; the date is that of the last push."""
-    found = rows(checked(response, TITLE), "items", title=TITLE)
-    made = (
-        result(
-            *("github", r.get("html_url"), r.get("full_name")),
-            f"{r.get('description') or ''} ({r.get('stargazers_count')} stars)",
-            r.get("pushed_at"),
-        )
-        for r in found
-    )
-    return usable(made, TITLE)
+def fields(row: Row) -> tuple[object, ...]:
+    """The date is that of the last push."""
+    about = f"{row.get('description') or ''} ({row.get('stargazers_count')} stars)"
+    return row.get("html_url"), row.get("full_name"), about, row.get("pushed_at")
 
 
-ENGINE = Engine(
-    "github",
-    TITLE,
-    wire=Wire(request, parse),
-    settings=SETTINGS,
+ENGINE = site_engine(
+    *("github", "GitHub", "GET /search/repositories"),
+    ("GITHUB_API_BASE_URL", "https://api.github.com"),
+    ask,
+    "items",
+    fields,
+    headers=lambda keys: polite(keys) | {"Accept": "application/vnd.github+json"},
     rate=1 / 6,
     kinds=("repository",),
     sites=("github.com",),

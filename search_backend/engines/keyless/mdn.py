@@ -6,43 +6,34 @@ https://github.com/mdn/rumba, https://developer.mozilla.org/api/v1/search
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.engines.keyless import CONTACT, polite
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import base, checked, result, rows, usable
-from searchloop.search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines._json import Row, lower
+from searchloop.search_backend.engines.keyless import site_engine
+from searchloop.search_backend.types import Query
 
-TITLE = "MDN Web Docs"
 BASE = "https://developer.mozilla.org"
-SETTINGS = (CONTACT, Setting("MDN_BASE_URL", "Another server of MDN", BASE))
 LOCALES = {"de": "de", "es": "es", "fr": "fr", "ja": "ja", "ko": "ko", "pt": "pt-BR", "ru": "ru"}
 
 
-def request(query: Query, keys: Keys) -> HttpRequest:
+def ask(query: Query) -> dict[str, object]:
     """A search in the language of the question, if MDN has it, and in English."""
-    locale = (LOCALES | {"zh": "zh-CN"}).get((query.language or "").lower())
-    parameters = {"q": query.text, "locale": [*([locale] if locale else []), "en-US"]}
-    return get(base(keys, "MDN_BASE_URL", BASE) + "/api/v1/search", parameters, polite(keys))
+    locale = (LOCALES | {"zh": "zh-CN"}).get(lower(query.language) or "")
+    return {"q": query.text, "locale": [*([locale] if locale else []), "en-US"]}
 
 
-def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-    """documents[]; `mdn_url` is a path."""
-    found = rows(checked(response, TITLE), "documents", title=TITLE)
-    made = (result("mdn", _page(r.get("mdn_url")), r.get("title"), r.get("summary")) for r in found)
-    return usable(made, TITLE)
-
-
-def _page(path: object) -> str | None:
+def fields(row: Row) -> tuple[object, ...]:
+    """`mdn_url` is a path."""
+    path = row.get("mdn_url")
     is_path = isinstance(path, str) and path.startswith("/") and not path.startswith("//")
-    return f"{BASE}{path}" if is_path else None
+    return f"{BASE}{path}" if is_path else None, row.get("title"), row.get("summary")
 
 
-ENGINE = Engine(
-    "mdn",
-    TITLE,
+ENGINE = site_engine(
+    *("mdn", "MDN Web Docs", "GET /api/v1/search"),
+    ("MDN_BASE_URL", BASE),
+    ask,
+    "documents",
+    fields,
     applies=frozenset({"language"}),
-    wire=Wire(request, parse),
-    settings=SETTINGS,
     rate=1.0,
     kinds=("web",),
     sites=("developer.mozilla.org",),

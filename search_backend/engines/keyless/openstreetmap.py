@@ -5,53 +5,37 @@ https://nominatim.org/release-docs/latest/api/Search/; its terms allow one reque
 
 from __future__ import annotations
 
-from searchloop.search_backend.engines import Engine, Wire
-from searchloop.search_backend.engines.keyless import CONTACT, polite
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import base, checked, result, rows, usable
-from searchloop.search_backend.types import Query, SearchResult
-
-TITLE = "OpenStreetMap"
-BASE = "https://nominatim.openstreetmap.org"
-SETTINGS = (CONTACT, Setting("NOMINATIM_BASE_URL", "Your own Nominatim", BASE))
+from searchloop.search_backend.engines._json import Row, lower
+from searchloop.search_backend.engines.keyless import site_engine
+from searchloop.search_backend.types import Query
 
 
-def request(query: Query, keys: Keys) -> HttpRequest:
+def ask(query: Query) -> dict[str, object]:
     """A free search for places."""
-    parameters: dict[str, object] = {
+    return {
         "q": query.text,
         "format": "jsonv2",
         "limit": query.max_results,
-        "accept-language": (query.language or "en").lower(),
+        "accept-language": lower(query.language) or "en",
+        "countrycodes": lower(query.country),
     }
-    if query.country:
-        parameters["countrycodes"] = query.country.lower()
-    return get(base(keys, "NOMINATIM_BASE_URL", BASE) + "/search", parameters, polite(keys))
 
 
-def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
-    """A list of places."""
-    found = rows(checked(response, TITLE), title=TITLE)
-    made = (
-        result(
-            "openstreetmap",
-            f"https://www.openstreetmap.org/{r.get('osm_type')}/{r.get('osm_id')}",
-            r.get("display_name"),
-            f"{r.get('category')}: {r.get('type')}, at {r.get('lat')}, {r.get('lon')}. "
-            f"{r.get('licence', '')}",
-        )
-        for r in found
-        if r.get("osm_type") in ("node", "way", "relation")
-    )
-    return usable(made, TITLE)
+def fields(row: Row) -> tuple[object, ...]:
+    """The snippet is the kind of place, where it is, and the licence."""
+    page = f"https://www.openstreetmap.org/{row.get('osm_type')}/{row.get('osm_id')}"
+    about = f"{row.get('category')}: {row.get('type')}, at {row.get('lat')}, {row.get('lon')}."
+    return page, row.get("display_name"), f"{about} {row.get('licence', '')}"
 
 
-ENGINE = Engine(
-    "openstreetmap",
-    TITLE,
+ENGINE = site_engine(
+    *("openstreetmap", "OpenStreetMap", "GET /search"),
+    ("NOMINATIM_BASE_URL", "https://nominatim.openstreetmap.org"),
+    ask,
+    "",
+    fields,
+    keep=lambda row: row.get("osm_type") in ("node", "way", "relation"),
     applies=frozenset({"country", "language"}),
-    wire=Wire(request, parse),
-    settings=SETTINGS,
     rate=1.0,
     kinds=("address", "place"),
     sites=("openstreetmap.org",),

@@ -10,15 +10,7 @@ from typing import Any
 
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.engines.keyless import CONTACT, polite
-from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import (
-    base,
-    checked,
-    failure,
-    misshapen,
-    result,
-    usable,
-)
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, answers, get
 from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "PubMed"
@@ -30,37 +22,39 @@ COMMON = {"db": "pubmed", "retmode": "json", "tool": "searchloop"}
 def request(query: Query, keys: Keys) -> HttpRequest:
     """esearch: the ids of papers, best first."""
     parameters = COMMON | {"term": query.text, "retmax": query.max_results, "sort": "relevance"}
-    return get(base(keys, "PUBMED_BASE_URL", BASE) + "/esearch.fcgi", parameters, polite(keys))
+    return get(
+        answers.base(keys, "PUBMED_BASE_URL", BASE) + "/esearch.fcgi", parameters, polite(keys)
+    )
 
 
 def then(response: HttpResponse, keys: Keys) -> HttpRequest | None:
     """esummary of the ids in esearchresult.idlist; None if there are none."""
-    value = checked(response, TITLE)
+    value = answers.checked(response, TITLE)
     ids = _part(value, "esearchresult").get("idlist")
     if not isinstance(ids, list) or not all(isinstance(one, str) and one.isdigit() for one in ids):
-        raise misshapen(TITLE)
+        raise answers.misshapen(TITLE)
     parameters = COMMON | {"id": ",".join(ids)}
-    url = base(keys, "PUBMED_BASE_URL", BASE) + "/esummary.fcgi"
+    url = answers.base(keys, "PUBMED_BASE_URL", BASE) + "/esummary.fcgi"
     return get(url, parameters, polite(keys)) if ids else None
 
 
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """result.{uids[], ID: {title, fulljournalname, authors[], sortpubdate}}; nothing for the
     answer of an esearch without ids."""
-    value = checked(response, TITLE)
+    value = answers.checked(response, TITLE)
     if isinstance(value, Mapping) and "esearchresult" in value:
         return []
     found = _part(value, "result")
     ids = found.get("uids")
     if not isinstance(ids, list):
-        raise misshapen(TITLE)
-    return usable((_paper(uid, found.get(uid)) for uid in map(str, ids)), TITLE)
+        raise answers.misshapen(TITLE)
+    return answers.usable((_paper(uid, found.get(uid)) for uid in map(str, ids)), TITLE)
 
 
 def _part(value: Any, name: str) -> Mapping[str, Any]:
     part = value.get(name) if isinstance(value, Mapping) else None
     if not isinstance(part, Mapping):
-        raise failure(value, TITLE, empty=False) or misshapen(TITLE)
+        raise answers.failure(value, TITLE, empty=False) or answers.misshapen(TITLE)
     return part
 
 
@@ -73,7 +67,7 @@ def _paper(uid: str, paper: Any) -> SearchResult | None:
     about = ". ".join(filter(None, (", ".join(authors), str(paper.get("fulljournalname") or ""))))
     day = str(paper.get("sortpubdate") or "").partition(" ")[0].replace("/", "-")
     page = f"https://pubmed.ncbi.nlm.nih.gov/{uid}/" if uid.isdigit() else None
-    return result("pubmed", page, paper.get("title"), about, day)
+    return answers.result("pubmed", page, paper.get("title"), about, day)
 
 
 ENGINE = Engine(

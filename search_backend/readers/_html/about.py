@@ -31,16 +31,11 @@ _KINDS = (
 _LINKED_DATA_AUTHOR = re.compile(
     r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
 )
-_LINK = re.compile(r'<a(?: [^>]*?)? href="([^"]*)"')
-_MAIN_OR_LINK = re.compile(r'<(?:(/?)(?:main|article)(?: [^>]*)?>|a(?: [^>]*?)? href="([^"]*)")')
+_LINK = re.compile(r'<a (?:[^>]*? )??href="([^"]*)"')
+_MAIN_OR_LINK = re.compile(r'<(?:(/?)(?:main|article)(?: [^>]*)?>|a (?:[^>]*? )??href="([^"]*)")')
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
-_BYLINES = (
-    "name=author",
-    "property=article:author",
-    "name=parsely-author",
-    "name=dc.creator",
-)
+_BYLINES = ("name=author", "property=article:author", "name=parsely-author", "name=dc.creator")
 _DATES = (
     "property=article:published_time",
     "name=date",

@@ -27,6 +27,7 @@ _TAG_NUMBER = {tag: float(number) for number, tag in enumerate(_TAGS.split())}
 _ENDS = frozenset('.!?:;。”")…')
 _DIGITS, _UPPERS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGIT, _UPPER = re.compile(r"\d"), re.compile(r"[A-Z]")
+_LENGTHS = [f"#{words}" for words in range(7)]
 _FIRST_WORD = re.compile(r"\w+")
 # Behind so many words a block says by itself what it is.
 SHORT = 14
@@ -40,12 +41,10 @@ def text_names(text: str, words: int) -> list[str]:
     if words > SHORT:
         return []
     first = _FIRST_WORD.findall(text[:60].lower())[:3]
-    length = f"#{min(words, 6)}"
-    return [
-        length,
-        *(f"'{word}" for word in first),
-        *(["'" + " ".join(first[:2])] if first[1:] else []),
-    ]
+    names = [_LENGTHS[min(words, 6)], *["'" + word for word in first]]
+    if len(first) > 1:
+        names.append(f"'{first[0]} {first[1]}")
+    return names
 
 
 def add_inside(boxes: Sequence[Box], sums: list[float]) -> None:
@@ -74,8 +73,8 @@ def name_scores(
     for box, is_wrapper in zip(page.boxes, wrapped, strict=True):
         sums = known.get(box.names)
         if sums is None:
-            found = [weights[name] for name in box.names if name in weights]
-            sums = known[box.names] = (sum(w[0] for w in found), sum(w[1] for w in found))
+            found = [weight for name in box.names if (weight := weights.get(name))]
+            sums = known[box.names] = (sum([w[0] for w in found]), sum([w[1] for w in found]))
         way = 0.0 if is_wrapper else sums[0]
         ways.append(way + (ways[box.parent] if box.parent >= 0 else 0.0))
         own.append(sums[1])
@@ -83,9 +82,8 @@ def name_scores(
     for block in page.blocks:
         at, up = block.box, page.boxes[block.box].parent
         score = bias + ways[at] + own[at] + (own[up] if up >= 0 else 0.0)
-        for name in text_names(block.text, block.words):
-            if name in weights:
-                score += weights[name][1]
+        for weight in filter(None, map(weights.get, text_names(block.text, block.words))):
+            score += weight[1]
         scores.append(max(-12.0, min(12.0, score)))
     return scores
 
@@ -99,10 +97,7 @@ def same_ways(boxes: Sequence[Box]) -> list[int]:
 
 
 def columns(
-    page: Layout,
-    guesses: Sequence[float],
-    ways: Sequence[int],
-    of_all: Sequence[float],
+    page: Layout, guesses: Sequence[float], ways: Sequence[int], of_all: Sequence[float]
 ) -> Columns:
     """One column a feature, one entry a block. `of_all` are facts of the whole page."""
     blocks = page.blocks

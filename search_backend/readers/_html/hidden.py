@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, cached_property
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -92,6 +92,16 @@ class _Hidden:
         self._emptied: dict[int, frozenset[str]] = {}
         self._styled = [(node, node.attributes.get("style") or "") for node in tree.css("[style]")]
 
+    @cached_property
+    def _lengths(self) -> list[int]:
+        """The characters of text in each element, without space around its pieces. All in one
+        pass: elements in each other would be read again for each one around them."""
+        found = [len((node.text(deep=False) or "").strip()) for node in self._cascade.nodes]
+        for place in range(len(found) - 1, 0, -1):
+            if (around := self._cascade.parent(place)) >= 0:
+                found[around] += found[place]
+        return found
+
     def take_out(self) -> None:
         """Remove what is hidden on any axis."""
         own, ruled = self._by_attributes(), self._by_sheets()
@@ -99,7 +109,7 @@ class _Hidden:
         suspects = {
             place: own.get(place, _NONE) | ruled.get(place, _NONE)
             for place in sorted({*own, *ruled})
-            if _text(nodes[place]).strip()
+            if self._lengths[place]
         }
         hidden = self._confirmed(suspects) if suspects else {}
         inherited: list[int] = []
@@ -207,15 +217,14 @@ class _Hidden:
         better part of itself at first: one element with most of the text, or many that are merely
         transparent, or that a sheet takes away.
         """
-        nodes = self._cascade.nodes
-        total = len(_text(self._tree.body))
+        nodes, size = self._cascade.nodes, self._lengths
+        total = size[self._cascade.place[self._tree.body.mem_id]] if self._tree.body else 0
         opened = _opened_ids(self._tree)
-        size = {place: len(_text(nodes[place])) for place in hidden}
         kept: list[int] = []
         faded: list[int] = []
         ruled: list[int] = []
         for place, axes in hidden.items():
-            if unfolds(nodes[place], axes, opened):
+            if unfolds(nodes[place], axes, opened, size[place]):
                 continue
             if place not in own and not axes & _LASTING:
                 ruled.append(place)
@@ -263,13 +272,13 @@ def _undoes(style: Style, axes: Iterable[str]) -> bool:
     return True
 
 
-def unfolds(node: LexborNode, axes: frozenset[str], opened: set[str]) -> bool:
+def unfolds(node: LexborNode, axes: frozenset[str], opened: set[str], length: int) -> bool:
     """Tell whether a visitor can open it: a control names it, its wrapper or what it wraps, or
     stands right before it; or its name says that it unfolds, and it stands below a label."""
     attributes = node.attributes
     if attributes.get("role") == "tabpanel" or attributes.get("id") in opened:
         return True
-    if axes - _FOLDING or node.tag == "dialog" or len(text := _text(node)) < LEAST_FOLDED:
+    if axes - _FOLDING or node.tag == "dialog" or length < LEAST_FOLDED:
         return False
     parent, inside = node.parent, next(node.iter(), None)
     around = parent.attributes if parent is not None else {}
@@ -277,7 +286,7 @@ def unfolds(node: LexborNode, axes: frozenset[str], opened: set[str]) -> bool:
     names = f"{attributes.get('class')} {around.get('class')}"
     if opened.isdisjoint(filter(None, named)) and not _has_label(node, names):
         return False
-    return len(node.css("a")) <= MOST_LINKED * len(text.split())
+    return len(node.css("a")) <= MOST_LINKED * len(_text(node).split())
 
 
 def _has_label(node: LexborNode, names: str) -> bool:

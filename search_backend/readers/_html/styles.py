@@ -35,9 +35,11 @@ LONGEST_CHAIN = 16
 MOST_ROUNDS = 4
 SCREEN_WIDTH = 1280.0
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
-_OPAQUE = re.compile(
-    rf"/\*.*?(?:\*/|\Z)|{_QUOTED}|url\(\s*+[^\s\"')][^)]*+\)?|\\[{{}};]", re.DOTALL | re.IGNORECASE
-)
+_ADDRESS = r"[rR][lL]\(\s*+[^\s\"')][^)]*+\)?"
+# Each way begins with a letter that is named: the search then skips what begins none.
+_OPAQUE = re.compile(rf"/\*.*?(?:\*/|\Z)|{_QUOTED}|u{_ADDRESS}|U{_ADDRESS}|\\[{{}};]", re.DOTALL)
+# A whole rule, or what stands before the start or the end of a block with others inside.
+_RULE = re.compile(r"([^{}]*+)(?:\{([^{}]*+)\}|([{}]))")
 _BLANK = str.maketrans("{};\\", "    ")
 _INSIDE = r"\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\[[^\]]*+\]"
 _brackets = re.compile(_INSIDE)
@@ -112,21 +114,26 @@ def rules(sheet: str, thorough: bool) -> Iterator[Rule]:
     of a page takes.
     """
     sheet = sheet.replace("<!--", "").replace("-->", "")
-    parts = re.split("([{}])", _OPAQUE.sub(_without_marks, sheet))
     # The selectors of the open blocks: empty for a condition, None for a block that is skipped.
     around: list[str | None] = []
     stray = False
-    for piece, mark in zip(parts[::2], [*parts[1::2], "}"], strict=True):
+    for piece, inside, mark in _RULE.findall(_OPAQUE.sub(_without_marks, sheet) + "}"):
         outer = around[-1] if around else ""
-        block, _, head = piece.rpartition(";") if mark == "{" else (piece, "", "")
+        block, _, head = (piece, "", "") if mark == "}" else piece.rpartition(";")
         if outer and block:
             yield Rule(outer, block[:LONGEST_BLOCK])
-        if mark == "{":
-            around.append(_opened(head, thorough) if outer == "" and not stray else None)
+        if mark == "}":
+            stray = not around
+            if around:
+                around.pop()
             continue
-        stray = not around
-        if around:
-            around.pop()
+        selectors = _opened(head, thorough) if outer == "" and not stray else None
+        if mark:
+            around.append(selectors)
+            continue
+        stray = False
+        if selectors and inside:
+            yield Rule(selectors, inside[:LONGEST_BLOCK])
 
 
 def _without_marks(found: re.Match[str]) -> str:

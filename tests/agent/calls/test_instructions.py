@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.calls.instructions import (
+from searchloop.agent.calls.caller import (
     OPTIONS,
     Instructions,
     bare_json,

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from searchloop.agent.guard.approvals import ApprovalAnswer, Approve
-from searchloop.agent.guard.egress import Egress, Exposure
-from searchloop.agent.guard.guard import Guard
-from searchloop.agent.guard.leaks import Secrets
-from searchloop.agent.guard.policy import Policy
+from searchloop.agent.guard.egress import Egress, Exposure, Secrets
+from searchloop.agent.guard.guard import Guard, Policy
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Message, Mode, Search

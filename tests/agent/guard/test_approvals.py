@@ -13,7 +13,7 @@ import pytest
 
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.guard.approvals import Approvals, pending
-from searchloop.agent.guard.policy import Policy, save_policy
+from searchloop.agent.guard.guard import Policy, save_policy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.tools import Tool, tool

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.guard.leaks import Secrets, forms
+from searchloop.agent.guard.egress import Secrets, forms
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.types import Mode, ToolCall
 from tests.agent.scripted import Scripted, SearchApp, Step, calls, found, open_house, page, says

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from searchloop.agent.errors import ToolError
 from searchloop.agent.guard.approvals import ApprovalAnswer, approval_key
-from searchloop.agent.guard.policy import Policy
+from searchloop.agent.guard.guard import Policy
 from searchloop.agent.log.events import result_message
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Origin, Tool, definition, tool

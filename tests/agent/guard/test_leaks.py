@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.guard.leaks import KEY_SHAPES, Secrets, forms, suspicious
+from searchloop.agent.guard.egress import KEY_SHAPES, Secrets, forms, suspicious
 
 DRESSES: dict[str, Callable[[str], str]] = {
     "plain": str,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.guard.policy import Policy, Rule, load_policy, save_policy
+from searchloop.agent.guard.guard import Policy, Rule, load_policy, save_policy
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.types import Effect
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from searchloop.agent.guard.approvals import APPROVES
-from searchloop.agent.guard.guard import GuardFactory
-from searchloop.agent.guard.policy import DEFAULT_POLICY
+from searchloop.agent.guard.guard import DEFAULT_POLICY, GuardFactory
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.search.source_numbers import SourceTable

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from searchloop import Agent
-from searchloop.agent.guard.policy import Policy
+from searchloop.agent.guard.guard import Policy
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.backend import (
@@ -20,9 +20,8 @@ from searchloop.agent.tools.backend import (
     RemoteBackend,
     stays_here,
 )
-from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.tools.dispatcher import Fence, Toolset
 from searchloop.agent.tools.open_page import open_page
-from searchloop.agent.tools.results import Fence
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ToolResult

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.log.branches import Turns, shown
 from searchloop.agent.log.events import Event, messages_from
+from searchloop.agent.log.session import Turns, shown
 
 Pending = tuple[str, dict[str, Any]]
 

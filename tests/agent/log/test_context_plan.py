@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.log.context import Budget, brief, fit, size_of, tokens
-from searchloop.agent.tools.results import Fence
+from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.types import Citation, Mark, Message, ToolCall
 from tests.agent.scripted import check_calls_are_answered
 

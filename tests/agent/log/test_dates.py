@@ -20,8 +20,7 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.settings import load_environment
 from searchloop.agent.tools.backend import LocalBackend
-from searchloop.agent.tools.dispatcher import Toolset
-from searchloop.agent.tools.results import Fence
+from searchloop.agent.tools.dispatcher import Fence, Toolset
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import Source, ToolCall
 from tests.agent.scripted import Memory, SearchApp, found, page

@@ -40,7 +40,7 @@ async def follow_to_the_end(log: EventLog, session: str, after: int = 0) -> list
 
 async def joined(log: EventLog, session: str, count: int = 1) -> None:
     """Until so many follow."""
-    await eventually(lambda: len(log._followers.of(session)) == count)
+    await eventually(lambda: len(log._followers.get(session, ())) == count)
 
 
 def check(got: list[Event], log: EventLog, session: str, after: int = 0) -> None:
@@ -146,7 +146,7 @@ def test_a_follower_that_lags_holds_little(store: Path | str) -> None:
             assert len(await anext(batches)) == 1
             for _ in range(20):
                 log.append(session, [("notice", {})] * 100)
-            (follower,) = log._followers.of(session)
+            (follower,) = log._followers[session]
             assert len(follower._queue) <= Follower.LIMIT
             got = 0
             while got < 2000:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import Conflict
-from searchloop.agent.mcp.config import Catalogue, content_hash, parse
+from searchloop.agent.mcp.config import Catalogue, add, content_hash, entry, parse
 from searchloop.agent.mcp.server import Problem, Server
 
 ENV = {"KEY": "sk-1", "EMPTY": ""}
@@ -189,3 +189,34 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     (project / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}')
     (tmp_path / "mcp_trust.json").write_text("{broken")
     assert Catalogue(tmp_path, {}).find(str(project)).untrusted
+
+
+KEY = "sk-abcdefghijklmnop"
+EDITED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "env": ({"env": {"TOKEN": KEY, "PLACE": "${HOME}"}}, {"env": {"TOKEN": KEY, "PLACE": "x"}}),
+    "taken away": ({"env": {"TOKEN": KEY, "B": "b"}}, {"env": {"B": "b"}}),
+    "flag": ({"args": ["--api-key", KEY, "a"]}, {"args": ["--api-key", KEY, "b", "c"]}),
+    "headers": ({"headers": {"Authorization": KEY}}, {"headers": {"Authorization": "other"}}),
+    "address": ({"url": "https://me:pass@a.example/x"}, {"url": "https://me:pass@a.example/x"}),
+}
+
+
+@pytest.mark.parametrize("case", EDITED)
+def test_an_edit_sees_no_keys_and_keeps_them(tmp_path: Path, case: str) -> None:
+    """What is masked and left as it was is the key that was there."""
+    before, after = ({"private": True, "command": "x", **part} for part in EDITED[case])
+    if case in ("headers", "address"):
+        before, after = (
+            {**each, "url": each.get("url", "https://a.example/")} for each in (before, after)
+        )
+        del before["command"], after["command"]
+    file = tmp_path / "mcp.json"
+    add(file, {"one": before})
+    shown = entry(file, "one")
+    assert KEY not in json.dumps(shown)
+    assert "pass" not in json.dumps(shown)
+    edited = json.loads(json.dumps(after).replace(KEY, "[secret]"))
+    if case == "address":
+        edited["url"] = shown["url"]
+    add(file, {"one": edited}, replace=True)
+    assert json.loads(file.read_text())["mcpServers"]["one"] == after

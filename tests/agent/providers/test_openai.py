@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent import providers
 from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import (
     ConfigError,
     IncompleteError,
@@ -22,7 +23,6 @@ from searchloop.agent.errors import (
     ProviderError,
 )
 from searchloop.agent.providers.openai import ResponsesCodec, capabilities, create
-from searchloop.agent.providers.openai.request import is_strict
 from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from searchloop.agent import providers
-from searchloop.agent.calls.instructions import OPTIONS, Instructions
+from searchloop.agent.calls.caller import OPTIONS, Instructions
+from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers import check_options
-from searchloop.agent.providers._options import is_strict
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Message, NativeSearch, Request, ToolSpec
 

@@ -12,6 +12,7 @@ import pytest
 
 from searchloop.agent import providers
 from searchloop.agent.errors import ProviderError
+from searchloop.agent.providers.openai_chat.window import named_size
 from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -105,6 +106,8 @@ REFUSALS: dict[str, list[Any]] = {
         {"message": "Item with id 'rs_1' not found. Items are not persisted."},
         {"message": "Duplicate item found with id rs_1."},
         {"message": "Unknown parameter: 'input[1].phase'.", "param": "input[1].phase"},
+        {"message": "Could not decrypt reasoning content."},
+        {"message": "The provided reasoning item has expired."},
     ],
     "gemini": [
         {"message": "Corrupted thought signature."},
@@ -112,10 +115,15 @@ REFUSALS: dict[str, list[Any]] = {
         {"message": "Invalid value at 'contents[1].parts[0].thought_signature' (TYPE_BYTES)"},
         {"message": "Thought signature is not valid."},
         {"message": "Unable to submit request because Thought Signature is not valid.."},
+        {"message": "A function response turn comes immediately after a function call turn."},
     ],
     "anthropic": [
         {"message": "messages.1.content.0: Invalid `signature` in `thinking` block"},
         {"message": "Invalid `encrypted_content` in `search_result` block"},
+        {"message": "messages.1.content.0.signature: signature verification failed"},
+        {"message": "messages.1.content.0: Expected `thinking` or `redacted_thinking`."},
+        {"message": "The thinking block was made by a different model."},
+        {"message": "`web_search_tool_result` block(s) without a preceding `server_tool_use`"},
     ],
     "openai-chat": [
         {"message": "Function call is missing a thought_signature in functionCall parts."},
@@ -206,6 +214,35 @@ def test_other_refusals_are_not_sent_again(words: str) -> None:
     with FakeServer([refused]) as server, pytest.raises(ProviderError) as caught:
         asked("openai", server, None)
     assert caught.value.code == "bad_request"
+
+
+LONG = (
+    "This model's maximum context length is 8,192 tokens, however you sent 9000.",
+    "prompt is too long: 9000 tokens > 8192 maximum",
+    "Input length 9000 exceeds maximum allowed length 8192",
+    "Range of input length should be [1, 8192]",
+    "Token limit exceeded: 9000 > 8192",
+    "Prompt contains 9000 tokens, too large for model with 8192 maximum context length",
+    "The total number of tokens (9000) is greater than the model's maximum (8192)",
+    "request is too large: 9000 tokens, the limit is 8192 tokens",
+)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_too_long_in_every_servers_words(name: str) -> None:
+    """Every dialect is spoken by servers of other makers; a limit of answers or files is none."""
+
+    def code_of(words: str) -> str:
+        error = {"message": words, "type": "invalid_request_error"}
+        refused = [json_reply({"error": error}, 400)] * 2
+        with FakeServer(refused) as server, pytest.raises(ProviderError) as caught:
+            asked(name, server, None)
+        return caught.value.code
+
+    assert {code_of(words) for words in LONG} == {"context_length"}
+    assert [named_size(words) for words in LONG] == [8192] * len(LONG)
+    others = ("max_tokens: 99999 > 64000, the maximum allowed for answers", "image is too large")
+    assert {code_of(words) for words in others} == {"bad_request"}
 
 
 def test_a_gemini_stream_that_misses_a_signature() -> None:

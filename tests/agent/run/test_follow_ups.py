@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.run.question.title import MOST_QUESTIONS, said_questions
+from searchloop.agent.run.question.afterwards import MOST_QUESTIONS, said_questions
 from searchloop.agent.types import Usage
 from tests.agent.scripted import Hold, House, Scripted, open_house, reached, says
 

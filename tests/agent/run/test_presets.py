@@ -20,7 +20,7 @@ from searchloop.agent.run.prompts import (
     built_in,
     settings_of,
 )
-from searchloop.agent.run.turn_tools import StandardTools
+from searchloop.agent.run.question import StandardTools
 from searchloop.agent.tools import Tool, ToolContext
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.agent.types import Effect, ToolSpec

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.calls.instructions import Instructions
+from searchloop.agent.calls.caller import Instructions
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.run.question import turn_data, turn_from
 from searchloop.agent.types import Limits, NativeSearch, Usage

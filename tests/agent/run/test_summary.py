@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, Conflict, ProviderError
-from searchloop.agent.log.branches import Turns
 from searchloop.agent.log.context import size_of, tokens
 from searchloop.agent.log.events import Event, is_summary, messages_from, sent
+from searchloop.agent.log.session import Turns
 from searchloop.agent.run.summary import edit_summary
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import (

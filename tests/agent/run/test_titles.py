@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.log.session import PROVISIONAL, Session
-from searchloop.agent.run.question.title import LONGEST, said_title, title_of
+from searchloop.agent.run.question.afterwards import said_title, title_of
 from searchloop.agent.types import Usage
 from searchloop.web.text.export import EXPORTS
 from tests.agent.scripted import Hold, House, Scripted, open_house, reached, says
@@ -50,7 +50,7 @@ def test_a_question_is_its_own_title_without_its_opening(question: str, title: s
 def test_a_title_is_one_short_visible_line(text: str) -> None:
     """Whatever people, pages or models write."""
     for title in (title_of(text), said_title(text)):
-        assert len(title) <= LONGEST
+        assert len(title) <= 60
         assert title.splitlines() in ([], [title])
         assert all(c.isprintable() or c in "\u200c\u200d" for c in title)
 

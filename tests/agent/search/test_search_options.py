@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.search.options import search_options
+from searchloop.agent.search.switch import search_options
 from searchloop.agent.types import NativeSearch
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.guard.policy import Policy, save_policy
+from searchloop.agent.guard.guard import Policy, save_policy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup
 from searchloop.agent.mcp.server import write_text

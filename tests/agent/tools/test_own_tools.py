@@ -13,8 +13,7 @@ from searchloop import Agent
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.log.events import messages_from
 from searchloop.agent.run.prompts import NamedAgent, settings_of
-from searchloop.agent.run.question import open_session
-from searchloop.agent.run.turn_tools import StandardTools
+from searchloop.agent.run.question import StandardTools, open_session
 from searchloop.agent.run.undo import undo_files
 from searchloop.agent.tools.present_plan import find_plan, plan_from_answer, run_text
 from searchloop.agent.tools.workspace import Workspace

@@ -14,7 +14,7 @@ from searchloop.agent.errors import AgentError
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import built_in, settings_of
-from searchloop.agent.run.turn_tools import StandardTools, without_spare
+from searchloop.agent.run.question import StandardTools, without_spare
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, ToolContext
 from searchloop.agent.tools.present_plan import (

@@ -11,7 +11,7 @@ import pytest
 
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.turn_tools import StandardTools
+from searchloop.agent.run.question import StandardTools
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import Tool, ToolContext

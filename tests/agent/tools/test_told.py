@@ -17,9 +17,8 @@ from searchloop.agent.log.events import Event
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.backend import LocalBackend
-from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.tools.dispatcher import Fence, Toolset
 from searchloop.agent.tools.open_page import open_page
-from searchloop.agent.tools.results import Fence
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import ToolCall, ToolResult
 from searchloop.cli.show import as_text

@@ -14,9 +14,8 @@ from searchloop.agent.log.events import result_data
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.backend import LocalBackend
-from searchloop.agent.tools.dispatcher import Gate, Toolset
+from searchloop.agent.tools.dispatcher import Fence, Gate, Toolset
 from searchloop.agent.tools.open_page import open_page
-from searchloop.agent.tools.results import Fence
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import Effect, Mode, NativeSearch, ToolCall, ToolResult
 from tests.agent.guard.guarding import guard

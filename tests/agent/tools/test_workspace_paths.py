@@ -200,7 +200,11 @@ def test_what_counts_as_a_secret() -> None:
     assert secret((".aws", "config"))
     kept = (".env~", "prod.env.bak", ".env.backup", ".env (1)", "#.env#", ".env.2024", "id_rsa.old")
     kept += (".env.bak.gz", "a.kdbx.tmp", "keys.json.orig", "tls copy.key", "secrets.yaml.save")
+    kept += (".env - Copy", "Copy of id_ed25519", "Kopie von .env", "secrets.csv.tar.gz", ".~.env")
     others = (".bash_history", ".zsh_history", ".python_history", "secrets.txt", "passwords.csv")
+    others += ("secret.yaml", "api_key.txt", "API-Keys.csv", "my_secrets.yaml", "oauth_token")
+    others += ("app-secrets.properties", "passwords.xlsx", "client_secret.json", "auth.json")
+    others += ("ssh_host_rsa_key", "firebase-adminsdk-x.json", "recovery-codes.txt", "shadow")
     for name in (*kept, *others):
         assert secret((name,)), name
     fine = (
@@ -214,6 +218,9 @@ def test_what_counts_as_a_secret() -> None:
     for name in fine:
         assert not secret((name,)), name
     assert secret(("app", ".env"))
+    assert secret((".config", "gh", "hosts.yml"))
+    for name in ("password_reset.html", "tokenizer.json", "secret_santa.md", "api_keys.py", "env"):
+        assert not secret((name,)), name
 
 
 def test_globs() -> None:

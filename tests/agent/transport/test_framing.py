@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.transport.sse import MAX_EVENT, NdjsonSplitter, SseSplitter
+from searchloop.agent.transport.exchange import MAX_EVENT, NdjsonSplitter, SseSplitter
 
 CASES = {
     "one line": (b"data: {}\n\n", [b"{}"]),

@@ -6,16 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from searchloop.search_backend.pages.worker import page_in
-from searchloop.search_backend.pages.workers import Workers
+from searchloop.search_backend.pages.workers import ASKER, Workers
 from searchloop.search_backend.readers import read
-from searchloop.search_backend.types import Page, failed_page
+from searchloop.search_backend.types import Page, SearchBackendError, failed_page
 from tests.waiting import until
 
 URL = "https://example.org/"
@@ -166,6 +169,37 @@ def test_a_page_that_takes_too_long_is_given_up() -> None:
         assert "another" in page.error.remedy
     finally:
         pool.close()
+
+
+def test_whoever_asked_may_stop_the_reading() -> None:
+    """The page ends at once, whether it waits or is read; a late wish to stop harms no other."""
+    pool, gone = Workers(most=1, seconds=60), Future[None]()
+    reading = partial(pool.read, url=URL, content_type="text/html")
+    token = ASKER.set(gone)
+
+    def read_on() -> None:  # each takes a moment: one of them is read when the wish comes
+        while True:
+            reading(LARGE)
+
+    try:
+        stopping = threading.Timer(0.05, gone.cancel)
+        stopping.start()
+        with pytest.raises(SearchBackendError) as stopped:
+            read_on()
+        assert stopped.value.code == "interrupted"
+        with pytest.raises(SearchBackendError):
+            reading(b"<p>never begun")
+    finally:
+        ASKER.reset(token)
+        stopping.join()
+    late = Future[None]()
+    token = ASKER.set(late)
+    assert reading(LARGE).status == "ok"
+    ASKER.reset(token)
+    worker = pool._idle[0]
+    late.cancel()
+    assert worker.alive()
+    pool.close()
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")

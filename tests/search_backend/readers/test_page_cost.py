@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
@@ -12,6 +15,7 @@ from bench.page_cost import PAGES, TEXTS, WORK, seconds
 from searchloop.search_backend.readers._html.bounds import bounded
 from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade
+from searchloop.search_backend.readers.html import read
 
 # 16 times the size is 16 times the work, or 256 times where the work is quadratic.
 LARGER, LARGEST_RATIO, LEAST_SECONDS = 16, 60, 0.01
@@ -33,11 +37,17 @@ def test_the_cost_of_a_page_grows_with_its_size(name: str) -> None:
     assert not grows_too_fast(WORK["a page"], PAGES[name](4), PAGES[name](4 * LARGER))
 
 
-@pytest.mark.parametrize("name", WORK)
-def test_the_cost_of_a_text_grows_with_its_size(name: str) -> None:
+# A third of the texts for each work, so that every text is in the suite for several of them; all
+# of them for all are torture, being seconds of work.
+SOME = [(name, list(TEXTS)[number % 3 :: 3]) for number, name in enumerate(WORK)]
+ALL = [pytest.param(name, list(TEXTS), marks=pytest.mark.torture) for name in WORK]
+
+
+@pytest.mark.parametrize(("name", "texts"), [*SOME, *ALL])
+def test_the_cost_of_a_text_grows_with_its_size(name: str, texts: list[str]) -> None:
     """Neither a text of a page nor one of a model makes patterns look at it again and again."""
     WORK[name]("warm " * 50)
-    sizes = {unit: 2_000 // len(unit) for unit in TEXTS}
+    sizes = {unit: 2_000 // len(unit) for unit in texts}
     slow = [
         unit
         for unit, size in sizes.items()
@@ -88,3 +98,13 @@ def test_a_step_that_costs_more_than_is_left_is_not_made() -> None:
     """It is not charged either, so that cheaper ones are still made."""
     cascade = Cascade(LexborHTMLParser("<p>x"), re.compile("none"), steps=10)
     assert [cascade.pay(price) for price in (4, 7, 6, 1)] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("charset", ["utf-8", object()])
+def test_python_looks_for_garbage_again_after_a_page(charset: Any) -> None:
+    """Also after one whose reading failed, and not where the caller had it switched off."""
+    for switch, is_on in ((gc.disable, False), (gc.enable, True)):
+        switch()
+        with contextlib.suppress(AttributeError, TypeError):
+            read(b"<p>Some words.", "https://a.example/", charset)
+        assert gc.isenabled() is is_on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from searchloop.agent.guard.policy import Policy, load_policy
+from searchloop.agent.guard.guard import Policy, load_policy
 from tests.web.api.test_api import Ask, with_api
 from tests.web.house import FakeHouse
 

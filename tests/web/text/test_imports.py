@@ -26,6 +26,7 @@ from searchloop.web.text.export import turns
 from searchloop.web.text.imports import Report, import_chats
 from searchloop.web.text.imports.own import everything
 from searchloop.web.text.imports.reading import MOST_CHAT, Fault, split
+from tests.attached import png
 
 MARK = "\ue200cite\ue202turn0search1\ue201"
 WEB = {"title": "The moon", "url": "https://moon.example/a"}
@@ -440,3 +441,56 @@ def test_a_taken_id_is_nobody_elses(tmp_path: Path) -> None:
     assert own.title == "Mine"
     assert ann.read(session.id)[0].data["text"] == "Private"
     log.close()
+
+
+def test_pictures_of_a_question_come_along(log: EventLog, tmp_path: Path) -> None:
+    """They are found by their id; one that is missing or is no picture is said to be."""
+    pixel = png(1, 1)
+    named = {
+        "attachments": [{"id": "file-a1", "name": "cat.png"}, {"id": "file-z", "name": "z.txt"}]
+    }
+    parts = [
+        {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-a1"},
+        {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_b2"},
+        {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-gone"},
+        "What is this?",
+    ]
+    chat = gpt_chat(
+        gpt_node("q1", None, "user", *parts, kind="multimodal_text", metadata=named),
+        gpt_node("a1", "q1", "assistant", "A dot."),
+        current="a1",
+    )
+    data = zipped(
+        conversations__json=json.dumps([chat]).encode(),
+        **{"file-a1-x__png": pixel, "user-1/file_b2__png": b"no picture"},
+    )
+    report = brought(log, tmp_path, data)
+    [session] = log.sessions()
+    [asked] = [e.data for e in log.read(session.id) if e.type == "user_message"]
+    [shown] = asked["attachments"]
+    assert (shown["name"], shown["media_type"], shown["width"]) == ("cat.png", "image/png", 1)
+    assert log.attachments.data(session.id, shown["digest"]) == pixel
+    assert "What is this?" in asked["text"]
+    assert "[image file_b2: not in the chat]" in asked["text"]
+    assert "[image file-gone: not in the chat]" in asked["text"]
+    assert "[Attached: z.txt]" in asked["text"]
+    assert report.left_out == {"image_asset_pointer": 2, "attachments": 1}
+
+
+def test_projects_of_claude_become_projects(log: EventLog, tmp_path: Path) -> None:
+    """With their instructions and documents, once; the one that shows the way is left out."""
+    docs = [{"uuid": "d", "filename": "plan.md", "content": "# Plan"}, {"filename": "no"}]
+    mine = {"uuid": "p", "name": " My\nhouse ", "prompt_template": "Be brief.", "docs": docs}
+    first = {**mine, "name": "How to use it", "is_starter_project": True}
+    data = zipped(
+        conversations__json=json.dumps([CLAUDE]).encode(),
+        projects__json=json.dumps([first, mine]).encode(),
+    )
+    for made in (1, 0):
+        report = brought(log, tmp_path, data)
+        assert (report.projects, report.problems) == (made, [])
+    [project] = log.projects.all()
+    assert (project.name, project.instructions) == ("My house", "Be brief.")
+    [file] = project.files
+    assert (file.name, file.length, file.pages) == ("plan.md", 6, 1)
+    assert log.projects.attachments.data(project.id, file.digest) == b"# Plan"

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.web.text.code import KINDS, highlight
-from searchloop.web.text.markdown import Incremental, render
+from searchloop.web.text.markdown import KINDS, Incremental, highlight, render
 from searchloop.web.text.tree import (
     TAGS,
     KnownLinks,
@@ -435,13 +434,23 @@ def test_the_host_is_shown_in_ascii(href: str, host: str) -> None:
     assert shown_host(href) == host
 
 
-ROWS = "| city | count | what is said |\n|---|---|---|\n" + "| town | 37 | some **words** |\n" * 200
+ROWS = "| city | count | what is said |\n|---|---|---|\n" + "| town | 37 | some **words** |\n" * 100
 GROWING = {
     "table": ROWS,
-    "nested list": "".join("  " * (i % 5) + f"- item {i} of *some* [1]\n" for i in range(250)),
-    "code": "```python\n" + "x = f(1)  # a comment\n" * 300,
-    "paragraph": "some **words** and more " * 300,
+    "nested list": "".join("  " * (i % 5) + f"- item {i} of *some* [1]\n" for i in range(125)),
+    "code": "```python\n" + "x = f(1)  # a comment\n" * 150,
+    "paragraph": "some **words** and more " * 150,
 }
+
+
+def test_a_long_block_is_rendered_when_a_share_of_it_is_new() -> None:
+    """Not at each piece; and no more than a share of it is ever held back."""
+    text = GROWING["nested list"][:6_000]
+    growing, times = Incremental(KnownLinks(SOURCES)), 0
+    for at in range(0, len(text), 10):
+        times += len(growing.feed(text[at : at + 10])) > 1
+        assert growing.held * 40 < max(growing.unfinished, 40)
+    assert times < 270
 
 
 @pytest.mark.parametrize("kind", GROWING)

@@ -9,7 +9,7 @@ import pytest
 
 from searchloop.agent import settings
 from searchloop.agent.run.prompts import built_in
-from searchloop.agent.search import options
+from searchloop.agent.search import switch
 from searchloop.search_backend import settings as backend_settings
 from searchloop.web.compose import every_setting
 from tests.source_tree import ROOT
@@ -35,7 +35,7 @@ def shown() -> dict[str, str]:
 def central() -> set[str]:
     """Settings that belong to no provider, engine or reader. Those come as one file, and what its
     settings are for is shown in English until somebody translates it."""
-    declared = {s.name for s in (*settings.SETTINGS, *options.SETTINGS)}
+    declared = {s.name for s in (*settings.SETTINGS, *switch.SETTINGS)}
     return declared | {name for name, _, _ in backend_settings.SETTINGS}
 
 

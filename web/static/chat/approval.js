@@ -25,7 +25,7 @@ export function approvalCard(first, decide) {
   function openParts(request) {
     const fields = Object.entries(request.arguments ?? {}).map(([name, value]) => fieldOf(name, value));
     const problem = h("p", { class: "problem", role: "alert" });
-    const buttons = h("div", { class: "note-buttons" }, ["once", "always", "deny"].map(button));
+    const buttons = h("div", { class: "note-buttons" }, ["once", "deny", "always"].map(button));
 
     function button(decision) {
       const primary = decision === "once" ? " primary" : "";
@@ -47,7 +47,7 @@ export function approvalCard(first, decide) {
     }
 
     return [
-      h("h3", {}, icon("tool"), h("span", {}, titleOf(request)), badge(request.effect)),
+      h("h3", {}, h("span", {}, titleOf(request)), badge(request)),
       request.why ? h("p", { class: "muted", dir: "auto" }, errorText({ code: "asks", message: request.why })) : null,
       request.preview ? diff(request.preview, t("approval.diff")) : null,
       fields.length ? argumentsOf(fields, Boolean(request.preview)) : null,
@@ -82,12 +82,15 @@ function decidedParts(request) {
 const nameOfCall = ({ name, server }) => (server ? t("approval.ran.server", { name, server }) : name);
 
 function titleOf({ name, server }) {
+  if (!server && has(`approval.ask.${name}`)) return t(`approval.ask.${name}`);
   return server ? t("approval.title.server", { name, server }) : t("approval.title", { name });
 }
 
-function badge(effect) {
-  const key = `effect.${effect}`;
-  return h("span", { class: `badge ${effect}` }, has(key) ? t(key) : (effect ?? ""));
+// What it does, and to which file.
+function badge({ effect, arguments: given }) {
+  const does = has(`effect.${effect}`) ? t(`effect.${effect}`) : (effect ?? "");
+  const path = typeof given?.path === "string" ? given.path : "";
+  return h("span", { class: `badge ${effect}` }, path ? t("approval.touches", { effect: does, path }) : does);
 }
 
 // With a diff to look at, the arguments step back.

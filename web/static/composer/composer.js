@@ -11,6 +11,7 @@ import { describeSwitch, heldIn, modelOf } from "./search_switch.js";
 import { unsentTexts } from "./drafts.js";
 
 const POINTED = 400; // milliseconds after which the switch tells more of itself
+const PHONE = "(max-width: 620px)"; // there the model stands in the head of the page
 const NO_FILES = { text: "", more: {}, back() {} };
 const LONG_PASTE = 20_000; // characters; more of them make a box slow, and go along as a file
 const LONGEST = 1_000_000; // characters; the server takes no more
@@ -76,6 +77,7 @@ export function composer(el, on) {
     updateHead(session);
     updateSwitch();
     follows();
+    question.placeholder = t(facts.running ? "composer.next" : session.messages ? "composer.more" : "composer.placeholder");
     page.send.hidden = facts.running;
     page.stop.hidden = !facts.running;
     for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace]) {
@@ -90,6 +92,7 @@ export function composer(el, on) {
 
   function updateHead({ agent, workspace }) {
     setText(page.agentName, agent ?? t("agent.none"));
+    page.agent.title = agent ?? t("agent.none");
     page.agent.dataset.set = String(Boolean(agent));
     setText(page.workspaceName, workspace ? folderName(workspace) : t("workspace.none"));
     page.workspace.dataset.set = String(Boolean(workspace));
@@ -362,6 +365,11 @@ export function composer(el, on) {
     if (text.length > LONGEST) on.tooLong(text.length, LONGEST);
     else addTexts([{ name: t("file.pasted"), text }]);
   }
+
+  const phone = matchMedia(PHONE);
+  const seat = () => (phone.matches ? el("title").before(page.model) : page.send.before(page.model));
+  phone.addEventListener("change", seat);
+  seat();
 
   question.addEventListener("input", typed);
   for (const kind of ["dragover", "dragleave"]) page.drop.addEventListener(kind, onDrag);

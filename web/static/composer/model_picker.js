@@ -1,7 +1,7 @@
 // The model picker: a list with a search field, groups, and what each model can do.
 
 import { h, isComposing } from "../lib/dom.js";
-import { place } from "../lib/menu.js";
+import { openAt } from "../lib/menu.js";
 import { lackOf, nameOf, t, titleOf } from "../locales/index.js";
 
 /**
@@ -86,17 +86,8 @@ export function openPicker(anchor, models, current, pick) {
     else return;
     if (event.key !== "Tab") event.preventDefault();
   });
-  popover.addEventListener("toggle", (event) => {
-    if (event.newState === "open") return;
-    anchor.setAttribute("aria-expanded", "false");
-    if (popover.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
-    popover.remove();
-  });
-  document.querySelector("main").append(popover);
   draw();
-  popover.showPopover();
-  place(popover, anchor);
-  anchor.setAttribute("aria-expanded", "true");
+  openAt(anchor, popover);
   find.focus();
   mark(at);
 }

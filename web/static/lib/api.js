@@ -102,6 +102,7 @@ export const mcp = (folder) => call("GET", `/api/mcp${inFolder(folder)}`);
 export const trustMcp = (workspace, hash) => call("POST", "/api/mcp/trust", { workspace, hash });
 export const addMcp = (config, save, replace) => call("POST", "/api/mcp", { config, save, replace: Boolean(replace) });
 const server = (name) => `/api/mcp/${encodeURIComponent(name)}`;
+export const mcpEntry = async (name) => (await call("GET", server(name))).config;
 export const changeMcp = (name, changes) => call("PATCH", server(name), changes);
 export const removeMcp = (name) => call("DELETE", server(name));
 export const testMcp = (name, folder) => call("POST", `${server(name)}/test${inFolder(folder)}`, {});

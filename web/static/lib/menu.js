@@ -35,17 +35,22 @@ export function openMenu(anchor, label, items, kind = "") {
     event.preventDefault();
     buttons.at(to % buttons.length).focus();
   });
-  menu.addEventListener("toggle", (event) => {
+  openAt(anchor, menu);
+  menu.querySelector("button")?.focus();
+}
+
+/** Opens a popover at `anchor`, which gets the focus back when it closes. */
+export function openAt(anchor, popover) {
+  popover.addEventListener("toggle", (event) => {
     if (event.newState === "open") return;
     anchor.setAttribute("aria-expanded", "false");
-    if (menu.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
-    menu.remove();
+    if (popover.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
+    popover.remove();
   });
   anchor.setAttribute("aria-expanded", "true");
-  (anchor.closest("aside") ?? document.querySelector("main")).append(menu); // one of them may be inert
-  menu.showPopover();
-  place(menu, anchor);
-  menu.querySelector("button")?.focus();
+  (anchor.closest("aside") ?? document.querySelector("main")).append(popover); // one of them may be inert
+  popover.showPopover();
+  place(popover, anchor);
 }
 
 /** Puts a popover below `anchor`, or above where there is more room, inside the window. */

@@ -2,7 +2,7 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { openMenu, place } from "../lib/menu.js";
+import { openAt, openMenu } from "../lib/menu.js";
 import { errorText } from "../lib/messages.js";
 import { clauses, named, t, worded } from "../locales/index.js";
 
@@ -79,7 +79,7 @@ export function openChat(anchor, turns, on) {
   const share = { label: t("share.page"), hint: t("share.page.hint"), run: () => on.exportAs("html") };
   const options = { label: t("options.open"), hint: on.taken.length ? t("options.hint") : t("options.none"), run: () => on.taken.length && setTimeout(() => openOptions(anchor, on)) };
   const keep = { label: t("chat.keep"), hint: t("chat.keep.hint"), run: () => setTimeout(on.row) };
-  openMenu(anchor, t("chat.menu"), [share, make, keep, options, ...(summary ? [edit] : [])], "tall");
+  openMenu(anchor, t("chat.menu"), turns.length ? [share, make, keep, options, ...(summary ? [edit] : [])] : [options], "tall");
 }
 
 // The options that the chat's model takes, each empty where the model's own holds.
@@ -137,16 +137,7 @@ export function formAt(anchor, words, { box, hint, problem, more, value = () => 
     event.preventDefault();
     use(value());
   });
-  form.addEventListener("toggle", (event) => {
-    if (event.newState === "open") return;
-    anchor.setAttribute("aria-expanded", "false");
-    if (form.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
-    form.remove();
-  });
-  anchor.setAttribute("aria-expanded", "true");
-  (anchor.closest("aside") ?? document.querySelector("main")).append(form);
-  form.showPopover();
-  place(form, anchor);
+  openAt(anchor, form);
   box.focus();
   return use;
 }

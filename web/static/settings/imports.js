@@ -59,14 +59,14 @@ export function chatFiles(changed) {
     busy(false);
     if (!now || now.state === "none") return;
     if (now.error) return fail(now.error);
-    const counts = [t("import.brought", { n: now.brought }), now.known ? t("import.known", { n: now.known }) : "", now.empty ? t("import.empty", { n: now.empty }) : ""];
+    const counts = [t("import.brought", { n: now.brought }), now.projects ? t("import.projects", { n: now.projects }) : "", now.known ? t("import.known", { n: now.known }) : "", now.empty ? t("import.empty", { n: now.empty }) : ""];
     said.textContent = [now.state === "cancelled" ? t("import.stopped") : "", ...counts].filter(Boolean).join(" ");
     const left = Object.entries(now.left_out).map(([name, n]) => `${name} (${number(n)})`);
     told.replaceChildren(
       ...(now.refused ? [h("p", {}, t("import.refused", { n: now.refused })), h("ul", {}, now.problems.map((problem) => h("li", { lang: "en", dir: "auto" }, problem)))] : []),
       ...(left.length ? [h("p", { class: "muted" }, t("import.left", { parts: left.join(", ") }))] : []),
     );
-    if (now.brought) changed();
+    if (now.brought || now.projects) changed();
   }
 
   function busy(on) {

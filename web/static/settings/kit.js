@@ -19,7 +19,7 @@ export const small = (name) => h("code", { class: "env", dir: "ltr" }, name);
 
 /** A state in a word: ok, bad, warn, busy or none. */
 export function tag(kind, text) {
-  const sign = kind === "busy" ? h("span", { class: "spin", "aria-hidden": "true" }) : SIGNS[kind] && icon(SIGNS[kind]);
+  const sign = kind === "busy" ? h("span", { class: "spinner", "aria-hidden": "true" }) : SIGNS[kind] && icon(SIGNS[kind]);
   return h("span", { class: `tag ${kind}` }, sign, text);
 }
 

@@ -10,8 +10,11 @@ const FIELDS = { program: ["name", "command", "env"], address: ["name", "url", "
 // Which field the server's refusal is about, by its code or by the name of the field in its words.
 const BLAMED = { missing_command: "command", missing_url: "url", server_exists: "name", bad_json: "config", bad_servers: "config", no_servers: "config" };
 
-/** The form; `add(config, names)` saves what has been looked at, and throws where it is refused. */
-export function serverForm(add) {
+/**
+ * The form; `add(config, names)` saves what has been looked at, and throws where it is refused. `given` is
+ * the JSON of a server that is there, which is edited under its name.
+ */
+export function serverForm(add, given = "") {
   const boxes = {
     name: textBox("", { placeholder: "notes" }),
     command: textBox("", { dir: "ltr", placeholder: "npx -y @example/notes-mcp --dir ~/notes" }),
@@ -24,18 +27,22 @@ export function serverForm(add) {
   const problem = h("p", { class: "problem", role: "alert" });
   const several = h("p", { class: "muted", role: "status" });
   const plan = h("div", { class: "settings-page" });
-  const own = h("div", { class: "settings-page" });
+  const part = h("div", { class: "settings-page" });
   let kind = "program";
+  let rest = {}; // what the fields do not show
   pick("program");
+  boxes.config.value = given;
+  boxes.name.readOnly = Boolean(given);
+  if (given) fromJson();
 
   function pick(wanted) {
     kind = wanted;
-    const kinds = segments("mcp-kind", t("mcp.kind"), ["program", "address"].map((each) => [each, t(`mcp.kind.${each}`)]), kind, (each) => {
+    const kinds = segments(given ? "mcp-kind-edited" : "mcp-kind", t("mcp.kind"), ["program", "address"].map((each) => [each, t(`mcp.kind.${each}`)]), kind, (each) => {
       pick(each);
       toJson();
-      own.querySelector("input:checked").focus();
+      part.querySelector("input:checked").focus();
     });
-    own.replaceChildren(kinds, ...FIELDS[kind].map((name) => fields[name]), several);
+    part.replaceChildren(kinds, ...FIELDS[kind].map((name) => fields[name]), several);
   }
 
   function toJson() {
@@ -44,10 +51,10 @@ export function serverForm(add) {
     const [command, ...args] = words(boxes.command.value);
     const env = pairs(boxes.env.value);
     const headers = pairs(boxes.headers.value);
-    const given = kind === "program"
+    const own = kind === "program"
       ? { command: command ?? "", ...(args.length ? { args } : {}), ...(Object.keys(env).length ? { env } : {}) }
       : { url: boxes.url.value.trim(), ...(Object.keys(headers).length ? { headers } : {}) };
-    boxes.config.value = JSON.stringify({ mcpServers: { [boxes.name.value.trim()]: given } }, null, 2);
+    boxes.config.value = JSON.stringify({ mcpServers: { [boxes.name.value.trim()]: { ...own, ...rest } } }, null, 2);
   }
 
   // JSON that is not whole yet leaves the fields as they are, and says so at its own place.
@@ -63,7 +70,8 @@ export function serverForm(add) {
     }
     several.textContent = found.length > 1 ? t("mcp.several", { n: found.length }) : "";
     if (!found.length) return;
-    const [[name, { command, args = [], env = {}, url, headers = {} }]] = found;
+    const [[name, { command, args = [], env = {}, url, headers = {}, ...others }]] = found;
+    rest = others;
     const lines = (pairs) => Object.entries(pairs).map((pair) => pair.join("=")).join("\n");
     boxes.name.value = name;
     boxes.command.value = [command ?? "", ...(Array.isArray(args) ? args : [])].map(quoted).join(" ").trim();
@@ -105,10 +113,12 @@ export function serverForm(add) {
     const config = boxes.config.value;
     try {
       const { servers } = await api.addMcp(config, false);
-      const keep = h("button", { type: "button", class: "small primary" }, t("tools.keep"));
+      const keep = h("button", { type: "button", class: "small primary" }, t(given ? "tools.keep.edited" : "tools.keep"));
       keep.addEventListener("click", async () => {
         try {
           await add(config, servers.map((server) => server.name));
+          if (given) return;
+          rest = {};
           for (const box of Object.values(boxes)) box.value = "";
           settle();
         } catch (failure) {
@@ -126,7 +136,7 @@ export function serverForm(add) {
   return h(
     "form",
     { class: "settings-page", onsubmit: look },
-    h("div", { class: "two" }, own, fields.config),
+    h("div", { class: "two" }, part, fields.config),
     problem,
     h("div", {}, h("button", { type: "submit", class: "small" }, t("tools.look"))),
     plan,
@@ -138,7 +148,7 @@ function area(rows, placeholder) {
 }
 
 function field(name, box) {
-  box.id = `mcp-${name}`;
+  box.id = document.getElementById(`mcp-${name}`) ? `mcp-edited-${name}` : `mcp-${name}`;
   box.setAttribute("aria-describedby", `${box.id}-problem`);
   return h("div", { class: "field" }, h("label", { for: box.id }, t(`mcp.${name}`)), box, h("p", { class: "problem", id: `${box.id}-problem`, role: "alert" }));
 }

@@ -3,13 +3,14 @@
 // A value is the server's: a control asks it to change the setting and then shows what it answered.
 
 import * as api from "../lib/api.js";
-import { h, iconButton } from "../lib/dom.js";
+import { h, icon, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { agentsPage } from "./agents.js";
 import { card, choice, labelOf, segments, settingField, textBox } from "./kit.js";
 import { libraryPage } from "./library.js";
 import { modelsPage } from "./models.js";
 import { privacyPage } from "./privacy.js";
+import { roomStates } from "./rooms.js";
 import { enginesPage } from "./search.js";
 import { toolsPage } from "./tools.js";
 import { chooseLanguage, chosenLanguage, has, languages, nameOf, t } from "../locales/index.js";
@@ -89,7 +90,7 @@ export function settingsDialog(dialog, on) {
     for (const tab of tabs) tab.removeAttribute("aria-current");
     const title = h("h3", { tabindex: "-1" }, t(name ? `settings.${name}` : "settings.found"));
     const page = h("div", { class: "settings-page" }, title);
-    const back = h("button", { type: "button", class: "quiet small back", onclick: home }, t("settings.rooms"));
+    const back = h("button", { type: "button", class: "quiet small back", onclick: home }, icon("left"), t("settings.rooms"));
     dialog.dataset.at = "room";
     body.replaceChildren(back, page);
     body.scrollTop = 0;
@@ -159,6 +160,7 @@ export function settingsDialog(dialog, on) {
       iconButton("close", t("close"), () => dialog.close(), { class: "quiet" }),
     );
     dialog.replaceChildren(head, nav, body);
+    for (const [room, said] of Object.entries(roomStates(on.facts()))) said.then((words) => (nav.querySelector(`[data-page="${room}"] small`).textContent = words)).catch(() => {});
     const first = !dialog.open;
     if (first) dialog.showModal();
     await show(name, target);

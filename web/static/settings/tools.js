@@ -3,7 +3,7 @@
 import * as api from "../lib/api.js";
 import { h, icon, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { card, confirmed, tag, toggle } from "./kit.js";
+import { button, card, confirmed, tag, toggle } from "./kit.js";
 import { serverForm } from "./mcp_form.js";
 import { has, number, t } from "../locales/index.js";
 
@@ -58,6 +58,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
   function drawServers(found) {
     const { servers, problems, untrusted } = found;
     if (drawn === JSON.stringify(found)) return; // a question that was asked meanwhile stays
+    if (drawn && list.querySelector("form")) return; // and what is being edited
     const open = new Set([...list.querySelectorAll(".server[open]")].map((part) => part.dataset.name));
     const known = new Set([...list.querySelectorAll(".server")].map((part) => part.dataset.name));
     const at = list.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
@@ -107,6 +108,13 @@ export async function toolsPage(body, { facts, changed: tell }) {
       ask.setAttribute("aria-disabled", "true"); // not disabled: that would take the focus away
       start(name);
     }, { once: true });
+    const form = h("div", {});
+    const edit = button(t("tools.edit"), () => act(async () => form.replaceChildren(form.firstChild ? "" : serverForm(async (config) => {
+      await api.addMcp(config, true, true);
+      drawn = "";
+      await show();
+      start(name);
+    }, await api.mcpEntry(name)))), { "data-key": `${name}/edit` });
     const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: number(server.tokens) }) : "";
     return h(
       "details",
@@ -119,8 +127,9 @@ export async function toolsPage(body, { facts, changed: tell }) {
         "div",
         { class: "line" },
         project ? null : [on, own],
-        h("div", { class: "acts" }, ask, project ? null : confirmed(t("tools.remove", { name }), t("tools.sure"), () => act(() => api.removeMcp(name)))),
+        h("div", { class: "acts" }, ask, project ? null : edit, project ? null : confirmed(t("tools.remove", { name }), t("tools.sure"), () => act(() => api.removeMcp(name)))),
       ),
+      form,
       h("ul", { class: "rows" }, server.tools.map((tool) => toolRow(server, tool))),
     );
   }

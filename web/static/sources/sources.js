@@ -2,7 +2,7 @@
 
 import { h, hostOf, icon, isWeb, outLink, placeOf, setText } from "../lib/dom.js";
 import { wasRead } from "../chat/state.js";
-import { sentences, t } from "../locales/index.js";
+import { clauses, sentences, t } from "../locales/index.js";
 
 // In the order in which several are told; a chip that stands for several shows the first.
 const WORDS = {
@@ -14,7 +14,6 @@ const WORDS = {
   quoted: "verdict.quoted",
 };
 const NAMES = Object.keys(WORDS);
-const DOUBTED = ["contradicted", "misquoted"];
 const NEAREST = ["misquoted", "unclear"]; // where a passage is but the nearest there is
 const ENOUGH = 20; // letters of a sentence that says something by itself
 
@@ -236,6 +235,25 @@ function says({ segment, isWordLike }) {
 
 const MOST_NOTES = 4; // below one answer; its marks say the rest
 
+// The claim's words before its chip, underlined without a change to the text.
+const wavy = globalThis.Highlight ? new Highlight() : null;
+if (wavy) CSS.highlights.set("contradicted", wavy);
+
+function underline(chip, { length }) {
+  if (!wavy) return;
+  for (const old of wavy) if (old.collapsed || !old.startContainer.isConnected) wavy.delete(old);
+  const range = document.createRange();
+  const texts = document.createTreeWalker(chip.closest("p, li, td, th, dd") ?? chip.parentElement, NodeFilter.SHOW_TEXT);
+  texts.currentNode = chip;
+  for (let left = length, node = texts.previousNode(); node && left > 0; node = texts.previousNode()) {
+    if (node.parentElement.closest(".chip")) continue;
+    if (left === length) range.setEnd(node, node.data.trimEnd().length);
+    left -= left === length ? node.data.trimEnd().length : node.length;
+    range.setStart(node, Math.max(0, -left));
+  }
+  wavy.add(range);
+}
+
 /** What a page says otherwise than the answer: a note for each mark that it contradicts. */
 export function contradictionsOf(turn, answer, open) {
   if (turn.running) return [];
@@ -245,6 +263,7 @@ export function contradictionsOf(turn, answer, open) {
     const mark = source?.marks?.find(({ verdict, passage }) => verdict === "contradicted" && passage);
     if (!mark) return [];
     const claim = claimBefore(chip);
+    underline(chip, claim);
     const see = t("contradicted.see");
     return h(
       "section",
@@ -260,6 +279,12 @@ export function contradictionsOf(turn, answer, open) {
   });
 }
 
+// The bar in words.
+function sharesText(marks) {
+  const kinds = Object.groupBy(judged(marks), ({ verdict }) => (verdict === "quoted" || verdict === "supported" ? "hold" : verdict));
+  return clauses(["hold", "contradicted", "misquoted", "unclear", "unread"].filter((kind) => kinds[kind]).map((kind) => t(`shares.${kind}`, { n: kinds[kind].length })));
+}
+
 // One bar for all marks: how many hold, are contradicted, unclear or unread.
 function sharesOf(marks) {
   const places = Map.groupBy(judged(marks), (mark) => mark.verdict);
@@ -273,8 +298,8 @@ function sharesOf(marks) {
 /** The Sources block of one turn: {element, update(turn)}. */
 export function sourcesView(open) {
   const counts = h("span", { class: "counts" });
-  const doubts = h("span", { class: "doubts" });
   const shares = h("div", { class: "shares", "aria-hidden": "true" });
+  const told = h("p", { class: "muted" });
   const list = h("ol", { class: "source-list" });
   const restList = h("ol", { class: "source-list" });
   const restTitle = h("summary");
@@ -282,8 +307,9 @@ export function sourcesView(open) {
   const element = h(
     "details",
     { class: "sources", open: true },
-    h("summary", {}, t("sources.title"), " ", counts, doubts),
+    h("summary", {}, t("sources.title"), " ", counts),
     shares,
+    told,
     list,
     rest,
   );
@@ -299,7 +325,7 @@ export function sourcesView(open) {
     const others = all.filter((s) => s.state !== "cited");
     setText(counts, countsOf(turn, cited.length, all));
     const marks = judged(cited.flatMap((s) => s.marks ?? []));
-    doubts.replaceChildren(...shortLines(marks.filter(({ verdict }) => DOUBTED.includes(verdict))));
+    setText(told, sharesText(marks));
     shares.replaceChildren(...sharesOf(marks));
     shares.hidden = !shares.childElementCount;
     list.replaceChildren(...cited.map((s) => item(s, open)));

@@ -15,16 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from searchloop.web.text.imports.chats import (
-    Chat,
-    Node,
-    Page,
-    Unknown,
-    clean,
-    moment,
-    objects,
-    page,
-)
+from searchloop.web.text.imports.chats import Chat, Node, Page, Unknown, clean, dicts, moment, page
 
 ORIGIN = "ChatGPT"
 _SILENT = {"reasoning_recap", "model_editable_context", "user_editable_context"}
@@ -66,19 +57,21 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
     node.model = clean(known.get("model_slug"))[:100]
     aside = role == "assistant" and message.get("recipient") not in (None, "all")
     if kind == "thoughts" and role == "assistant":
-        thoughts = objects(content.get("thoughts"))
+        thoughts = dicts(content.get("thoughts"))
         node.role = "assistant"
         node.thinking = "\n\n".join(clean(t.get("content")) for t in thoughts)
     elif role in ("user", "assistant") and kind in ("text", "multimodal_text") and not aside:
         node.role = role
-        node.parts = _parts(content.get("parts"), known, unknown)
+        node.parts = _parts(content.get("parts"), known, unknown, node)
         node.pages = list(_footnotes(known)) if role == "assistant" else []
     elif role in ("assistant", "tool") and kind not in _SILENT:
         unknown[f"{kind[:40]} ({role})"] += 1
     return node
 
 
-def _parts(parts: object, known: Mapping[str, Any], unknown: Unknown) -> list[Any]:
+def _parts(parts: object, known: Mapping[str, Any], unknown: Unknown, node: Node) -> list[Any]:
+    attached = enumerate(dicts(known.get("attachments")))
+    named = {clean(e.get("id")) or str(n): clean(e.get("name"))[:200] for n, e in attached}
     found: list[Any] = []
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, str):
@@ -86,16 +79,18 @@ def _parts(parts: object, known: Mapping[str, Any], unknown: Unknown) -> list[An
         elif isinstance(part, dict):
             kind = clean(part.get("content_type"))[:40] or "part"
             words = clean(part.get("text")) if kind == "audio_transcription" else ""
+            asset = clean(part.get("asset_pointer")).rpartition("/")[2][:100]
+            if not words and asset and kind == "image_asset_pointer" and node.role == "user":
+                node.assets.append((asset, named.pop(asset, "")))
+                continue
             if not words:
                 unknown[kind] += 1
-                asset = clean(part.get("asset_pointer")).rpartition("/")[2][:100]
                 words = f"[{kind.partition('_')[0]} {asset}: not in the chat]\n\n"
             found.append(words)
-    names = [clean(each.get("name"))[:200] for each in objects(known.get("attachments"))]
-    if not names:
+    if not named:
         return found
-    unknown["attachments"] += len(names)
-    return [*found, f"\n\n[Attached: {', '.join(names)}]"]
+    unknown["attachments"] += len(named)
+    return [*found, f"\n\n[Attached: {', '.join(named.values())}]"]
 
 
 def _cited(text: str, known: Mapping[str, Any]) -> list[Any]:
@@ -111,7 +106,7 @@ def _cited(text: str, known: Mapping[str, Any]) -> list[Any]:
 
 
 def _places(text: str, known: Mapping[str, Any]) -> Iterator[tuple[int, int, tuple[Page, ...]]]:
-    for each in objects(known.get("content_references")):
+    for each in dicts(known.get("content_references")):
         matched = each.get("matched_text")
         pages = tuple(_pages(each))
         if not pages or not isinstance(matched, str) or not matched.strip():
@@ -121,7 +116,7 @@ def _places(text: str, known: Mapping[str, Any]) -> Iterator[tuple[int, int, tup
             start = text.find(matched)
         if start >= 0:
             yield start, start + len(matched), pages
-    for each in objects(known.get("citations")):
+    for each in dicts(known.get("citations")):
         start, end, about = each.get("start_ix"), each.get("end_ix"), each.get("metadata")
         if isinstance(start, int) and isinstance(end, int) and isinstance(about, dict):
             found = page(about.get("url"), about.get("title"))
@@ -130,16 +125,16 @@ def _places(text: str, known: Mapping[str, Any]) -> Iterator[tuple[int, int, tup
 
 
 def _pages(reference: Mapping[str, Any]) -> Iterator[Page]:
-    for each in (*objects(reference.get("items")), reference):
+    for each in (*dicts(reference.get("items")), reference):
         if found := page(each.get("url"), each.get("title")):
             yield found
-        for other in objects(each.get("supporting_websites")):
+        for other in dicts(each.get("supporting_websites")):
             if more := page(other.get("url"), other.get("title")):
                 yield more
 
 
 def _footnotes(known: Mapping[str, Any]) -> Iterator[Page]:
-    for each in objects(known.get("content_references")):
-        for source in objects(each.get("sources")):
+    for each in dicts(known.get("content_references")):
+        for source in dicts(each.get("sources")):
             if found := page(source.get("url"), source.get("title")):
                 yield found

@@ -1,7 +1,7 @@
 """A chat of another program as a tree of messages, and the events of our log that it becomes.
 
 A question with each of its answers is a turn; turns behind the same turn are siblings, as in
-`agent.log.branches`. Everything in a chat is text of strangers: it brings no right, no folder, no
+`agent.log.session`. Everything in a chat is text of strangers: it brings no right, no folder, no
 setting and no tool call along.
 """
 
@@ -21,6 +21,7 @@ from searchloop.agent.log.events import citation_data, source_data
 from searchloop.agent.log.session import Event
 from searchloop.agent.text import well_formed
 from searchloop.agent.types import Citation, Mark, Source, Usage
+from searchloop.agent.types.attachments import Attachment
 
 MOST_NODES = 20_000  # messages of one chat
 _TITLE = 200  # characters
@@ -40,6 +41,17 @@ class Node:
     model: str = ""
     thinking: str = ""
     pages: list[Page] = field(default_factory=list)  # found, and cited nowhere
+    assets: list[tuple[str, str]] = field(default_factory=list)  # pictures: id and name in the file
+    pictures: list[Attachment] = field(default_factory=list)  # those that the file has
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A project of a file. `texts` are the names and contents of its documents."""
+
+    name: str
+    instructions: str
+    texts: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(slots=True)
@@ -184,6 +196,8 @@ class _Writer:
             self._add("branch_chosen", {"turn": turn.parent})
         self._at = turn.question.at or self._at
         asked: dict[str, Any] = {"text": _plain(turn.question) or "…", "imported": True}
+        if turn.question.pictures:
+            asked["attachments"] = [each.as_dict() for each in turn.question.pictures]
         if first:
             asked["replaces"] = first
         number = self._end = self._add("user_message", asked)
@@ -251,8 +265,8 @@ def _plain(node: Node) -> str:
     return "".join(part for part in node.parts if isinstance(part, str)).strip()
 
 
-def objects(value: object) -> Iterator[dict[str, Any]]:
-    """Yields the objects of a list; nothing of anything else."""
+def dicts(value: object) -> Iterator[dict[str, Any]]:
+    """Yields the dicts of a list; nothing of anything else."""
     for each in value if isinstance(value, list) else ():
         if isinstance(each, dict):
             yield each

@@ -6,6 +6,9 @@
                 {type: thinking, thinking} | {type: tool_use, name} | {type: tool_result, content}],
       attachments: [{file_name, extracted_content}], files: [{file_name}]}]}
 
+A project of `projects.json` is {uuid, name, prompt_template, is_starter_project,
+docs: [{filename, content}]}.
+
 Messages that name no parent follow each other. Dates are ISO 8601. Read off exports, as programs
 that publish their readers describe them.
 """
@@ -17,12 +20,13 @@ from typing import Any
 
 from searchloop.web.text.imports.chats import (
     Chat,
+    Folder,
     Node,
     Page,
     Unknown,
     clean,
+    dicts,
     moment,
-    objects,
     page,
 )
 
@@ -34,12 +38,10 @@ _ROOT = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
 def read(item: Mapping[str, Any], unknown: Unknown) -> Chat | None:
     """Returns the chat of an object, or None if it is none of this kind."""
     if not isinstance(item.get("chat_messages"), list):
-        if isinstance(item.get("docs"), list) and "prompt_template" in item:
-            unknown["project"] += 1
         return None
     nodes: dict[str, Node] = {}
     last: str | None = None
-    for number, each in enumerate(objects(item["chat_messages"])):
+    for number, each in enumerate(dicts(item["chat_messages"])):
         node = _node(each, last, number, unknown)
         nodes[node.id] = node
         last = node.id
@@ -49,6 +51,16 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> Chat | None:
     return Chat(ORIGIN, *chat, *dates, nodes, current, bool(item.get("is_starred")))
 
 
+def folder(item: Mapping[str, Any]) -> Folder | None:
+    """Returns the project of an object, or None if it is none of this kind."""
+    if not isinstance(item.get("docs"), list) or "prompt_template" not in item:
+        return None
+    docs = [(clean(d.get("filename")), clean(d.get("content"))) for d in dicts(item["docs"])]
+    own = [] if item.get("is_starter_project") is True else [each for each in docs if each[1]]
+    name = "" if item.get("is_starter_project") is True else clean(item.get("name"))
+    return Folder(name, clean(item.get("prompt_template")), own)
+
+
 def _node(given: Mapping[str, Any], last: str | None, number: int, unknown: Unknown) -> Node:
     parent = given.get("parent_message_uuid", last)
     parent = None if parent == _ROOT or not isinstance(parent, str) else parent
@@ -56,14 +68,14 @@ def _node(given: Mapping[str, Any], last: str | None, number: int, unknown: Unkn
     node.role = _ROLES.get(str(given.get("sender")), "")
     node.at, node.model = moment(given.get("created_at")), clean(given.get("model"))[:100]
     titles: dict[str, str] = {}
-    for block in objects(given.get("content")):
+    for block in dicts(given.get("content")):
         _block(block, node, titles, unknown)
     if not node.parts:
         node.parts = [clean(given.get("text"))]
     node.pages = list(titles.items())
-    for each in objects(given.get("attachments")):
+    for each in dicts(given.get("attachments")):
         node.parts.append(_attached(each))
-    names = [clean(each.get("file_name"))[:200] for each in objects(given.get("files"))]
+    names = [clean(each.get("file_name"))[:200] for each in dicts(given.get("files"))]
     if names:
         unknown["files"] += len(names)
         node.parts.append(f"\n\n[Attached: {', '.join(names)}]")
@@ -79,7 +91,7 @@ def _block(block: Mapping[str, Any], node: Node, titles: dict[str, str], unknown
     elif kind == "thinking":
         node.thinking += clean(block.get("thinking"))
     elif kind == "tool_result":
-        for each in objects(block.get("content")):
+        for each in dicts(block.get("content")):
             if found := page(each.get("url"), each.get("title")):
                 titles[found[0]] = found[1]
     elif kind not in ("tool_use", "token_budget") or block.get("name") != "web_search":
@@ -89,7 +101,7 @@ def _block(block: Mapping[str, Any], node: Node, titles: dict[str, str], unknown
 def _cited(block: Mapping[str, Any], node: Node, titles: Mapping[str, str]) -> None:
     """Adds a text, with a mark at the end of each of its citations."""
     text, places = clean(block.get("text")), dict[int, list[Page]]()
-    for each in objects(block.get("citations")):
+    for each in dicts(block.get("citations")):
         details = each.get("details")
         url = details.get("url") if isinstance(details, dict) else each.get("url")
         end, found = each.get("end_index"), page(url, each.get("title"))

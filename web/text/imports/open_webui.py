@@ -14,16 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from searchloop.web.text.imports.chats import (
-    Chat,
-    Node,
-    Page,
-    Unknown,
-    clean,
-    moment,
-    objects,
-    page,
-)
+from searchloop.web.text.imports.chats import Chat, Node, Page, Unknown, clean, dicts, moment, page
 
 ORIGIN = "Open WebUI"
 _MARK = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3}){0,9})\](?!\()", re.ASCII)
@@ -73,7 +64,7 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
         node.pages = [each for each in pages if each[0]]
     else:
         node.parts = [text]
-    names = [clean(f.get("name") or f.get("id"))[:200] for f in objects(given.get("files"))]
+    names = [clean(f.get("name") or f.get("id"))[:200] for f in dicts(given.get("files"))]
     names = [each for each in names if each] or (["file"] if given.get("files") else [])
     if names:
         unknown["files"] += len(names)
@@ -84,10 +75,10 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
 def _pages(given: Mapping[str, Any]) -> list[Page]:
     """Returns the pages in the order of their numbers; what is no page keeps its number empty."""
     found: dict[str, Page] = {}
-    for each in objects(given.get("sources") or given.get("citations")):
+    for each in dicts(given.get("sources") or given.get("citations")):
         source = each.get("source") if isinstance(each.get("source"), dict) else {}
         assert isinstance(source, dict)
-        for about in [*objects(each.get("metadata"))] or [{}]:
+        for about in [*dicts(each.get("metadata"))] or [{}]:
             named = clean(about.get("source") or source.get("id") or source.get("name"))
             title = about.get("title") or about.get("name") or source.get("name")
             known = page(named, title) or page(source.get("url"), title) or page(source.get("name"))

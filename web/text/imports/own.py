@@ -22,7 +22,7 @@ from searchloop.agent.log.session import Session
 from searchloop.agent.text import plain
 from searchloop.agent.types import Source, ToolCall, Usage
 from searchloop.agent.types.attachments import Attachment
-from searchloop.web.text.imports.chats import Chat, Unknown, clean, moment, objects
+from searchloop.web.text.imports.chats import Chat, Unknown, clean, dicts, moment
 
 ORIGIN = "searchloop"
 _MARK = "searchloop_chat"
@@ -85,7 +85,7 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> Chat | None:
 def _events(given: object, unknown: Unknown) -> Iterator[Event]:
     last = 0
     asked = set[int]()
-    for each in objects(given):
+    for each in dicts(given):
         seq, kind = each.get("seq"), str(each.get("type"))
         if not isinstance(seq, int) or not last < seq < _MOST_SEQ:
             raise ValueError("its events are not in order")
@@ -116,7 +116,7 @@ def _turns(data: Mapping[str, Any]) -> Iterator[int]:
 def _files(given: object, events: list[Event]) -> Iterator[tuple[str, bytes, str]]:
     """Yields the files that questions name and whose content is what they name."""
     named = {e["digest"] for event in events for e in event.data.get("attachments", ())}
-    for each in objects(given):
+    for each in dicts(given):
         try:
             content = base64.b64decode(each.get("data", ""), validate=True)
         except (ValueError, TypeError):
@@ -140,14 +140,14 @@ def _number(value: object) -> int:
 
 
 def _cited(given: Mapping[str, Any]) -> dict[str, Any]:
-    citations = [citation_from(each) for each in objects(given.get("citations"))]
+    citations = [citation_from(each) for each in dicts(given.get("citations"))]
     for citation in citations:
         spans = [place for mark in citation.marks if mark.span for place in mark.span]
         [_number(each) for each in (citation.n, *spans)], _text(citation.url), _text(citation.title)
     named = ("url", "title", "state", "n", "published")
     sources = [
         Source(**{k: v for k, v in each.items() if k in named})
-        for each in objects(given.get("sources"))
+        for each in dicts(given.get("sources"))
     ]
     for source in sources:
         _text(source.url), _text(source.title), _number(source.n or 0)
@@ -159,7 +159,7 @@ def _question(given: Mapping[str, Any]) -> dict[str, Any]:
     data: dict[str, Any] = {"text": _text(given["text"]), "imported": True}
     if given.get("replaces") is not None:
         data["replaces"] = _number(given["replaces"])
-    files = [Attachment(**each) for each in objects(given.get("attachments"))]
+    files = [Attachment(**each) for each in dicts(given.get("attachments"))]
     for each in files:
         texts = (each.name, each.media_type, each.digest)
         sizes = (each.size, each.width, each.height, each.pages, each.length, each.n)
@@ -172,7 +172,7 @@ def _question(given: Mapping[str, Any]) -> dict[str, Any]:
 def _message(given: Mapping[str, Any]) -> dict[str, Any]:
     calls = [
         ToolCall(_text(each["id"]), _text(each["name"]), dict(each.get("arguments") or {}))
-        for each in objects(given.get("tool_calls"))
+        for each in dicts(given.get("tool_calls"))
     ]
     called = [{"id": c.id, "name": c.name, "arguments": dict(c.arguments)} for c in calls]
     said = {"text": _text(given["text"]), "thinking": clean(given.get("thinking"))}

@@ -36,6 +36,7 @@ _FRACTION = re.compile(
 # A fraction whose numbers have tags around them, behind a whole number.
 _MIXED = re.compile(r"(?<=\d)((?:<[^>]*>)+)(?=\d+(?:<[^>]*>)*⁄)")
 _SLASH = re.compile(r"(?<=\d)((?:<[^>]*>)*)⁄((?:<[^>]*>)*)(?=\d)")
+_SIGN_LINK = re.compile(r"<a( [^>]*+)>\s*+[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?\s*+</a>")
 
 
 def images_in_cells(markup: str) -> str:
@@ -146,7 +147,7 @@ def _images(text: str, _: str) -> str:
 
 def _anchors(text: str, _: str) -> str:
     """Without links from a heading to itself and from a note to its mark."""
-    return re.sub(r'<a(?: [^>]*)? href="#[^>]*>\s*[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?\s*</a>', "", text)
+    return _SIGN_LINK.sub(lambda link: "" if ' href="#' in link[1] else link[0], text)
 
 
 def _scripts(text: str, cut: str) -> str:

@@ -8,12 +8,14 @@ name that says so, the text around it, and the notes of the page, which are coun
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from html import escape
 from itertools import takewhile
 
 from searchloop.search_backend.readers._html.text import TAG, plain
 
 _REACH = 400
+_LINKED_MARK = re.compile(r"<a ([^>]*+)>\s*+([\d*†‡]{1,3}|[a-z])\s*</a>")
 _NAMED_NOTE = re.compile(r"(?i)\b(?:reference|foot-?note|end-?note|note-?ref|cite|citation|fn)")
 _ELEMENT = (
     "A[cglmrstu]|B[aeihkr]?|C[adeflmnorsu]?|D[bsy]?|E[rsu]|F[elmr]?|G[ade]|H[efgos]?|I[nr]?|Kr?|L[airuv]"
@@ -72,9 +74,14 @@ class Scripts:
             rf"(<a (?P<link>[^>]*)>\s*)?<(?P<tag>su[bp])(?P<name>(?: [^>]*)?)>(?P<held>{anything})"
             r"</(?P=tag)>(?(1)(\s*</a>)?)"
         )
-        self._glued = re.compile(r'<a [^>]*href="#[^>]*>\s*([\d*†‡]{1,3}|[a-z])\s*</a>')
-        self._notes = self._counted() | self._explained()
-        self._has_hours = re.search(r"\d<sup(?: [^>]*)?>00</sup>", text) is not None
+
+    @cached_property
+    def _notes(self) -> set[str]:
+        return self._counted() | self._explained()
+
+    @cached_property
+    def _has_hours(self) -> bool:
+        return re.search(r"\d<sup(?: [^>]*)?>00</sup>", self._text) is not None
 
     def _counted(self) -> set[str]:
         """The numbers from 1 on that stand raised behind a word or number; nobody writes `x^1`."""
@@ -101,12 +108,14 @@ class Scripts:
             if "<sup" not in text and "<sub" not in text:
                 break
             text = self._script.sub(self._one, text)
-        return self._glued.sub(self._unraised, text) if 'href="#' in text else text
+        return _LINKED_MARK.sub(self._unraised, text) if 'href="#' in text else text
 
     def _unraised(self, note: re.Match[str]) -> str:
         """A number that links into the page, right behind a word, is a note."""
+        if 'href="#' not in note[1]:
+            return note[0]
         before = note.string[note.start() - 1 : note.start()]
-        return _note(note[1]) if before.isalnum() or (before in '.,;%)”"’' and before) else note[0]
+        return _note(note[2]) if before.isalnum() or (before in '.,;%)”"’' and before) else note[0]
 
     def _one(self, match: re.Match[str]) -> str:
         held = " ".join(plain(TAG.sub("", match["held"])).split())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers.anthropic import MessagesCodec
-from searchloop.agent.tools.results import Fence
+from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.types import (
     Finished,
     Message,

@@ -11,9 +11,8 @@ import pytest
 
 from searchloop.agent import providers
 from searchloop.agent.errors import ConfigError, ProviderError
-from searchloop.agent.providers.gemini import create
+from searchloop.agent.providers.gemini import create, model
 from searchloop.agent.providers.gemini.links import is_redirect, resolved, target
-from searchloop.agent.providers.gemini.models import model
 from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (

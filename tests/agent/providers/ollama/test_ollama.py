@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers._thinking import ThinkSplitter, split_late
-from searchloop.agent.providers.ollama.codec import OllamaCodec
 from searchloop.agent.providers.ollama.config import parse_address, read_config
 from searchloop.agent.providers.ollama.errors import Fault, provider_error
+from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.types import (
     Finished,
     Message,

@@ -19,8 +19,12 @@ from searchloop import Agent, AnswerError, Settings
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import load
 from searchloop.agent.providers.openai_chat import ChatCodec
-from searchloop.agent.providers.openai_chat.dialects import Dialect, Dialects
-from searchloop.agent.providers.openai_chat.models import ChatServer, ListedModels
+from searchloop.agent.providers.openai_chat.models import (
+    ChatServer,
+    Dialect,
+    Dialects,
+    ListedModels,
+)
 from searchloop.agent.settings import load_environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (

@@ -1,0 +1,106 @@
+"""Builds engines over APIs that answer in JSON from what is different about each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict, Unpack
+
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get, post
+from searchloop.search_backend.plugin.answers import base, checked, result, results, rows, usable
+from searchloop.search_backend.types import Query, SearchResult
+
+Row = Mapping[str, Any]
+# The keys of address, title, snippet and date in a row (with blanks between several, of which the
+# first with a value counts), or a function that returns the values; the date may be missing.
+Fields = tuple[str, ...] | Callable[[Row], Iterable[object]]
+
+
+class Traits(TypedDict, total=False):
+    """The fields of an Engine that have nothing to do with its API."""
+
+    applies: frozenset[str]
+    cannot: Callable[[Query], frozenset[str]]
+    rate: float
+    off_by: str
+    kinds: tuple[str, ...]
+    sites: tuple[str, ...]
+    untested: bool
+
+
+def json_engine(
+    name: str,
+    title: str,
+    call: str,
+    address: tuple[str, str],
+    ask: Callable[[Query], Mapping[str, object]],
+    found: str,
+    fields: Fields,
+    *,
+    key: Setting | None = None,
+    header: str = "Authorization",
+    headers: Callable[[Keys], Mapping[str, str]] = lambda _keys: {},
+    given: Mapping[str, str] | None = None,
+    more: tuple[Setting, ...] = (),
+    needs: tuple[str, ...] = (),
+    sign: str = "",
+    quota: Iterable[int] = (402,),
+    keep: Callable[[Row], bool] = lambda _row: True,
+    **traits: Unpack[Traits],
+) -> Engine:
+    """Makes an engine that is asked by one request.
+
+    `call` is a method and a path below `address`: the name and the default of the setting of the
+    base URL. `ask` returns the parameters of a GET or the JSON of a POST; those without a value are
+    left out, and `given` adds the values of settings by name. The rows stand at the path `found`
+    (keys); an answer with the key `sign` may leave an empty list out. Only rows to `keep` are read.
+    The required `key` travels in `header` ("" = in none). `more` are further settings, of which
+    those in `needs` are required. The statuses `quota` mean "used up".
+    """
+    method, _, path = call.partition(" ")
+
+    def request(query: Query, keys: Keys) -> HttpRequest:
+        settings = {parameter: keys.get(setting) for parameter, setting in (given or {}).items()}
+        sent = {**headers(keys), **_signed(keys, key, header)}
+        url = base(keys, *address) + path
+        return (get if method == "GET" else post)(url, said({**ask(query), **settings}), sent)
+
+    def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
+        listed = rows(checked(response, title, quota), *found.split(), title=title, sign=sign)
+        return _results(filter(keep, listed), name, title, fields)
+
+    place = Setting(address[0], f"Another server of {title}", address[1])
+    return Engine(
+        *(name, title),
+        needs=((key.name,) if key else ()) + needs,
+        wire=Wire(request, parse),
+        settings=((key,) if key else ()) + (*more, place),
+        **traits,
+    )
+
+
+def _signed(keys: Keys, key: Setting | None, header: str) -> dict[str, str]:
+    if key is None or not header:
+        return {}
+    return {header: ("Bearer " if header == "Authorization" else "") + keys.get(key.name, "")}
+
+
+def _results(found: Iterable[Row], name: str, title: str, fields: Fields) -> list[SearchResult]:
+    if isinstance(fields, tuple):
+        return results(found, name, title, *fields)
+    return usable((result(name, *fields(row)) for row in found), title)
+
+
+def said(values: Mapping[str, object]) -> dict[str, object]:
+    """Returns the values that say something; 0 and False do, None and what is empty do not."""
+    return {name: value for name, value in values.items() if value or value == 0}
+
+
+def upper(code: str | None) -> str | None:
+    """Returns a code of a country or language in capitals."""
+    return code and code.upper()
+
+
+def lower(code: str | None) -> str | None:
+    """Returns a code of a country or language in small letters."""
+    return code and code.lower()

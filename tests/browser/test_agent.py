@@ -43,7 +43,7 @@ def test_a_file_is_changed_by_a_yes_and_left_by_a_no(
     expect(card.locator(".diff .gone")).to_have_text("-old line\n")
     page.reload()
     card = last_turn(page).locator(".approval")
-    expect(card).to_contain_text("replace_in_file")
+    expect(card).to_contain_text("Change a file?")
     assert notes.read_text() == "old line\n"
     card.get_by_role("button", name="Allow once").click()
     expect(wait_for_answer(page)).to_contain_text("Done.")

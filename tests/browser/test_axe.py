@@ -246,8 +246,16 @@ def at_home(page: Page, house: House, after: ExitStack, **more: Any) -> None:
     house.call("POST", f"/api/projects/{made}/files", data)
     chat = house.call("POST", "/api/sessions", {"project": made})["id"]
     house.call("POST", f"/api/sessions/{chat}/messages", {"text": "Who are you?"})
+    folder = house.home / "papers"
+    folder.mkdir(exist_ok=True)
+    (folder / "a.md").write_text("# Tides\n\nEbb is at six.", "utf-8")
+    house.call("POST", "/api/library", {"path": str(folder)})
+    after.callback(house.call, "DELETE", "/api/library", {"path": str(folder)})
     page.goto(f"{house.url}#/p/{made}")
     expect(page.locator(".project-list a")).to_have_count(1)
+    with page.expect_response(lambda r: r.request.method == "PATCH"):
+        page.get_by_label(str(folder)).check()
+    assert house.call("GET", f"/api/projects/{made}")["folders"] == [str(folder)]
     page.locator(".project-defaults summary").click()
     if not page.locator("#open-settings").is_visible():
         page.get_by_role("button", name="Show chats").click()

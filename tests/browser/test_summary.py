@@ -39,8 +39,14 @@ def test_a_chat_is_summarised_and_its_summary_edited(page: Page, ollama: LedOlla
 
     ollama.script = answer
     choose_model(page, f"ollama:{MODEL}")
-    expect(menu(page)).to_be_hidden()
+    menu(page).click()  # before the first question there is one thing to set
+    expect(page.get_by_role("menuitem")).to_have_count(1)
+    page.get_by_role("menuitem", name="Model options").click()
+    page.get_by_label("Temperature").fill("0.3")
+    page.get_by_label("Temperature").press("Enter")
+    expect(page.get_by_label("Temperature")).to_have_count(0)
     asked(page, "one", "two")
+    assert all(chat["options"]["temperature"] == 0.3 for chat in ollama.chats[-2:])
     menu(page).click()
     page.get_by_role("menuitem", name="Summarise the older part").click()
     expect(page.get_by_role("alert").filter(has_text="nothing older")).to_be_visible()

@@ -58,10 +58,10 @@ export async function drawProject(section, id, on) {
   try {
     project = await api.project(id);
     const { sessions } = await api.sessions("", 200, { project: id });
-    const agents = await api.agents();
+    const [agents, { collections }] = await Promise.all([api.agents(), api.library()]);
     if (section.dataset.key !== key) return;
     on.begins(project, { ...chosen(agents.find(({ name }) => name === project.agent)), ...chosen(project) });
-    section.replaceChildren(...parts(section, project, sessions, agents, on));
+    section.replaceChildren(...parts(section, project, sessions, agents, collections, on));
   } catch (failure) {
     if (failure.status === 404) on.gone(failure);
     else on.complain(failure);
@@ -73,7 +73,7 @@ function chosen(from = {}) {
   return Object.fromEntries(["model", "mode", "search"].filter((name) => from[name]).map((name) => [name, from[name]]));
 }
 
-function parts(section, project, sessions, agents, on) {
+function parts(section, project, sessions, agents, collections, on) {
   const again = () => {
     delete section.dataset.key;
     on.changed();
@@ -88,6 +88,7 @@ function parts(section, project, sessions, agents, on) {
     h("p", { class: "lead" }, t("project.lead")),
     instructions(project),
     files(project, again),
+    folders(project, collections),
     defaults(project, agents, on),
     h("h3", { id: "project-chats" }, t("project.chats", { n: listed.length })),
     listed.length ? h("ul", { class: "project-list", "aria-labelledby": "project-chats" }, listed.map((s) => chatLine(s, on))) : h("p", { class: "muted" }, t("project.nochats")),
@@ -128,6 +129,27 @@ function defaults(project, agents, on) {
     pick("agent", t("agent.label"), agents.map(({ name }) => [name, name])),
     pick("search", t("switch.label"), SEARCHES.map((way) => [way, t(`via.${way}`)])),
   );
+}
+
+// Of the library; without a tick searches see all of it.
+function folders(project, collections) {
+  const own = collections.filter(({ kind }) => kind !== "docs" && kind !== "pages");
+  const gone = project.folders.filter((name) => !own.some(({ path, name: short }) => name === path || name === short));
+  if (!own.length && !gone.length) return "";
+  const problem = h("p", { class: "problem", role: "alert" });
+  const line = ([path, words, on]) => {
+    const box = h("input", { type: "checkbox", value: path });
+    box.checked = on;
+    return h("li", {}, h("label", {}, box, " ", h("span", { dir: "auto" }, words)));
+  };
+  const rows = [...own.map(({ path, name }) => [path, path, project.folders.includes(path) || project.folders.includes(name)]), ...gone.map((name) => [name, name, true])];
+  const list = h("ul", { class: "project-folders" }, rows.map(line));
+  list.addEventListener("change", async () => {
+    problem.textContent = "";
+    const chosen = [...list.querySelectorAll(":checked")].map(({ value }) => value);
+    await api.changeProject(project.id, { folders: chosen }).catch((failure) => (problem.textContent = errorText(failure)));
+  });
+  return h("section", { "aria-labelledby": "project-folders" }, h("h3", { id: "project-folders" }, t("project.folders")), h("p", { class: "muted" }, t("project.folders.hint")), list, problem);
 }
 
 function files(project, again) {

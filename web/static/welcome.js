@@ -17,7 +17,7 @@ export function drawWelcome(section, ideas, { session, models, servers, engines,
   const key = JSON.stringify([session.model, models, servers, engines, loaded, defaultWhy]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
   section.dataset.key = key;
-  section.replaceChildren(h("h2", {}, t("welcome.title"), " ", h("em", {}, t("welcome.promise"))));
+  section.replaceChildren(h("h2", {}, h("span", {}, t("welcome.title")), " ", h("em", {}, t("welcome.promise"))));
   if (!loaded) return ideas.replaceChildren();
   const quotes = session.model === EXTRACTIVE; // it cannot read a question in one language and a page in another
   const questions = quotes || !engines.ready.length || engines.stays ? OWN : ANY;

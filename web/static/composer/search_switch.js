@@ -20,7 +20,10 @@ export const heldIn = ({ place, held }) => (place.private ? held.private : held.
  * `engineFacts`, `held` as from `heldIn`.
  */
 export function describeSwitch(session, model, engines, held) {
-  if (session.search === "off") return { on: false, kind: "off", text: t("switch.off") };
+  if (session.search === "off") {
+    const who = model.id?.startsWith("builtin:") || model.local === undefined ? "" : model.local ? ".local" : ".cloud";
+    return { on: false, kind: "off", text: t(`switch.off${who}`, { name: providerOf(model.id ?? "") }) };
+  }
   if (isNative(session, model, engines, held)) {
     const [name, engine] = [providerOf(model.id), giveWay(session, model) && engineOf(session, engines)];
     return on("native", t(engine ? "switch.native.either" : "switch.native", { name, engine: nameOf(engine || "") }));

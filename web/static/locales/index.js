@@ -107,7 +107,7 @@ export function translated({ code = "", message = "", remedy = "", own = false }
 
 /** What keeps a model from being chosen, as the server says of it: a key, or why and what to do. */
 export function lackOf({ missing, remedy } = {}) {
-  if (/^[A-Z0-9_]+$/.test(missing ?? "")) return t("model.needs", { missing });
+  if (/^[A-Z0-9_]+$/.test(missing ?? "")) return t("model.needs");
   const forms = language === "en" || !missing ? [] : Object.keys(en).filter((key) => key.startsWith("error."));
   for (const key of forms) {
     const values = filled(en[key], missing);

@@ -97,7 +97,8 @@ class Attempt:
     """One engine asked, or skipped for the reason in `error`.
 
     `ms` is wall time; it includes the `waited_ms` for the engine's rate limit. `why` says why an
-    official site was asked beside or instead of the chain, `query` the keywords that it got.
+    official site was asked beside or instead of the chain, `query` the keywords that it got, `how`
+    by what it found results: "by words and meaning".
     """
 
     engine: str
@@ -107,6 +108,7 @@ class Attempt:
     waited_ms: int = 0
     why: str = ""
     query: str = ""
+    how: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Returns {engine, status, ms}, and of the others those that there are."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
+from searchloop.agent.errors import ended
 from searchloop.agent.log.events import strange_years
 from searchloop.agent.search.source_numbers import private_mark
 from searchloop.agent.text import neutral
@@ -114,6 +115,9 @@ def search_notes(answer: Mapping[str, Any]) -> list[dict[str, str]]:
     sites = [f"{a['engine']} ({a['why']})" for a in answer["attempts"] if a.get("why")]
     if sites:
         notes.append(Notice("asked_sites", f"Also asked: {', '.join(sites)}."))
+    for how in filter(None, (a.get("how") for a in answer["attempts"])):
+        words, alone = ended(f"The library was searched {how}"), how.startswith("by words alone")
+        notes.append(Notice("words_alone", words) if alone else Notice("by_meaning", words))
     if missed := ", ".join(answer.get("not_applied", ())):
         notes.append(Notice("not_applied", f"Not every engine could respect {missed}."))
     if (minutes := answer.get("age", 0) // 60) >= _OLD:

@@ -27,6 +27,7 @@ from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
 from searchloop.search_backend.api import openapi, payload
+from searchloop.search_backend.api.embeddings import embedder
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.engines import Access, Engine, find_shelves
@@ -182,6 +183,13 @@ def describe_readers(settings: Settings) -> list[dict[str, Any]]:
     return rows
 
 
+def _shelf(settings: Settings) -> Library:
+    shelf = Library(settings.home, read=WORKERS.read, embedder=embedder(settings))
+    if shelf.meaning:
+        shelf.meaning.start()
+    return shelf
+
+
 def create_app(
     settings: Settings,
     *,
@@ -200,7 +208,7 @@ def create_app(
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
-    shelf = library or Library(settings.home, read=WORKERS.read)
+    shelf = library or _shelf(settings)
     disk = disk or Disk(settings.home, settings.cache_bytes)
     chain = chain or Chain(settings, shelf, engines, disk=disk)
     pages = make_pages(settings, shelf, fetch, disk)

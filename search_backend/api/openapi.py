@@ -48,7 +48,7 @@ _OPEN = """
 Problem       code message remedy?
 Error         error:Problem
 Attempt       engine status:ok/empty/blocked/error/skipped ms:count waited_ms?:count error?:Problem
-              why? query?
+              why? query? how?
 Result        title url snippet source published? invisible?:count
 Filtered      rule? dropped?:count lifted?:boolean
 Ranking       url reasons:[text]

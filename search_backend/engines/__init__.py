@@ -63,7 +63,7 @@ class Engine:
 
     The official search of a single site has `kinds`, the best first: the kinds of questions
     (search/kinds.toml) for which it may be asked beside the chain, by keywords. `sites` are the
-    hosts of its results, if they are few.
+    hosts of its results, if they are few. `how` says in words how results are found just now.
 
     An engine whose results have addresses of its own `scheme` has `open`, which returns the
     document as if a server at its `plugin.web_form` had answered; it raises SearchBackendError.
@@ -86,6 +86,7 @@ class Engine:
     kinds: tuple[str, ...] = ()
     sites: tuple[str, ...] = ()
     untested: bool = False
+    how: Callable[[Access], str] | None = None
 
     def respects(self, query: Query) -> frozenset[str]:
         """Returns the options of this query that the engine respects by itself."""

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from searchloop.search_backend.engines import Access, Engine
+from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query, SearchResult
+
+SETTINGS = (
+    Setting("SEARCHLOOP_EMBEDDINGS", "Find by meaning, too: MODEL@http://127.0.0.1:11434/v1"),
+    Setting("SEARCHLOOP_EMBEDDINGS_API_KEY", "Key for that server", secret=True),
+)
 
 
 def search(query: Query, access: Access) -> list[SearchResult]:
@@ -12,4 +18,16 @@ def search(query: Query, access: Access) -> list[SearchResult]:
     return [SearchResult(hit.title, hit.url, hit.snippet, source="library") for hit in hits]
 
 
-ENGINE = Engine("library", "Library (local documents)", search, remote=False)
+def how(access: Access) -> str:
+    """Returns what the hits are found by, if they are found by more than words."""
+    return access.library.meaning.told() if access.library.meaning else ""
+
+
+ENGINE = Engine(
+    "library",
+    "Library (local documents)",
+    search,
+    remote=False,
+    settings=SETTINGS,
+    how=how,
+)

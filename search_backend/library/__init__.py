@@ -5,7 +5,7 @@ or where a checkout has them), folders and files that the user adds, and opened 
 "pages", bounded, the oldest removed first). Adding again reads only what changed. Documents have
 addresses library://COLLECTION/PATH, which are opened from the index, never from a disk or network.
 
-Others may import: file_text, roots.
+Others may import: file_text, meaning, roots.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from searchloop.search_backend.library.file_text import ReadPage
 from searchloop.search_backend.library.finding import Hit, search
 from searchloop.search_backend.library.folders import check_patterns
 from searchloop.search_backend.library.index import Document, Index, Root, drop, put, renew
+from searchloop.search_backend.library.meaning import Embed, Meaning
 from searchloop.search_backend.library.roots import (
     DOCS,
     PAGES,
@@ -127,11 +128,16 @@ class Library:
         documents: Callable[[], Mapping[str, str]] = builtin_documents,
         most_pages: int = MOST_PAGES,
         read: ReadPage = read,
+        embedder: tuple[str, Embed] | None = None,
     ) -> None:
-        """`read` turns the bytes of files into pages; large ones belong into a worker process."""
+        """`read` turns the bytes of files into pages; large ones belong into a worker process.
+
+        `embedder` names a model and makes its vectors, by which passages are found, too.
+        """
         self._read = read
         self._fresh_until = 0.0
         self._index = Index(home / "library.sqlite3")
+        self.meaning = Meaning(self._index, *embedder) if embedder else None
         self._documents = documents
         self._most_pages = most_pages
         self._lock = threading.Lock()
@@ -143,7 +149,10 @@ class Library:
         are named, by path or collection. Raises SearchBackendError if none of them is there."""
         self._refresh()
         self.reread(PATIENCE)
-        hits = search(self._index, text, limit, folders)
+        if self.meaning:
+            self.meaning.start()
+        near = self.meaning.near if self.meaning else None
+        hits = search(self._index, text, limit, folders, near)
         notes = self._notes([urldefrag(hit.url).url for hit in hits])
         return [
             replace(hit, snippet=f"{hit.snippet} [{notes[url]}: this is its text of before.]")

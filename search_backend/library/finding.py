@@ -1,5 +1,7 @@
 """Searches the index: FTS5 proposes the best passage of each document, BM25F orders them.
 
+Where passages have vectors, the order by words and the order by meaning are fused by ranks.
+https://plg.uwaterloo.ca/~gvcormac/cormacksigir09-rrf.pdf
 Work is bounded whatever is asked: the rarest words propose, at most PROPOSED passages are looked
 at, and RANKED documents are scored with all words.
 """
@@ -21,6 +23,8 @@ from searchloop.search_backend.text.ranking import HEADING, TITLE, Scorer, excer
 PASSAGES_PER_DOCUMENT = 3
 PROPOSED, RANKED = 20_000, 60
 OURS = 0.5  # what a passage of this project's own documents counts: people ask about their texts
+RRF, MEANING = 60, 2.0  # a constant, and what a rank by meaning counts beside one by words
+MOST_NAMED = 500  # parameters of a statement
 MOST_WORDS, COUNTED = 32, 200  # words searched for, and words looked up to find the rarest
 
 _PROPOSE = f"""
@@ -34,7 +38,7 @@ JOIN roots r ON r.id = d.root
 """
 _BY_DOCUMENT = f"rowid / {MOST_PASSAGES}", RANKED
 _BY_PASSAGE = "rowid", 2 * RANKED
-_WITHIN = f"AND rowid / {MOST_PASSAGES} IN (SELECT id FROM documents WHERE root IN ({{}}))"
+_WITHIN = f"AND {{}} / {MOST_PASSAGES} IN (SELECT id FROM documents WHERE root IN ({{}}))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +60,32 @@ class _Scored(NamedTuple):
         return self.row // MOST_PASSAGES
 
 
-def search(index: Index, text: str, limit: int, folders: Sequence[str] = ()) -> list[Hit]:
+def search(
+    index: Index,
+    text: str,
+    limit: int,
+    folders: Sequence[str] = (),
+    near: Callable[[str, str], list[int]] | None = None,
+) -> list[Hit]:
     """Returns the best passages for a question in plain words, of these folders if any are named.
 
-    Each document comes once before any comes twice, at most PASSAGES_PER_DOCUMENT times.
+    Each document comes once before any comes twice, at most PASSAGES_PER_DOCUMENT times. `near`
+    returns the rows nearest to a question by meaning (see `Meaning.near`).
     """
+    roots, rows = "", list[int]()
+    if folders:
+        with index.open() as connection:
+            roots = roots_within(connection, folders)
+    if near:  # asks a server: no transaction stays open meanwhile
+        rows = near(text, roots and _WITHIN.format("row", roots))
     with index.open() as connection:
         langs = [lang for (lang,) in connection.execute("SELECT lang FROM languages")]
-        old, roots = is_old(connection), roots_within(connection, folders)
+        old, close = is_old(connection), _scored(connection, rows)
         for every in (False, True):  # function words count if no other word is known
             words = wanted(text, langs, every=every)[:COUNTED]
             scorer, match = _asked(connection, words, old)
             ranked = partial(_ranked, connection, scorer, match, roots)
-            found = _best(ranked, limit) if match else []
+            found = _best(ranked if match else lambda _: [], limit, close)
             if found:
                 break
         hits = [(each.score, _hit(connection, each.row, words)) for each in found]
@@ -86,7 +103,7 @@ def _asked(
     With `old`, words count that only passages of version 1 may hold.
     """
     every, length = connection.execute("SELECT passages, length FROM totals").fetchone()
-    counts = [min(_count(connection, word), every) for word in words]
+    counts = [min(count, every) for count in _counts(connection, words)]
     known = sorted((n for n, count in enumerate(counts) if count), key=lambda n: counts[n])
     chosen = range(min(len(words), MOST_WORDS)) if old else sorted(known[:MOST_WORDS])
     worth = [rarity(counts[n], every) for n in chosen]
@@ -101,8 +118,34 @@ def _any(words: Iterable[Wanted]) -> str:
     return " OR ".join(f'"{term}"' for word in words for term in word.terms)
 
 
-def _best(ranked: Callable[[tuple[str, int]], list[_Scored]], limit: int) -> list[_Scored]:
-    spread = _distinct(ranked(_BY_DOCUMENT))[:limit]
+def _scored(connection: sqlite3.Connection, rows: Sequence[int]) -> list[_Scored]:
+    """Returns the passages of these rows that are still there."""
+    query = f"""SELECT d.digest, r.kind = 'docs' FROM terms t JOIN documents d
+        ON d.id = t.rowid / {MOST_PASSAGES} JOIN roots r ON r.id = d.root WHERE t.rowid = ?"""
+    known = ((row, connection.execute(query, (row,)).fetchone()) for row in rows)
+    return [_Scored(OURS if told[1] else 1.0, row, told[0]) for row, told in known if told]
+
+
+def _fused(words: Sequence[_Scored], close: Sequence[_Scored]) -> list[_Scored]:
+    """Orders documents by their ranks in both lists; the passage is that of the words, if any."""
+    scores, first = dict[int | str, float](), dict[int | str, _Scored]()
+    for each, weight in ((words, 1.0), (close, MEANING)):
+        met = set[int | str]()
+        for one in each:
+            name = one.digest or one.document
+            if name not in met:
+                met.add(name)
+                worth = weight * (one.score if each is close else 1.0) / (RRF + len(met))
+                scores[name] = scores.get(name, 0.0) + worth
+                first.setdefault(name, one)
+    return [first[name] for name in sorted(scores, key=lambda name: -scores[name])]
+
+
+def _best(
+    ranked: Callable[[tuple[str, int]], list[_Scored]], limit: int, close: Sequence[_Scored]
+) -> list[_Scored]:
+    spread = _distinct(ranked(_BY_DOCUMENT))
+    spread = (_fused(spread, close) if close else spread)[:limit]
     if len(spread) < limit:
         allowed = {each.document: PASSAGES_PER_DOCUMENT - 1 for each in spread}
         taken = {each.row for each in spread}
@@ -113,19 +156,22 @@ def _best(ranked: Callable[[tuple[str, int]], list[_Scored]], limit: int) -> lis
     return spread
 
 
-def _count(connection: sqlite3.Connection, word: Wanted) -> int:
-    """Returns in how many passages a word stands, in any of its forms; an upper bound."""
-    marks = ",".join("?" * len(word.terms))
-    query = f"SELECT coalesce(sum(doc), 0) FROM vocabulary WHERE term IN ({marks})"
-    count: int = connection.execute(query, word.terms).fetchone()[0]
-    return count
+def _counts(connection: sqlite3.Connection, words: Sequence[Wanted]) -> list[int]:
+    """Returns in how many passages each word stands, in any of its forms; an upper bound."""
+    known = dict[str, int]()
+    every = list({term for word in words for term in word.terms})
+    for n in range(0, len(every), MOST_NAMED):
+        some = every[n : n + MOST_NAMED]
+        query = f"SELECT term, doc FROM vocabulary WHERE term IN ({','.join('?' * len(some))})"
+        known.update(connection.execute(query, some).fetchall())
+    return [sum(known.get(term, 0) for term in {*word.terms}) for word in words]
 
 
 def _ranked(
     connection: sqlite3.Connection, scorer: Scorer, match: str, roots: str, by: tuple[str, int]
 ) -> list[_Scored]:
     found, (each, most) = list[_Scored](), by
-    query = _PROPOSE.format(each=each, within=roots and _WITHIN.format(roots))
+    query = _PROPOSE.format(each=each, within=roots and _WITHIN.format("rowid", roots))
     for row, title, heading, body, digest, is_ours in connection.execute(query, (match, most)):
         score = scorer.score(title.split(), heading.split(), body.split())
         found.append(_Scored(score * (OURS if is_ours else 1.0), row, digest))

@@ -173,7 +173,7 @@ class Chain:
             instead=choose(query, sites, instead=True),
         )
         outcomes = run(one.run(chain, seconds), timeout=None)
-        attempts = tuple(outcome.attempt for outcome in outcomes)
+        attempts = tuple(self._with_how(outcome.attempt) for outcome in outcomes)
         dropped = filtered(query, sum(o.dropped for o in outcomes), sum(o.stale for o in outcomes))
         found = [outcome for outcome in outcomes if outcome.results]
         if not found:
@@ -193,6 +193,10 @@ class Chain:
             not_applied=tuple(o for o in _OPTIONS if getattr(query, o) and o not in respected),
             ranking=tuple(Ranking(one.result.url, one.reasons) for one in ranked),
         )
+
+    def _with_how(self, attempt: Attempt) -> Attempt:
+        how = self._schedule.engines[attempt.engine].how
+        return replace(attempt, how=how(self._access)) if how else attempt
 
     def _free(self, engine: Engine) -> bool:
         return self._routed(engine) and not self._schedule.rests(engine)

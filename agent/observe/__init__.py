@@ -12,7 +12,7 @@ import copy
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,7 +25,15 @@ from searchloop.agent.log.contract import Batch, Pending
 from searchloop.agent.log.events import Event
 from searchloop.agent.transport.exchange import Headers, Redirected, Response
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Request, StreamEvent, Streams, ToolSpec
+from searchloop.agent.types import (
+    NOTHING,
+    Finished,
+    Message,
+    Request,
+    StreamEvent,
+    Streams,
+    ToolSpec,
+)
 
 _log = logging.getLogger(__name__)
 _MOST = 4 * 1024 * 1024  # recorded bytes of one answer; a longer one is marked as cut
@@ -280,3 +288,16 @@ def begin(run_id: str, session_id: str) -> Running:
     running = Running(run_id, session_id)
     current.set(running)
     return running
+
+
+async def asked_apart(provider: Streams, request: Request) -> Finished:
+    """Asks a model beside a run, of which only its own steps are recorded."""
+    recording = current.set(None)
+    try:
+        async with aclosing(provider.stream(request)) as stream:
+            async for event in stream:
+                if isinstance(event, Finished):
+                    return event
+    finally:
+        current.reset(recording)
+    return Finished(Message("assistant", ""), "stop", NOTHING)

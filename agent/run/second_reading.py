@@ -9,16 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.session import Event
+from searchloop.agent.observe import asked_apart
 from searchloop.agent.text import neutral
 from searchloop.agent.types import (
-    NOTHING,
-    Finished,
     Message,
     Price,
     Request,
@@ -88,7 +86,11 @@ async def second_reading(
 
     async def one(read: Read) -> dict[str, Any]:
         async with gate:
-            finished = await _asked(read, provider, model)
+            words = {"claim": read.claim, "passage": neutral(read.passage)}
+            asked = [Message("user", json.dumps(words, ensure_ascii=False))]
+            finished = await asked_apart(
+                provider, Request(model, asked, _SYSTEM, max_output_tokens=400)
+            )
         verdict, reason = _verdict(finished.message.content)
         usage = {**finished.usage.as_dict(), "cost_usd": price(finished.usage)}
         place = {"n": read.n, "mark": read.mark}
@@ -116,16 +118,6 @@ async def recorded(
     except AgentError as error:
         failed = {**data, "left": 0, "error": error.as_dict()}
         await log.aside(log.append, session, [("second_reading", failed)])
-
-
-async def _asked(read: Read, provider: Streams, model: str) -> Finished:
-    words = json.dumps({"claim": read.claim, "passage": neutral(read.passage)}, ensure_ascii=False)
-    request = Request(model, [Message("user", words)], _SYSTEM, max_output_tokens=400)
-    async with aclosing(provider.stream(request)) as stream:
-        async for event in stream:
-            if isinstance(event, Finished):
-                return event
-    return Finished(Message("assistant", ""), "stop", NOTHING)
 
 
 def _verdict(text: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.context import Budget, brief, size_of, tokens
 from searchloop.agent.log.events import is_summary, messages_from, sent, summary_message
 from searchloop.agent.log.session import Turns, summary_of
-from searchloop.agent.observe import current
+from searchloop.agent.observe import asked_apart
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question import checked
 from searchloop.agent.text import neutral
@@ -120,17 +120,10 @@ class Summariser:
             context_limit=window,  # another one would make a local server load the model again
         )
         usage, text = NOTHING, ""
-        apart = current.set(None)  # what is recorded of the run are its own steps
-        try:
-            async with aclosing(self.provider.stream(request)) as stream:
-                async for event in stream:
-                    if isinstance(event, Finished):
-                        usage, said = event.usage, event.stop_reason in ("stop", "length")
-                        text = neutral(event.message.content).strip() if said else ""
-        except AgentError:
-            text = ""
-        finally:
-            current.reset(apart)
+        with suppress(AgentError):
+            end = await asked_apart(self.provider, request)
+            usage, said = end.usage, end.stop_reason in ("stop", "length")
+            text = neutral(end.message.content).strip() if said else ""
         cost = self.price(usage) if self.price else usage.cost_usd
         return _cut(text, _most(space)) or None, replace(usage, cost_usd=cost)
 

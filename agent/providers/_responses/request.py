@@ -23,7 +23,7 @@ from searchloop.agent.providers._common import (
     steps,
     stray_text,
 )
-from searchloop.agent.types import Message, Request
+from searchloop.agent.types import Message, Request, ToolSpec
 from searchloop.agent.types.attachments import Attachment
 
 VERSION = "1"
@@ -196,3 +196,9 @@ def _call(call_id: str, name: str, arguments: str) -> Item:
 def _short(call_id: str) -> str:
     """Shortens ids of other makers to the 64 characters allowed here."""
     return call_id if len(call_id) <= 64 else hashed_id(call_id, "call_")
+
+
+def function_tool(tool: ToolSpec, strict: bool) -> dict[str, Any]:
+    """Describes a function; `strict` has the server enforce its schema."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", **function, "strict": strict}

@@ -26,11 +26,11 @@ from searchloop.agent.providers._common import (
     text_format,
 )
 from searchloop.agent.providers._responses.errors import classify
-from searchloop.agent.providers._responses.request import encode_body
+from searchloop.agent.providers._responses.request import encode_body, function_tool
 from searchloop.agent.providers._responses.response import ResponsesDecoder
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, NativeSearch, Request, ToolSpec
+from searchloop.agent.types import Capabilities, NativeSearch, Request
 
 _REASONING = {"thinking": True, "vision": True}
 _SEARCHES = {"native_search": True, "tools_with_native_search": True}
@@ -139,7 +139,7 @@ def head(request: Request, thinks: bool) -> dict[str, Any]:
         # Other models refuse the whole request when it is asked for.
         include.append("reasoning.encrypted_content")
     tools = [_search_tool(request.native_search)] if request.native_search is not None else []
-    tools += [_function(tool) for tool in request.tools]
+    tools += [function_tool(tool, is_strict(tool.parameters)) for tool in request.tools]
     session = request.session_id or ""
     members = {
         "model": request.model,
@@ -187,13 +187,3 @@ def _search_tool(search: NativeSearch) -> dict[str, Any]:
 def _domain(text: str) -> str:
     """Strips scheme and path, which the filters refuse."""
     return text.strip().partition("://")[2].partition("/")[0] or text.strip().partition("/")[0]
-
-
-def _function(tool: ToolSpec) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.parameters,
-        "strict": is_strict(tool.parameters),
-    }

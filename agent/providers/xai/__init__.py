@@ -25,7 +25,7 @@ from searchloop.agent.providers._common import (
     text_format,
 )
 from searchloop.agent.providers._responses import errors
-from searchloop.agent.providers._responses.request import encode_body
+from searchloop.agent.providers._responses.request import encode_body, function_tool
 from searchloop.agent.providers._responses.response import (
     Action,
     Event,
@@ -38,7 +38,7 @@ from searchloop.agent.providers._responses.response import (
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, NativeSearch, Request, ToolSpec, Usage
+from searchloop.agent.types import Capabilities, NativeSearch, Request, Usage
 
 __all__ = ["FEATURES", "SETTINGS", "XAI", "create"]
 
@@ -119,7 +119,10 @@ class XAICodec(CodecBase):
         if request.system:
             head["instructions"] = request.system
         search = request.native_search
-        tools = [*(_search_tools(search) if search else ()), *map(_function, request.tools)]
+        tools = [
+            *(_search_tools(search) if search else ()),
+            *(function_tool(t, False) for t in request.tools),
+        ]
         if tools:
             head["tools"] = tools
         tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
@@ -140,11 +143,6 @@ def _search_tools(search: NativeSearch) -> list[dict[str, Any]]:
     allowed, blocked = _POSTS & set(search.allowed_domains), _POSTS & set(search.blocked_domains)
     posts = not blocked and (bool(allowed) or not search.allowed_domains)
     return [web, {"type": "x_search"}] if posts else [web]
-
-
-def _function(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", **function, "strict": False}
 
 
 def _action(item: Item) -> Action | None:

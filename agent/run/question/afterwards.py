@@ -11,7 +11,6 @@ import json
 import logging
 import re
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -19,12 +18,12 @@ from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import asked
 from searchloop.agent.log.session import PROVISIONAL, Session
-from searchloop.agent.observe import current
+from searchloop.agent.observe import asked_apart
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.run import Question, Run
 from searchloop.agent.settings import Settings, is_on
 from searchloop.agent.text import neutral, one_line
-from searchloop.agent.types import Finished, Message, Request
+from searchloop.agent.types import Message, Request
 from searchloop.analysis.characters import visible
 
 _NO_PRONOUN = (
@@ -194,13 +193,6 @@ async def _said(
         max_output_tokens=2000 if able.thinking else 200,  # thoughts come before the first word
         context_limit=able.context,  # another one would make a local server load the model again
     )
-    current.set(None)  # what is recorded of a run are its own steps
-    data: dict[str, Any] = {"model": f"{provider.name}:{model}", "usage": None}
-    text = ""
-    async with aclosing(provider.stream(request)) as stream:
-        async for event in stream:
-            if isinstance(event, Finished):
-                cost = price(event.usage) if price else event.usage.cost_usd
-                data["usage"] = replace(event.usage, cost_usd=cost).as_dict()
-                text = event.message.content
-    return text, data
+    end = await asked_apart(provider, request)
+    usage = replace(end.usage, cost_usd=price(end.usage) if price else end.usage.cost_usd)
+    return end.message.content, {"model": f"{provider.name}:{model}", "usage": usage.as_dict()}

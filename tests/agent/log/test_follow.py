@@ -40,7 +40,7 @@ async def follow_to_the_end(log: EventLog, session: str, after: int = 0) -> list
 
 async def joined(log: EventLog, session: str, count: int = 1) -> None:
     """Until so many follow."""
-    await eventually(lambda: len(log._followers[session]) == count)
+    await eventually(lambda: len(log._followers.get(session, ())) == count)
 
 
 def check(got: list[Event], log: EventLog, session: str, after: int = 0) -> None:

@@ -39,7 +39,7 @@ def test_every_code_has_words(language: str) -> None:
     """Whatever code a server can send, each language says what happened; none is left over."""
     known = {_NUMBERED.sub(r"\1", key) for key in words(language)}
     sent = {f"error.{code}" for code in codes()}
-    assert sent - known == set(), f"write what they mean into locales/{language}.jsonon"
+    assert sent - known == set(), f"write what they mean into locales/{language}.json"
     assert known - sent == {"error.asks", "error.http", "error.original"}
 
 

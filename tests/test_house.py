@@ -46,7 +46,7 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # the terminal (1,400); settings by task (300); folders of projects (50); pictures and projects of
 # exports, tool servers edited with their keys masked (170). The page: settings by task (800),
 # projects and archive (250), queue, keys, imports (300), two answers side by side and what comes
-# next (150), the state of rooms, pages as they are drawn, folders of projects (50).
+# next (150), the state of rooms, folders of projects (50).
 PYTHON_LINES, PAGE_LINES = 61_650, 8_720
 # A folder that may hold more than 14 entries (never above 18), and the reason.
 FULLER: Mapping[str, str] = {

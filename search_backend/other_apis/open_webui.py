@@ -9,6 +9,7 @@ Spec: https://docs.openwebui.com/features/chat-conversations/web-search/provider
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 from searchloop.search_backend.other_apis import (
@@ -49,7 +50,9 @@ def _load(values: Values, service: Contract) -> list[Any]:
         )
     asked = [{"url": url, "max_length": MOST_CHARACTERS} for url in urls]
     with ThreadPoolExecutor(min(len(asked), AT_ONCE)) as pool:
-        views = list(pool.map(service.open_page, asked))
+        # Each thread knows the request, whose asker may go away meanwhile.
+        opening = [pool.submit(copy_context().run, service.open_page, each) for each in asked]
+        views = [one.result() for one in opening]
     read = [view for view in views if view.page.error is None] or [opened(views[0])]
     return [_document(view) for view in read]
 

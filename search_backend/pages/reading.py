@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from mimetypes import guess_type
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urldefrag
 
 from searchloop.search_backend.cache.pages import conditions, freshness
@@ -48,24 +48,12 @@ LATEST_START = 20.0
 _log = logging.getLogger(__name__)
 
 
-class Fetch(Protocol):
-    """The guarded fetch."""
-
-    def __call__(
-        self,
-        url: str,
-        *,
-        host_allowed: Callable[[str], bool] | None = None,
-        known: Known | None = None,
-    ) -> Fetched:
-        """Returns the answer, 304 if `known` is unchanged. Raises FetchRefused, FetchFailed."""
-
-
-class Vet(Protocol):
-    """The guard's verdict without the fetch."""
-
-    def __call__(self, url: str, *, host_allowed: Callable[[str], bool] | None = None) -> str:
-        """Returns the canonical address; raises FetchRefused."""
+# The guarded fetch, called with an address, `host_allowed` and `known`: returns the answer, 304 if
+# `known` is unchanged. Raises FetchRefused, FetchFailed.
+Fetch = Callable[..., Fetched]
+# The guard's verdict without the fetch, called with an address and `host_allowed`: returns the
+# canonical address. Raises FetchRefused.
+Vet = Callable[..., str]
 
 
 class Reading:

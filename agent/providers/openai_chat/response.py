@@ -93,11 +93,20 @@ def _count(counts: Any, name: str) -> int | None:
 Delta = TextDelta | ThinkingDelta
 _REASONING = ("reasoning_content", "reasoning")
 _NOTED = frozenset({"usage", "search_results", "citations", "timings"})
+# What makers of servers call an end that is none; any other word is a stop.
+_CUT = ("length", "max_tokens", "max_output_tokens", "model_length", "repetition_truncation")
+_WITHHELD = (
+    "content_filter",
+    "sensitive",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+)
+_BROKEN = ("error", "abort", "cancelled", "insufficient_system_resource", "network_error")
 _STOPS: dict[str, StopReason] = {
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",
-    "content_filter": "refusal",
+    **dict.fromkeys(_CUT, "length"),
+    **dict.fromkeys(_WITHHELD, "refusal"),
 }
 
 
@@ -409,10 +418,10 @@ class ChatDecoder(DecoderBase):
         yield from shown
         reason = choice.get("finish_reason")
         if reason:
-            if reason == "error" or choice.get("error"):
+            if str(reason).lower() in _BROKEN or choice.get("error"):
                 raise self._codec.refused(find_error(choice) or {})
             self._ended = True
-            self._answer.reason = str(reason)
+            self._answer.reason = str(reason).lower()
 
     def _searched(self) -> Iterable[StreamEvent]:
         if self._search == "possible" and self._answer.searched:

@@ -18,6 +18,7 @@ from tests.browser.test_looks import TOO_WIDE
 from tests.browser.test_settings import SDK, opened
 from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 GOOD, BAD = "sk-good-0123456789abcdef", "sk-wrong-0123456789abcd"
@@ -163,10 +164,12 @@ def test_engines_are_put_in_order_by_keys_and_by_hand(enter: Enter, desk: House)
     with page.expect_response(lambda r: r.url.endswith("/api/engines")):
         dialog.get_by_label("Also ask official sites").check()
     expect(dialog.get_by_label("Also ask official sites")).to_be_checked()
+    first = page.locator(".engines li").first
+    until(lambda: first.bounding_box() is not None)  # the rows are drawn anew by what was kept
+    target = first.bounding_box()
+    assert target
     grip.hover()
     page.mouse.down()
-    target = page.locator(".engines li").first.bounding_box()
-    assert target
     page.mouse.move(target["x"] + 5, target["y"] + 2, steps=4)
     page.mouse.up()
     expect(page.locator(".engines strong").first).to_have_text(before[0])

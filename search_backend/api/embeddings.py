@@ -23,6 +23,7 @@ from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import ConfigError, EngineError
 
 TITLE = "The embedding server"
+HERE = "http://127.0.0.1:11434/v1"
 # Name of a model, prefix of a question, prefix of a passage: as the models' cards ask for them.
 _PREFIXES = (
     (r"nomic-embed", "search_query: ", "search_document: "),
@@ -39,18 +40,16 @@ _PREFIXES = (
 def embedder(settings: Settings) -> tuple[str, Embed] | None:
     """Returns the model's name with its address, and what asks it; None where none is named.
 
-    Raises ConfigError for a name or an address that cannot be used.
+    Raises ConfigError for an address that cannot be used.
     """
-    named = settings.keys.get("SEARCHLOOP_EMBEDDINGS", "")
-    if not named:
+    model = settings.keys.get("SEARCHLOOP_EMBEDDINGS", "")
+    if not model:
         return None
-    model, _, base = named.partition("@http")
-    url = f"http{base}".rstrip("/")
-    if not model or not urlsplit(url).hostname:
-        what = f"SEARCHLOOP_EMBEDDINGS names no model at an address: {named[:100]!r}."
-        remedy = "Write MODEL@ADDRESS, for example nomic-embed-text@http://127.0.0.1:11434/v1"
-        raise ConfigError("config", what, remedy)
-    key, http = settings.keys.get("SEARCHLOOP_EMBEDDINGS_API_KEY", ""), EngineHttp()
+    url = (settings.keys.get("EMBEDDINGS_BASE_URL") or HERE).rstrip("/")
+    if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
+        what = f"EMBEDDINGS_BASE_URL is no web address: {url[:100]!r}."
+        raise ConfigError("config", what, f"Write one such as {HERE}")
+    key, http = settings.keys.get("EMBEDDINGS_API_KEY", ""), EngineHttp()
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     away = settings.offline and not _is_here(urlsplit(url).hostname or "")
 

@@ -7,8 +7,9 @@ from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query, SearchResult
 
 SETTINGS = (
-    Setting("SEARCHLOOP_EMBEDDINGS", "Find by meaning, too: MODEL@http://127.0.0.1:11434/v1"),
-    Setting("SEARCHLOOP_EMBEDDINGS_API_KEY", "Key for that server", secret=True),
+    Setting("SEARCHLOOP_EMBEDDINGS", "Find by meaning, too: an embedding model, such as bge-m3"),
+    Setting("EMBEDDINGS_BASE_URL", "Its server (default: port 11434 on this machine)"),
+    Setting("EMBEDDINGS_API_KEY", "Key for the server of the embedding model", secret=True),
 )
 
 

@@ -195,9 +195,9 @@ def test_removed_settings_are_reported(cli: Cli) -> None:
 
 
 def test_addresses_are_listed_only_when_set(cli: Cli) -> None:
-    """One rule stands for all ..._BASE_URL, so the list has at most 35 lines beside the keys."""
+    """One rule stands for all ..._BASE_URL, so the list has at most 36 lines beside the keys."""
     listed = cli("config", "--origin").out
-    assert len([line for line in listed.splitlines() if "_API_KEY = " not in line]) <= 35
+    assert len([line for line in listed.splitlines() if "_API_KEY = " not in line]) <= 36
     assert "_BASE_URL" not in listed
     listed = cli("config", "--origin", BRAVE_BASE_URL="http://127.0.0.1:9").out
     assert "BRAVE_BASE_URL = http://127.0.0.1:9  # environment" in listed
@@ -244,6 +244,22 @@ def test_each_engine_is_asked_once(cli: Cli) -> None:
         assert "k-0123456789" not in engine["said"]
     assert (none, without["Search"]["state"]) == (1, "missing")
     assert without["Search"]["command"] == "export SEARCH_ENGINES=ddg,library"
+
+
+def test_a_search_by_meaning_is_told(cli: Cli) -> None:
+    """With an embedding model the report says how the library is searched, or what fails."""
+    vectors = {"data": [{"index": 0, "embedding": [0.5] * 8}]}
+    with FakeServer(lambda received: json_reply(vectors)) as server:
+        for address, state, says in (
+            (server.url, "ok", "searches by words and meaning"),
+            (closed_address(), "hint", "searches by words alone: "),
+        ):
+            settings = {"SEARCH_ENGINES": "library", "OLLAMA_HOST": closed_address()}
+            settings |= {"SEARCHLOOP_EMBEDDINGS": "m", "EMBEDDINGS_BASE_URL": f"{address}/v1"}
+            _, found = findings(cli, **settings)
+            engine = found["Search engine library"]
+            assert engine["state"] == state
+            assert engine["said"].startswith(says)
 
 
 def test_a_new_token_is_kept_and_not_shown(cli: Cli) -> None:

@@ -92,7 +92,7 @@ def opened(
     **env: str,
 ) -> Library:
     """The library of this home with that model."""
-    env["SEARCHLOOP_EMBEDDINGS"] = f"{name}@{server.url}/v1"
+    env |= {"SEARCHLOOP_EMBEDDINGS": name, "EMBEDDINGS_BASE_URL": f"{server.url}/v1"}
     made = embedder(Settings.from_mapping(env, home=home))
     assert made is not None
     library = Library(home, dict)
@@ -226,7 +226,7 @@ def test_a_passage_that_is_refused_keeps_none_from_the_rest(
     assert first(library, "whale") == "whale.txt"
     assert made.told() == "by words and meaning"  # a question that is refused rests nobody
     model.fails = 401
-    other = opened(tmp_path, server, "x", SEARCHLOOP_EMBEDDINGS_API_KEY="sk-canary-123456")
+    other = opened(tmp_path, server, "x", EMBEDDINGS_API_KEY="sk-canary-123456")
     assert other.meaning is not None
     other.meaning.embed_all()
     assert model.headers[-1]["authorization"] == "Bearer sk-canary-123456"
@@ -253,7 +253,8 @@ def test_the_thread_embeds_by_itself(tmp_path: Path, server: FakeServer) -> None
     """The backend starts it; it ends with the process."""
     (tmp_path / "a.txt").write_text("The harbour.")
     Library(tmp_path, dict).add(tmp_path / "a.txt")
-    env = {"SEARCHLOOP_EMBEDDINGS": f"tiny@{server.url}/v1", "SEARCH_ENGINES": "library"}
+    env = {"SEARCHLOOP_EMBEDDINGS": "tiny", "SEARCH_ENGINES": "library"}
+    env["EMBEDDINGS_BASE_URL"] = f"{server.url}/v1"
     create_app(Settings.from_mapping(env, home=tmp_path))
     until(lambda: count(tmp_path) == (1, 1))
     threads = [each for each in threading.enumerate() if each.name == "library-meaning"]
@@ -262,27 +263,28 @@ def test_the_thread_embeds_by_itself(tmp_path: Path, server: FakeServer) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "address", "said"),
     [
-        ("", None),
-        ("nomic-embed-text", ConfigError),
-        ("bge-m3:latest@http://localhost:11434/v1", "bge-m3:latest http://localhost:11434/v1"),
-        ("e5@https://models.example/v1/", "e5 https://models.example/v1"),
-        ("@http://127.0.0.1:1/v1", ConfigError),
-        ("e5@http://", ConfigError),
+        ("", "http://127.0.0.1:1/v1", None),
+        ("nomic-embed-text", "", "nomic-embed-text http://127.0.0.1:11434/v1"),
+        ("bge-m3:latest", "http://localhost:11434/v1", "bge-m3:latest http://localhost:11434/v1"),
+        ("e5", "https://models.example/v1/", "e5 https://models.example/v1"),
+        ("e5", "models.example/v1", ConfigError),
+        ("e5", "file:///etc/passwd", ConfigError),
+        ("e5", "http://", ConfigError),
     ],
 )
-def test_the_setting(tmp_path: Path, name: str, said: Any) -> None:
-    """A model of Ollama, or one at an address; elsewhere means not offline."""
-    env = {"SEARCHLOOP_EMBEDDINGS": name, "SEARCHLOOP_OFFLINE": "1"}
+def test_the_setting(tmp_path: Path, name: str, address: str, said: Any) -> None:
+    """A model of the Ollama here, or one at an address; elsewhere means not offline."""
+    env = {"SEARCHLOOP_EMBEDDINGS": name, "EMBEDDINGS_BASE_URL": address, "SEARCHLOOP_OFFLINE": "1"}
     settings = Settings.from_mapping(env, home=tmp_path)
     if said is ConfigError:
-        with pytest.raises(ConfigError, match="SEARCHLOOP_EMBEDDINGS"):
+        with pytest.raises(ConfigError, match="EMBEDDINGS_BASE_URL"):
             embedder(settings)
         return
     found = embedder(settings)
     assert (found and found[0]) == said
-    if found and "https" in name:
+    if found and "https" in address:
         with pytest.raises(EngineError, match="OFFLINE"):
             found[1](["x"], True, 1.0)
 
@@ -304,7 +306,7 @@ def test_the_setting(tmp_path: Path, name: str, said: Any) -> None:
 def test_an_answer_that_is_none(tmp_path: Path, answer: Any) -> None:
     """It is an error of the server, whatever it is."""
     with FakeServer([json_reply(answer)]) as server:
-        env = {"SEARCHLOOP_EMBEDDINGS": f"m@{server.url}/v1"}
+        env = {"SEARCHLOOP_EMBEDDINGS": "m", "EMBEDDINGS_BASE_URL": f"{server.url}/v1"}
         found = embedder(Settings.from_mapping(env, home=tmp_path))
         assert found is not None
         with pytest.raises(EngineError):

@@ -37,8 +37,10 @@ export async function libraryPage(body, { store }) {
     card({ id: "folders", title: t("library.folders"), state: total }, list),
     card({ id: "add-folder", title: t("library.new") }, form),
   );
-  const zim = settingField(store, "ZIM_FILES");
-  if (zim) body.append(card({ id: "archives", title: t("library.archives") }, zim));
+  for (const [id, name, hint] of [["archives", "ZIM_FILES"], ["meaning", "SEARCHLOOP_EMBEDDINGS", t("library.meaning.hint")]]) {
+    const field = settingField(store, name, { hint });
+    if (field) body.append(card({ id, title: t(`library.${id}`) }, field));
+  }
   let drawn = "";
   await draw();
 

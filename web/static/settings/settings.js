@@ -37,6 +37,7 @@ const PLACES = {
   SEARCH_CONTACT: "search",
   SEARCH_ENGINES: "search",
   ZIM_FILES: "library",
+  SEARCHLOOP_EMBEDDINGS: "library",
   SEARCHLOOP_OFFLINE: "privacy",
   SEARCHLOOP_CHATS: "privacy",
 };

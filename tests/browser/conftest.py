@@ -166,6 +166,9 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
         pages = watched.context.pages
         page = pages[0] if pages else watched.context.new_page()
         page.goto(at.start_url)
+        if "token=" in page.url:  # a kept token is no start link; its form takes it
+            page.locator("#token").fill(at.token)
+            page.keyboard.press("Enter")
         page.locator(".suggestions").wait_for()
         return page
 

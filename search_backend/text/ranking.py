@@ -59,17 +59,18 @@ class Scorer:
                     held[term] = held.get(term, 0.0) + weight
         last = [-NEAR - 1] * (len(self._words) + 1)
         together = [0] * len(self._words)  # how often a word stands near the next one of the query
-        for place, term in enumerate(body):
-            if term in numbers:
-                held[term] = held.get(term, 0.0) + 1.0
-                n = numbers[term]
-                together[n] += place - last[n + 1] <= NEAR
-                together[n - 1] += place - last[n - 1] <= NEAR
-                last[n] = place
+        for place in [place for place, term in enumerate(body) if term in numbers]:
+            term = body[place]
+            held[term] = held.get(term, 0.0) + 1.0
+            n = numbers[term]
+            together[n] += place - last[n + 1] <= NEAR
+            together[n - 1] += place - last[n - 1] <= NEAR
+            last[n] = place
         length = K1 * (1 - B + B * len(body) / self._usual)
         score = 0.0
         for forms, worth in zip(self._words, self._worth, strict=True):
-            if times := max(held.get(form, 0.0) for form in forms):
+            found = [held[form] for form in forms if form in held]
+            if times := max(found, default=0.0):
                 score += worth * times / (times + length)
         for worth, times in zip(self._pairs, together, strict=False):
             score += TOGETHER * worth * times / (times + length)
@@ -85,11 +86,12 @@ def excerpt(text: str, words: Iterable[Wanted], lang: str | None = None) -> str:
     units = [unit.strip() for unit in _UNIT.findall(text) if unit.strip()]
     held = [[numbers[t] for t in terms(unit, lang) if t in numbers] for unit in units]
     best, best_score, best_end = 0, -1.0, 1
+    end, room = 0, LENGTH + 1  # of the units from `at` on, with a space after each
     for at, unit in enumerate(units):
-        end, room = at + 1, LENGTH - len(unit)
-        while end < len(units) and len(units[end]) <= room:
+        while end < len(units) and (end <= at or len(units[end]) <= room):
             room -= len(units[end]) + 1
             end += 1
+        room += len(unit) + 1
         found = [n for each in held[at:end] for n in each]
         # Different words count most, repetition a little, and what comes first leads into the rest.
         score = len(set(found)) + len(found) / 100 - at / len(units)

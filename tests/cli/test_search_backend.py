@@ -103,7 +103,7 @@ def test_other_machines_are_counted_and_known(tmp_path: Path) -> None:
 def test_the_gate_refuses_in_the_shape_of_the_address(tmp_path: Path) -> None:
     """No JSON, too much, a method nobody uses, another site: a client of someone else's API can
     read what is wrong, whoever refuses it."""
-    large = "x" * 1_100_000
+    large = "x" * 8_000_000
     with served(tmp_path) as port:
         for shape in find_shapes():
             for route in shape.routes:

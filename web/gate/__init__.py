@@ -15,6 +15,7 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +125,7 @@ async def refuse(
 _log = logging.getLogger(__name__)
 
 MAX_BODY = 1024 * 1024  # bytes
+SKIPPED = 256 * 2**20  # bytes of a body that is too large, read only to be able to answer
 BODY_SECONDS = 10.0
 # Requests with files, and how large and slow these may be.
 MAX_FILES = 30 * MAX_BODY
@@ -216,6 +218,8 @@ class Gate:
         refusal = self._judged(scope, head)
         if isinstance(refusal, Person):
             scope, refusal = {**scope, PERSON: refusal}, None
+        elif refusal is not None and refusal.status == 413:
+            await self._skip(head, receive)
         if refusal is None and scope["method"] in _BODIES and not _is_file(scope):
             body = await self._read(head, receive, _FILES.fullmatch(scope["path"]) is not None)
             if body is None:
@@ -234,6 +238,18 @@ class Gate:
                 refusal = None if secured.started else _INTERNAL
         if refusal is not None:
             await refuse(refusal, scope, secured, self._refusal_body)
+
+    async def _skip(self, head: dict[bytes, bytes], receive: Receive) -> None:
+        """Reads past a body that is too large: most clients read no answer before all is sent, and
+        would see a broken connection. One that waits for a word of ours gets the refusal."""
+        left = 0 if b"expect" in head else SKIPPED
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._body_seconds):
+                while left > 0:
+                    message = await receive()
+                    left -= len(message.get("body", b""))
+                    if not message.get("more_body"):
+                        return
 
     def _judged(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | Person | None:
         """Returns who asks, or the answer instead of the application's; None where all may ask."""

@@ -82,7 +82,8 @@ function thenWrite(act) {
 
 // The answer to it is an event of the chat, which shows the summary.
 async function compact(turns) {
-  if (await ask.compact(turns)) el("chat-menu").setAttribute("aria-busy", "true");
+  el("chat-menu").setAttribute("aria-busy", "true"); // before: the summary may come first
+  if (!(await ask.compact(turns))) el("chat-menu").removeAttribute("aria-busy");
 }
 
 async function openChatMenu() {

@@ -266,7 +266,9 @@ def _search(settings: Settings) -> Iterator[Finding]:
         again = f"searchloop search --engine {name} test"
         command = f"searchloop setup --engine {name}" if name in keyed else again
         yield Finding("hint", f"Search engine {name}", said, command)
-    for name, how in ((name, how) for name, (_, how) in asked.items() if how):
+    for name, (_, how) in asked.items():
+        if not how:
+            continue
         alone = how.startswith("by words alone")
         again = f"searchloop search --engine {name} test" if alone else ""
         yield Finding("hint" if alone else "ok", f"Search engine {name}", f"searches {how}", again)

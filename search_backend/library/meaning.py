@@ -30,7 +30,7 @@ CANDIDATES, NEAREST = 300, 30
 SHORT = 500  # characters of a question, and of a passage that was not taken as a whole
 DOWN = ("network", "auth", "rate", "quota")  # kinds of errors that come with any text
 
-_TODO = f"""
+_WITHOUT_VECTOR = f"""
 SELECT t.rowid, d.title, t.headings, substr(d.text, t.begins + 1, t.ends - t.begins)
 FROM terms t JOIN documents d ON d.id = t.rowid / {MOST_PASSAGES}
 WHERE t.rowid > ? AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.row = t.rowid)
@@ -141,7 +141,7 @@ class Meaning:
     def _batch(self, after: int) -> int:
         """Embeds a few passages; returns the row of the last one, -1 if none is left."""
         with self._index.open() as connection:
-            rows = connection.execute(_TODO, (after,)).fetchall()
+            rows = connection.execute(_WITHOUT_VECTOR, (after,)).fetchall()
         if not rows:
             return -1
         heads = [" > ".join(filter(None, (title, heads))) for _, title, heads, _ in rows]
@@ -173,7 +173,7 @@ class Meaning:
 
     def _failed(self, error: EngineError) -> None:
         self._trouble, self._rests_until = error.message, self._clock() + REST
-        _log.warning("no meaning for %.0f s: %s", REST, error.message)
+        _log.warning("the library is searched by words alone for %.0f s: %s", REST, error.message)
 
 
 def packed(vector: Sequence[float]) -> tuple[bytes, bytes]:

@@ -117,12 +117,14 @@ def served(home: Path, ollama: int) -> Iterator[tuple[str, int]]:
         process.wait(10)
 
 
-def long_session(home: Path, turns: int = TURNS, said: str = _PARAGRAPH * 3) -> str:
+def long_session(
+    home: Path, turns: int = TURNS, said: str = _PARAGRAPH * 3, model: str = "ollama:talker:1b"
+) -> str:
     """A session of many turns, as a log holds it."""
     log = EventLog(home / "sessions.sqlite3")
-    chat = log.create_session(model="ollama:talker:1b").id
+    chat = log.create_session(model=model).id
     for n in range(turns):
-        run = {"run_id": str(n), "model": "ollama:talker:1b", "mode": "ask", "search": "off"}
+        run = {"run_id": str(n), "model": model, "mode": "ask", "search": "off"}
         text = f"Answer {n}. {said}"
         lists: dict[str, Any] = {"citations": [], "sources": [], "usage": {}}
         message = {"text": text, "thinking": "", "tool_calls": [], "step": 1, **lists}

@@ -17,7 +17,7 @@ from searchloop.agent.search import marks
 from searchloop.agent.search.source_numbers import urls_in
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
-from searchloop.search_backend.plugin.challenges import is_challenge
+from searchloop.search_backend.plugin.challenge_pages import is_challenge
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.text import clean, slices
 from searchloop.web.text.markdown import render

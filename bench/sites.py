@@ -33,7 +33,9 @@ from searchloop.search_backend.search.router import choose
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 
-QUESTIONS = Path(__file__).parent / "data" / "site_questions.tsv"
+QUESTIONS, ROUTED = (
+    Path(__file__).parent / "data" / f"{name}_questions.tsv" for name in ("site", "routed")
+)
 SITES = {name: engine for name, engine in find_engines().items() if engine.kinds}
 Answer = Mapping[str, Any]  # the body of POST /api/web-search
 
@@ -61,9 +63,13 @@ class Reach:
 
 def questions() -> list[Asked]:
     """Reads the file."""
-    lines = QUESTIONS.read_text("utf-8").splitlines()
-    cells = (line.split("\t") for line in lines if line and not line.startswith("#"))
-    return [Asked(k, q, tuple(s.split(",")), title, text) for k, q, s, title, text in cells]
+    return [Asked(k, q, tuple(s.split(",")), *page) for k, q, s, *page in rows(QUESTIONS)]
+
+
+def rows(file: Path) -> list[list[str]]:
+    """Reads the cells of each line that is no comment."""
+    lines = file.read_text("utf-8").splitlines()
+    return [line.split("\t") for line in lines if line and not line.startswith("#")]
 
 
 def _folded(text: str) -> str:

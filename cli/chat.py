@@ -13,8 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Unpack
 
+from searchloop.agent.bare_agent import BareAgent, Turn
 from searchloop.agent.errors import AgentError, ConfigError
-from searchloop.agent.library import BareAgent, Turn
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.run.question import change_session, open_session

@@ -17,8 +17,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
+from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import AgentError, ConfigError
-from searchloop.agent.library import BareAgent
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.providers import ProviderRegistry, split_model
@@ -166,7 +166,9 @@ def _models(settings: Settings) -> Iterator[Finding]:
         models, usual = agent.models(), agent.usual_model()
     yield _chosen(usual, models)
     chosen = usual.model.partition(":")[0]
-    remote = {m.id.partition(":")[0] for m in models if m.available and not m.local}
+    # A key that was refused makes models unavailable too; what is merely not set is told below.
+    tried = (m for m in models if m.available or not str(m.missing).isidentifier())
+    remote = {m.id.partition(":")[0] for m in tried if not m.local}
     faults = asyncio.run(_tried_providers(settings, sorted(remote - {"builtin"})))
     for name, error in faults.items():
         command = _command(error.remedy)

@@ -12,8 +12,8 @@ from contextlib import aclosing
 from dataclasses import asdict
 from pathlib import Path
 
+from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.library import BareAgent
 from searchloop.agent.providers import Hosts, ModelServer, hosting, load, names, split_model
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config

@@ -15,8 +15,8 @@ from getpass import getpass
 from pathlib import Path
 from typing import Any, Literal
 
+from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import AgentError, ConfigError
-from searchloop.agent.library import BareAgent
 from searchloop.agent.providers import load, names, settings_of
 from searchloop.agent.settings import (
     LOWEST,

@@ -22,7 +22,7 @@ SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 LOCK = ROOT / "requirements-dev.lock"
 # What differs between Pythons and systems: the loop and its threads, files, consoles, wire formats.
 SAMPLE = (
-    *("tests/agent/test_loop.py", "tests/agent/test_library.py", "tests/agent/verdicts"),
+    *("tests/agent/test_loop.py", "tests/agent/test_bare_agent.py", "tests/agent/verdicts"),
     *("tests/agent/calls", "tests/agent/settings", "tests/search_backend/test_library.py"),
     *("tests/cli/test_commands.py", "tests/cli/test_ask.py", "tests/docs/test_public_names.py"),
     *("tests/test_plugins.py", "tests/web/text"),

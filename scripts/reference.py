@@ -22,7 +22,7 @@ import searchloop
 from searchloop.cli.main import parser_of
 from searchloop.cli.terminal.examples import subparsers_of
 from searchloop.search_backend.api import openapi as search_openapi
-from searchloop.web import compose, flask_side
+from searchloop.web import compose, flask_app
 from searchloop.web.api import openapi
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -107,7 +107,7 @@ def words(action: argparse.Action) -> tuple[str, str, str]:
 
 def http() -> str:
     """The routes of the server, as its openapi.json has them."""
-    assert flask_side.__doc__  # importing it declares the routes
+    assert flask_app.__doc__  # importing it declares the routes
     return routes(openapi.document())
 
 

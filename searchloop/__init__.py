@@ -20,6 +20,7 @@ if not (Path(__file__).parent / "agent").is_dir():
 
 if TYPE_CHECKING:
     from searchloop.agent import __version__ as __version__
+    from searchloop.agent.bare_agent import Usual
     from searchloop.agent.calls.arguments import read_arguments
     from searchloop.agent.calls.caller import Context, Hooks
     from searchloop.agent.errors import (
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         StoreError,
         ToolError,
     )
-    from searchloop.agent.library import Usual
     from searchloop.agent.log.events import Event
     from searchloop.agent.log.session import Session
     from searchloop.agent.loop import run_agent_loop
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     )
     from searchloop.agent.verdicts.check import Verdict
     from searchloop.answer import Answer, AnswerError, typed
+    from searchloop.function_provider import FunctionProvider, provider
     from searchloop.library import Agent, AsyncAgent, AsyncChat, Chat, check
     from searchloop.options import AgentOptions, AskOptions, NewChat
-    from searchloop.providing import FunctionProvider, provider
     from searchloop.search_backend.engines import Engine, Wire
     from searchloop.search_backend.plugin import (
         HttpRequest,
@@ -86,7 +86,7 @@ _HOMES = {
         "Agent, AgentOptions, AskOptions, AsyncAgent, AsyncChat, Chat, NewChat, check"
     ),
     "searchloop.answer": "Answer, AnswerError, typed",
-    "searchloop.providing": "FunctionProvider, provider",
+    "searchloop.function_provider": "FunctionProvider, provider",
     "searchloop.streams": "AsyncStream, Stream",
     "searchloop.agent": "__version__",
     "searchloop.agent.calls.arguments": "read_arguments",
@@ -94,7 +94,7 @@ _HOMES = {
     "searchloop.agent.errors": (
         "AgentError, ConfigError, Conflict, IncompleteError, ProviderError, StoreError, ToolError"
     ),
-    "searchloop.agent.library": "Usual",
+    "searchloop.agent.bare_agent": "Usual",
     "searchloop.agent.log.events": "Event",
     "searchloop.agent.log.session": "Session",
     "searchloop.agent.loop": "run_agent_loop",

@@ -12,14 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, overload
 
+from searchloop.agent.bare_agent import BareAgent, Turn
 from searchloop.agent.guard.approvals import Decision
-from searchloop.agent.library import BareAgent, Turn
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.types import ModelInfo
 from searchloop.agent.verdicts.check import Verdict
 from searchloop.answer import Answer
-from searchloop.forms import answer_of
+from searchloop.answer_types import answer_of
 from searchloop.options import AgentOptions, AskOptions, JsonSchema, NewChat, made, opened, turn_of
 from searchloop.streams import AsyncStream, Stream
 from searchloop.web.check import check_source

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from searchloop.agent.bare_agent import Approval, BareAgent, Turn, Usual
 from searchloop.agent.calls.caller import Hooks
-from searchloop.agent.library import Approval, BareAgent, Turn, Usual
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.providers import Provider
@@ -19,8 +19,8 @@ from searchloop.agent.tools import Tool, ToolSource, tool
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.answer import typed
+from searchloop.answer_types import Read, form_of
 from searchloop.events import ApprovalRequested
-from searchloop.forms import Read, form_of
 from searchloop.web.compose import search_app
 
 JsonSchema = Mapping[str, Any] | None

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, suppress
 from typing import Generic, Self, TypeVar
 
-from searchloop.agent.library import BareAgent, Batch, Turn, unwritten
+from searchloop.agent.bare_agent import BareAgent, Batch, Turn, unwritten
 from searchloop.agent.log.events import Event
 from searchloop.answer import Answer, AnswerError, typed
+from searchloop.answer_types import Read, answer_of
 from searchloop.events import ChatEvent
-from searchloop.forms import Read, answer_of
 
 T = TypeVar("T")
 

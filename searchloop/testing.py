@@ -27,7 +27,7 @@ from searchloop.agent.errors import ProviderError
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.agent.types import Capabilities, Request, ToolCall
-from searchloop.providing import FunctionProvider, Said
+from searchloop.function_provider import FunctionProvider, Said
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.http import Fetched

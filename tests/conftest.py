@@ -26,6 +26,7 @@ from hypothesis import HealthCheck, settings
 from tests.postgres import Postgres, programs
 
 ROOT = Path(__file__).resolve().parent.parent
+SHELL = "chromium-headless-shell"  # Chromium without its window: the same pages for less work
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC_BROWSERS = (
     Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
@@ -68,8 +69,8 @@ FOREIGN = re.compile(
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: half of what tests do is wait for another one."""
-    return (os.cpu_count() or 1) + 1
+    """Two processes more than there are cores: half of what tests do is wait for another one."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -183,11 +184,18 @@ def network_attempts() -> list[str]:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The system's browser, for Playwright's `executable_path`; nothing is ever downloaded."""
+    """The system's browser, as a user has it; nothing is ever downloaded."""
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     found = found or next((str(path) for path in MAC_BROWSERS if path.exists()), None)
     if found is None:
         pytest.skip("Chromium is not installed: apt-get install chromium")
+    return found
+
+
+@pytest.fixture(scope="session")
+def headless(request: pytest.FixtureRequest) -> str:
+    """What shows our page, for Playwright's `executable_path`."""
+    found: str = shutil.which(SHELL) or request.getfixturevalue("chromium")
     return found
 
 

@@ -25,7 +25,7 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
             "log search",
             "providers tools loop",
         ),
-        *("guard observe", "run", "library", "mcp"),
+        *("guard observe", "run", "bare_agent", "mcp"),
     ),
     "search_backend": (
         *("types", "text", "plugin", "cache fetch readers", "library", "engines", "settings"),
@@ -67,7 +67,7 @@ LOOP_NEVER_REACHES = (
     *("os", "pathlib", "socket", "sqlite3", "subprocess", "threading"),
 )
 # Where the parts are put together: only there web may see the search backend.
-COMPOSITION = {"web/search_side.py"}
+COMPOSITION = {"web/own_search_backend.py"}
 # Modules that open connections, and the only modules (or packages) of ours that may import them.
 DOORS: Mapping[str, tuple[str, ...]] = {
     # Engines and pages leave by two doors: engines stand in the user's settings and may be local,

@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from email import message_from_string
 from importlib.metadata import version
 from pathlib import Path
@@ -38,13 +38,9 @@ def current_stock(item: str) -> int:
 with Agent(tools=[current_stock]) as agent:
     answer = agent.ask("Which search engines need no key?", search="local")
 print(answer.text, [citation.url for citation in answer.citations])
-"""
-TYPED = """
-from searchloop import Agent, Answer
 
-with Agent() as agent:
-    answer: Answer = agent.ask("Hello")
-    reveal_type(answer.text)
+import searchloop.web.serve as serve, searchloop.web as web
+print(serve.__file__, web.__file__)
 """
 
 
@@ -72,7 +68,7 @@ def _build(source: Path, to: Path) -> None:
 class Environment:
     """A virtual environment with the wheel in it, and a user's folder to work in."""
 
-    def __init__(self, folder: Path, *distributions: Path) -> None:
+    def __init__(self, folder: Path, *distributions: Path | Sequence[Path]) -> None:
         self._folder = folder
         make = [sys.executable, "-m", "venv", "--without-pip", str(folder / "env")]
         subprocess.run(make, check=True, timeout=120)
@@ -81,21 +77,22 @@ class Environment:
         (self._site / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n", "utf-8")
         self.home = folder / "work"
         self.home.mkdir()
-        for distribution in distributions:
-            self.install(distribution)
+        for each in distributions:
+            self.install(*([each] if isinstance(each, Path) else each))
 
-    def install(self, wheel: Path) -> None:
-        """Puts a wheel's files in place, over whatever is there."""
+    def install(self, *wheels: Path) -> None:
+        """Puts the files of wheels in place, over whatever is there."""
+        self._pip("install", "--no-deps", "--no-index", "--force-reinstall", *map(str, wheels))
+
+    def remove(self, *names: str) -> None:
+        """Uninstalls distributions."""
+        self._pip("uninstall", "-y", *names)
+
+    def _pip(self, *command: str) -> None:
         pip = [sys.executable, "-m", "pip", "-q", "--python", str(self._bin / "python")]
-        command = [*pip, "install", "--no-deps", "--no-index", "--force-reinstall", str(wheel)]
-        subprocess.run(command, check=True, timeout=120, capture_output=True)
+        subprocess.run([*pip, *command], check=True, timeout=120, capture_output=True)
 
-    def remove(self, name: str) -> None:
-        """Uninstalls a distribution."""
-        pip = [sys.executable, "-m", "pip", "-q", "--python", str(self._bin / "python")]
-        subprocess.run([*pip, "uninstall", "-y", name], check=True, timeout=120)
-
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, code: int = 0) -> str:
         """Standard output of a program of this environment, run in the user's folder."""
         env = {
             **os.environ,
@@ -108,12 +105,14 @@ class Environment:
         done = subprocess.run(
             program, cwd=self.home, env=env, capture_output=True, text=True, timeout=120
         )
-        assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+        assert done.returncode == code, f"{command}: {done.stdout}\n{done.stderr}"
         return done.stdout
 
     def works(self) -> None:
         """Asks a question as a library and on the command line, and looks at what is served."""
-        assert "searchloop" in self.run("python", "-c", ASK)
+        said = self.run("python", "-c", ASK)
+        assert "searchloop" in said
+        assert said.splitlines()[-1].count(str(self._site)) == 2
         told = json.loads(
             self.run(
                 "searchloop", "ask", "--web", "-o", "json", "Which search engines need no key?"
@@ -121,10 +120,6 @@ class Environment:
         )
         assert told["reason"] == "stop"
         assert told["citations"]
-        place = (
-            "import searchloop.web.serve as s, searchloop.web as w; print(s.__file__, w.__file__)"
-        )
-        assert self.run("python", "-c", place).count(str(self._site)) == 2
 
 
 def foreign(folder: Path, name: str, files: dict[str, str], number: str = "1.0") -> Path:
@@ -174,22 +169,33 @@ def test_other_distributions_may_come_and_go(wheel: Path, tmp_path: Path, first:
     files = {"web/__init__.py": "", "web/serve.py": "raise RuntimeError('web.py')\n"}
     web = foreign(tmp_path, "web.py", files)
     agent = foreign(tmp_path, "agent", {"agent/__init__.py": "raise RuntimeError('not ours')\n"})
-    order = [wheel, web, agent] if first == "ours" else [web, agent, wheel]
+    order = [wheel, (web, agent)] if first == "ours" else [(web, agent), wheel]
     environment = Environment(tmp_path, *order)
     environment.works()
-    environment.remove("web.py")
-    environment.remove("agent")
+    environment.remove("web.py", "agent")
     environment.works()
 
 
-def test_users_programs_are_type_checked_against_it(wheel: Path, tmp_path: Path) -> None:
-    """py.typed is there, and `from searchloop import ...` has types."""
+def test_type_checkers_see_what_a_program_gets(wheel: Path, tmp_path: Path) -> None:
+    """mypy --strict takes a typical program, reveals its types, and finds its mistakes."""
     environment = Environment(tmp_path, wheel)
-    (environment.home / "program.py").write_text(TYPED, "utf-8")
-    told = environment.run(
-        "python", "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "c"), "program.py"
-    )
-    assert 'Revealed type is "str"' in told or 'Revealed type is "builtins.str"' in told
+    text = (ROOT / "tests" / "searchloop" / "typical.txt").read_text("utf-8")
+    (environment.home / "typical.py").write_text(text, "utf-8")
+    wanted = {
+        number: line.partition("# ")[2].strip()
+        for number, line in enumerate(text.splitlines(), 1)
+        if "# " in line and not line.startswith("#")
+    }
+    mypy = ("-m", "mypy", "--strict", "--output=json", "--cache-dir", str(tmp_path / "cache"))
+    found = environment.run("python", *mypy, "typical.py", code=1)
+    told = {}
+    for each in map(json.loads, found.splitlines()):
+        shown = each["message"].removeprefix("Revealed type is ").strip('"')
+        error = each["severity"] == "error"
+        told[each["line"]] = (
+            each["code"] if error else re.sub(r"builtins\.|searchloop\.", "", shown)
+        )
+    assert told == wanted
 
 
 def _with_pip(wheel: Path, folder: Path, run: Callable[..., str]) -> list[str]:

@@ -16,7 +16,7 @@ from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.web.api import Api, status_of
 from searchloop.web.api.calls import LoopBridge
 from searchloop.web.compose import Services
-from searchloop.web.flask_side import SEARCH_PATHS, create_flask
+from searchloop.web.flask_app import SEARCH_PATHS, create_flask
 from searchloop.web.gate import (
     IMPORT_PATH,
     MAX_FILES,

@@ -50,12 +50,12 @@ def search_app(settings: Settings, engines: Sequence[Any] = ()) -> LazyApp:
 
     `engines` are the ones to ask in place of those in the settings: `Engine`s, or their names.
     """
-    return LazyApp(lambda: _search_side().make_app(settings, engines))
+    return LazyApp(lambda: _backend().make_app(settings, engines))
 
 
 def file_text(path: Path) -> str:
     """Returns a file as the library reads it. Raises ConfigError that names it."""
-    read: str = _search_side().file_text(path)
+    read: str = _backend().file_text(path)
     return read
 
 
@@ -72,7 +72,11 @@ def tool_sources(
 
 def find_plugins() -> dict[str, list[dict[str, str]]]:
     """Returns the plugins of other packages by kind: {name, package, problem} each."""
-    parts = {**_search_side().plugins(), "providers": provider_plugins(), "tools": tool_plugins()}
+    parts = {
+        **_backend().plugins(),
+        "providers": provider_plugins(),
+        "tools": tool_plugins(),
+    }
     names = ("name", "package", "problem")
     return {k: [{n: getattr(p, n) for n in names} for p in found] for k, found in parts.items()}
 
@@ -81,7 +85,7 @@ def check_settings(env: Environment) -> Settings:
     """Parses the settings of every part. Raises ConfigError naming one that cannot be used."""
     settings = Settings.load(env)
     search_options(env)
-    _search_side().check(env, settings.home)
+    _backend().check(env, settings.home)
     return settings
 
 
@@ -89,20 +93,20 @@ def library_of(settings: Settings) -> list[str]:
     """Returns the folders and files that were added to the library."""
     if not (settings.home / "library.sqlite3").exists():
         return []
-    with _search_side().library(settings.home) as library:
+    with _backend().library(settings.home) as library:
         return [c.path for c in library.list() if c.kind in ("folder", "file")]
 
 
 def used_engines(settings: Settings) -> list[str]:
     """Returns the engines outside this machine that are asked, in their order."""
-    named: list[str] = _search_side().remote_engines(settings)
+    named: list[str] = _backend().remote_engines(settings)
     return named
 
 
 def every_setting() -> list[Setting]:
     """Returns the settings of all parts: agent, search backend, providers, engines, readers."""
     found = {s.name: s for s in (*SETTINGS, *SEARCH_OPTIONS)}
-    for owned in (*_by_owner(), _search_side().backend_settings()):
+    for owned in (*_by_owner(), _backend().backend_settings()):
         for setting in owned:
             found.setdefault(setting.name, setting)
     return list(found.values())
@@ -170,7 +174,7 @@ class Services:
 
     def forget_pages(self) -> None:
         """Removes every page and answer of a search that was kept. Raises ConfigError."""
-        _search_side().forget_pages(self.settings.home)
+        _backend().forget_pages(self.settings.home)
         self.search_app.renew()
 
     def use(self, settings: Settings) -> None:
@@ -197,7 +201,7 @@ class Services:
 
     def library(self) -> AbstractContextManager[Any]:
         """Opens the library's index, a `search_backend.library.Library`. Raises ConfigError."""
-        opened: AbstractContextManager[Any] = _search_side().library(self.settings.home)
+        opened: AbstractContextManager[Any] = _backend().library(self.settings.home)
         return opened
 
 
@@ -226,9 +230,9 @@ def _by_owner() -> Iterator[list[Setting]]:
     """Yields the settings of each provider, engine and reader."""
     for provider in names():
         yield settings_of(provider)
-    yield from _search_side().settings_by_owner()
+    yield from _backend().settings_by_owner()
 
 
-def _search_side() -> Any:
+def _backend() -> Any:
     """Imports the search backend when it is first needed: it takes as long as half of our start."""
-    return import_module("searchloop.web.search_side")
+    return import_module("searchloop.web.own_search_backend")

@@ -1,4 +1,4 @@
-"""The protocol of a store of the event log, and its tables.
+"""The protocol of a store of the event log, and its tables (schema.sql).
 
 Its users write SQL that every store understands, with `?` for values.
 """
@@ -6,10 +6,12 @@ Its users write SQL that every store understands, with `?` for values.
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from searchloop.agent.errors import StoreError
@@ -157,91 +159,15 @@ def rows_of(db: Database, query: str, values: Sequence[Any] = ()) -> list[Any]:
         return rows()
 
 
-_FIRST = (
-    """CREATE TABLE IF NOT EXISTS sessions (
-  id TEXT PRIMARY KEY, title TEXT NOT NULL, model TEXT NOT NULL, mode TEXT NOT NULL,
-  search TEXT NOT NULL, search_path TEXT NOT NULL, workspace TEXT,
-  created REAL NOT NULL, updated REAL NOT NULL,
-  messages INTEGER NOT NULL DEFAULT 0, last_seq INTEGER NOT NULL DEFAULT 0)""",
-    "CREATE INDEX IF NOT EXISTS sessions_updated ON sessions(updated)",
-    """CREATE TABLE IF NOT EXISTS events (
-  session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
-  at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID""",
-    """CREATE INDEX IF NOT EXISTS events_deltas ON events(session, type)
-  WHERE type IN ('text_delta', 'thinking_delta')""",
-    """CREATE TABLE IF NOT EXISTS runs (
-  session TEXT PRIMARY KEY, run_id TEXT NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL)""",
-)
-# Further settings of a session, as one JSON object: a new setting needs no new column.
-_SETTINGS = ("ALTER TABLE sessions ADD COLUMN settings TEXT NOT NULL DEFAULT '{}'",)
-# Deltas are temporary and have a table of their own. A run has a lease: `fence` grows with each
-# holder, `beat` is the time of its last sign of life, `takeovers` counts its changes of holder,
-# `turn` is its question. Signals are requests to the holder of the run.
-_LEASES = (
-    """CREATE TABLE deltas (
-  session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
-  at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID""",
-    """INSERT INTO deltas SELECT session, seq, type, data, at FROM events
-  WHERE type IN ('text_delta', 'thinking_delta')""",
-    "DELETE FROM events WHERE type IN ('text_delta', 'thinking_delta')",
-    "DROP INDEX events_deltas",
-    "ALTER TABLE sessions ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE runs ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE runs ADD COLUMN takeovers INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE runs ADD COLUMN turn TEXT NOT NULL DEFAULT '{}'",
-    "UPDATE runs SET beat = 0",  # by another clock
-    """CREATE TABLE signals (
-  id TEXT PRIMARY KEY, session TEXT NOT NULL, run_id TEXT NOT NULL, data TEXT NOT NULL,
-  at REAL NOT NULL)""",
-    "CREATE INDEX signals_session ON signals(session)",
-)
+def _steps() -> Iterator[tuple[str, ...]]:
+    """Yields the statements of each step of schema.sql."""
+    text = Path(__file__).with_name("schema.sql").read_text("utf-8")
+    for step in text.split("\n-- Step ")[1:]:
+        statements = re.sub("--.*", "", "--" + step).split(";")
+        yield tuple(filter(None, map(str.strip, statements)))
 
-# See `agent.log.events`; NULL for what was written before.
-_CHECKSUMS = ("ALTER TABLE events ADD COLUMN checksum BIGINT",)
 
-# Whose a session is, by the name that a proxy gives; empty for whoever has the token. What people
-# used is counted by itself, because it outlives their sessions.
-_PEOPLE = (
-    "ALTER TABLE sessions ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
-    "CREATE INDEX sessions_owner ON sessions(owner, updated)",
-    """CREATE TABLE used (
-  owner TEXT NOT NULL, day TEXT NOT NULL, answers INTEGER NOT NULL, input_tokens INTEGER NOT NULL,
-  output_tokens INTEGER NOT NULL, searches INTEGER NOT NULL, pages INTEGER NOT NULL,
-  cost_usd REAL NOT NULL, unpriced INTEGER NOT NULL, PRIMARY KEY (owner, day))""",
-)
-
-# See `agent.log.find`: a turn's terms, by part; the last event that is indexed of a session,
-# the turn that may go on, and its language.
-_FOUND = (
-    """CREATE TABLE IF NOT EXISTS found_upto (
-  session TEXT PRIMARY KEY, upto INTEGER NOT NULL, begin INTEGER NOT NULL, title TEXT NOT NULL,
-  lang TEXT NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS found_turns (
-  id INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, UNIQUE (session, turn))""",
-    """CREATE VIRTUAL TABLE IF NOT EXISTS found_terms USING fts5(
-  title, question, answer, sources, tokenize = "ascii tokenchars '_.@&,+#'")""",
-)
-
-# See `AttachmentStore`; `pages` is a JSON list of texts.
-_ATTACHMENTS = (
-    """CREATE TABLE IF NOT EXISTS files (
-  digest TEXT PRIMARY KEY, data BLOB NOT NULL, pages TEXT NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS attachments (
-  session TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (session, digest)) WITHOUT ROWID""",
-    "CREATE INDEX IF NOT EXISTS attachments_digest ON attachments(digest)",
-)
-
-# See `agent.log.projects`; the files of one stand in `attachments` under its id.
-_PROJECTS = (
-    """CREATE TABLE IF NOT EXISTS projects (
-  id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, data TEXT NOT NULL,
-  created REAL NOT NULL, updated REAL NOT NULL) WITHOUT ROWID""",
-)
-
-STEPS: tuple[tuple[str, ...], ...] = (
-    *(_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE, _FOUND),
-    *(_ATTACHMENTS, _PROJECTS),
-)
+STEPS = tuple(_steps())
 
 
 def forget(db: Statements, session: str, begin: int = 0, *, title_only: bool = False) -> None:
@@ -258,12 +184,8 @@ def forget_all(db: Statements, session: str) -> None:
     db.execute("DELETE FROM found_upto WHERE session = ?", (session,))
 
 
-_COUNTED = (
-    "run_finished",
-    "second_reading",
-    "title",
-    "follow_ups",
-)  # events with a usage of their own
+# Events with a usage of their own.
+_COUNTED = ("run_finished", "second_reading", "title", "follow_ups")
 _COUNTS = ("input_tokens", "output_tokens", "searches", "pages")
 _SUMS = ("answers", *_COUNTS, "cost_usd", "unpriced")
 _COUNT = (

@@ -218,13 +218,12 @@ class EventLog:
         if not self.owns(session_id):
             raise no_session(session_id)
         with self._db.transaction() as db:
-            for name, value in changes.items():
-                query = f"UPDATE sessions SET {name} = ? WHERE id = ?"
-                db.execute(query, (column_text(value), session_id))
+            # It locks the row until the end of the transaction.
+            columns = ", ".join(f"{name} = ?" for name in changes) or "id = id"
+            query = f"UPDATE sessions SET {columns} WHERE id = ? RETURNING settings"
+            values = (*map(column_text, changes.values()), session_id)
+            row = db.execute(query, values).fetchone() or ("{}",)
             if settings:
-                # An UPDATE, which locks the row until the end of the transaction.
-                query = "UPDATE sessions SET id = id WHERE id = ? RETURNING settings"
-                row = db.execute(query, (session_id,)).fetchone() or ("{}",)
                 merged = {**json.loads(row[0]), **settings}
                 kept = to_json({k: v for k, v in merged.items() if v is not None})
                 db.execute("UPDATE sessions SET settings = ? WHERE id = ?", (kept, session_id))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar, cast
@@ -283,7 +282,6 @@ class KeyedProvider:
         self._codec = codec
         self._transport = transport
         self._http = HttpProvider(cast(Codec, codec), transport)
-        self._remedy = f"Set {self.key_setting} in the environment or in .env."
         self._ready = not codec.endpoint.needs_key
 
     def capabilities(self, model: str) -> Capabilities:
@@ -296,25 +294,27 @@ class KeyedProvider:
     def check(self, model: str) -> None:
         if not self._ready:
             what = f"{self._codec.vendor} needs a key, and none is set."
-            raise ConfigError("missing_key", what, self._remedy)
+            remedy = f"Set {self.key_setting} in the environment or in .env."
+            raise ConfigError("missing_key", what, remedy)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         return self._http.stream(request)
 
     async def models(self) -> list[ModelInfo]:
-        """See `Provider.models`. Without a key, marks all models as not available."""
+        """See `Provider.models`. What nobody could ask is marked: no key, a refused one, no server.
+
+        A vendor that has a key and cannot be reached right now keeps its models.
+        """
         listed: dict[str, str] = {}
-        with suppress(AgentError):
+        lacks: dict[str, Any] = {}
+        try:
             listed = await self.listing(LIST_SECONDS)
+        except AgentError as error:
+            if error.code == "unauthorized" or not self._codec.endpoint.key:
+                what = error.message if self._ready else self.key_setting
+                lacks = {"available": False, "missing": what, "remedy": error.remedy}
         return [
-            ModelInfo(
-                f"{self.name}:{name}",
-                title,
-                self.capabilities(name),
-                available=self._ready,
-                missing=None if self._ready else self.key_setting,
-                remedy=None if self._ready else self._remedy,
-            )
+            ModelInfo(f"{self.name}:{name}", title, self.capabilities(name), **lacks)
             for name, title in (listed or self.offered).items()
         ]
 

@@ -68,7 +68,7 @@ _REJECTED_S = 3600.0  # a model that rejects its provider's own search is asked 
 
 
 class Runner:
-    """Starts and stops runs. Its coroutines belong to one loop; see `agent.library` for threads."""
+    """Starts and stops runs. Its coroutines belong to one loop; `agent.bare_agent` has threads."""
 
     def __init__(
         self,

@@ -7,9 +7,11 @@ mathematics) and where the words around it leave room for one: `items[1]`, `{"id
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 
 from searchloop.agent.search.answer_markdown import block_parser, inline_tokens
 
@@ -32,14 +34,12 @@ _CLAUSE_ENDS = re.compile(r"\s*(?:\Z|\n|[.,;:!?…。，；：！？、)）」�
 _LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")
 _CLOSERS = "*_~"
 _NEAR = 10  # an invented number is not far above those that exist
-# A number behind one of these is a value or a name: "the result is [5]", "step [2]".
-_VALUES = re.compile(
-    r"\b(?:is|are|was|be|as|of|in|to|at|from|than|equals?|returns?|prints?|gives?|contains?|holds"
-    r"|index|item|items|element|elements|array|list|range|interval|step|option|key|keys|press"
-    r"|figure|table|equation|chapter|section|page|line|row|column|level|version|number|value"
-    r"|ist|sind|von|bis|taste|schritt|zeile|seite|liste|es|son|de|en|paso|est|sont)\Z",
-    re.IGNORECASE,
-)
+# Numbers behind some words are an array; one number is a value or a name: "the result is [5]".
+_WORDS = json.loads((files(__package__) / "mark_words.json").read_text("utf-8"))
+_ARRAYS = re.compile(rf"(?i)(?:\b(?:{_WORDS['arrays']})|{_WORDS['unspaced']}|→|⇒|->|=>|↦)\Z")
+_VALUES = re.compile(rf"(?i)\b(?:{_WORDS['arrays']}|{_WORDS['values']})\Z")
+_SAYS = re.compile(r"\b(?:\w{2,}(?:ed|ing)|shown|seen|found|given|refer) (?:in|on|to|at|by|from)\Z")
+_SOURCES = re.compile(rf"(?i)(?:{_WORDS['sources']})\w*\W*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,11 @@ def _chained(text: str, start: int, found: list[Place]) -> bool:
 def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     """Judges a bracket of known numbers by what stands around it."""
     start = match.start()
+    before = text[max(0, start - 80) : start]
+    if not match[1].isdigit() and _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
+        return False
     if _LEAD.search(text, max(0, start - 80), start):
         return True
-    before = text[max(0, start - 80) : start]
     line = before[before.rfind("\n") + 1 :]
     word = line.rstrip(" \t")
     glued = word == line
@@ -121,6 +123,16 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     ):
         return False
     return not (glued and _is_index(text, match, word))
+
+
+def _are_values(numbers: str, before: str) -> bool:
+    """Tells whether several numbers are an array: a colon, an arrow or its name stands before it,
+    or its rows are kept apart."""
+    if before.endswith((":", "：")):
+        return _SOURCES.search(before[:-1]) is None
+    if "," in numbers and ";" in numbers:
+        return True
+    return _ARRAYS.search(before) is not None and _SAYS.search(before) is None
 
 
 def _is_index(text: str, match: re.Match[str], word: str) -> bool:

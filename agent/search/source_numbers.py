@@ -180,8 +180,9 @@ _ADDRESSES = (
     re.compile(rf"(?:https?|library|zim)://(?:{_REST})+", re.IGNORECASE),
     # A name of a host without a scheme: labels, one of letters, and perhaps a port and a path.
     re.compile(
-        r"(?<![\w@./:\\%&=#~+-])(?:[\w\u0900-\u0dff-]{1,63}\.)+"
-        r"(?:xn--[a-z0-9-]{2,59}|(?:[^\W\d_]|[\u0900-\u0dff]){2,24})"
+        r"(?<![\w@./:\\%&=#~+-])(?:(?:\d{1,3}\.){3}\d{1,3}(?=[:/]\w)"
+        r"|(?:[\w\u0900-\u0dff-]{1,63}\.)+"
+        r"(?:xn--[a-z0-9-]{2,59}|(?:[^\W\d_]|[\u0900-\u0dff]){2,24}))"
         rf"(?![\w@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?",
         re.IGNORECASE,
     ),
@@ -189,6 +190,7 @@ _ADDRESSES = (
 # Where prose may begin behind an address, and end in front of one.
 _TOUCHES = re.compile(
     rf"(?<=[!-~])(?=[{_GLUED}])|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
+    r"|(?<=[가-힣])(?=(?:을|를|은|는|이|가|의|에서?|으?로|와|과|도)\Z)|(?='[^\W\d_]{1,4}\Z)"
 )
 _STARTS = re.compile(rf"(?<=[{_GLUED}])(?=[a-z0-9])", re.IGNORECASE)
 # Names of files look like names of hosts; with a path behind it, it is a host.
@@ -240,4 +242,4 @@ def _trim(url: str) -> str:
             if depth[char] < 0:
                 url = url[:at]
                 break
-    return url.rstrip(".,;:!?*_~'([")
+    return url.rstrip(".,;:!?*_~'([·")

@@ -35,45 +35,8 @@ class Setting:
     secret: bool = False
 
 
-SETTINGS: tuple[Setting, ...] = (
-    Setting("SEARCHLOOP_HOME", "Folder for sessions, the library and config.toml"),
-    Setting(
-        "SEARCHLOOP_DATABASE_URL",
-        "postgresql://... for sessions shared by machines (default: a file in the folder)",
-        secret=True,
-    ),
-    Setting("SEARCHLOOP_MODEL", "Model used when none is named (default: used last)"),
-    Setting("SEARCHLOOP_SEARCH", "How a new chat searches: off, auto, native or local", "off"),
-    Setting(
-        "SEARCHLOOP_TOKEN", "Fixed access token of the web UI (else kept in a file)", secret=True
-    ),
-    Setting("SEARCHLOOP_CHATS", "1 = models may search your other chats (off by default)"),
-    Setting(
-        "SEARCHLOOP_TITLES",
-        "1 = on the page, the model that answered gives a new chat its title",
-        "1",
-    ),
-    Setting(
-        "SEARCHLOOP_FOLLOW_UPS",
-        "1 = on the page, the model that answered proposes what to ask next (a short call more)",
-        "1",
-    ),
-    Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
-    Setting(
-        "SEARCHLOOP_LIMITS",
-        "Limits of one turn: steps=12, searches=20, pages=40, tokens=200000, seconds=600, "
-        "cost_usd=0.50",
-        "steps=12",
-    ),
-    Setting("SEARCHLOOP_PUBLIC_URL", "Address by which browsers reach it behind a proxy with TLS"),
-    Setting("SEARCHLOOP_USER_HEADER", "Header in which a proxy names whom it has signed in"),
-    Setting("SEARCHLOOP_TRUSTED_PROXIES", "Addresses of that proxy", "127.0.0.1,::1"),
-    Setting("SEARCHLOOP_ADMINS", "People who see how much is used, as the proxy names them"),
-    Setting("SEARCHLOOP_LOG", "Log of the server: text or json, and a level: json,info", "text"),
-    Setting("SEARCHLOOP_TRACE", "1 = keep what providers answer, for searchloop replay"),
-    Setting("SEARCHLOOP_OTEL_ENDPOINT", "An OpenTelemetry collector (default: none)"),
-    Setting("SEARCH_BACKEND_URL", "A search backend elsewhere (default: inside this process)"),
-)
+_ROWS = tomllib.loads(Path(__file__).with_name("settings.toml").read_text("utf-8"))
+SETTINGS = tuple(Setting(name, **row) for name, row in _ROWS.items())
 
 
 class Environment(Mapping[str, str]):

@@ -10,9 +10,11 @@ import asyncio
 import ipaddress
 import json
 import re
+import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -198,30 +200,8 @@ def request_headers(headers: Headers) -> dict[str, str]:
     return fields
 
 
-_AGAIN, _NETWORK = "Try again.", "Check the address and the network."
-# kind: (code, message, remedy)
-_ERRORS: Mapping[str, tuple[str, str, str]] = {
-    "unreachable": ("unreachable", "Nothing answers at {origin}.", _NETWORK),
-    "no_proxy": ("unreachable", "The proxy did not connect to {origin}.", _NETWORK),
-    "not_trusted": (
-        "tls",
-        "{origin} could not be trusted: {reason}.",
-        "Check the address and the clock; SSL_CERT_FILE can name your own certificates.",
-    ),
-    "connect_timeout": ("timeout", "{origin} could not be reached in time.", "Check the network."),
-    "read_timeout": ("timeout", "{origin} fell silent.", _AGAIN),
-    "connection_lost": (
-        "connection_lost",
-        "{origin} closed the connection without an answer.",
-        _AGAIN,
-    ),
-    "cut_off": ("incomplete", "{origin} broke off its answer.", _AGAIN),
-    "garbage": (
-        "bad_response",
-        "{origin} sent something that is not the expected answer.",
-        "Check that the base URL points to the provider's API.",
-    ),
-}
+# Read at once, as a system without files to spare reads none later.
+_ERRORS = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))
 # After a read timeout the answer may be paid already.
 _RETRYABLE = frozenset({"unreachable", "no_proxy", "connect_timeout", "connection_lost", "cut_off"})
 
@@ -229,7 +209,7 @@ _RETRYABLE = frozenset({"unreachable", "no_proxy", "connect_timeout", "connectio
 def transport_error(
     kind: str, origin: Origin, reason: str = "the TLS handshake failed"
 ) -> ProviderError:
-    """Makes the error of one kind of fault, see `_ERRORS`; IncompleteError for a body cut off."""
+    """Makes the error of one kind of fault, see faults.toml; IncompleteError for a body cut off."""
     code, message, remedy = _ERRORS[kind]
     retryable = kind in _RETRYABLE
     if code == "unreachable" and origin.here:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import unescape
 
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import ENOUGH, FAULTS, TURNED, Comparison, compare
@@ -21,9 +22,10 @@ from searchloop.agent.verdicts.text import (
 from searchloop.analysis.language import SCRIPTS, language
 
 _LONGEST = 2_000  # characters of a claim that are compared
-_TOKENS = 300  # and tokens, of a claim and of a window
-_WINDOWS = 16  # compared word by word
+_TOKENS = 2_000  # and tokens, of a claim and of a window
+_WINDOWS, _WORK = 16, 3_000  # compared word by word, and their tokens
 _TELLING = 8  # words that tell a language, if it is known here
+_AROUND = 9  # tokens before a part of a sentence that may deny it
 _REPEATS = 5  # places of one wording that are looked at
 _MOST = 0.95  # share of a claim that a quotation fills, where nothing else needs to be compared
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
@@ -54,7 +56,7 @@ def check(claim: str, page: Page) -> Verdict:
     Never raises. A claim in another language than the page is unclear; so is all that the rules
     cannot decide.
     """
-    claim = blanked(claim[:_LONGEST]).strip()
+    claim = blanked(unescape(claim[:_LONGEST])).strip()
     if not claim:
         return Verdict("unclear", reason="The claim is empty.")
     if not page.text.strip():
@@ -126,7 +128,9 @@ def _free(page: Page, start: int, end: int) -> bool:
     """Tells whether nothing just around a part of a sentence denies it or goes on with a number."""
     before = page.tokens(page.sentence_of(start))
     behind = page.tokens(page.sentence_of(end - 1))
-    around = [t for t in before if t.end <= start][-6:] + [t for t in behind if t.start >= end][:3]
+    around = [t for t in before if t.end <= start][-_AROUND:] + [
+        t for t in behind if t.start >= end
+    ][:3]
     cut = any(
         t.number and (t.start < start < t.end or t.start < end < t.end) for t in (*before, *behind)
     )
@@ -157,10 +161,12 @@ def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
     if not windows:
         return Verdict("unclear", reason="Nothing like it stands in the source.")
     seen: list[_Seen] = []
+    left = _WORK
     for cover, first, last in windows[:_WINDOWS]:
-        if cover >= ENOUGH or not seen:
+        if left > 0 and (cover >= ENOUGH or not seen):
             window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
-            seen.append((compare(said, window, weights, page.about), first, last))
+            left -= len(window)
+            seen.append((compare(said, window, weights, page), first, last))
     found, first, last = max(_deciding(seen), key=_rank)
     start, end = page.spans[first][0], page.spans[last][1]
     if foreign:
@@ -215,10 +221,15 @@ def _at(page: Page, name: VerdictName, start: int, end: int, reason: str) -> Ver
     return Verdict(name, page.text[start:end], start, end, reason)
 
 
-# Pairs of marks. Single ones must not be apostrophes; 《 》 hold titles.
+# Pairs of marks. Single ones must not be apostrophes. 《 》 hold titles and 【 】 headings, unless
+# what they hold is a sentence or long, or a colon introduces it.
 _MARKS = re.compile(
     '“([^“”]+)”|"([^"\n]+)"|«([^«»]+)»|»([^«»]+)«|„([^„“”"]+)[“”"]|”([^“”]+)”|〝([^〝〞〟]+)[〞〟]|＂([^＂]+)＂'
-    "|「([^「」]+)」|『([^『』]+)』|﹁([^﹁﹂]+)﹂|‹([^‹›]+)›|›([^‹›]+)‹"
+    "|[「｢]([^「」｢｣]+)[」｣]|『([^『』]+)』|﹁([^﹁﹂]+)﹂|﹃([^﹃﹄]+)﹄|‹([^‹›]+)›|›([^‹›]+)‹"
+    "|[≪⟪⟨]([^≪≫⟪⟫⟨⟩]{8,})[≫⟫⟩]|´+([^´]{8,})´+|(?:′′|″)([^′″]{8,})(?:′′|″)|＇([^＇]{8,})＇"
+    '|[“”„‟〝〟״❝❞]([^“”„‟〝〟״❝❞"]{8,})[“”„‟〝〟״❝❞"]'
+    "|(?:(?<=[：:曰])|(?<=: ))[《〈【〖〔〘〚]([^《》〈〉【】〖〗〔〕〘〙〚〛]+)[》〉】〗〕〙〛]"
+    r"|[《〈【〖〔〘〚]([^《》〈〉【】〖〗〔〕〘〙〚〛]*(?:[，。！？；]|(?:\s\S+){5})[^《》〈〉【】〖〗〔〕〘〙〚〛]*)[》〉】〗〕〙〛]"
     '|[❝‟]([^❝❞‟”]+)[❞”]|❛([^❛❜]+)❜|<<([^<>]{8,})>>|,,([^,"”]{8,}(?:, [^,"”]+)*)(?:\'\'|["”])'
     "|‚([^‚‘’]{8,})[‘’]|``([^`']{8,})''"
     "|(?<!\\w)'((?:[^'\n]|(?<=\\w)'(?=\\w)){8,})'(?!\\w)"

@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from searchloop.agent.verdicts import numbers
+from searchloop.agent.verdicts.clauses import Pairs, borrowed, elsewhere, written
+from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 
-ENOUGH = 0.66  # share of the claim's content, by weight, that must stand in the window
+ENOUGH = 0.64  # share of the claim's content, by weight, that must stand in the window
+FEWER, MORE = 6, 0.7  # words of a short claim, and the share of it
 LEAST = 0.5  # the same for a short sentence of the source in which something differs
 SAME = 0.95  # share of the claim's content in the window, in whatever order: likewise
 NEAR = 0.80  # share of the claim's tokens in the window's order: it is the source's own sentence
@@ -28,9 +32,10 @@ OPPOSITE = "The source says the opposite."
 DENIAL = "One of them denies what the other says."
 CROSSED = "Two words of the source have changed places."
 TURNED = "Names or numbers stand the other way round."
+ELSEWHERE = "What the claim joins stands in two clauses of the source, each with its own words."
 REPLACED = "One word of the source's sentence is replaced by another."
 # What a claim is refused for although its words stand in the source.
-FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED))
+FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +77,25 @@ def compare(
     claim: Sequence[Token],
     window: Sequence[Token],
     weights: Mapping[str, float],
-    known: frozenset[str],
+    page: Page,
 ) -> Comparison:
     """Compares a claim with the tokens of a window of one to three sentences.
 
-    `weights` gives what each key of the claim's content counts; `known` holds the keys of the
-    page's subject, which a window need not repeat.
+    `weights` gives what each key of the claim's content counts. A window need not repeat what the
+    page is about.
     """
-    have = {t.key for t in window}
-    values = [t.number for t in window if t.number]
-    lost = [
-        t
-        for t in claim
-        if t.key in weights
-        and not (any(t.number.same(v) for v in values) if t.number else t.key in have)
-    ]
+    lost = _lost([t for t in claim if t.key in weights], window)
     cover = 1 - sum(weights[key] for key in {t.key for t in lost}) / sum(weights.values())
     if cover < LEAST:
         return Comparison(cover, FEW)
-    apart, paired = _gaps(claim, window)
+    apart, paired = _gaps(claim, window, _aligned(claim, window))
     near = paired >= _near(claim) * len(claim)
-    if cover < ENOUGH and not near:
+    enough = ENOUGH if len(weights) >= FEWER else MORE
+    if cover < enough and not near:
         return Comparison(cover, FEW)
     ours, theirs = ([t for t in side if t.kind != "stop"] for side in (claim, window))
-    content, matched = _gaps(ours, theirs)
+    pairs = _aligned(ours, theirs)
+    content, matched = _gaps(ours, theirs, pairs)
     same = sum((Counter(t.key for t in ours) & Counter(t.key for t in theirs)).values())
     shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
@@ -103,19 +103,41 @@ def compare(
         _number(lost)
         or _opposite(claim, window, apart)
         or _denial(ours, theirs, (*content, *apart) if close else ())
+        or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
-        or _name(lost, known)
+        or _name(lost, page.about)
         or _turned(claim, window, near or shuffled)
         or (_moved(window, apart) if shuffled or near else "")
         or (_replaced(apart) if near else "")
-        or (FEW if cover < ENOUGH else "")
+        or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
+        or (FEW if cover < enough else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
     denied = near and bool(fault) and _only(apart, fault)
     if near and fault == MISSING_NUMBER:
         fault = NUMBER
-    whole = not any(gap.ours for gap in content) and sum(len(gap.theirs) for gap in content) <= 2
-    return Comparison(cover, fault, near, denied, whole)
+    return Comparison(cover, fault, near, denied, _whole(content))
+
+
+def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
+    """Returns the claim's tokens that do not stand in the window."""
+    have = {t.key for t in window}
+    values = [t.number for t in window if t.number]
+    return [t for t in claim if not (_stands(t.number, values) if t.number else t.key in have)]
+
+
+def _stands(number: numbers.Number, values: list[numbers.Number]) -> bool:
+    """Tells whether a number is there; a bare one counts where the value has no other unit."""
+    units = {v.unit for v in values if v.same(number._replace(unit=""))}
+    return bool(units) and (not number.unit or number.unit in units or units == {""})
+
+
+def _whole(content: Sequence[Gap]) -> bool:
+    """Tells whether all of the claim stands in order, and hardly anything is left out."""
+    left_out = [t for gap in content for t in gap.theirs]
+    if any(gap.ours for gap in content) or len(left_out) > 2:
+        return False
+    return not any(t.number or t.kind == "not" for t in left_out)
 
 
 def align(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
@@ -145,13 +167,16 @@ def align(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
     return pairs[::-1]
 
 
-def _gaps(ours: Sequence[Token], theirs: Sequence[Token]) -> tuple[list[Gap], int]:
+def _aligned(ours: Sequence[Token], theirs: Sequence[Token]) -> Pairs:
+    return align([t.key for t in ours], [t.key for t in theirs])
+
+
+def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple[list[Gap], int]:
     """Returns the places that differ, and how many tokens stand in order.
 
     What the window has before and behind the claim does not count, but for the tokens that stand
     where the claim has others.
     """
-    pairs = align([t.key for t in ours], [t.key for t in theirs])
     if not pairs:
         return [Gap(ours, theirs)], 0
     (lead, first), (end, last) = pairs[0], pairs[-1]
@@ -233,7 +258,8 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
     for i, token in enumerate(tokens):
         if token.kind != "not":
             continue
-        behind = [t for t in tokens[i + 1 : i + 4] if t.kind != "not" and t.start >= token.end]
+        behind = [t for t in tokens[i + 1 : i + 9] if t.start >= token.end][:3]
+        behind = [t for t in behind if t.kind != "not"]
         before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
         found.update(t.key for t in behind[:1])
         if not behind or (before and before[-1].kind == "letter"):
@@ -331,22 +357,19 @@ def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:
                 continue
             if all(t.key in have for t in content):
                 moved = content
-        if any(t.capital or t.number or _written(t) for t in moved):
+        if any(t.capital or t.number or written(t) for t in moved):
             return TURNED
     return ""
-
-
-def _written(token: Token) -> bool:
-    """Tells whether two letters are of a name or a noun rather than Japanese endings."""
-    return token.kind == "letter" and not any("\u3041" <= c <= "\u309f" for c in token.key)
 
 
 def _replaced(apart: Sequence[Gap]) -> str:
     """Finds a word, name or number that differs in what is otherwise the source's sentence."""
     for gap in apart:
         ours, theirs = gap.content()
-        if not ours or not theirs or any(_alike(a.key, b.key) for a in ours for b in theirs):
+        if not ours or not theirs or any(_alike(a, b) for a in ours for b in theirs):
             continue
+        if gap is apart[-1] and all("ぁ" <= c <= "ゟ" for t in ours for c in t.key):
+            continue  # another ending of the last word
         fewer, more = sorted((len(ours), len(theirs)))
         if ours[0].kind == theirs[0].kind == "letter" and fewer == 1 < more:
             continue  # letters that one side has more of break one pair of the other
@@ -356,5 +379,10 @@ def _replaced(apart: Sequence[Gap]) -> str:
     return ""
 
 
-def _alike(one: str, other: str) -> bool:
-    return len(one) > 3 and one[:4] == other[:4] and one[0] != "#"
+def _alike(one: Token, other: Token) -> bool:
+    """Tells whether two words or pairs of letters are forms of one; scales are not."""
+    if one.kind == other.kind == "letter":
+        return one.key[0] == other.key[0] and all("ぁ" <= t.key[-1] <= "ゟ" for t in (one, other))
+    if one.key[0] in "#~" or any(numbers.scale(t.word, "") for t in (one, other)):
+        return False
+    return len(one.key) > 3 and one.key[:4] == other.key[:4]

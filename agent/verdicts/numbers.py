@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from importlib.resources import files
 from typing import NamedTuple
 
 from searchloop.analysis.words import table
+
+# {name: lines} of `tables.txt`.
+TABLES = {
+    name: lines
+    for name, _, lines in (
+        section.partition("\n")
+        for section in files(__package__).joinpath("tables.txt").read_text("utf-8").split("== ")[1:]
+    )
+}
 
 
 class Number(NamedTuple):
@@ -22,110 +32,11 @@ class Number(NamedTuple):
         return close and (not self.unit or not other.unit or self.unit == other.unit)
 
 
-UNITS = {
-    word: unit
-    for unit, words in table(
-        """
-        %: % percent prozent процентов процента процент por-ciento ٪
-        pp: prozentpunkt prozentpunkte prozentpunkten 百分点 百分點 ポイント
-        km2: km2 quadratkilometer quadratkilometern 平方公里 平方千米 平方キロ 平方キロメートル
-        m2: m2 quadratmeter quadratmetern 平方米 平方公尺 平方メートル
-        m3: m3 kubikmeter kubikmetern 立方米 立方公尺 立方メートル
-        km: km kilometers kilometres kilometer kilometre kilómetros kilómetro kilometern
-        kilomètres kilomètre chilometri quilômetros километров километра км كيلومترا كيلومتراً
-        كيلومتر किलोमीटर किमी กิโลเมตร 킬로미터 公里 千米 キロ キロメートル
-        m: m meters metres meter metre metros metro metern mètres mètre metri
-        метров метра метр м مترا متراً متر मीटर เมตร 미터 米 公尺 メートル
-        cm: cm centimeters centimetres centimeter zentimeter centímetros centimètres см
-        เซนติเมตร 厘米 センチ センチメートル
-        mm: mm millimeters millimetres millimeter milímetros millimètres 毫米 ミリ
-        mile: mi mile miles meile meilen milla millas milles 英里 マイル
-        foot: ft foot feet fuß pie pies pieds 英尺 フィート
-        inch: inch inches zoll pulgadas pouces 英寸 インチ
-        yard: yard yards
-        mph: mph
-        kmh: kmh
-        kg: kg kilogram kilograms kilogramm kilogramos kilogrammes kilo kilos 公斤 千克 キログラム
-        g: g gram grams gramm gramos grammes 克 グラム
-        mg: mg milligram milligrams milligramm
-        t: t tonne tonnes tonnen toneladas 吨 トン
-        ton: ton tons
-        lb: lb lbs pfund libras 磅 ポンド
-        oz: oz ounce ounces
-        degree: ° degree degrees grad grados degrés 度
-        celsius: °c ℃ celsius 摄氏度
-        fahrenheit: °f ℉ fahrenheit
-        s: s sec second seconds sekunde sekunden segundo segundos seconde secondes 秒
-        min: min minute minutes minuten minuto minutos 分钟 分間
-        h: h hour hours stunde stunden hora horas heure heures 小时 時間
-        day: day days tag tage tagen día días jour jours 天 日间 日間
-        week: week weeks woche wochen semana semanas semaine semaines 周 週間
-        month: month months monat monate monaten mes meses mois 个月 個月 か月 ヶ月 カ月
-        year: year years yr yrs jahr jahre jahren año años an ans année années 年间 年間
-        decade: decade decades jahrzehnt jahrzehnte décadas décennies
-        century: century centuries jahrhundert jahrhunderte siglos siècles 世纪 世紀
-        usd: $ usd dollar dollars dólares долларов دولار डॉलर ดอลลาร์ 달러 美元 ドル
-        eur: € eur euro euros 欧元 ユーロ
-        gbp: £ gbp 英镑
-        inr: ₹ inr rupee rupees रुपये रुपए
-        krw: ₩ krw won 원
-        rub: ₽ rub ruble rubles roubles рублей
-        peso: peso pesos
-        chf: chf franken
-        jpy: ¥ yen jpy 円 日元
-        cny: yuan cny rmb 人民币
-        kb: kb kilobytes
-        mb: mb megabytes
-        gb: gb gigabytes
-        tb: tb terabytes
-        w: w watt watts
-        kw: kw kilowatt kilowatts
-        megawatt: mw megawatt megawatts
-        gw: gw gigawatt gigawatts
-        hz: hz hertz
-        khz: khz
-        mhz: mhz
-        ghz: ghz
-        v: v volt volts
-        ml: ml milliliters millilitres
-        l: l liter liters litre litres litros litern 升
-        acre: acre acres
-        ha: ha hectare hectares hektar hectáreas
-        """
-    ).items()
-    for word in words
-}
-_SCALES = {
-    word: float(value)
-    for value, words in table(
-        """
-        100: hundred hundreds hundert cent cents cien cento
-        1000: thousand thousands tausend mil mille mila tsd тысяч тысячи тыс ألف آلاف हज़ार हजार 천
-        1e+04: 만
-        100000: लाख lakh
-        1e+07: करोड़ crore
-        1e+08: 억
-        1e+06: million millions mn mio millionen millón millones milioni milione milhões milhão
-        миллион миллиона миллионов млн مليون ملايين
-        1e+09: billion billions bn milliarde milliarden mrd milliard milliards miliardi миллиард
-        миллиарда миллиардов млрд مليار مليارات बिलियन
-        1e+12: trillion trillions 조
-        """
-    ).items()
-    for word in words
-}
+UNITS = {word: unit for unit, words in table(TABLES["units"]).items() for word in words}
+_SCALES = {word: float(value) for value, words in table(TABLES["scales"]).items() for word in words}
 _LONG_SCALE = {"billion", "billions", "billionen", "billones", "bilhões"}  # 10**12 outside English
 _THAI_SCALES = {"พันล้าน": 1e9, "ล้าน": 1e6, "แสน": 1e5, "หมื่น": 1e4, "พัน": 1e3}
-_CJK_SCALES = {
-    "十": 1e1,
-    "百": 1e2,
-    "千": 1e3,
-    "万": 1e4,
-    "萬": 1e4,
-    "亿": 1e8,
-    "億": 1e8,
-    "兆": 1e12,
-}
+_CJK_SCALES = dict(zip("十百千万萬亿億兆", (1e1, 1e2, 1e3, 1e4, 1e4, 1e8, 1e8, 1e12), strict=True))
 _CJK_DIGITS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _CURRENCY = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "￥": "jpy", "₹": "inr", "₩": "krw"}
 _MINUS = re.compile(
@@ -134,46 +45,16 @@ _MINUS = re.compile(
 )
 _SQUARE = frozenset(("square", "sq", "carrés", "carré", "cuadrados", "quadrati", "квадратных"))
 _CUBIC = frozenset(["cubic", "cubes", "cube", "cúbicos", "cubi", "кубических"])
-_POINTS = frozenset(
-    (
-        ("percentage", "points"),
-        ("percentage", "point"),
-        ("points", "de"),
-        ("points", "percentage"),
-        ("puntos", "porcentuales"),
-        ("punti", "percentuali"),
-        ("pontos", "percentuais"),
-        ("процентных", "пункта"),
-        ("процентных", "пунктов"),
-    )
+_POINTS = re.compile(
+    "percentage points?|points (?:de|percentage)|puntos porcentuales|punti percentuali"
+    "|pontos percentuais|процентных пункт(?:а|ов)"
 )
 _OF = frozenset(("de", "d", "of", "di"))
 
 
 def _words() -> dict[str, dict[str, int]]:
     """Builds {language: {word: value}}: zero to nineteen, then the tens; `-` stands for no word."""
-    tables = table(
-        """
-        en: zero - two three four five six seven eight nine ten eleven twelve thirteen fourteen
-        fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty
-        ninety
-        de: null - zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn
-        fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig vierzig fünfzig sechzig
-        siebzig achtzig neunzig
-        fr: zéro - deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze
-        seize dix-sept dix-huit dix-neuf vingt trente quarante cinquante soixante soixante-dix
-        quatre-vingts quatre-vingt-dix
-        es: cero - dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince
-        dieciséis diecisiete dieciocho diecinueve veinte treinta cuarenta cincuenta sesenta
-        setenta ochenta noventa
-        it: zero - due tre quattro cinque sei sette otto nove dieci undici dodici tredici
-        quattordici quindici sedici diciassette diciotto diciannove venti trenta quaranta
-        cinquanta sessanta settanta ottanta novanta
-        pt: zero - dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze
-        dezesseis dezessete dezoito dezenove vinte trinta quarenta cinquenta sessenta setenta
-        oitenta noventa
-        """
-    )
+    tables = table(TABLES["numerals"])
     values = (*range(20), *range(20, 100, 10))
     found = {
         lang: {w: v for w, v in zip(words, values, strict=True) if w != "-"}
@@ -264,6 +145,8 @@ def follow(
     Returns (factor, unit, words read for the scale).
     """
     factor, taken = 1.0, at
+    if (found := rest(at)) and found[0] == "de" and (behind := rest(at + 1)):
+        taken += scale(behind[0], lang) > 0  # `66 de milioane`
     while (found := rest(taken)) and (by := scale(found[0], lang)) and taken < at + 2:
         factor, taken = factor * by, taken + 1
     found = rest(taken)
@@ -273,7 +156,7 @@ def follow(
     unit = UNITS.get(found[0], "") if found else ""
     behind = rest(taken + 1) if found else None
     pair = (found[0], behind[0]) if found and behind else ("", "")
-    if pair in _POINTS:
+    if _POINTS.fullmatch(" ".join(pair)):
         unit = "pp"
     elif power := "2" * (not _SQUARE.isdisjoint(pair)) or "3" * (not _CUBIC.isdisjoint(pair)):
         unit = (unit or UNITS.get(pair[1], "")) + power

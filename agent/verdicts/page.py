@@ -12,14 +12,14 @@ from operator import add
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
-from searchloop.agent.verdicts.text import PIECE, Token, blanked, folded, sentences, stem, tokens
+from searchloop.agent.verdicts.text import PIECE, Token, blanked, folded, key_of, sentences, tokens
 from searchloop.analysis.language import language
 from searchloop.analysis.words import STOPS
 
 LONGEST = 400_000  # characters; what stands behind them is not compared
 _STEPS = 20_000  # places looked at to find the sentences near one claim
 _NEAREST = 8
-_ITEM, _SHORT_ITEM = re.compile(r"\||[-*+•] |\d+[.)] "), 60  # characters
+_ITEM, _SHORT_ITEM = re.compile(r"[^\n|]{,200}\||[-*+•] |\d+[.)] "), 60  # characters
 _EMPHASIS = ("*", "**", "***", "`")
 _GOES_ON = re.compile(r"(?<=\w)[*`]{0,3}\]\([^()\s]{1,2000}\)[*`]{0,3}(?=\w)")
 _GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
@@ -118,7 +118,7 @@ class Page:
             elif kind == "word":
                 if (low := folded(word)) not in stops:
                     unit = numbers.UNITS.get(low, "") if len(low) > 2 else ""
-                    yield f"~{unit}" if unit else stem(low, self.lang)
+                    yield f"~{unit}" if unit else key_of(word, self.lang)
             elif kind == "number":
                 yield f"#{numbers.digits(word, self.lang):.9g}"
 
@@ -150,7 +150,7 @@ class Page:
         """
         return any(
             _ITEM.match(self.clean, start, end)
-            and (end - start < _SHORT_ITEM or self.clean[start] == "|")
+            and (end - start < _SHORT_ITEM or "|" in self.clean[start:end])
             for start, end in self.spans[first : last + 1]
         )
 

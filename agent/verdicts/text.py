@@ -5,68 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.numbers import Number
-from searchloop.analysis.words import DENYING_PAIRS, DENYING_WORDS, NEGATIONS, STOPS
-
-_PAIRS = """
-increas/decreas increas/reduc increas/declin increas/drop increas/fell rais/lower rais/reduc
-rais/cut rise/fall rose/fell grow/shrink grew/shrank gain/los gain/lost expand/contract
-improv/worsen strengthen/weaken more/less more/fewer most/least higher/lower high/low
-highest/lowest larger/smaller large/small largest/smallest bigger/smaller longer/shorter
-long/short longest/shortest older/younger old/new oldest/newest oldest/youngest faster/slower
-fast/slow fastest/slowest hotter/colder hot/cold warm/cold warmest/coldest better/worse best/worst
-good/bad stronger/weaker strong/weak heavier/lighter heavy/light deeper/shallower cheaper/dearer
-expensive/cheap rich/poor before/after first/last first/second earlier/later early/late
-above/below up/down over/under inside/outside north/south east/west northern/southern
-eastern/western northeast/southwest left/right win/lose won/lost winner/loser victory/defeat
-beat/lost beat/defeated allow/forbid allow/prohibit allow/ban permit/prohibit legal/illegal
-accept/reject includ/exclud positive/negative male/female man/woman men/women boy/girl
-father/mother husband/wife son/daughter brother/sister king/queen always/never often/rarely
-maximum/minimum enabl/disabl open/clos true/false safe/dangerous public/private buy/sell
-bought/sold import/export begin/end began/ended start/stop start/end support/oppos agre/disagre
-succe/fail major/minor majority/minority ancient/modern rural/urban internal/external alive/dead
-half/all half/third half/quarter half/most third/quarter
-hälfte/drittel hälfte/viertel hälfte/alle mitad/tercio moitié/tiers present/missing adult/child
-birth/death born/died guilty/innocent everyone/nobody all/none many/few with/without cause/prevent
-create/destroy attack/defend enter/leave arriv/depart teacher/student upper/lower plus/minus
-push/pull giv/tak borrow/lend employer/employee north/east north/west south/east south/west
-mehr/weniger meist/wenigst höher/niedriger hoch/niedrig höchst/niedrigst höchst/tiefst
-größer/kleiner groß/klein größt/kleinst länger/kürzer lang/kurz älter/jünger alt/neu ältest/jüngst
-schneller/langsamer schnell/langsam heiß/kalt wärmer/kälter warm/kalt besser/schlechter
-stärker/schwächer stark/schwach vor/nach erst/letzt früher/später früh/spät über/unter
-nördlich/südlich östlich/westlich norden/süden osten/westen link/recht gewann/verlor
-gewinn/verlier gewonn/verlor steig/sink stieg/sank stieg/fiel steiger/senk erhöh/senk
-erhöh/verringer zunahm/abnahm zunehm/abnehm wachs/schrumpf erlaub/verbiet erlaub/verbot immer/nie
-mann/frau männer/frauen männlich/weiblich maximal/minimal mindestens/höchstens innerhalb/außerhalb
-öffentlich/privat beginn/end mit/ohne alle/keine viel/wenig leicht/schwer más/menos mayor/menor
-alto/bajo alta/baja grande/pequeño largo/corto antes/después primero/último primera/última
-primer/último temprano/tarde encima/debajo norte/sur este/oeste aument/dismin aument/reduc
-aument/redujo sub/baj crec/decrec gan/perd mejor/peor siempre/nunca hombre/mujer hombres/mujeres
-máximo/mínimo dentro/fuera con/sin público/privado rápid/lent caliente/frí viejo/joven
-positiv/negativ plus/moins supérieur/inférieur haut/bas haute/basse grand/petit grande/petite
-long/court avant/après premier/dernier première/dernière tôt/tard dessus/dessous nord/sud
-est/ouest augment/dimin augment/rédui augment/baiss croiss/décroiss mont/descend gagn/perd
-meilleur/pire toujours/jamais homme/femme hommes/femmes avec/sans chaud/froid rapide/lent
-vieux/jeune jeune/vieil ancien/nouv più/meno maggior/minor prima/dopo primo/ultimo mais/menos
-maior/menor antes/depois primeiro/último meer/minder voor/na eerste/laatste больше/меньше
-выше/ниже до/после первый/последний 增加/减少 增加/減少 增加/降低 增长/下降 上升/下降 提高/降低
-提升/降低 上昇/下降 上昇/低下 増加/減少 扩大/缩小 加强/减弱 之前/之后 以前/以后 以前/以後
-前に/後に 最大/最小 最高/最低 最多/最少 最长/最短 最初/最後 最早/最晚 大于/小于 高于/低于
-多于/少于 早于/晚于 多く/少な 高い/低い 大き/小さ 長い/短い 东部/西部 南部/北部 東部/西部 北/南
-允许/禁止 许可/禁止 許可/禁止 支持/反对 賛成/反対 胜利/失败 勝利/敗北 勝っ/負け 击败/败给
-男性/女性 总是/从不 公开/私人 以上/以下 上游/下游
-"""
+from searchloop.analysis.words import DENYING_PHRASES, DENYING_WORDS, NEGATIONS, STOPS
 
 
 def _opposites() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    for pair in _PAIRS.split():
-        one, other = pair.split("/")
+    for pair in numbers.TABLES["opposites"].split():
+        one, other = pair.casefold().split("/")
         found[one].add(other)
         found[other].add(one)
     return {word: frozenset(others) for word, others in found.items()}
@@ -76,13 +27,7 @@ def _opposites() -> dict[str, frozenset[str]]:
 OPPOSITES: Mapping[str, frozenset[str]] = _opposites()
 
 # Behind these a full stop ends no sentence; single letters and `z.B.` are known by their shape.
-_ABBREVIATIONS = """
-adm al approx apr assn aug av bd bros bzw ca capt cf cmdr co col corp dec dept dez dr drs dña eds
-eq est etc evtl feb ft geb gen ggf gov hab hon hrsg inc inkl jan jr jul jun lt ltd maj messrs mio
-mlle mm mme mr mrd mrs ms mt nov núm oct okt pres prof pág rep rev sen sep sept sgt sog sr sra
-srta st str tel ud uds univ usw vgl vs
-"""
-ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
+ABBREVIATIONS = frozenset(numbers.TABLES["abbreviations"].split())
 
 
 class Token(NamedTuple):
@@ -108,7 +53,7 @@ class Token(NamedTuple):
 _END = re.compile(
     r"[。！？｡]+[」』”’）)]*"
     r"|(?P<dot>[.!?…]+[\"'”’»)\]*_]*)(?=\s|$)"
-    r"|\n\s*\n|\n(?=\s*(?:[-*#|•]|\d+[.)]\s))|[।؟۔]+|(?<=[\u0e00-\u0e7f])\s*\n"
+    r"|\n\s*\n|\n(?=\s*(?:[-*#|•]|\d+[.)]\s))|\n(?=[^\n|]{1,200}\|)|[।؟۔]+|(?<=[\u0e00-\u0e7f])\s*\n"
 )
 _LAST_WORD = re.compile(r"[^\s(\"'“„«\[]*\Z")
 _LONGEST = 600  # characters of one sentence: what has no stops is cut here
@@ -230,6 +175,12 @@ def stem(word: str, lang: str = "") -> str:
     return short.removesuffix("e") if len(short) > 4 else short
 
 
+def key_of(word: str, lang: str) -> str:
+    """Returns what a word has in common with its other forms; `HTTPS` is not `HTTP`."""
+    short = word.isupper() and 1 < len(word) < 6
+    return folded(word) if short else stem(folded(word), lang)
+
+
 _DENIALS = frozenset().union(*NEGATIONS.values()) - {"et", "n", "sin", "ni"}
 
 
@@ -270,8 +221,8 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
             number, skip = _spelled(text, pieces, i, amount, lang)
             out.append(_numeral(number, piece.start(), pieces[skip - 1].end()))
             continue
-        kind = _kind_at(text, pieces, i, word, lang, out[-1] if out else None)
-        key = "not" if kind == "not" else word if kind == "stop" else stem(word, lang)
+        kind = _kind_at(text, pieces, i, word, lang, out)
+        key = "not" if kind == "not" else word if kind == "stop" else key_of(piece[0], lang)
         known = numbers.UNITS.get(word) if kind == "word" else None
         if known and (len(word) > 2 or (out and out[-1].number)):
             key = f"~{known}"  # however it is written
@@ -282,16 +233,20 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
 
 
 def _kind_at(
-    text: str, pieces: list[re.Match[str]], i: int, word: str, lang: str, before: Token | None
+    text: str, pieces: list[re.Match[str]], i: int, word: str, lang: str, out: Sequence[Token]
 ) -> str:
     """Returns the kind of a word by what stands beside it."""
     kind, piece = kind_of(word, lang), pieces[i]
-    after = _joined(text, pieces, i, 1) if kind == "not" or word in _FIRST else None
-    if after and kind == "not" and (after[0] in _NO_DENIAL or _than(text, pieces, i, after[0])):
+    after = _joined(text, pieces, i, 1) if kind == "not" else None
+    if after and (after[0] in _NO_DENIAL or _than(text, pieces, i, after[0])):
         return "stop"
-    if after and (word, after[0]) in DENYING_PAIRS.get(lang or "en", ()):
+    phrases = (DENYING_PHRASES.get(lang),) if lang else DENYING_PHRASES.values()
+    if any(phrase and phrase.match(text, piece.start()) for phrase in phrases):
         return "not"
-    if kind == "word" and before and before.kind == "not" and _TRUTH.fullmatch(word):
+    if kind == "stop" and len(piece[0]) == 1 and piece[0].isupper() and word not in "i":
+        return "stop" if _FRESH.search(text[max(0, piece.start() - 4) : piece.start()]) else "word"
+    before = out[-2:] if out and out[-1].word == "the" else out[-1:]  # `not the case`
+    if kind == "word" and before and before[0].kind == "not" and _TRUTH.fullmatch(word):
         return "stop"  # what is not true is what follows
     is_month = piece[0] == "May" and _MAY.search(text[max(0, piece.start() - 3) : piece.end() + 5])
     return "word" if is_month else kind
@@ -312,14 +267,17 @@ _MONTHS = re.compile(
 )
 _MAY = re.compile(r"\d May|May \d|in May")
 _TRUTH = re.compile("true|longer|correct|case|wahr|richtig|cierto|verdad|vrai|vero|правда|верно")
-_FIRST = frozenset(first for pairs in DENYING_PAIRS.values() for first, _ in pairs)
 _NO_DENIAL = frozenset(("embargo", "obstante", "doute", "doubt"))  # `sin embargo`, `sans doute`
 
 
 def _than(text: str, pieces: list[re.Match[str]], i: int, word: str) -> bool:
     """Tells `no more than` from a denial."""
     behind = _joined(text, pieces, i, 2)
-    return bool(_MORE.fullmatch(word) and behind and behind[0] in ("than", "als", "de", "que"))
+    amount = _joined(text, pieces, i, 3) if behind and behind[0] == "als" else behind
+    if not _MORE.fullmatch(word) or not behind or not amount:
+        return False
+    counted = amount[0][:1].isdigit() or numbers.word_value(amount[0], "de") is not None
+    return behind[0] in ("than", "de", "que") or (behind[0] == "als" and counted)
 
 
 _MORE = re.compile("more|less|fewer|later|earlier|mehr|weniger|más|menos|plus|moins")
@@ -382,7 +340,7 @@ def _named(text: str, piece: re.Match[str], lang: str) -> bool:
 
 # Denial in Chinese, Japanese and Thai, without the words that merely hold such a letter.
 DENIAL = re.compile(
-    "不(?![仅僅但过過久断斷同少锈足管论論])|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|非(?![常洲凡])|"
+    "不(?![仅僅但过過久断斷同少锈足管论論])|没有(?:任何)?(?:证据|證據|迹象)(?:表明|显示|证明)?|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|非(?![常洲凡])|"
     "(?<![个分区特离級级])别(?![人的])|勿|毫无|從未|从未|ない(?!し)|なかった|なく(?!とも)|ません|(?<=[らわかさたなまえけせてねめれべ])ず(?=に|、|。)|ぬ(?=。|、)|ไม่|มิได้|ปราศจาก|ບໍ່|មិន|គ្មាន"
 )
 

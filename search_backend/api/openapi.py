@@ -1,8 +1,13 @@
-"""GET /api/openapi.json: every route of the backend as data, those of `shapes` included."""
+"""GET /api/openapi.json: every route of the backend as data, those of `shapes` included.
+
+`schemas.toml` holds our own routes and the objects.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from searchloop.analysis.schemas import COUNT, KINDS, TEXT, Schema, nullable, objects, one_of, ref
@@ -34,44 +39,8 @@ _KINDS: Mapping[str, Schema] = {
     "time": one_of([*payload.TIME_RANGES, payload.ANY_TIME]),
     "safety": one_of(payload.SAFE_SEARCHES),
 }
-# Bodies that hold these fields and no others.
-_CLOSED = """
-WebSearch     query:query max_results?:results allowed_domains?:[text] blocked_domains?:[text]
-              time_range?:time country?:code language?:code safe_search?:safety engine?:name
-              folders?:folders chat?:chat temporary?:boolean explain?:boolean
-OpenPage      url:url find?:find offset?:offset max_length?:slice allowed_domains?:[text]
-              blocked_domains?:[text] reader?:name chat?:chat temporary?:boolean
-ReadFile      data:base64 name?:file media_type?:type
-Forget        chat:chat
-"""
-_OPEN = """
-Problem       code message remedy?
-Error         error:Problem
-Attempt       engine status:ok/empty/blocked/error/skipped ms:count waited_ms?:count error?:Problem
-              why? query? how?
-Result        title url snippet source published? invisible?:count
-Filtered      rule? dropped?:count lifted?:boolean
-Ranking       url reasons:[text]
-SearchAnswer  query engine:text|null status:ok/empty/blocked/error results:[Result]
-              attempts:[Attempt] filtered?:Filtered not_applied?:[text] cached?:boolean age?:count
-              ranking?:[Ranking]
-Page          url final_url title? content reader? content_length:count original_length:count
-              offset?:count age?:count match_count?:count attempts?:[object] matches?:[object]
-              truncated:boolean cached?:boolean cut?:boolean stale?:Problem
-              next_offset:integer|null status:ok/blocked/needs_js/error error:Problem|null
-              links?:[text] invisible?:count origin?:web/cache/library
-FilePages     title pages:[text] cut:boolean status:ok/error error:Problem|null
-Engines       engines:array readers:array offline:boolean
-Forgotten     pages:count kept:count
-Document      url title? content
-Health        status service? routes?:[text]
-"""
-_DESCRIPTIONS: Mapping[str, str] = {
-    "invisible": "Number of invisible characters removed",
-    "WebSearch.chat": "The chat that asks, for POST /api/forget",
-    "OpenPage.chat": "The chat that asks, for POST /api/forget",
-    "temporary": "Write nothing of this to the disk",
-}
+_TABLES = tomllib.loads(Path(__file__).with_name("schemas.toml").read_text("utf-8"))
+_DESCRIPTIONS: Mapping[str, str] = _TABLES["descriptions"]
 
 
 def _loose(asked: Schema) -> Schema:
@@ -82,28 +51,17 @@ def _loose(asked: Schema) -> Schema:
     return {**asked, "properties": loose}
 
 
-_ASKED = objects(_CLOSED, _KINDS, _DESCRIPTIONS, additionalProperties=False)
+_ASKED = objects(_TABLES["closed"], _KINDS, _DESCRIPTIONS, additionalProperties=False)
 _SCHEMAS: Mapping[str, Schema] = {
     **{name: _loose(asked) for name, asked in _ASKED.items()},
-    **objects(_OPEN, _KINDS, _DESCRIPTIONS),
+    **objects(_TABLES["open"], _KINDS, _DESCRIPTIONS),
 }
-
-# Method, path, summary, schema of the body, schema of the answer.
-_OWN: tuple[tuple[str, str, str, str | None, str], ...] = (
-    ("post", "/api/web-search", "Search the web", "WebSearch", "SearchAnswer"),
-    ("post", "/api/open-page", "Read a page", "OpenPage", "Page"),
-    ("post", "/api/read-file", "Read a file, which is kept nowhere", "ReadFile", "FilePages"),
-    ("post", "/api/forget", "Remove what only this chat brought", "Forget", "Forgotten"),
-    ("get", "/api/engines", "Engines, and what each one lacks", None, "Engines"),
-    ("get", "/api/library/{path}", "A document of the library", None, "Document"),
-    ("get", "/api/health", "Health check; needs no token", None, "Health"),
-)
 
 
 def document(*, secured: bool = False) -> dict[str, Any]:
     """Returns the OpenAPI 3.1 document; with `secured`, every route but health needs the token."""
     paths: dict[str, Any] = {}
-    for method, path, words, body, answer in _OWN:
+    for method, path, words, body, answer in _TABLES["routes"]:
         operation = _operation(words, ref(answer))
         if body:
             content = _content(ref(body))

@@ -7,7 +7,9 @@ https://github.com/deedy5/ddgs
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from searchloop.search_backend.engines import Access, Engine
@@ -40,39 +42,7 @@ PLACES = _table(
 )
 OWN_PLACES, OWN_LANGUAGES = _table("gb:uk"), _table("ja:jp ko:kr nb:no")
 CALL_TIMEOUT = 5
-# (any of these in the error, kind, message, remedy); the first row that fits counts.
-_FAILURES = (
-    (
-        ("No results found",),
-        "blocked",
-        "DuckDuckGo gave no results or refused; it does not say which.",
-        "Try other words, wait a minute, or set up an engine with a key.",
-    ),
-    (
-        ("RatelimitException",),
-        "rate",
-        "DuckDuckGo limits the rate of requests.",
-        "Wait a minute, or use another engine.",
-    ),
-    (
-        ("ImportError", "ModuleNotFoundError"),
-        "config",
-        "The package ddgs is missing.",
-        "Install it: pip install ddgs",
-    ),
-    (
-        ("DNSError", "dns error"),
-        "network",
-        "The name of the search engine could not be resolved.",
-        "Check the network connection; without one, search the library.",
-    ),
-    (
-        ("timed out", "Timeout", "ConnectError", "error sending"),
-        "network",
-        "DuckDuckGo could not be reached.",
-        "Check the network connection, or choose another engine.",
-    ),
-)
+_FAILURES = tomllib.loads(Path(__file__).with_name("ddg.toml").read_text("utf-8"))["failures"]
 
 Rows = Iterable[Mapping[str, Any]]
 
@@ -144,9 +114,9 @@ def region(query: Query) -> str:
 def _classified(error: Exception) -> EngineError:
     kind = type(error).__name__
     text = f"{kind} {error}"
-    for signs, cause, message, remedy in _FAILURES:
-        if any(sign in text for sign in signs):
-            return EngineError(cause, message, remedy)
+    for each in _FAILURES:
+        if any(sign in text for sign in each["signs"]):
+            return EngineError(each["kind"], each["message"], each["remedy"])
     return EngineError(
         "parse",
         f"DuckDuckGo's answer could not be read ({kind}).",

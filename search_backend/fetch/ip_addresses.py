@@ -1,4 +1,4 @@
-"""Decides which IP addresses are public, by one table that is the same on every Python.
+"""Decides which IP addresses are public, by networks.toml, which is the same on every Python.
 
 The standard library's `is_global` changes between patch releases and calls some addresses public
 that lead inside. The first row that holds an address decides. IPv4 is public unless a row says
@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from searchloop.search_backend.types import ConfigError
 
@@ -43,60 +45,7 @@ class Network:
         return self.holds(other.version, other.first) and self.holds(other.version, other.last)
 
 
-# Metadata services come first: some of them stand inside blocks that may be opened.
-_ROWS: tuple[tuple[str, str], ...] = (
-    ("169.254.169.254/32", "cloud metadata"),
-    ("168.63.129.16/32", "Azure's host services, on a public address"),
-    ("100.100.100.200/32", "Alibaba Cloud metadata"),
-    ("192.0.0.192/32", "Oracle Cloud metadata"),
-    ("0.0.0.0/8", "this host on this network; Linux connects 0.0.0.0 to itself"),
-    ("127.0.0.0/8", "loopback"),
-    ("169.254.0.0/16", "link-local"),
-    ("192.0.0.0/24", "protocol assignments"),
-    ("192.0.2.0/24", "documentation"),
-    ("192.31.196.0/24", "AS112: every network may answer for itself, and only to DNS"),
-    ("192.52.193.0/24", "AMT multicast relays"),
-    ("192.88.99.0/24", "6to4 relays, withdrawn"),
-    ("192.175.48.0/24", "AS112: every network may answer for itself, and only to DNS"),
-    ("198.51.100.0/24", "documentation"),
-    ("203.0.113.0/24", "documentation"),
-    ("224.0.0.0/4", "multicast"),
-    ("240.0.0.0/4", "reserved, and broadcast"),
-    ("fd00:ec2::/32", "Amazon's instance services"),
-    ("fd20:ce::254/128", "Google Cloud metadata"),
-    ("fd00:42::42/128", "Scaleway metadata"),
-    ("::/128", "unspecified"),
-    ("::1/128", "loopback"),
-    ("::ffff:0:0/96", "an IPv4 address, mapped"),
-    ("::ffff:0:0:0/96", "an IPv4 address, translated"),
-    ("::/96", "an IPv4 address, compatible form"),
-    ("64:ff9b::/96", "an IPv4 address behind NAT64"),
-    ("64:ff9b:1::/48", "an IPv4 address behind a local NAT64"),
-    ("100::/64", "discard"),
-    ("100:0:0:1::/64", "a dummy prefix"),
-    ("2001::/32", "an IPv4 address, Teredo"),
-    ("2001:2::/48", "benchmarking"),
-    ("2001:10::/28", "ORCHID: not an address of a host"),
-    ("2001:20::/28", "ORCHIDv2: not an address of a host"),
-    ("2001::/23", "protocol assignments"),
-    ("2001:db8::/32", "documentation"),
-    ("2002::/16", "an IPv4 address, 6to4"),
-    ("2620:4f:8000::/48", "AS112: every network may answer for itself, and only to DNS"),
-    ("3ffe::/16", "6bone, withdrawn"),
-    ("3fff::/20", "documentation"),
-    ("5f00::/16", "segment routing ids"),
-    ("fe80::/10", "link-local"),
-    ("fec0::/10", "site-local, withdrawn"),
-    ("ff00::/8", "multicast"),
-)
-_ROWS_THAT_MAY_OPEN: tuple[tuple[str, str], ...] = (
-    ("10.0.0.0/8", "private"),
-    ("100.64.0.0/10", "shared by a carrier's customers"),
-    ("172.16.0.0/12", "private"),
-    ("192.168.0.0/16", "private"),
-    ("198.18.0.0/15", "benchmarking"),
-    ("fc00::/7", "private"),
-)
+_ROWS = tomllib.loads(Path(__file__).with_name("networks.toml").read_text("utf-8"))
 # Wider than any stand-in pool in use; whoever means more has made a mistake in the prefix.
 _WIDEST = {4: 8, 6: 16}
 _BITS = {4: 32, 6: 128}
@@ -154,9 +103,9 @@ def _block(text: str, reason: str = "", may_open: bool = False) -> Network | Non
 
 _TABLE: tuple[Network, ...] = tuple(
     block
-    for rows, may_open in ((_ROWS, False), (_ROWS_THAT_MAY_OPEN, True))
-    for text, reason in rows
-    if (block := _block(text, reason, may_open))
+    for kind, rows in _ROWS.items()
+    for text, reason in rows.items()
+    if (block := _block(text, reason, kind == "may_open"))
 )
 _GLOBAL_UNICAST = Network(6, 0x2000 << 112, (0x4000 << 112) - 1)
 _NAT64 = Network(6, 0x64FF9B << 96, (0x64FF9B << 96) + 0xFFFF_FFFF)
@@ -231,6 +180,6 @@ def _parse_range(text: str) -> Network:
         raise ConfigError(
             "bad_range",
             f"The range {text} cannot be opened: it is not inside one private block.",
-            "Only parts of " + ", ".join(text for text, _ in _ROWS_THAT_MAY_OPEN) + " can be.",
+            "Only parts of " + ", ".join(_ROWS["may_open"]) + " can be.",
         )
     return block

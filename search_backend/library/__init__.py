@@ -152,30 +152,14 @@ class Library:
         if self.meaning:
             self.meaning.start()
         near = self.meaning.near if self.meaning else None
-        hits = search(self._index, text, limit, folders, near)
-        notes = self._notes([urldefrag(hit.url).url for hit in hits])
-        return [
-            replace(hit, snippet=f"{hit.snippet} [{notes[url]}: this is its text of before.]")
-            if (url := urldefrag(hit.url).url) in notes
-            else hit
-            for hit in hits
-        ]
-
-    def _notes(self, urls: Sequence[str]) -> dict[str, str]:
-        """Returns for documents with old text why it is old, as the beginning of a sentence."""
-        marks = ",".join("?" * len(urls))
-        with self._index.open() as connection:
-            rows = connection.execute(
-                "SELECT d.url, f.note FROM documents d JOIN files f ON f.root = d.root "
-                f"AND f.path = d.path WHERE f.note != '' AND d.url IN ({marks})",
-                urls,
-            ).fetchall()
-        return {url: f"The file cannot be read as it is now ({note})" for url, note in rows}
+        return search(self._index, text, limit, folders, near, _notes)
 
     def trouble(self, url: str) -> str:
         """Returns why the text at a library:// address is older than its file; "" if it is not."""
-        document = self._document(url)
-        return self._notes([document.url]).get(document.url, "") if document else ""
+        if (document := self._document(url)) is None:
+            return ""
+        with self._index.open() as connection:
+            return _notes(connection, [document.url]).get(document.url, "")
 
     def open(self, url: str) -> Page | None:
         """Returns the document at a library:// address or the address of a page opened before."""
@@ -429,6 +413,17 @@ def _replace_docs(
     connection.execute(
         "UPDATE roots SET digest = ?, updated = ? WHERE id = ?", (digest, time.time(), root.id)
     )
+
+
+def _notes(connection: sqlite3.Connection, urls: Sequence[str]) -> dict[str, str]:
+    """Returns for documents with old text why it is old, as the beginning of a sentence."""
+    marks = ",".join("?" * len(urls))
+    rows = connection.execute(
+        "SELECT d.url, f.note FROM documents d JOIN files f ON f.root = d.root "
+        f"AND f.path = d.path WHERE f.note != '' AND d.url IN ({marks})",
+        urls,
+    ).fetchall()
+    return {url: f"The file cannot be read as it is now ({note})" for url, note in rows}
 
 
 def _digest(text: str) -> str:

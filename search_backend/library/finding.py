@@ -2,18 +2,19 @@
 
 Where passages have vectors, the order by words and the order by meaning are fused by ranks.
 https://plg.uwaterloo.ca/~gvcormac/cormacksigir09-rrf.pdf
-Work is bounded whatever is asked: the rarest words propose, at most PROPOSED passages are looked
-at, and RANKED documents are scored with all words.
+Work is bounded whatever is asked: the PROPOSING rarest words propose, at most PROPOSED passages are
+looked at, and RANKED documents are scored with all words.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
+from urllib.parse import urldefrag
 
 from searchloop.analysis.terms import Wanted, terms, wanted
 from searchloop.search_backend.library.index import MOST_PASSAGES, Index, is_old
@@ -21,7 +22,7 @@ from searchloop.search_backend.library.roots import roots_within
 from searchloop.search_backend.text.ranking import HEADING, TITLE, Scorer, excerpt, rarity
 
 PASSAGES_PER_DOCUMENT = 3
-PROPOSED, RANKED = 20_000, 60
+PROPOSING, PROPOSED, RANKED = 10, 20_000, 30
 OURS = 0.5  # what a passage of this project's own documents counts: people ask about their texts
 RRF, MEANING = 60, 2.0  # a constant, and what a rank by meaning counts beside one by words
 MOST_NAMED = 500  # parameters of a statement
@@ -66,11 +67,13 @@ def search(
     limit: int,
     folders: Sequence[str] = (),
     near: Callable[[str, str], list[int]] | None = None,
+    notes: Callable[[sqlite3.Connection, list[str]], Mapping[str, str]] | None = None,
 ) -> list[Hit]:
     """Returns the best passages for a question in plain words, of these folders if any are named.
 
     Each document comes once before any comes twice, at most PASSAGES_PER_DOCUMENT times. `near`
-    returns the rows nearest to a question by meaning (see `Meaning.near`).
+    returns the rows nearest to a question by meaning (see `Meaning.near`), `notes` why the texts
+    at some of the addresses are old.
     """
     roots, rows = "", list[int]()
     if folders:
@@ -92,7 +95,14 @@ def search(
         if old:
             hits += _hits_of_version_1(connection, words, scorer, roots)
             hits.sort(key=lambda pair: -pair[0])
-    return [hit for _, hit in hits[:limit]]
+        shown = [hit for _, hit in hits[:limit]]
+        told = notes(connection, [urldefrag(hit.url).url for hit in shown]) if notes else {}
+    return [
+        replace(hit, snippet=f"{hit.snippet} [{note}: this is its text of before.]")
+        if (note := told.get(urldefrag(hit.url).url))
+        else hit
+        for hit in shown
+    ]
 
 
 def _asked(
@@ -111,7 +121,7 @@ def _asked(
     # Words that stand everywhere change the order of what the others find; they find nothing new.
     sums = accumulate(counts[n] for n in known)
     asked = [n for n, total in zip(known, sums, strict=True) if total <= PROPOSED] or known[:1]
-    return scorer, _any(words[n] for n in asked[:MOST_WORDS])
+    return scorer, _any(words[n] for n in asked[:PROPOSING])
 
 
 def _any(words: Iterable[Wanted]) -> str:

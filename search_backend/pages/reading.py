@@ -22,7 +22,7 @@ from searchloop.search_backend.fetch.http import Fetched, Known
 from searchloop.search_backend.pages.worker import UNREADABLE
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.plugin.answers import judge
-from searchloop.search_backend.plugin.challenges import is_challenge
+from searchloop.search_backend.plugin.challenge_pages import is_challenge
 from searchloop.search_backend.readers import LOCAL, Service
 from searchloop.search_backend.types import (
     FetchFailed,

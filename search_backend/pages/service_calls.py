@@ -18,7 +18,7 @@ from searchloop.search_backend.plugin import (
     without_keys,
 )
 from searchloop.search_backend.plugin.answers import judge
-from searchloop.search_backend.plugin.challenges import signs_in_words
+from searchloop.search_backend.plugin.challenge_pages import signs_in_words
 from searchloop.search_backend.readers import Service
 from searchloop.search_backend.types import EngineError, Page, Problem, failed_page
 

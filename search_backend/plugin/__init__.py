@@ -3,7 +3,7 @@
 An engine or a reader declares its settings and turns plain values into plain values; it neither
 sends nor waits.
 
-Others may import: answers, challenges, entry_points.
+Others may import: answers, challenge_pages, entry_points.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from searchloop.search_backend.plugin import HttpResponse
-from searchloop.search_backend.plugin.challenges import is_challenge, signs_in_words
+from searchloop.search_backend.plugin.challenge_pages import is_challenge, signs_in_words
 from searchloop.search_backend.text.clean import one_line, plain, snippet_text
 from searchloop.search_backend.types import EngineError, PageStatus, Problem, Query, SearchResult
 

@@ -35,7 +35,9 @@ XML_PIECE = re.compile(
     re.DOTALL,
 )
 _HEAD = 64 * 1024
-_UNKNOWN = ("", "application/octet-stream", "binary/octet-stream", "unknown/unknown")
+_is_unknown = re.compile(
+    r"(?:application|binary)/octet-stream|(?:application|unknown)/unknown|\*/\*|"
+).fullmatch
 # What stands for a page in a document of an unknown kind (MIME Sniffing 7.1).
 _MARKUP = re.compile(
     rb"<!--|<(?:!doctype html|a|b|body|br|div|font|h1|head|html|iframe|p|script|style|table|title)"
@@ -170,10 +172,10 @@ def kind_of(body: bytes, content_type: str, charset: str | None = None) -> str:
         return kind
     if binary > (_MOST_BINARY if is_page else 0):
         return f"binary data sent as {kind or 'no type'}"
-    if kind in _UNKNOWN and _MARKUP.match(head):
+    if _is_unknown(kind) and _MARKUP.match(head):
         return "text/html"
     is_xml = kind in ("text/xml", "application/xml") or (kind.endswith("+xml") and not is_page)
-    if is_xml or (kind in _UNKNOWN and head.startswith(b"<?xml")):
+    if is_xml or (_is_unknown(kind) and head.startswith(b"<?xml")):
         return _xml_kind(body)
     known = any(kind in reader.types for reader in find_readers())
     return kind if is_page or known else "text/plain"

@@ -36,15 +36,18 @@ SHELL_WORDS = 20
 _FURNITURE = frozenset(("nav", "header", "footer", "aside", "form", "button"))
 _FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
 _COOKIES = frozenset((".cookie", ".cookies", ".consent", ".gdpr", ".onetrust"))
-_BANNERS = frozenset(
-    f".{name}"
-    for name in ("banner", "bar", "consent", "notice", "popup", "modal", "law", "overlay")
-)
+_BANNER_NAMES = ".banner .bar .consent .notice .popup .modal .law .overlay"
+_BANNERS = frozenset(_BANNER_NAMES.split())
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
 _ASKS_FOR_SCRIPTS = re.compile(
     r"(enable|activate|turn on|requires?|need|without) (java ?script)"
     r"|java ?script (is|must be|to be) (disabled|enabled|required|turned on)",
     re.IGNORECASE,
+)
+# Five words and a full stop, or as much in a script without blanks.
+_SENTENCE = re.compile(
+    r"(?:[^\s.!?]+ +){4,40}[^\s.!?]+[.!?…۔।]"
+    r"|[\u0e00-\u0eff\u1000-\u17ff\u3040-\u30ff\u3400-\u9fff]{6}"
 )
 
 
@@ -82,23 +85,22 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     asks = any(
         _ASKS_FOR_SCRIPTS.search(node.text(deep=True) or "") for node in tree.css("noscript")
     )
-    about = About(_about.kind(metadata), url)
     show(tree, markup)
     written_body = written(tree)
     links = _about.links(tree, metadata, written_body, url)
     # Each of these is as large as the page.
     size = len(markup)
     del markup, tree
-    text, unseen = _main(layout(written_body), about)
+    text, unseen = _main(layout(written_body), About(_about.kind(metadata), url))
     page = replace(page, text=text, links=links, invisible=unseen)
     words = len(text.split(None, SHELL_WORDS))
     asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
-    if words < SHELL_WORDS and (asks or is_app or (words < 8 and size > SHELL_MARKUP)):
-        return _shell(page)
-    return page
-
-
-def _shell(page: Page) -> Page:
+    said = (found[0] for found in _SENTENCE.finditer(text[:2000]))
+    if words >= SHELL_WORDS or not (is_app or asks or (words < 8 and size > SHELL_MARKUP)):
+        return page
+    # A short page may ask for scripts as well and yet say what it has to say.
+    if not is_app and not all(map(_ASKS_FOR_SCRIPTS.search, said)):
+        return page
     problem = Problem(
         "needs_js",
         "This page is an empty shell that fills itself by JavaScript; there is no text to read.",

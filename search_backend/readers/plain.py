@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -11,25 +12,19 @@ from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page
 
 MOST_CHARACTERS = 4_000_000
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # and other signs to a terminal, in logs
 
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
     """Returns the whole text; the title is the first Markdown heading, else the file's name."""
-    text = decode(body, charset)
+    text = _COLOURS.sub("", decode(body, charset))
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     seen, unseen = cleaned(text[:MOST_CHARACTERS])
     # Blanks and empty lines mean something in program text, tables and patches.
     kept = seen.rstrip()
     kept = kept[kept.rfind("\n", 0, len(kept) - len(kept.lstrip())) + 1 :]
     title = one_line(title_of(kept, name or url))
-    return Page(
-        url=url,
-        final_url=url,
-        title=title,
-        text=kept,
-        cut=len(text) > MOST_CHARACTERS,
-        invisible=unseen,
-    )
+    return Page(url, url, title, kept, cut=len(text) > MOST_CHARACTERS, invisible=unseen)
 
 
 READER = Reader(

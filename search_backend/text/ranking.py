@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import Wanted, terms, wanted
@@ -25,7 +25,7 @@ TOGETHER, NEAR = 0.3, 8
 _SPACELESS = "\u0e00"  # from here on scripts without spaces
 LENGTH = 480  # characters of an excerpt
 TABLE_ROW = 2.0
-_UNIT = re.compile(r"[^\n]*?(?:[.!?](?=\s)|[。！？।؟]|\n|$)", re.DOTALL)
+_END = re.compile(r"[.!?](?=\s)|[。！？।؟\n]")  # of a sentence or line
 
 
 def rarity(count: int, every: int) -> float:
@@ -59,8 +59,7 @@ class Scorer:
                     held[term] = held.get(term, 0.0) + weight
         last = [-NEAR - 1] * (len(self._words) + 1)
         together = [0] * len(self._words)  # how often a word stands near the next one of the query
-        for place in [place for place, term in enumerate(body) if term in numbers]:
-            term = body[place]
+        for place, term in [each for each in enumerate(body) if each[1] in numbers]:
             held[term] = held.get(term, 0.0) + 1.0
             n = numbers[term]
             together[n] += place - last[n + 1] <= NEAR
@@ -83,7 +82,8 @@ def excerpt(text: str, words: Iterable[Wanted], lang: str | None = None) -> str:
         return " ".join(text.split())
     lang = language(text) if lang is None else lang
     numbers = {term: n for n, word in enumerate(words) for term in word.terms}
-    units = [unit.strip() for unit in _UNIT.findall(text) if unit.strip()]
+    ends = [0, *(each.end() for each in _END.finditer(text)), len(text)]
+    units = [unit for start, end in pairwise(ends) if (unit := text[start:end].strip())]
     held = [[numbers[t] for t in terms(unit, lang) if t in numbers] for unit in units]
     best, best_score, best_end = 0, -1.0, 1
     end, room = 0, LENGTH + 1  # of the units from `at` on, with a space after each
@@ -92,9 +92,9 @@ def excerpt(text: str, words: Iterable[Wanted], lang: str | None = None) -> str:
             room -= len(units[end]) + 1
             end += 1
         room += len(unit) + 1
-        found = [n for each in held[at:end] for n in each]
+        found = held[at:end]
         # Different words count most, repetition a little, and what comes first leads into the rest.
-        score = len(set(found)) + len(found) / 100 - at / len(units)
+        score = len({*chain(*found)}) + sum(map(len, found)) / 100 - at / len(units)
         # Rows of a table say little by themselves.
         score -= TABLE_ROW if unit[0] == "|" else 0
         if score > best_score:

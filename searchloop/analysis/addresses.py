@@ -8,10 +8,12 @@ from urllib.parse import unquote
 
 _WEB = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _TRACKING = re.compile(
-    r"(?:utm|mtm|pk|hsa|stm)_\w+|at_(?:medium|campaign|custom\d?)|gclid|gclsrc|gad_\w+|gbraid|wbraid"
+    r"(?:utm|mtm|pk|hsa|stm|itm|matomo|pf_rd|_branch|wt)_\w+|at_(?:medium|campaign|custom\d?)|gclid|gclsrc|gad_\w+|gbraid|wbraid"
     r"|fbclid|fb_(?:action_\w+|source|ref)|msclkid|dclid|yclid|ysclid|ttclid|twclid|li_fat_id|srsltid"
     r"|igsh|igshid|mc_[ce]id|mkt_tok|_hs\w+|hsctatracking|_g[al]|ref_|ref_(?:src|url)|spm|scm|vero_\w+"
-    r"|oly_(?:anon|enc)_id|cmpid|ocid|smid|trk|trkcampaign|guccounter|guce_\w+|__twitter_impression",
+    r"|oly_(?:anon|enc)_id|cmpid|ocid|smid|trk|trkcampaign|guccounter|guce_\w+|__twitter_impression"
+    r"|__hs\w+|s_kwcid|ef_id|mibextid|rdid|epik|wickedid|xtor|elqtrack\w*|ncid|icid|s_cid|_openstat"
+    r"|rb_clickid|sxsrf|ved|usg|share_id|_bta_\w+|mkcid|mkevt|campid|nr_email_referer",
     re.IGNORECASE,
 )
 # A word that names where a reader came from; codes and numbers name what the page is about.
@@ -20,14 +22,28 @@ _REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*")
 _CODE = re.compile(
     r"(?:^|[./])(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
 )
-_AMP_QUERY = re.compile(r"amp(?:=(?:1|true)?)?|(?:outputtype|output)=amp", re.IGNORECASE)
-_AMP_PATH = re.compile(r"(?<=[^/])/amp/?$|\.amp(?=\.html?$|$)")
+_AMP_QUERY = re.compile(
+    r"amp(?:=(?:1|true)?)?|(?:outputtype|output|view)=(?:amp|mobile)|mobile(?:=(?:1|true)|action=\w+)",
+    re.IGNORECASE,
+)
+_AMP_PATH = re.compile(r"^/amp(?=/.)|(?<=[^/])/amp/?$|\.amp(?=\.html?$|$)")
 AMP_VIEWER = re.compile(
     r"[^/]+\.cdn\.ampproject\.org/(?:c|v|wp)/(?:s/)?(.+)|(?:www\.)?google\.[a-z.]+/amp/(?:s/)?(.+)",
     re.DOTALL,
 )
 _VIDEO = re.compile(
     r"(?:youtu\.be|youtube(?:-nocookie)?\.com/(?:embed|live|shorts|v))/([\w-]{6,20})"
+)
+# Hosts and paths that lead to one page, and how it is known.
+_TWINS = (
+    (re.compile(r"twitter\.com(?=/)"), "x.com"),
+    (re.compile(r"(?:old|new|np|i)\.reddit\.com(?=/)"), "reddit.com"),
+    (re.compile(r"(?:redd\.it|reddit\.com(?:/r/\w+)?/comments)/(\w+)(?:/[^/]+)?$"), r"redd.it/\1"),
+    (
+        re.compile(r"((?:\w+\.)?stack(?:overflow|exchange)\.com)/q(?:uestions)?/(\d+)(?:/.*)?$"),
+        r"\1/q/\2",
+    ),
+    (re.compile(r"(amazon\.[a-z.]+)/(?:.*/)?(?:dp|gp/product)/(\w{10})(?:/.*)?$"), r"\1/dp/\2"),
 )
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
 _RESERVED = re.compile(r"%(2[356f]|3[df])", re.IGNORECASE)
@@ -54,6 +70,8 @@ def url_key(url: str) -> str:
         pairs = [pair for pair in pairs if pair.startswith("v=")]
     elif place.startswith("youtu") and (video := _VIDEO.fullmatch(place)):
         place, pairs = "youtube.com/watch", [f"v={video[1]}"]
+    for known, form in _TWINS:
+        place = known.sub(form, place) if known.match(place) else place
     key = f"{place}?{'&'.join(pairs)}" if pairs else place
     # Elsewhere a fragment is a place on the page; here it names another page.
     return f"{key}#{fragment}" if fragment and fragment[0] in "!/" and fragment[1:] else key

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 
 def table(text: str) -> dict[str, list[str]]:
-    """Reads `name: word word name: word` into {name: words}."""
+    """Reads `name: word word name: word` into {name: words}, without case as texts are compared."""
     found: dict[str, list[str]] = {}
     for word in text.split():
         if word.endswith(":"):
             words = found[word[:-1]] = []
         else:
-            words.append(word)
+            words.append(word.casefold())
     return found
 
 
@@ -112,21 +112,22 @@ NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     falsely hardly incorrect incorrectly isnt lack lacked lacking lacks myth neither never no
     nobody none nor not nothing nowhere rarely refuse refused refuses refusing scarcely seldom
     unable unlikely untrue wasnt werent without wont wrong wrongly
-    de: falsch fälschlich irrtümlich kaum kein keine keinem keinen keiner keines keineswegs
-    nicht nichts nie niemals niemand niemanden nirgends ohne unwahr weder
+    de: falsch fälschlich irrtümlich kaum kein keine keinem keinen keiner keines keinesfalls
+    keineswegs nicht nichts nie niemals niemand niemanden nirgends ohne unwahr weder
     es: apenas falsa falsamente falso jamás nada nadie ni ninguna ninguno ningún no nunca sin
     tampoco
     fr: aucun aucune fausse faussement faux guère jamais n ne ni non nullement pas personne
     rien sans
-    it: falsa falso mai neanche nessun nessuna nessuno niente non nulla né senza
+    it: falsa falso mai neanche neppure nessun nessuna nessuno niente non nulla né senza
     pt: falsa falso jamais nada nem nenhum nenhuma ninguém nunca não sem tampouco
-    nl: geen niemand niet niets noch nooit onjuist zonder
-    ru: без ложно не неверно нельзя нет ни никогда никто ничего
-    ar: لا لم لن ليس ليست ليسوا لست وليس وليست ولا ولم ولن فلا فلم فليس غير بدون دون كلا
+    nl: allerminst allesbehalve geen nauwelijks niemand niet niets noch nooit onjuist zonder
+    ru: без ложно ложь миф не неверно неправда нельзя нет ни никогда никто ничего
+    ar: خطأ لا لم لن ليس ليست ليسوا لست وليس وليست ولا ولم ولن فلا فلم فليس غير بدون دون كلا
     cs: bez nebyl nebyla nebyli nebylo nejsou nelze nemá nemají nemohl nemohou nemůže není nikdo
     nikdy nikoli žádná žádné žádný
     da: aldrig ej ikke ingen intet uden
-    el: δε δεν κανείς καμία κανένα κανένας μη μην ουδέποτε ούτε ποτέ χωρίς όχι
+    el: άνευ δε δεν δίχως ψευδές ψευδώς κανείς καμία κανένα κανένας μη μην
+    ουδέποτε ούτε ποτέ χωρίς όχι
     fa: بدون نبود نبودند نخواهد ندارد ندارند نداشت نشد نمی نه نکرد نیست نیستند هرگز هیچ
     fi: ei eivät emme en et ette eikä ilman koskaan kukaan
     he: אין אינה אינו אינם אף בלי כלום לא לעולם מעולם ללא
@@ -136,11 +137,11 @@ NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     ko: 안 못 결코 아무도
     no: aldri ei ikke ingen intet uten
     pl: bez nie nigdy nigdzie nikt nic żaden żadna żadne
-    ro: fără nici niciodată niciun nicio nimeni nimic nu
+    ro: fals fără n neadevărat nici niciodată niciun nicio nimeni nimic nu
     sv: aldrig ej icke inga ingen inget inte utan
-    tr: asla hiç hiçbir hiçbiri yok yoktu yoktur olmayan
+    tr: asla hiç hiçbir hiçbiri yok yoktu yoktur olmadan olmaksızın olmayan yanlış
     uk: без не немає ні ніколи ніхто нічого
-    vi: chưa chẳng không
+    vi: chưa chả chẳng không sai đừng
     """
 )
 # Where denial is part of the word.
@@ -150,16 +151,22 @@ DENYING_WORDS: Mapping[str, re.Pattern[str]] = {
     "fa": re.compile(r"نمی|ن(?:بود|دار|داش|شد|کرد|خواه)"),
     "ko": re.compile(r"않|없|못[하했한할함]|아니|아닌|아닙|아녔"),
     "tr": re.compile(
-        r"değil|yok(?:tur|tu)?\Z|.{2,}(?<!na)m(?:[ae]z|[ae]d[ıi]|[ıiuü]yor|[ae]m[ıi]ş|[ae]y[ae]c[ae][kğ])"
-        r"(?:lar|ler|d[ıiuü]r?)?\Z"
+        r"değil|yok(?:tur|tu)?\Z|.{2,}(?<!na)m(?:[ae]z|[ae]d[ıi]|[ıiuü]yor|[ae]m[ıi]ş"
+        r"|[ae]y[ae](?:n|c[ae][kğ]))(?:lar|ler|[dt][ıiuü]r?)?\Z"
     ),
 }
-# Two words that deny together: the first, and what follows it.
-DENYING_PAIRS: Mapping[str, frozenset[tuple[str, str]]] = {
-    "en": frozenset((("anything", "but"), ("yet", "to"), ("far", "from"))),
-    "de": frozenset((("alles", "andere"),)),
-    "es": frozenset((("lejos", "de"),)),
-    "fr": frozenset((("loin", "d"), ("loin", "de"))),
+# Several words that deny together.
+DENYING_PHRASES: Mapping[str, re.Pattern[str]] = {
+    lang: re.compile(rf"(?:{phrases})\b", re.IGNORECASE)
+    for lang, phrases in {
+        "en": "anything but|yet to|far from|ceas(?:ed?|es) to|stop(?:ped|s)? (?!during)\\w+ing",
+        "de": "alles andere|weit entfernt",
+        "es": "lejos de|dej(?:a|ó|an|aron|aba) de",
+        "fr": "loin d|cess(?:a|e|ent|é|èrent) d",
+        "it": "lontan[aoei] da|(?:cess|sme(?:tt|s))\\w* di|tutt'altro che",
+        "pt": "longe de|deix(?:a|ou|am|aram) de",
+        "ar": "ما كانت?",
+    }.items()
 }
 
 # Words that ask, and that no answer has to hold.

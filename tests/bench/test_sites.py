@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
 from bench import sites
+from searchloop.search_backend.search.router import choose
+from searchloop.search_backend.types import Query
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,20 @@ def test_most_questions_reach_a_site_that_knows(
         assert sum(reach.found for reach in mine) >= 0.7 * 30, kind
         assert sum(reach.beside for reach in mine) >= 0.8 * 30, kind
         assert sum(reach.instead for reach in mine) >= 0.9 * 30, kind
+
+
+def test_questions_that_have_no_page_in_the_file_reach_a_fitting_site() -> None:
+    """At least 85 % of each kind; one that fits none stays with the chain (an encyclopedia may be
+    asked beside it)."""
+    fits = defaultdict[str, list[bool]](list)
+    for kind, question, names in sites.rows(sites.ROUTED):
+        wanted, instead = {*names.split(",")}, kind != "none"
+        chosen = choose(Query(question), sites.SITES.values(), instead=instead)
+        asked = {choice.engine.name for choice in chosen}
+        fits[kind].append(bool(asked & wanted) if instead else asked <= {"wikipedia"})
+    shares = {kind: sum(each) / len(each) for kind, each in fits.items()}
+    assert len(shares) == 11
+    assert min(shares.values()) >= 0.85, shares
 
 
 def test_kept_answers_are_read_and_nothing_is_asked(tmp_path: Path) -> None:

@@ -57,12 +57,12 @@ def house(tmp_path_factory: pytest.TempPathFactory, ollama: LedOllama) -> Iterat
 # Playwright keeps an asyncio loop while it runs, which tests elsewhere could not bear: hence no
 # longer than for this folder, which is a package for that alone.
 @pytest.fixture(scope="package")
-def browser(chromium: str) -> Iterator[Browser]:
+def browser(headless: str) -> Iterator[Browser]:
     """The system's Chromium, without a window."""
     expect.set_options(timeout=EXPECT)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
-            executable_path=chromium,
+            executable_path=headless,
             args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
         )
         yield launched

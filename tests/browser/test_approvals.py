@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -76,6 +77,44 @@ def test_a_tool_shows_what_it_would_do_and_runs_what_was_edited(
     card.get_by_text("What changed, and what came back").click()
     expect(card.locator(".diff .gone")).to_have_text("-old <b>line</b>\n")
     expect(card.locator(".result")).to_have_text("Wrote <b>2</b>")
+
+
+def test_a_card_is_answered_by_its_keys(asking: tuple[EventLog, str, Page]) -> None:
+    """Each key is written on what it presses; Escape denies, but not from a field being edited, and
+    Enter in the question box, or one that is held down, answers nothing.
+    """
+    _, _, page = asking
+    card, sent = last_turn(page).locator(".approval"), list[Any]()
+    once, deny = (card.get_by_role("button", name=n, exact=True) for n in ("Allow once", "Deny"))
+    page.route("**/approvals/c1", lambda route: route.abort())
+    page.on("request", lambda request: sent.append(request.url))
+    page.get_by_label("Your question").press("Enter")
+    expect(card.locator("kbd:visible")).to_have_count(0)
+    once.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    expect(once).to_be_focused()
+    expect(card.locator("kbd:visible")).to_have_text(["⏎", "Esc"])
+    page.evaluate(
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown',"
+        " { key: 'Enter', repeat: true, bubbles: true, cancelable: true })) && window.pressed()"
+    )  # throws if the card lets a held key through to its button
+    page.keyboard.press("Tab")
+    expect(deny).to_be_focused()
+    expect(card.locator("kbd:visible")).to_have_text(["Esc"])
+    card.get_by_text("Arguments").click()
+    card.get_by_label("path").press("Escape")
+    assert not [url for url in sent if url.endswith("/approvals/c1")]
+    once.focus()
+    with page.expect_request("**/approvals/c1") as denied:
+        page.keyboard.press("Escape")
+    assert denied.value.post_data_json == {"decision": "deny"}
+    expect(
+        page.get_by_role("alert").first
+    ).to_be_visible()  # it did not arrive: the card is still open
+    with page.expect_request("**/approvals/c1") as allowed:
+        once.press("Enter")
+    assert allowed.value.post_data_json == {"decision": "once"}
 
 
 def test_what_nobody_decided_is_not_left_open(asking: tuple[EventLog, str, Page]) -> None:

@@ -12,7 +12,8 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.types import NOTHING
 from tests import six_verdicts
 from tests.browser.conftest import DESKTOP, Enter
-from tests.browser.house import House
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import wait_for_answer
 
 URL = "https://tide.example/table"
 TEXT = "Ebb is at six [1]. Flood is at noon [1]. Nobody swims [1]."
@@ -291,6 +292,40 @@ def test_shared_words_are_found_in_scripts_without_spaces(page: Page, house: Hou
     expect(page.locator("#card blockquote")).to_have_text("东京的中心是日本首都的政府所在地。")
 
 
+QUOTED = ("“at six”", "„at six“", "«at six»", "「at six」", '"at six"')
+
+
+def test_what_a_page_says_speaks_in_the_face_of_sources(page: Page, house: House) -> None:
+    """Words that are on the page, however they are quoted; not what is misquoted or only said."""
+    text, marks = "", []
+    verdicts = [(words, "quoted") for words in QUOTED]
+    for words, verdict in [*verdicts, ("“at nine”", "misquoted"), ("It is noon", "quoted")]:
+        text += f"Then “as they say” it is {words} [1]. \n\n"
+        end = len(text) - 4
+        marks.append({"span": [end - 3, end], "quote": words[1:-1], "verdict": verdict})
+    cited = {"n": 1, "url": URL, "title": "Tides", "quote": None, "verified": False, "spans": []}
+    show(page, house, answered(house, text=text, citations=[{**cited, "marks": marks}]))
+    expect(page.locator(".answer .chip.quoted")).to_have_count(6)
+    expect(page.locator(".answer .said")).to_have_text(list(QUOTED))
+    face = "(node) => getComputedStyle(node).fontFamily.startsWith('ui-serif')"
+    assert page.locator(".said").first.evaluate(face)
+    assert not page.locator(".answer p").first.evaluate(face)
+
+
+def test_a_contradicted_answer_leads_to_another(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """Its note offers other models; the answer of one stands in its place, the old one is kept."""
+    ollama.script = lambda messages: ["It is 8 m deep."]
+    show(page, house, checked(house))
+    page.locator(".contradiction").get_by_role("button", name="Answer again with").click()
+    page.get_by_role("menuitem", name=f"With {MODEL}").click()
+    expect(page.locator(".versions")).to_have_text("2/2")
+    expect(wait_for_answer(page).locator(".answer")).to_have_text("It is 8 m deep.")
+    page.get_by_role("button", name="Earlier version").click()
+    expect(page.locator(".contradiction")).to_be_visible()
+
+
 def test_no_doubt_is_folded_away(page: Page, house: House) -> None:
     """Of many chips side by side only the first is shown, unless one of the others is in doubt."""
     for verdict, shown in (("supported", ["1", "+2"]), ("contradicted", ["1", "2", "3"])):
@@ -345,3 +380,19 @@ def test_what_was_never_checked_has_no_verdict(page: Page, house: House) -> None
         page.keyboard.press("Escape")
     expect(page.locator(".verdict, .chip .icon")).to_have_count(0)
     expect(page.locator(".source .state")).to_have_text("cited, not checked")
+
+
+def test_a_chat_without_sources_stands_in_the_middle(page: Page, house: House) -> None:
+    """Its answers and the box under them, where one with sources leaves room beside them."""
+    middles = []
+    for chat in (answered(house, citations=[], sources=[]), checked(house)):
+        show(page, house, chat)
+        main, answer, box = (
+            page.locator(each).bounding_box() for each in ("#main", ".answer", "#composer")
+        )
+        assert main
+        assert answer
+        assert box
+        assert abs(answer["x"] - box["x"]) < 2
+        middles.append(abs(box["x"] + box["width"] / 2 - main["x"] - main["width"] / 2))
+    assert middles[0] < 2 < middles[1]

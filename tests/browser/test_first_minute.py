@@ -12,19 +12,21 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Enter
 from tests.browser.house import House
 from tests.browser.test_looks import TOO_WIDE
-from tests.browser.test_rooms import GOOD, vendor
+from tests.browser.test_rooms import BAD, GOOD, vendor
 from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import FakeServer
 from tests.ports import closed_address
 
 pytestmark = pytest.mark.integration
 TWO = [Model("small:1b", disk=800_000_000), Model("large:4b", disk=2_500_000_000)]
+HUGE = [Model("huge:400b", disk=10**15)]  # which no memory holds
 # What is there -> the step that is left, its button, and what has the focus after it.
 STATES: dict[str, tuple[str, str, str]] = {
-    "nothing": ("who answers", "Paste a key", "#key-ANTHROPIC_API_KEY"),
+    "nothing": ("who answers", "Test and save", "#first-key"),
     "free": ("who answers", "Run a free model here", "#provider-ollama"),
     "empty": ("Ollama is running, without a model.", "Get a model", "#pull-ollama"),
-    "keys": ("Your keys work.", "Choose a model", "#set-SEARCHLOOP_MODEL"),
+    "keys": ("Your keys work.", "Choose a model", ".picker input"),
+    "huge": ("Models are there.", "Choose a model", ".picker input"),
     "models": ("", "", ""),
     "last": ("", "", ""),
 }
@@ -37,7 +39,7 @@ def state(
     """A server that was just set up, in one of these states."""
     name, home = request.param, tmp_path_factory.mktemp("new")
     with ExitStack() as after:
-        models = {"empty": (), "models": TWO, "last": TWO}.get(name)
+        models = {"empty": (), "huge": HUGE, "models": TWO, "last": TWO}.get(name)
         where = closed_address()
         if models is not None:
             where = after.enter_context(FakeOllama(models)).url
@@ -64,7 +66,9 @@ def fits(page: Page) -> bool:
 
 
 def test_each_state_has_one_clear_next_step(enter: Enter, state: tuple[str, House]) -> None:
-    """The step leads to where it is done; with a model there is none, and the best one answers."""
+    """The step leads to where it is done; with a model there is none, and the best one answers.
+    Nothing is cut off at 320 px, and the step, where one is left, is in sight there.
+    """
     name, house = state
     words, button, target = STATES[name]
     page = enter(house, viewport={"width": 1280, "height": 720})
@@ -80,24 +84,45 @@ def test_each_state_has_one_clear_next_step(enter: Enter, state: tuple[str, Hous
         expect(step).to_contain_text(words)
         expect(step.locator(".primary")).to_have_count(1)
         step.get_by_role("button", name=button).click()
-        expect(page.get_by_role("dialog", name="Settings")).to_be_visible()
         expect(page.locator(target)).to_be_focused()
         expect(page.locator(target)).to_be_in_viewport()
+    small = enter(house, viewport={"width": 320, "height": 640}, has_touch=True, is_mobile=True)
+    assert small.evaluate(TOO_WIDE) == []
+    assert small.evaluate("document.documentElement.scrollWidth") == 320
+    expect(small.locator("#send")).to_be_in_viewport()
+    if words:
+        expect(small.locator(".missing .primary")).to_be_in_viewport()
+        small.locator(".missing").get_by_role("button", name=button).click()
+        expect(small.locator(target)).to_be_in_viewport()
 
 
-def test_a_small_phone_shows_the_step_at_once(enter: Enter, state: tuple[str, House]) -> None:
-    """Nothing is cut off at 320 px, and the step, where one is left, is in sight."""
-    name, house = state
-    phone = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
-    page = enter(house, **phone)
-    assert page.evaluate(TOO_WIDE) == []
-    assert page.evaluate("document.documentElement.scrollWidth") == 320
-    expect(page.locator("#send")).to_be_in_viewport()
-    if STATES[name][1]:
-        button = page.locator(".missing").get_by_role("button", name=STATES[name][1])
-        expect(button).to_be_in_viewport()
-        button.click()
-        expect(page.locator(STATES[name][2])).to_be_in_viewport()
+def test_a_first_key_is_pasted_where_one_asks(enter: Enter, tmp_path: Path) -> None:
+    """Whose it is, is seen by its beginning; it is refused in words, or its models are there."""
+    with FakeServer(vendor) as cloud:
+        settings = {"OLLAMA_HOST": closed_address(), "ANTHROPIC_BASE_URL": cloud.url}
+        house = House(tmp_path, settings)
+        house.start()
+        page = enter(house, fresh=True)
+        key, whose = page.locator("#first-key"), page.locator("#first-key-of")
+        begins = {"AIza0": "gemini", "sk-ant-0": "anthropic", "sk-0": "openai", "xai-0": "xai"}
+        for text, name in {**begins, "unheard-of": "xai"}.items():
+            key.fill(text)
+            expect(whose).to_have_value(name)
+        whose.select_option("anthropic")
+        key.fill(BAD)
+        whose.select_option("anthropic")
+        key.press("Enter")
+        expect(page.locator(".missing")).to_contain_text("key refused")
+        expect(page.locator(".missing").get_by_role("alert")).to_contain_text("Nothing was saved.")
+        assert BAD not in page.inner_text("body")
+        key.fill(GOOD)
+        whose.select_option("anthropic")
+        page.get_by_role("button", name="Test and save").click()
+        page.get_by_role("option", name="claude-haiku-5").click()
+        expect(page.locator("#model-name")).to_have_text("claude-haiku-5")
+        expect(page.locator(".missing")).to_have_count(0)
+        expect(page.get_by_label("Your question")).to_be_visible()
+        house.stop()
 
 
 @pytest.mark.parametrize("state", ["last"], indirect=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from searchloop.web.gate import MAX_IMPORT
 from tests.browser.conftest import Enter
 from tests.browser.house import House
 from tests.browser.test_axe import AXE, RUN
@@ -66,15 +68,23 @@ def test_a_cut_export_is_brought_in_by_keys_alone(
     expect(page.locator(".turn")).to_contain_text("Um 6.")
 
 
-def test_a_file_that_is_none_is_a_sentence(fresh: House, enter: Enter, tmp_path: Path) -> None:
-    """And the next file can be chosen at once."""
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(len(b"no zip at all"), "The file holds no chats"), (MAX_IMPORT + 1, "larger than 2 GB")],
+    ids=["foreign", "huge"],
+)
+def test_a_file_that_is_none_is_a_sentence(
+    fresh: House, enter: Enter, tmp_path: Path, size: int, words: str
+) -> None:
+    """Foreign or huge; the next file can be chosen at once."""
     page: Page = enter(fresh, fresh=True)
     page.locator("#open-settings").click()
     page.locator('nav [data-page="privacy"]').click()
     (tmp_path / "cat.zip").write_bytes(b"no zip at all")
+    os.truncate(tmp_path / "cat.zip", size)
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Bring in chats…").click()
     chooser.value.set_files(tmp_path / "cat.zip")
     section = page.locator("section", has=page.get_by_role("button", name="Bring in chats…"))
-    expect(section).to_contain_text("The file holds no chats")
+    expect(section).to_contain_text(words)
     expect(page.get_by_role("button", name="Bring in chats…")).to_be_enabled()

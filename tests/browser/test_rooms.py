@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import House
@@ -24,6 +24,13 @@ pytestmark = pytest.mark.integration
 GOOD, BAD = "sk-good-0123456789abcdef", "sk-wrong-0123456789abcd"
 TINY = Model("tiny:1b", disk=1_300_000_000)
 REFUSAL = {"error": {"type": "authentication_error", "message": f"invalid x-api-key: {BAD}"}}
+WATCH_ORDER = """() => {
+  const list = document.querySelector(".engines");
+  window.orders = [];
+  const names = () => [...list.querySelectorAll("strong")].map((e) => e.innerText);
+  const note = () => window.orders.push(names());
+  new MutationObserver(note).observe(list, { childList: true });
+}"""
 PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
 
 
@@ -129,6 +136,8 @@ def test_models_of_an_own_server_come_and_go(enter: Enter, desk: House) -> None:
     row.get_by_role("button", name=re.compile("^Use tiny")).click()
     expect(row).to_contain_text("for new chats")
     row.get_by_role("button", name=re.compile("^Delete tiny")).click()
+    card.locator(".row").first.get_by_role("button", name=re.compile("^Use ")).click()
+    expect(card.locator(".row").first).to_contain_text("for new chats")  # drawn anew, still asked
     row.get_by_role("button", name="Delete for good").click()
     expect(row).to_have_count(0)
     card.get_by_text("Address, window and cloud").click()
@@ -161,21 +170,72 @@ def test_engines_are_put_in_order_by_keys_and_by_hand(enter: Enter, desk: House)
     expect(grip).to_be_focused()
     expect(dialog.get_by_role("status").filter(has_text="is now number 2")).to_be_attached()
     assert "sites" not in config(desk)
-    with page.expect_response(lambda r: r.url.endswith("/api/engines")):
-        dialog.get_by_label("Also ask official sites").check()
+    dialog.get_by_label("Also ask official sites").check()
     expect(dialog.get_by_label("Also ask official sites")).to_be_checked()
-    first = page.locator(".engines li").first
-    until(lambda: first.bounding_box() is not None)  # the rows are drawn anew by what was kept
-    target = first.bounding_box()
-    assert target
-    grip.hover()
-    page.mouse.down()
-    page.mouse.move(target["x"] + 5, target["y"] + 2, steps=4)
-    page.mouse.up()
+    drag_to_top(page, before[0])
     expect(page.locator(".engines strong").first).to_have_text(before[0])
     assert order(page) == before
+    name = (page.locator(".engines li").first.get_attribute("id") or "").removeprefix("engine-")
+    until(lambda: f'SEARCH_ENGINES = "{name},' in config(desk))
     assert re.search(r'SEARCH_ENGINES = ".*,sites"', config(desk))
     desk.call("PATCH", "/api/settings", {"settings": {"SEARCH_ENGINES": None}})
+
+
+def drag_to_top(page: Page, name: str) -> None:
+    """By the handle. The rows may be drawn anew meanwhile, which leaves no moment without them."""
+    top = page.evaluate("document.querySelector('.engines li').getBoundingClientRect().toJSON()")
+    page.get_by_role("button", name=f"Move {name}").hover()
+    page.mouse.down()
+    page.mouse.move(top["x"] + 5, top["y"] + 2, steps=4)
+    page.mouse.up()
+
+
+def test_what_was_dropped_stays_there_unless_it_was_not_kept(enter: Enter, desk: House) -> None:
+    """An older list that comes late does not put it back; a change that failed does, in words."""
+    page = enter(desk)
+    dialog = opened(page, "search")
+    before = order(page)
+    moved = [before[1], before[0], *before[2:]]
+    late: list[tuple[Route, Any]] = []
+    held = True
+
+    def hold(route: Route) -> None:
+        if held:
+            late.append((route, route.fetch()))
+        else:
+            route.continue_()
+
+    page.route("**/api/engines", hold)
+    dialog.get_by_label("Also ask official sites").uncheck()
+    until(lambda: page.evaluate("1") == 1 and len(late) > 1)  # which lets the page go on
+    drag_to_top(page, before[1])
+    assert order(page) == moved
+    held = False
+    page.evaluate(WATCH_ORDER)
+    for route, reply in late:
+        route.fulfill(response=reply)
+    until(lambda: page.evaluate("window.orders").count(moved) > 0)
+    assert before not in page.evaluate("window.orders")
+    page.route("**/api/settings", lambda route: route.abort())
+    drag_to_top(page, before[0])
+    expect(dialog.locator("#engines").get_by_role("alert")).not_to_be_empty()
+    expect(page.locator(".engines strong").first).to_have_text(before[1])
+    assert order(page) == moved
+    page.unroute("**/api/settings")
+    desk.call("PATCH", "/api/settings", {"settings": {"SEARCH_ENGINES": None}})
+
+
+def test_a_room_comes_by_itself_once_the_server_answers(enter: Enter, desk: House) -> None:
+    """It says that this is tried again; where the focus is meanwhile, it stays."""
+    page = enter(desk)
+    page.route("**/api/settings", lambda route: route.abort())
+    dialog = opened(page, "search")
+    expect(dialog.get_by_text("this page tries again by itself")).to_be_visible()
+    find = dialog.get_by_label("Search all settings")
+    find.focus()
+    page.unroute("**/api/settings")
+    expect(dialog.locator(".engines strong").first).to_be_visible()
+    expect(find).to_be_focused()
 
 
 def written(page: Page) -> dict[str, Any]:
@@ -283,6 +343,27 @@ def test_a_folder_is_picked(enter: Enter, desk: House) -> None:
     row = dialog.locator(".row").filter(has_text=str(desk.home / "papers"))
     expect(row).to_contain_text("1 document")
     desk.call("DELETE", "/api/library", {"path": str(desk.home / "papers")})
+
+
+def test_a_folder_that_is_read_may_be_forgotten(enter: Enter, desk: House) -> None:
+    """Its progress goes on under the question, which keeps the focus; then it is as it was."""
+    page, done = enter(desk), iter(range(1, 9999))
+    folder = {"name": "notes", "path": "/notes", "kind": "files", "documents": 3, "total": 9999}
+
+    def told(route: Route) -> None:
+        now = {"done": next(done), "state": state}
+        route.fulfill(json={"collections": [{**folder, **now}]})
+
+    state = "reading"
+    page.route("**/api/library", told)
+    row = opened(page, "library").locator(".row").filter(has_text="/notes")
+    row.get_by_role("button", name="Forget notes").click()
+    seen = row.locator("progress").get_attribute("value")
+    expect(row.locator("progress")).not_to_have_attribute("value", seen or "")
+    expect(row.get_by_role("button", name="Forget it for good")).to_be_visible()
+    expect(row.locator("button:focus")).to_be_visible()
+    state = "ready"
+    expect(row.locator("progress")).to_have_count(0)
 
 
 @pytest.mark.parametrize(

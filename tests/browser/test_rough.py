@@ -59,8 +59,14 @@ def test_two_questions_at_once(page: Page, house: House, ollama: LedOllama) -> N
       box.value = text;
       box.form.requestSubmit();
     }"""
+    held: list[Route] = []
+    for tab in (page, other):
+        tab.route("**/messages", lambda route: held.append(route))
     page.evaluate(send, "first")
     other.evaluate(send, "second")
+    until(lambda: page.evaluate("1") and len(held) == 2)  # neither tab has seen the other's turn
+    for route in held:
+        route.continue_()
     expect(page.locator(".turn")).to_have_count(1)
     expect(other.locator(".turn")).to_have_count(1)
     boxes = [tab.locator("#question") for tab in (page, other)]

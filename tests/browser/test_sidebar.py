@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import JSHandle, Locator, Page, Route, expect
 
+from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, STALL, House, LedOllama
 from tests.browser.steps import ask, last_turn, model, wait_for_answer
 from tests.waiting import until
@@ -179,6 +180,30 @@ def test_a_chat_that_answers_has_a_dot(
     row(page, chats[0]).locator("a").click()
     page.get_by_role("button", name="Stop answering").click()
     expect(busy).to_have_count(0)
+
+
+def test_the_list_is_put_away_and_stays_so(enter: Enter) -> None:
+    """By mouse and keys, over a reload; a search for a chat brings it back."""
+    page = enter(fresh=True)
+    hide, bring = page.locator("#close-sidebar"), page.locator("#open-sidebar")
+    expect(bring).to_be_hidden()
+    hide.click()
+    expect(page.locator("#sidebar")).to_be_hidden()
+    expect(bring).to_be_focused()
+    main = page.locator("#main").bounding_box()
+    assert main
+    assert main["x"] == 0
+    page.reload()
+    expect(page.locator(".suggestions")).to_be_visible()
+    expect(page.locator("#sidebar")).to_be_hidden()
+    bring.press("Enter")
+    expect(page.locator("#sidebar")).to_be_visible()
+    expect(page.locator("#new-chat")).to_be_focused()
+    hide.press("Enter")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_label("Search chats")).to_be_focused()
+    page.reload()
+    expect(page.locator("#sidebar")).to_be_visible()
 
 
 def test_older_chats_are_a_click_away(page: Page, house: House) -> None:

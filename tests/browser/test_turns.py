@@ -59,6 +59,11 @@ def test_another_way_with_and_without_search(page: Page, ollama: LedOllama) -> N
     expect(wait_for_answer(page).locator(".answer .chip").first).to_be_visible()
     expect(page.locator("#switch-state")).to_contain_text("On, via Library")
     tool(last_turn(page), "Ask again").click()
+    hints = page.locator(".menu .hint").evaluate_all(
+        "(all) => all.map((each) => each.offsetHeight)"
+    )
+    assert hints
+    assert max(hints) < 30, "each on one line"
     page.get_by_role("menuitem", name=f"With {MODEL}").click()
     expect(last_turn(page).locator(".versions")).to_have_text("3/3")
     expect(wait_for_answer(page).locator(".answer")).to_have_text("From a model.")

@@ -268,12 +268,14 @@ AFTER_END = [
 
 
 def cases() -> Iterator[Any]:
-    """Every fault for every provider."""
-    for name in dialects.names():
+    """Every fault for every provider; each second pair is for the torture."""
+    for turn, name in enumerate(dialects.names()):
         dialect = dialects.load(name)
         more = SSE_FAULTS if "event-stream" in dialect.content_type else []
-        for fault in (*FAULTS, *more, *(AFTER_END if dialect.says_when else ())):
-            yield pytest.param(name, fault, id=f"{name}-{fault.name}")
+        faults = (*FAULTS, *more, *(AFTER_END if dialect.says_when else ()))
+        for number, fault in enumerate(faults):
+            marks = [pytest.mark.torture] * ((number + turn) % 2)
+            yield pytest.param(name, fault, id=f"{name}-{fault.name}", marks=marks)
 
 
 @pytest.mark.parametrize(("name", "fault"), list(cases()))

@@ -27,7 +27,7 @@ PATIENCE = 60  # seconds that a command may take
 
 def load() -> None:
     """What nearly every command needs; rare and heavy things are still loaded when asked for."""
-    import_module("searchloop.agent.library")
+    import_module("searchloop.agent.bare_agent")
     import_module("searchloop.search_backend.api.app")
     for package in (
         "searchloop.cli",

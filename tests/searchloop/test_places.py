@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +13,6 @@ import pytest
 
 from searchloop import Agent, AsyncAgent
 from searchloop.testing import ScriptedModel, call, offline
-from tests.source_tree import ROOT
 
 
 def test_inside_fastapi(tmp_path: Path) -> None:
@@ -181,31 +176,3 @@ def test_a_context_variable_of_the_program_reaches_its_tools(tmp_path: Path) -> 
     with Agent(offline(tmp_path), model=model, tools=[name]) as agent:
         who.set("Ada")
         assert agent.ask("Who am I?").text == "Ada"
-
-
-@pytest.mark.integration  # mypy reads all of the package, which takes seconds
-def test_type_checkers_see_what_a_program_gets(tmp_path: Path) -> None:
-    """mypy --strict takes a typical program, reveals its types, and finds its mistakes."""
-    program = ROOT / "tests" / "searchloop" / "typical.txt"
-    text = program.read_text("utf-8")
-    (tmp_path / "typical.py").write_text(text, "utf-8")
-    wanted = {
-        number: line.partition("# ")[2].strip()
-        for number, line in enumerate(text.splitlines(), 1)
-        if "# " in line and not line.startswith("#")
-    }
-    command = [sys.executable, "-m", "mypy", "--strict", "--output=json", "typical.py"]
-    command += ["--cache-dir", str(ROOT / ".mypy_cache" / "typical")]
-    env = {"PATH": "/usr/bin:/bin", "MYPYPATH": str(ROOT / ".venv" / "src")}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-    )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    told = {}
-    for each in found:
-        shown = each["message"].removeprefix("Revealed type is ").strip('"')
-        error = each["severity"] == "error"
-        told[each["line"]] = (
-            each["code"] if error else re.sub(r"builtins\.|searchloop\.", "", shown)
-        )
-    assert told == wanted

@@ -66,12 +66,14 @@ def unpacked(data: bytes) -> Iterator[bytes]:
 
 
 def rows(server: Postgres | None) -> dict[str, bytes]:
-    """Every row of every table, as text."""
+    """Every row of every table, as text, but for the stores of the tests before."""
     if server is None:
         return {}
+    stores = "FROM pg_namespace WHERE nspname ~ '^t[0-9]+$'"
     tables = server.tell(
         "SELECT table_schema || '.' || table_name FROM information_schema.tables"
-        " WHERE table_type = 'BASE TABLE'"
+        " WHERE table_type = 'BASE TABLE' AND (table_schema !~ '^t[0-9]+$'"
+        f" OR table_schema = (SELECT nspname {stores} ORDER BY oid DESC LIMIT 1))"
     )
     return {
         table: "\n".join(row[0] for row in server.tell(f"SELECT t::text FROM {table} t")).encode()

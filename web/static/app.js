@@ -4,7 +4,7 @@ import * as api from "./lib/api.js";
 import { asking } from "./chat/commands.js";
 import { chatView, connectionLine } from "./chat/chat.js";
 import { composer } from "./composer/composer.js";
-import { h, isComposing } from "./lib/dom.js";
+import { h, isComposing, plainly } from "./lib/dom.js";
 import { adopt, draft, isUnused, learn, newFacts, turnTo, worthListing } from "./chat/server_state.js";
 import { errorBox, toast } from "./lib/messages.js";
 import { makeDrawer, projectList, sessionList } from "./sidebar.js";
@@ -119,13 +119,17 @@ function draw() {
   const empty = !messages && !pending && !facts.running && chat.turns() === 0;
   el("welcome").hidden = !empty;
   el("ideas").hidden = !empty || Boolean(project);
+  el("main").className = !empty ? (chat.shown().some(hasRail) ? "railed" : "") : project ? "new" : "new ideas";
   el("chat-menu").hidden = pending;
   drawRemoved(chat.removed());
   el("archived").hidden = !facts.session.settings?.archived;
   drawHome(facts.list.projects.find((each) => each.id === project), empty);
   if (empty && project) showProject(el("welcome"), project, { facts: () => facts, open: openSession, changed: changedProjects, begins: beginProject, deleted: leaveProject, gone: leaveProject, complain });
-  else if (empty) drawWelcome(el("welcome"), el("ideas"), facts, askWithSearch, openSettings);
+  else if (empty) drawWelcome(el("welcome"), el("ideas"), facts, askWithSearch, openSettings, keyed);
 }
+
+// Whether sources stand, or are to stand, beside an answer; a chat without any is set in the middle.
+const hasRail = ({ sources, citations, running, search }) => sources.length + citations.length > 0 || (running && (search ?? facts.session.search) !== "off");
 
 // The project that the chat is in, and leads to.
 function drawHome(project, empty) {
@@ -414,7 +418,7 @@ function models() {
 function onShortcut(event) {
   if (event.defaultPrevented || isComposing(event) || event.altKey || document.querySelector("dialog[open]")) return;
   const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
-  const name = event.ctrlKey || event.metaKey ? { k: "find", O: "new", o: event.shiftKey ? "new" : null, "/": "keys" }[event.key] : typing || localStorage.getItem("searchloop.keys") === "off" ? null : { "?": "keys", "/": "box" }[event.key];
+  const name = event.ctrlKey || event.metaKey ? { k: "find", o: event.shiftKey ? "new" : null, "/": "keys" }[event.key.toLowerCase()] : typing || localStorage.getItem("searchloop.keys") === "off" ? null : { "?": "keys", "/": "box" }[event.key];
   const act = { find: findChat, new: () => openSession(null), box: box.focus, keys: showKeys }[name];
   if (!act) return;
   event.preventDefault();
@@ -479,6 +483,13 @@ async function lookForUpdate() {
   el("toasts").append(h("div", { id: "updated", class: "toast" }, h("span", {}, t("net.updated")), reload));
 }
 
+// The first key: its models are there, and one of them is to be chosen.
+async function keyed() {
+  tabs.postMessage("settings");
+  await load();
+  if (facts.defaultWhy === "none") el("model").click();
+}
+
 function settingsChanged() {
   lookAtAll();
   tabs.postMessage("settings");
@@ -505,16 +516,9 @@ async function load() {
 }
 
 el("chat-menu").addEventListener("click", openChatMenu);
-el("project").addEventListener("click", (event) => {
-  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  event.preventDefault();
-  openSession(null, { project: facts.session.settings.project });
-});
+el("project").addEventListener("click", plainly(() => openSession(null, { project: facts.session.settings.project })));
 el("open-settings").addEventListener("click", () => openSettings());
-el("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // an address of its own would be another chat's
-  box.focus();
-});
+el("skip").addEventListener("click", plainly(() => box.focus())); // an address of its own would be another chat's
 el("new-chat").addEventListener("click", () => openSession(null));
 el("new-temporary").addEventListener("click", () => openSession(null, { temporary: true }));
 el("find-session").addEventListener("input", find);

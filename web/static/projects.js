@@ -1,10 +1,10 @@
 // Projects and the archive: what can be done with a chat in the list, and a project's own page.
 
 import * as api from "./lib/api.js";
-import { h, icon, iconButton } from "./lib/dom.js";
+import { h, icon, iconButton, plainly } from "./lib/dom.js";
 import { openMenu } from "./lib/menu.js";
-import { errorText } from "./lib/messages.js";
 import { formAt } from "./settings/chat_setup.js";
+import { attempt } from "./settings/kit.js";
 import { savedField } from "./settings/own_words.js";
 import { t, titleOf } from "./locales/index.js";
 
@@ -96,13 +96,8 @@ function parts(section, project, sessions, agents, collections, on) {
 }
 
 function chatLine(session, on) {
-  const follow = (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    event.preventDefault();
-    on.open(session.id);
-  };
   const badge = session.settings?.archived ? h("span", { class: "badge" }, t("archive.badge")) : null;
-  return h("li", {}, h("a", { href: `#/s/${session.id}`, dir: "auto", onclick: follow }, session.title || t("untitled")), badge);
+  return h("li", {}, h("a", { href: `#/s/${session.id}`, dir: "auto", onclick: plainly(() => on.open(session.id)) }, session.title || t("untitled")), badge);
 }
 
 function instructions(project) {
@@ -144,25 +139,16 @@ function folders(project, collections) {
   };
   const rows = [...own.map(({ path, name }) => [path, path, project.folders.includes(path) || project.folders.includes(name)]), ...gone.map((name) => [name, name, true])];
   const list = h("ul", { class: "project-folders" }, rows.map(line));
-  list.addEventListener("change", async () => {
-    problem.textContent = "";
+  list.addEventListener("change", () => {
     const chosen = [...list.querySelectorAll(":checked")].map(({ value }) => value);
-    await api.changeProject(project.id, { folders: chosen }).catch((failure) => (problem.textContent = errorText(failure)));
+    attempt(problem, () => api.changeProject(project.id, { folders: chosen }));
   });
   return h("section", { "aria-labelledby": "project-folders" }, h("h3", { id: "project-folders" }, t("project.folders")), h("p", { class: "muted" }, t("project.folders.hint")), list, problem);
 }
 
 function files(project, again) {
   const problem = h("p", { class: "problem", role: "alert" });
-  const tried = async (work) => {
-    problem.textContent = "";
-    try {
-      await work();
-      await again();
-    } catch (failure) {
-      problem.textContent = errorText(failure);
-    }
-  };
+  const tried = (work) => attempt(problem, async () => (await work(), await again()));
   const chooser = h("input", { type: "file", multiple: true, hidden: true, "aria-label": t("project.addfiles") });
   chooser.addEventListener("change", () =>
     tried(async () => {

@@ -1,6 +1,6 @@
 // The list of projects, and of chats: by date, searchable, renamed, archived and deleted in place.
 
-import { h, icon, iconButton, isComposing } from "./lib/dom.js";
+import { h, icon, iconButton, isComposing, plainly } from "./lib/dom.js";
 import { t } from "./locales/index.js";
 
 const CHAT = "application/x-searchloop-chat"; // what is dragged from the list to a project
@@ -84,7 +84,7 @@ export function sessionList(nav, on) {
         "data-focus": `open-${session.id}`,
         dir: "auto",
         title,
-        onclick: (event) => openOnPlainClick(event, session.id),
+        onclick: plainly(() => on.open(session.id)),
       },
       session.running ? h("span", { class: "dot", role: "img", "aria-label": t("sidebar.running") }) : null,
       title,
@@ -105,19 +105,9 @@ export function sessionList(nav, on) {
 
   // A place in a chat that holds the words, and leads to it.
   function place(session, { turn, part, snippet, marks }) {
-    const follow = (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-      event.preventDefault();
-      on.open(session.id, { turn });
-    };
+    const follow = plainly(() => on.open(session.id, { turn }));
     const props = { href: `#/s/${session.id}/${turn}`, dir: "auto", "data-focus": `place-${session.id}-${turn}`, onclick: follow };
     return h("li", {}, h("a", props, h("span", { class: "vh" }, `${t(`sidebar.in.${part}`)}: `), marked(snippet, marks)));
-  }
-
-  function openOnPlainClick(event, id) {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    event.preventDefault();
-    on.open(id);
   }
 
   function rename(event, session) {
@@ -189,11 +179,6 @@ export function projectList(nav, on) {
   }
 
   function row({ id, name, chats }, current) {
-    const follow = (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-      event.preventDefault();
-      on.open(id);
-    };
     const over = (event) => {
       if (!event.dataTransfer.types.includes(CHAT)) return;
       event.preventDefault();
@@ -208,7 +193,7 @@ export function projectList(nav, on) {
     };
     const count = h("span", { class: "count", "aria-hidden": "true" }, chats || "");
     const told = h("span", { class: "vh" }, `, ${t("project.count", { n: chats })}`);
-    const link = h("a", { href: `#/p/${id}`, "aria-current": current === id ? "page" : null, "data-focus": id, title: name, onclick: follow }, icon("folder"), h("span", { dir: "auto" }, name), count, told);
+    const link = h("a", { href: `#/p/${id}`, "aria-current": current === id ? "page" : null, "data-focus": id, title: name, onclick: plainly(() => on.open(id)) }, icon("folder"), h("span", { dir: "auto" }, name), count, told);
     const line = h("li", { class: "project", ondragover: over, ondragleave: () => line.classList.remove("dropping"), ondrop: drop }, link);
     return line;
   }
@@ -228,7 +213,7 @@ export function groups(sessions, now = new Date()) {
   return Object.entries(parts).filter(([, list]) => list.length);
 }
 
-/** The list as a drawer on a narrow screen. `el(id)` finds elements. Returns {open, close, isOpen}. */
+/** The list as a drawer on a narrow screen; on a wide one it is put away until it is asked for. `el(id)` finds elements. Returns {open, close, isOpen}. */
 export function makeDrawer(el) {
   const narrow = matchMedia(NARROW);
 
@@ -241,22 +226,28 @@ export function makeDrawer(el) {
     el("main").inert = narrow.matches && open;
   }
 
+  function show(shown) {
+    if (narrow.matches) return set(shown);
+    document.documentElement.dataset.side = shown ? "" : "away";
+    localStorage.setItem("searchloop.side", shown ? "" : "away");
+  }
+
   function dismiss() {
-    set(false);
+    show(false);
     el("open-sidebar").focus();
   }
 
   set(false);
   narrow.addEventListener("change", () => set(false));
   el("open-sidebar").addEventListener("click", () => {
-    set(true);
+    show(true);
     el("new-chat").focus();
   });
   el("close-sidebar").addEventListener("click", dismiss);
   el("backdrop").addEventListener("click", dismiss);
 
   return {
-    open: () => narrow.matches && set(true),
+    open: () => show(true),
     close: () => narrow.matches && set(false),
     isOpen: () => document.body.classList.contains("drawer-open"),
   };

@@ -10,9 +10,10 @@ const ANY = ["idea.claim", "idea.compare", "idea.news", "idea.studies"];
 
 /**
  * Draws into `section`, above the composer, and `ideas`, below it. `facts` as for the composer;
- * `ask(question)` asks with web search on, `settings(page)` opens the settings.
+ * `ask(question)` asks with web search on, `settings(page)` opens the settings, and
+ * `keyed()` is told of a first key.
  */
-export function drawWelcome(section, ideas, { session, models, servers, engines, loaded, defaultModel, defaultWhy }, ask, settings) {
+export function drawWelcome(section, ideas, { session, models, servers, engines, loaded, defaultModel, defaultWhy }, ask, settings, keyed) {
   const best = defaultWhy === "best" && session.model === defaultModel && models.find(({ id }) => id === defaultModel);
   const key = JSON.stringify([session.model, models, servers, engines, loaded, defaultWhy]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
@@ -23,7 +24,7 @@ export function drawWelcome(section, ideas, { session, models, servers, engines,
   const questions = quotes || !engines.ready.length || engines.stays ? OWN : ANY;
   const idea = (key) => h("li", {}, h("button", { type: "button", onclick: () => ask((quotes && english(key)) || t(key)) }, questions === ANY ? h("small", {}, t(`${key}.kind`)) : null, t(key)));
   const parts = [
-    missing(defaultWhy, models, servers, engines, settings),
+    missing(quotes ? defaultWhy : "", models, servers, engines, settings, keyed),
     best ? h("p", { class: "muted" }, t("welcome.best", { name: `${nameOf(best.id.split(":")[0])} ${titleOf(best)}` })) : null,
     h("p", { class: "try" }, t("welcome.try")),
     h("ul", { class: "suggestions" }, questions.map(idea)),
@@ -32,23 +33,27 @@ export function drawWelcome(section, ideas, { session, models, servers, engines,
   ideas.replaceChildren(...parts.filter(Boolean));
 }
 
-// The single next step: who answers, then who searches. Each button opens the settings where it is done.
-function missing(why, models, servers, engines, settings) {
+// The single next step: who answers, then who searches. It is done here, or where its button leads.
+function missing(why, models, servers, engines, settings, gotKey) {
   const usable = (model) => model.available !== false && !model.id.startsWith("builtin:");
   const [server] = servers;
-  const local = server ? `provider-${server.provider}` : undefined;
+  const own = server && { label: t("missing.start.do"), open: () => settings("models", `provider-${server.provider}`) };
   if (!models.some(usable)) {
-    if (server && server.version !== null) return step(t("missing.pull", server), [t("missing.pull.do"), () => settings("models", `pull-${server.provider}`)]);
-    const keyed = models.find((model) => model.missing?.endsWith("_KEY"))?.id.split(":")[0];
-    const own = server ? [t("missing.start.do"), () => settings("models", local)] : null;
-    return step(t("missing.model"), [t("missing.model.do"), () => settings("models", keyed && `provider-${keyed}`)], own);
+    if (server && server.version !== null) return step(t("missing.pull", server), { label: t("missing.pull.do"), open: () => settings("models", `pull-${server.provider}`), kind: "primary" });
+    const field = h("div", { class: "first-key" });
+    const why = h("p", { class: "muted" }, t("missing.model.why"));
+    const fill = async ({ firstKey }) => field.replaceChildren(why, ...(await firstKey(gotKey)));
+    import("./first_key.js").then(fill).catch((failure) => field.replaceChildren(failure.message));
+    return step(t("missing.model"), own, field);
   }
-  if (why === "none") return step(t("missing.choose"), [t("missing.choose.do"), () => settings("models", "set-SEARCHLOOP_MODEL")]);
+  const keyed = models.some((model) => usable(model) && !model.local); // own models need none
+  if (why === "none") return step(t(keyed ? "missing.choose" : "missing.choose.own"), { label: t("missing.choose.do"), open: () => document.getElementById("model").click(), kind: "primary" });
   if (engines.ready.length) return null;
-  return step(t("missing.engine", { why: engines.why[0] ?? "" }), [t("settings.open.search"), () => settings("search")]);
+  return step(t("missing.engine", { why: engines.why[0] ?? "" }), { label: t("settings.open.search"), open: () => settings("search"), kind: "primary" });
 }
 
-function step(words, first, second) {
-  const one = ([label, open], kind) => h("button", { type: "button", class: `small ${kind}`, onclick: open }, label);
-  return h("div", { class: "missing" }, h("p", {}, words), h("div", { class: "note-buttons" }, one(first, "primary"), second ? one(second, "") : null));
+function step(words, action, field = null) {
+  const { label, open, kind = "" } = action ?? {};
+  const button = action && h("button", { type: "button", class: `small ${kind}`, onclick: open }, label);
+  return h("div", { class: "missing" }, h("p", {}, words), field, h("div", { class: "note-buttons" }, button));
 }

@@ -41,7 +41,7 @@ __all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
 DEFAULT_BASE = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
 SETTINGS: tuple[Setting, ...] = (
-    Setting("ANTHROPIC_API_KEY", "Key for Claude: https://platform.claude.com", secret=True),
+    Setting("ANTHROPIC_API_KEY", "Claude (sk-ant-...): https://platform.claude.com", secret=True),
     Setting("ANTHROPIC_BASE_URL", "Another server of the Messages API", DEFAULT_BASE),
 )
 FEATURES = Features(

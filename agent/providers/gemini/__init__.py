@@ -93,7 +93,7 @@ SYSTEM = "gcp.gemini"
 SETTINGS: tuple[Setting, ...] = (
     Setting(
         "GEMINI_API_KEY",
-        "Key for Gemini: https://aistudio.google.com/apikey",
+        "Gemini (AIza...): https://aistudio.google.com/apikey",
         aliases=("GOOGLE_API_KEY",),
         secret=True,
     ),

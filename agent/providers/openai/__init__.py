@@ -80,7 +80,7 @@ __all__ = ["FEATURES", "SETTINGS", "OpenAI", "create"]
 
 DEFAULT_BASE = "https://api.openai.com/v1"
 SETTINGS: tuple[Setting, ...] = (
-    Setting("OPENAI_API_KEY", "Key for OpenAI: https://platform.openai.com/api-keys", secret=True),
+    Setting("OPENAI_API_KEY", "OpenAI (sk-...): https://platform.openai.com/api-keys", secret=True),
     Setting("OPENAI_BASE_URL", "Another server of the Responses API", DEFAULT_BASE),
 )
 FEATURES = Features(

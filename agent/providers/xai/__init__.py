@@ -44,7 +44,7 @@ __all__ = ["FEATURES", "SETTINGS", "XAI", "create"]
 
 DEFAULT_BASE = "https://api.x.ai/v1"
 SETTINGS: tuple[Setting, ...] = (
-    Setting("XAI_API_KEY", "Key for xAI: https://console.x.ai", secret=True),
+    Setting("XAI_API_KEY", "xAI (xai-...): https://console.x.ai", secret=True),
     Setting("XAI_BASE_URL", "Another server for it", DEFAULT_BASE),
 )
 FEATURES = Features(

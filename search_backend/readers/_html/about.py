@@ -37,10 +37,7 @@ _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
 _BYLINES = ("name=author", "property=article:author", "name=parsely-author", "name=dc.creator")
 _DATES = (
-    "property=article:published_time",
-    "name=date",
-    "name=pubdate",
-    "itemprop=datePublished",
+    *("property=article:published_time", "name=date", "name=pubdate", "itemprop=datePublished"),
     "name=dc.date",
 )
 
@@ -109,11 +106,9 @@ def byline(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
 
 def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
     """The ISO date (and time) of publication."""
-    found = _DATE.match(metadata.meta(_DATES))
-    if found:
-        return found[0]
-    if found := _DATE.match(metadata.match(_LINKED_DATA_DATE)):
-        return found[0]
+    for said in (metadata.meta(_DATES), metadata.match(_LINKED_DATA_DATE)):
+        if found := _DATE.match(said):
+            return found[0]
     if tree.css_first("time,[itemprop=datePublished]") is None:
         return None
     for query in ("[itemprop=datePublished]", "time[pubdate]", "article time", "main time", "time"):

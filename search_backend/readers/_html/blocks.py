@@ -8,11 +8,13 @@ a block lies in, by the words that page makers use for such parts.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.resources import files
 from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
@@ -44,7 +46,12 @@ def _any_of(words: Iterable[str]) -> str:
 _BLOCK_TAG = re.compile(rf"<(/?{_any_of(_BLOCK_NAMES.split())}(?: [^>]*+)?+)>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
+_TYPED = re.compile(r' style="[^"]*white-space: ?(?:pre|break-spaces)')
 _WORD_ENDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
+# Tables made of other elements, by their roles. https://www.w3.org/TR/wai-aria-1.2/#role_definitions
+_CELLS = {"table": "table", "grid": "table", "treegrid": "table", "rowgroup": "tbody", "row": "tr"}
+_CELLS |= {"cell": "td", "gridcell": "td", "columnheader": "th", "rowheader": "th"}
+_NEUTRAL = frozenset(("div", "section", "ul", "ol", "li", "p"))
 LONGEST_CLASS = 200
 MOST_NAMES = 24
 # Characters that no text needs; those that a page does not have mark places in it.
@@ -209,7 +216,7 @@ def _kind(mark: str) -> tuple[str, tuple[str, ...], str]:
     """The tag, the names and the whole of p class="x"; what shows code counts as a pre."""
     name = mark.partition(" ")[0]
     names = _names(name, tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ())
-    return names[0], names, mark
+    return "pre" if "monospace" in mark and _TYPED.search(mark) else names[0], names, mark
 
 
 @lru_cache(maxsize=4096)
@@ -223,7 +230,8 @@ def _names(tag: str, values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
         for short, text in (("r", get("role")), ("i", get("itemprop")))
         if text
     ]
-    shown = "pre" if shows_code(tag, own[0]) else tag
+    told = _CELLS.get(get("role", "")) if tag in _NEUTRAL else None
+    shown = "pre" if shows_code(tag, own[0]) else told or tag
     return (shown, *dict.fromkeys(words[:MOST_NAMES]), *more)
 
 
@@ -237,32 +245,9 @@ def _words(name: str) -> tuple[str, ...]:
 # The number of the first role. The forests see these few roles one by one, as they mean the same on
 # nearly all sites: comments are furniture below an article, not in a forum.
 COMMENTS = 0
-_COMMENTS = (
-    ".comment .comments .commentlist .commenttext .reply .replies .disqus .respond .discussion "
-    ".usercomments i=comment"
-)
-_RELATED = (
-    ".related .relatedposts .recommended .recommendations .recommend .recirc .popular .trending "
-    ".teaser .teasers .suggested .similar .latest .mostread .outbrain .taboola .upsell .crosssell "
-    ".also"
-)
-_ASIDE = "aside .sidebar .rail .widget .widgets .widgetarea .secondary .complementary"
-_MENU = (
-    "nav header footer .nav .menu .navbar .navigation .breadcrumb .breadcrumbs .megamenu .submenu "
-    ".dropdown .header .footer r=navigation r=banner r=contentinfo"
-)
-_OFFER = (
-    ".newsletter .subscribe .signup .promo .promotion .ad .ads .advert .advertisement .sponsored "
-    ".cta .paywall .banner .popup .modal .cookie"
-)
-_AUTHOR = ".author .bio .byline .authorbox .share .social .sharing .tags .meta"
-_BODY = (
-    "i=articlebody .articlebody .entry .postcontent .storybody .prose .richtext .rte .markdown "
-    ".postbody .articlecontent"
-)
 _ROLES = tuple(
     frozenset(words.split())
-    for words in (_COMMENTS, _RELATED, f"{_ASIDE} r=complementary", _MENU, _OFFER, _AUTHOR, _BODY)
+    for words in json.loads((files(__package__) / "parts/roles.json").read_text("ascii")).values()
 )
 # Two words that say together what those of a body say alone.
 _OF_TEXT = frozenset((".article", ".story", ".post", ".news", ".blog"))

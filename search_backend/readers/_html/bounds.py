@@ -60,15 +60,13 @@ _MATH_SCRIPT = re.compile(
 _ATTRIBUTE = re.compile(
     r"([a-zA-Z][\w:-]{0,40})(?:\s*=\s*(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?"
 )
-_KEPT_ATTRIBUTES = frozenset(
-    {
-        *("alt", "alttext", "aria-hidden", "aria-label", "checked", "class", "close", "colspan"),
-        *("content", "data-lang", "data-language", "data-line", "datetime", "display", "encoding"),
-        *("hidden", "href", "id", "itemprop", "lang", "linethickness", "mathvariant", "mode"),
-        *("name", "open", "property", "reversed", "role", "rowspan", "separators", "src", "start"),
-        *("style", "type", "value"),
-    }
+_KEPT_NAMES = (
+    "alt alttext aria-colspan aria-hidden aria-label aria-rowspan checked class close colspan "
+    "content data-code-marker data-lang data-language data-latex data-line datetime display "
+    "encoding hidden href id itemprop lang linethickness mathvariant mode name notation open "
+    "property reversed role rowspan separators src start style type value"
 )
+_KEPT_ATTRIBUTES = frozenset(_KEPT_NAMES.split())
 _is_name = re.compile(r"[a-z][a-z0-9-]*").fullmatch
 # They end by themselves, and a barrier that would let them nest is itself counted.
 _SELF_CLOSING = (
@@ -106,6 +104,10 @@ _CLEAR = re.compile(
     r"(?:\s*+[^<>=\"']{0,100}+(?<![\s/\"'])=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s<>\"'`]++(?=[\s>])))"
     rf"{{0,64}}+\s*+[^<>=\"']{{0,100}}+>)|{_REMARK}|{_RAW})"
 )
+# What an element shows instead of its own content, the innermost first.
+_SHADOW = re.compile(
+    r"(?i)<template\s[^<>]*shadowrootmode[^<>]*>([^<]*+(?:<(?!/?template[\s>])[^<]*+)*+)</template>"
+)
 _QUOTED = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 _NAME = re.compile(r"[^\s/=]++")
 
@@ -117,6 +119,8 @@ def bounded(html: str) -> tuple[str, bool]:
         html = _SCRIPT.sub(" ", html)
     cut = len(html) > MOST_CHARACTERS
     html = _OPEN_FRAME.sub(r"\1</iframe>", html[:MOST_CHARACTERS])
+    for _ in range(9 * ("shadowrootmode" in html)):
+        html = _SHADOW.sub(r"<shadow-root>\1</shadow-root>", html)
     if _is_harmless(html):
         return html, cut
     html, ended = _Rewriter().rewrite(html)

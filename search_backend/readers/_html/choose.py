@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -242,6 +243,9 @@ _STEP_NAMES = (
     ".ingredients i=recipeinstructions i=recipeingredient"
 )
 _STEPS = frozenset(_STEP_NAMES.split())
+# Parts of a text that look least like it stay between text; beside it on one side, code does.
+_PARTS = {"pre": 1} | dict.fromkeys(("dt", "dd", "summary", "th", "td", "caption"), 2)
+REACH = 12
 _REPEATS = frozenset(("td", "th", "pre"))
 
 
@@ -376,7 +380,7 @@ def without_comments(page: Layout, kept: list[int], comments: Sequence[float]) -
 
 
 def completed(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
-    """With the rest of lists of which most is kept, and with code beside text that is.
+    """With the rest of lists of which most is kept, and with code, tables and terms beside text.
 
     The last steps of a recipe and the code of a question look least like main text.
     """
@@ -395,11 +399,13 @@ def completed(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
         least = 1 if _is_steps(page, next(iter(like))) else MOST_ITEMS * len(like)
         if len(like) >= LEAST_ITEMS and taken >= least:
             found.update(at for item in like.values() for at in item)
+    sure = sorted(found)
     for at, block in enumerate(page.blocks):
-        if boxes[block.box].tag == "pre" and at not in found:
-            around = {block.box, *_parents(page, block.box)}
-            beside = [near for near in (at - 1, at + 1) if near in found]
-            if any(not around.isdisjoint(_parents(page, page.blocks[near].box)) for near in beside):
+        if at not in found and (sides := _PARTS.get(boxes[block.box].tag)):
+            spot, around = bisect_left(sure, at), {block.box, *_parents(page, block.box)}
+            beside = [one for one in sure[max(0, spot - 1) : spot + 1] if abs(one - at) <= REACH]
+            texts = [_parents(page, page.blocks[one].box) for one in beside]
+            if sum(not around.isdisjoint(text) for text in texts) >= sides:
                 found.add(at)
     return sorted(found)
 
@@ -410,9 +416,9 @@ def _is_steps(page: Layout, item: int) -> bool:
 
 
 def _parents(page: Layout, box: int) -> list[int]:
-    """The two boxes around a box, but not the whole page."""
-    up = page.boxes[box].parent
-    return [at for at in (up, page.boxes[up].parent if up >= 0 else 0) if at > 0]
+    """The two boxes around a box."""
+    up = max(page.boxes[box].parent, 0)
+    return [up, max(page.boxes[up].parent, 0)]
 
 
 def once(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:

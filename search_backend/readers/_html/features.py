@@ -14,7 +14,8 @@ from itertools import accumulate
 
 from searchloop.search_backend.readers._html.blocks import Box, Layout
 
-Columns = list[Sequence[float]]
+Floats = Sequence[float]
+Columns = list[Floats]
 # The weights of a name on the way to a block and next to it.
 Weights = tuple[float, float]
 
@@ -109,7 +110,7 @@ def columns(
     found += _of_neighbours(words, linked)
     found += _of_guesses(guesses, words)
     found += _of_boxes(page, words, linked, total, ways)
-    found += _of_page(page, words, linked, guesses, total, of_all)
+    found += _of_page(page, words, linked, guesses, of_all)
     return found
 
 
@@ -253,14 +254,9 @@ def _places(boxes: list[Box], held: list[float]) -> tuple[list[int], list[int], 
 
 
 def _of_page(
-    page: Layout,
-    words: list[float],
-    linked: list[float],
-    guesses: Sequence[float],
-    total: float,
-    of_all: Sequence[float],
+    page: Layout, words: list[float], linked: list[float], guesses: Floats, of_all: Floats
 ) -> Columns:
-    count = len(words)
+    count, total = len(words), sum(words)
     long = [w for w, link in zip(words, linked, strict=True) if w >= LONG and link < 0.3]
     heading = next(
         (i for i, block in enumerate(page.blocks) if page.boxes[block.box].tag == "h1"), None

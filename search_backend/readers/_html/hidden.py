@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache, cached_property
+from functools import cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade, Rule, Style
+from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade, Style
 from searchloop.search_backend.readers._html.visibility import (
     MAY_HIDE,
     NAMES,
@@ -31,6 +31,7 @@ _NO_TEXT = (
     "body title"
 )
 _HIDDEN = "[hidden],dialog:not([open]),[popover]"
+Axes = Mapping[int, frozenset[str]]
 _NONE: frozenset[str] = frozenset()
 # A sheet that hides most of a page does so until a script shows it: that is the page's text.
 MOST_HIDDEN_SHARE, BETTER_PART = 0.3, 0.5
@@ -92,28 +93,17 @@ class _Hidden:
         self._emptied: dict[int, frozenset[str]] = {}
         self._styled = [(node, node.attributes.get("style") or "") for node in tree.css("[style]")]
 
-    @cached_property
-    def _lengths(self) -> list[int]:
-        """The characters of text in each element, without space around its pieces. All in one
-        pass: elements in each other would be read again for each one around them."""
-        found = [len((node.text(deep=False) or "").strip()) for node in self._cascade.nodes]
-        for place in range(len(found) - 1, 0, -1):
-            if (around := self._cascade.parent(place)) >= 0:
-                found[around] += found[place]
-        return found
-
     def take_out(self) -> None:
         """Remove what is hidden on any axis."""
         own, ruled = self._by_attributes(), self._by_sheets()
         nodes, place_of = self._cascade.nodes, self._cascade.place
+        size = {place: _length(nodes[place]) for place in sorted({*own, *ruled})}
         suspects = {
-            place: own.get(place, _NONE) | ruled.get(place, _NONE)
-            for place in sorted({*own, *ruled})
-            if self._lengths[place]
+            place: own.get(place, _NONE) | ruled.get(place, _NONE) for place in size if size[place]
         }
         hidden = self._confirmed(suspects) if suspects else {}
         inherited: list[int] = []
-        for place in sorted(self._for_good(hidden, own)):
+        for place in sorted(self._for_good(hidden, own, size)):
             if hidden[place] <= _INHERITED.keys():
                 inherited.append(place)
             else:
@@ -157,7 +147,8 @@ class _Hidden:
         found: dict[int, frozenset[str]] = {}
         cascade.left -= RESERVED
         # Simple rules first, so that they count however dear the rest is.
-        for rule in sorted(dict.fromkeys([*hides, *coloured]), key=_price):
+        dear = ((len(_DEAR.findall(r[0])), len(r[0]), r) for r in {*hides, *coloured})
+        for _, _, rule in sorted(dear):
             if not cascade.selectors(rule) or not cascade.pay(1 + len(rule.block) // 8):
                 continue
             axes = hiding(cascade.plain(rule.block), cascade.whole)
@@ -208,17 +199,15 @@ class _Hidden:
             found[place] = own if own is None or own[3] > 0 else found[parent(place)]
         return found
 
-    def _for_good(
-        self, hidden: Mapping[int, frozenset[str]], own: Mapping[int, frozenset[str]]
-    ) -> list[int]:
+    def _for_good(self, hidden: Axes, own: Axes, size: Mapping[int, int]) -> list[int]:
         """The hidden elements that no script or visitor is going to show.
 
         A page that fades in, or that arrives in pieces which a script puts in place, hides the
         better part of itself at first: one element with most of the text, or many that are merely
         transparent, or that a sheet takes away.
         """
-        nodes, size = self._cascade.nodes, self._lengths
-        total = size[self._cascade.place[self._tree.body.mem_id]] if self._tree.body else 0
+        nodes = self._cascade.nodes
+        total = _length(self._tree.body) if self._tree.body else 0
         opened = _opened_ids(self._tree)
         kept: list[int] = []
         faded: list[int] = []
@@ -251,11 +240,6 @@ class _Hidden:
 def _speaks_of(axis: str) -> re.Pattern[str]:
     """A pattern for declarations of an axis. One for each: compiling takes milliseconds."""
     return re.compile(rf"[;{{/]\s*+(?:{NAMES.get(axis, axis)})\s*:|\\")
-
-
-def _price(rule: Rule) -> tuple[int, int]:
-    """Rank a rule by how dear its selectors may be."""
-    return len(_DEAR.findall(rule.selectors)), len(rule.selectors)
 
 
 def _undoes(style: Style, axes: Iterable[str]) -> bool:
@@ -315,6 +299,11 @@ def _opened_ids(tree: LexborHTMLParser) -> set[str]:
 def _text(node: LexborNode | None) -> str:
     """All text in an element; none of no element."""
     return (node.text(deep=True) or "") if node is not None else ""
+
+
+def _length(node: LexborNode) -> int:
+    """The characters of text in an element, without space around its pieces."""
+    return len(node.text(deep=True, strip=True) or "")
 
 
 def _show_streamed(tree: LexborHTMLParser) -> None:

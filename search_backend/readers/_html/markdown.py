@@ -26,6 +26,7 @@ LONGEST_URL = 2_000
 MOST_INDENT = 60
 # A link behind a heading, in brackets, that leads to where its section is edited.
 _EDIT = re.compile(r"\s*\[\s*(?:edit|\[[^\]]{1,40}\]\([^)]*\bedit[^)]*\))\s*\]", re.IGNORECASE)
+_PAIR = re.compile(r"\[[^\[\]]*\]")
 _UNSAFE = re.compile(r"[\s<>()]")
 # Kinds of lines, the one before and the next, that stay together.
 _TOGETHER = frozenset(
@@ -104,7 +105,8 @@ class _Lines:
                 self._parts.append(f" {text}" if text else "")
             elif text:
                 level = int(self._page.boxes[place.heading].tag[1])
-                self._add("heading", f"{'#' * level} {text}", at)
+                number = self._marked(block)[1] if self._labels.get(place.item, "-") != "-" else ""
+                self._add("heading", f"{number}{'#' * level} {text}", at)
             self._heading = place.heading
             return
         quote = "> " if place.quote >= 0 else ""
@@ -132,13 +134,8 @@ class _Lines:
 
     def _outer(self, item: int) -> int:
         """Returns the item around an item that has begun, or -1."""
-        boxes = self._page.boxes
-        while (
-            item := self._places[boxes[item].parent].item if boxes[item].parent >= 0 else -1
-        ) >= 0:
-            if item in self._begun:
-                break
-        return item
+        up = self._places[self._page.boxes[item].parent].item
+        return up if up < 0 or up in self._begun else self._outer(up)
 
     def _language(self, block: Block) -> str:
         boxes, at = self._page.boxes, block.box
@@ -155,7 +152,8 @@ def _linked(words: str, label: str, target: str) -> str:
     """A link with these words, which are `label` in order, or the words alone if it is nothing."""
     if not target or not label:
         return words
-    if "[" in label or "]" in label:
+    rest = _PAIR.sub("", label) if "[" in label else label
+    if "[" in rest or "]" in rest:
         label = label.replace("[", "(").replace("]", ")")
     if len(label) == len(words):
         return f"[{label}]({target})"

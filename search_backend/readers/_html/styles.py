@@ -63,16 +63,12 @@ _COMBINED = re.compile(r"\([^()]*[^\s,(>+~]\s*[\s>+~]\s*[^\s,)]")
 _ID, _TAG = re.compile(r"#[\w\\-]"), re.compile(r"(?:^|[\s>+~(])[a-z]", re.IGNORECASE)
 _CLASS = re.compile(r"\.[\w\\-]|\[|(?<!:):(?!not|is|where|:)[a-z]", re.IGNORECASE)
 # Other ways to write a property, for text that runs from left to right.
-_ALIASES = {
-    "inset-inline-start": "left",
-    "inline-size": "width",
-    "block-size": "height",
-    "max-inline-size": "max-width",
-    "max-block-size": "max-height",
-    "-webkit-text-fill-color": "fill",
-    "background-clip": "painted",
-    "-webkit-background-clip": "painted",
-}
+_NAMED = (
+    "inset-inline-start:left inline-size:width block-size:height max-inline-size:max-width "
+    "max-block-size:max-height -webkit-text-fill-color:fill background-clip:painted "
+    "-webkit-background-clip:painted"
+)
+_ALIASES = dict(pair.split(":") for pair in _NAMED.split())
 _SIDES = ("top", "right", "bottom", "left")
 # Property to the tokens of its value, without white space.
 Tokens = tuple[Node, ...]

@@ -134,6 +134,11 @@ def test_prose_may_touch_an_address(text: str, url: str) -> None:
         ("<example.org>", "https://example.org"),
         ("point.md/ro", "https://point.md/ro"),
         ("1und1.de, t3n.de", "https://t3n.de"),
+        ("ko.example/페이지를 봐", "https://ko.example/페이지"),
+        ("https://ko.example/글에서 찾아", "https://ko.example/글"),
+        ("https://tr.example/x'i oku, a.example/y's words", "https://tr.example/x"),
+        ("δες gr.example/σελίδα·", "https://gr.example/σελίδα"),
+        ("open 192.0.2.7:8080/x and 192.0.2.8/y", "https://192.0.2.8/y"),
     ],
 )
 def test_an_address_needs_no_scheme(text: str, url: str) -> None:
@@ -147,7 +152,7 @@ def test_an_address_needs_no_scheme(text: str, url: str) -> None:
         "main.py README.md script.sh main.rs index.html a.tar.gz data.csv notes.txt report.pdf",
         "Node.js, Vue.js and package.json; see main.py:10 and README.md#usage.",
         "src/main.py ./setup.cfg ../a.toml /etc/hosts.conf C:\\x\\y.txt ~/a.env",
-        "e.g. this, i.e. that, U.S. and Ph.D., a.m., v1.2, 3.5, 1.2.3, 10.000,50, No.1",
+        "e.g. this, i.e. that, U.S. and Ph.D., a.m., v1.2, 3.5, 1.2.3, 1.2.3.4, 10.000,50, No.1",
         "user@host.example first.last@host.example <a.b@c.example> mailto:me@host.example",
         "os.path.join(a) np.array([1]) x.append(1)",
         "ftp://files.example/x file:///etc/passwd javascript:alert(1.2)",
@@ -221,6 +226,7 @@ TRACKING = (
     " mc_cid=1 mc_eid=2 igshid=1 igsh=1 yclid=1 gad_source=1 gbraid=1 wbraid=1 dclid=1 _ga=1"
     " _hsenc=1 ref=hackernews ref=producthunt.com ref=nav_main ref_src=twsrc ref_=sr_1_1 ttclid=1"
     " ref=sr_1_1 spm=a2 trk=x ocid=x cmpid=x mkt_tok=1 at_medium=x mtm_source=x"
+    " __hstc=1 mibextid=x ved=2a rdid=x ncid=x itm_source=x"
 )
 SAME = [
     ("https://en.wikipedia.org/wiki/Tea", "https://en.m.wikipedia.org/wiki/Tea"),
@@ -254,6 +260,24 @@ SAME = [
         "https://youtube.com/watch?feature=share&v=dQw4w9WgXcQ",
     ),
     ("https://open.spotify.com/track/1", "https://open.spotify.com/track/1?si=abc"),
+    ("https://example.org/2024/a", "https://example.org/amp/2024/a"),
+    (
+        "https://en.wikipedia.org/wiki/Tea",
+        "https://en.wikipedia.org/wiki/Tea?mobileaction=toggle_view",
+    ),
+    ("https://twitter.com/a/status/1", "https://x.com/a/status/1?s_cid=2"),
+    ("https://mobile.twitter.com/a/status/1", "https://x.com/a/status/1"),
+    ("https://www.reddit.com/r/tea/comments/1ab2c/best_pot/", "https://redd.it/1ab2c"),
+    ("https://old.reddit.com/r/tea/comments/1ab2c/", "https://reddit.com/comments/1ab2c/x/"),
+    (
+        "https://stackoverflow.com/questions/11227809/why-is-it-fast",
+        "https://stackoverflow.com/q/11227809",
+    ),
+    ("https://tea.stackexchange.com/q/12/3", "https://tea.stackexchange.com/questions/12/a/3#3"),
+    (
+        "https://www.amazon.com/Tea-Pot/dp/B00ABCDEFG/ref=sr_1_1",
+        "https://amazon.com/gp/product/B00ABCDEFG",
+    ),
     ("https://example.org/a", "https://example.org/a/"),
     ("https://example.org", "http://www.example.org:80/"),
     ("https://example.org/a", "https://EXAMPLE.org:443/a"),
@@ -297,6 +321,14 @@ OTHER = [
     ("https://www.youtube.com/@a", "https://www.youtube.com/@b"),
     ("https://www.youtube.com/playlist?list=A", "https://www.youtube.com/playlist?list=B"),
     ("https://example.org/a", "https://example.org/A"),
+    ("https://twitter.com.example/a", "https://x.com.example/a"),
+    ("https://nottwitter.com/a", "https://x.com/a"),
+    ("https://redd.it/1ab2c", "https://redd.it/1ab2d"),
+    ("https://reddit.com/r/tea/comments/1ab2c/pot/c0mment", "https://redd.it/1ab2c"),
+    ("https://stackoverflow.com/q/1", "https://stackoverflow.com/a/1"),
+    ("https://stackoverflow.com/q/1", "https://superuser.com/q/1"),
+    ("https://amazon.de/dp/B00ABCDEFG", "https://amazon.com/dp/B00ABCDEFG"),
+    ("https://example.org/questions/1/a", "https://example.org/questions/1/b"),
     ("https://example.org/a%2Fb", "https://example.org/a/b"),
     ("https://example.org/a%3Fq=1", "https://example.org/a?q=1"),
     ("https://example.org/a%23b", "https://example.org/a#b"),

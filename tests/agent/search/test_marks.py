@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,7 +60,18 @@ UNTOUCHED = [
     "`` i [1] ` j [2] ``",
     "[01] [1.5] [-1] [+1] [1a] [a1] [] [[1]] [1",
     "\\[1] and !\\[2]",
+    "The output is: [1, 2, 3] and the array: [1,2]",
+    "Output:\n[1, 2, 3]\n\n**Ergebnis:**\n\n[1, 2]",
+    "The matrix [1, 2; 3] and (1) → [1, 2]",
+    "区间[1, 2]内，返回[1, 3]。",
+    "See pages [5] and chapters [4].",
 ]
+_ARRAYS = product(
+    ["the list", "an array of shape", "Shape", "a vector", "It returns", "x in", "the interval"],
+    ["[1, 2]", "[2,3]", "[1, 2, 3]"],
+    [" is short.", ".", " and more", "\n", ", too"],
+)
+UNTOUCHED += [f"Take {before} {numbers}{after}" for before, numbers, after in _ARRAYS]
 
 
 @pytest.mark.parametrize("text", UNTOUCHED)
@@ -82,6 +95,9 @@ def test_the_writers_own_brackets_stay(text: str) -> None:
         ("[1] says so. According to [2], it is.", ["[1]", "[2]"]),
         ("- [1] A title\n- point [2]\n> quoted [3]", ["[1]", "[2]", "[3]"]),
         ("| a | b |\n|---|---|\n| x [1] | [2] |", ["[1]", "[2]"]),
+        ("as shown in [1, 2], according to [1, 3]", ["[1, 2]", "[1, 3]"]),
+        ("Python has lists [1, 2]. Sources: [1, 3]", ["[1, 2]", "[1, 3]"]),
+        ("Sources:\n[1, 2]\n\n**Quellen:** [2, 3]", ["[1, 2]", "[2, 3]"]),
         ("# Heading [1]\n\nSources: [1], [2]", ["[1]", "[1]", "[2]"]),
         ("It cost $5 [1] and later $6 [2], 45% [3] in 1932[1].", ["[1]", "[2]", "[3]", "[1]"]),
         ("~~old~~ [1]\nnext line [2]\n\n1. item [3]", ["[1]", "[2]", "[3]"]),

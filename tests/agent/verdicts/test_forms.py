@@ -38,14 +38,21 @@ def test_a_denial_takes_the_tick_in_any_language(pair: str) -> None:
     assert check(said, Page(denied)).verdict not in _TICKED
 
 
-@pytest.mark.parametrize("marks", ["❝❞", "❛❜", "‟”", ("<<", ">>"), (",,", "''"), (",,", '"')])
-def test_an_invented_quotation_is_found_in_rare_marks(marks: tuple[str, str]) -> None:
+_MARKS = """
+❝❞ ❛❜ ‟” ｢｣ ﹃﹄ ≪≫ ⟪⟫ ⟨⟩ ＇＇ 〝〟 〟〟 “„ ““ 《》 〈〉 【】 〖〗 〔〕 ´´ “" <<.>> ,,.'' ,,." ´´.´´
+&quot;.&quot; &laquo;.&raquo;
+"""
+
+
+@pytest.mark.parametrize("marks", _MARKS.split())
+def test_an_invented_quotation_is_found_in_rare_marks(marks: str) -> None:
     """A real one in the same marks is quoted."""
+    first, last = marks.split(".") if "." in marks else marks
     page = Page("The bridge was opened by the mayor on a cold and rainy morning.")
     real = "opened by the mayor on a cold and rainy morning"
     invented = real.replace("mayor", "king")
-    assert check(f"It was {marks[0]}{real}{marks[1]}.", page).verdict == "quoted"
-    assert check(f"It was {marks[0]}{invented}{marks[1]}.", page).verdict == "misquoted"
+    assert check(f"It was {first}{real}{last}.", page).verdict == "quoted"
+    assert check(f"It was {first}{invented}{last}.", page).verdict == "misquoted"
 
 
 def test_at_most_and_no_more_than_are_no_denial_of_each_other() -> None:

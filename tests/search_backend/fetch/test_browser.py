@@ -220,20 +220,21 @@ def rendered(command: str, net: Internet, seconds: float = LATE, **options: obje
 
 
 @pytest.mark.integration
-def test_pages_that_need_scripts_are_read(command: str) -> None:
-    """Twenty ways by which scripts write, three texts each: F1 of .9 for 95 % of them."""
+@pytest.mark.parametrize("texts", [1, pytest.param(3, marks=pytest.mark.torture)])
+def test_pages_that_need_scripts_are_read(command: str, texts: int) -> None:
+    """Twenty ways by which scripts write, up to three texts each: F1 of .9 for 95 % of them."""
 
     def score(case: tuple[str, str]) -> float:
         way, text = case
         with serving(shell(way, text)) as server:
             return f1(rendered(command, Internet(server.port)).text, text)
 
-    cases = [(way, text) for way in WAYS for text in TEXTS]
-    assert len(cases) == 60
+    cases = [(way, TEXTS[(n + k) % 3]) for n, way in enumerate(WAYS) for k in range(texts)]
+    assert len(set(cases)) == 20 * texts
     with ThreadPoolExecutor(2) as pool:
         scores = dict(zip(cases, pool.map(score, cases), strict=True))
     low = {way: value for (way, _), value in scores.items() if value < 0.9}
-    assert sum(value >= 0.9 for value in scores.values()) >= 57, low
+    assert sum(value >= 0.9 for value in scores.values()) >= 0.95 * len(cases), low
 
 
 class Ear:

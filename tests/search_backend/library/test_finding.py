@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ TEXTS = {
     "code.txt": "Call `max_results` of the HTTPServer; about 1,000 rows in C++.\n",
     "en.txt": "The lighthouse keeper repaired the old lamp during the storm.\n",
 }
+UNKNOWN = ["zq" + "".join(letters) for letters in product("bcdfghjkmn", repeat=4)]
 ASKED = [
     ("首都", "zh.txt"),
     ("中国的首都是哪个城市？", "zh.txt"),
@@ -50,8 +52,11 @@ ASKED = [
     ("c++", "code.txt"),
     ("Tokyo 富士山 köln mountain 一番高い", "ja.txt"),
     ('lighthouse* AND NEAR(keeper) OR title:lamp NOT "storm', "en.txt"),
+    ("storm lamp " + " ".join(UNKNOWN[:300]), "en.txt"),
     ("where did they all of the lamps go " * 1250, "en.txt"),
+    ("lighthouse " + " ".join(UNKNOWN), "en.txt"),
 ]
+SHORT = [each for each in ASKED if len(each[0]) < 2000]  # what a search may ask
 
 
 def shelf(home: Path, texts: dict[str, str]) -> Library:
@@ -79,7 +84,14 @@ def test_each_script_is_found(home: Path, question: str, name: str) -> None:
     assert Library(home).search(question, 5)[0].url == f"library://texts/{name}"
 
 
-@pytest.mark.parametrize(("question", "name"), ASKED[:5])
+@pytest.mark.parametrize("question", ["", " ", '"', "(((", "* -^:", "\0", "的", "🦉"])
+def test_a_query_without_a_known_word_finds_nothing(tmp_path: Path, question: str) -> None:
+    """It is no error either."""
+    library = Library(tmp_path, dict)
+    assert library.search(question, 5) == []
+
+
+@pytest.mark.parametrize(("question", "name"), SHORT, ids=range(len(SHORT)))
 def test_a_web_search_finds_the_same(home: Path, question: str, name: str) -> None:
     """Over HTTP, with the library as the engine."""
     app = create_app(Settings(home, ("library",)))
@@ -88,7 +100,7 @@ def test_a_web_search_finds_the_same(home: Path, question: str, name: str) -> No
     assert found["results"][0]["url"] == f"library://texts/{name}"
 
 
-@pytest.mark.parametrize(("question", "name"), ASKED[:5])
+@pytest.mark.parametrize(("question", "name"), SHORT, ids=range(len(SHORT)))
 def test_the_command_line_finds_the_same(
     home: Path,
     question: str,
@@ -112,6 +124,10 @@ def test_notes_that_are_all_alike_are_found(tmp_path: Path) -> None:
     hits = shelf(tmp_path, notes).search(question, 10)
     assert len(hits) == 10
     assert all(hit.url.startswith("library://texts/note") for hit in hits)
+    app = create_app(Settings(tmp_path, ("library",)))
+    asked = {"query": question, "engine": "library", "max_results": 10}
+    found = app.test_client().post("/api/web-search", json=asked).get_json()["results"]
+    assert [each["url"] for each in found] == [hit.url for hit in hits]
 
 
 def test_a_big_file_hides_no_others(tmp_path: Path) -> None:

@@ -91,6 +91,45 @@ def test_an_ordinary_short_page_is_never_a_challenge(title: str, text: str, arou
     assert "by the editors" in page.text
 
 
+# Short pages whose topic is what guards, errors and banners say, in some languages.
+TOPICS = (
+    ("Log in to your account - Help", "Enter your e-mail and password, then solve the CAPTCHA."),
+    ("Status: degraded", "We are investigating 503 errors since noon. Please wait."),
+    ("HTTP 404", "The 404 Not Found error means that there is no such page."),
+    ("503 Service Unavailable", "The status says that the server is not ready yet."),
+    ("429 Too Many Requests", "The client has sent too many requests in a given time."),
+    ("AccessDenied - S3", "Check the policy of the bucket. The incident ID is in the header."),
+    ("Cookie policy", "We store four cookies on your device. JavaScript must be enabled for maps."),
+    ("Kurz gemeldet", "Berlin: Der Zugang zum Platz wurde am Abend verweigert."),
+    ("访问被拒绝 怎么办", "出现此提示时，请检查文件权限。验证码错误时请重试。"),
+    ("アクセスが拒否されました", "このエラーの原因はファイルの権限です。"),
+    ("Доступ запрещён", "Ошибка 403 означает, что у вас нет прав на файл."),
+    ("Acceso denegado", "El error significa que no tiene permisos para el archivo."),
+    ("로그인", "로봇이 아닙니다 라는 문구를 누른 뒤 로그인 단추를 누르세요."),
+    ("หน้าไม่พบ", "ไม่พบหน้าเว็บ หมายถึงรหัส 404"),
+    ("Bot protection", "Our product stops bots: verify you are human in one click."),
+    ("Maintenance", "The harbour crane is down for maintenance until five in the evening."),
+    ("Unusual traffic", "Unusual traffic from your computer network was seen on the A9 today."),
+    ("One moment, please...", "It is a song that Dinah sang in the spring of 1961."),
+)
+ASIDE = (
+    "{}",
+    "{}<script src=https://challenges.cloudflare.com/turnstile/v0/api.js></script>",
+    "<noscript>You need to enable JavaScript to run this app.</noscript>{}",
+    "{}<div class=h-captcha data-sitekey=x></div><form><input type=email></form>",
+    "<script>" + "var a=1;" * 3000 + "</script>{}",
+)
+
+
+@pytest.mark.parametrize(("topic", "aside"), [*product(TOPICS, ASIDE)])
+def test_a_short_page_on_the_matter_is_read(topic: tuple[str, str], aside: str) -> None:
+    """Neither a guard nor an empty shell: ninety pages of one or two sentences."""
+    title, text = topic
+    page = opened(f"<title>{title}</title><body>{aside.format(f'<h1>{title}</h1><p>{text}</p>')}")
+    assert (page.status, page.error) == ("ok", None)
+    assert text.split()[-1] in page.text
+
+
 REAL = {
     "cloudflare": "<html><head><title>Just a moment...</title></head><body><noscript><div><"
     "span id='challenge-error-text'>Enable JavaScript and cookies to continue</span></div><"

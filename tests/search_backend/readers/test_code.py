@@ -106,6 +106,13 @@ BLOCKS = {
     "</table>",
     "geshi": f"<div class='wp_syntax'><table><tr><td class=line_numbers><pre>{COUNT}</pre></td>"
     f"<td class=code><pre>{TEXT}</pre></td></tr></table></div>",
+    "monaco": "<div class=monaco-editor><div class=margin>"
+    + each("<div><div class=line-numbers>{n}</div></div>") + "</div><div class=view-lines>"
+    + each("<div class=view-line><span>{line}</span></div>") + "</div></div>",
+    "hljs alone": f"<div class=hljs>{each('{line}', '<br>')}</div>".replace("    ", "&nbsp;   "),
+    "typed": f"<div style='font-family: Menlo, monospace; white-space: pre-wrap'>{TEXT}</div>",
+    "latexml": "<div class='ltx_listing ltx_lstlisting'><div class=ltx_listing_data><a href=data:x>"
+    "⬇</a></div>" + each("<div class=ltx_listingline>{line}</div>") + "</div>",
     "copy button": f"<pre>{TOKENS}<button class=copy>Copy</button></pre>",
 }  # fmt: skip
 
@@ -185,6 +192,26 @@ def test_a_fence_is_longer_than_what_it_holds(parts: list[str]) -> None:
 def test_code_within_a_line(markup: str, text: str) -> None:
     """Between backticks, more of them than it has."""
     assert text_of(f"<p>{markup}") == text
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<pre><code><span class='token deleted'><span class='token prefix'>-</span><span class="
+        "'token line'>  a\n</span></span><span class='token inserted'><span class='token prefix'>+"
+        "</span><span class='token line'>  b\n</span></span></code></pre>",
+        "<pre><code><span class='line diff remove'>  a</span>\n"
+        "<span class='line diff add'>  b</span></code></pre>",
+        "<table class=diff-table><tr><td class=blob-num data-line-number=1></td>"
+        "<td class=blob-code><span class='blob-code-inner blob-code-marker' data-code-marker='-'>"
+        "  a</span></td></tr><tr><td class=blob-num data-line-number=1></td>"
+        "<td class=blob-code><span data-code-marker='+' class='blob-code-inner'>"
+        "  b</span></td></tr></table>",
+    ],
+)
+def test_lines_of_a_diff_keep_their_signs(markup: str) -> None:
+    """Where a sheet draws them, too: without them both lines look as if they counted."""
+    assert "\n-  a\n+  b\n" in text_of(markup)
 
 
 def test_numbers_that_are_code_stay() -> None:

@@ -50,6 +50,11 @@ FRACTION = "<mfrac><mrow><mi>a</mi><mo>+</mo><mn>1</mn></mrow><mn>2</mn></mfrac>
         ("<mmultiscripts><mi>C</mi><mprescripts/><mn>6</mn><mn>14</mn></mmultiscripts>",
          "{}_6^{14}C"),
         ("<mo>{</mo><mi>a</mi><mo>}</mo>", r"\{a\}"),
+        ("<mmultiscripts><mi>C</mi><mn>6</mn><none/><mprescripts/><none/><mn>14</mn>"
+         "</mmultiscripts>", "{}^{14}C_6"),
+        ("<mtext>if&nbsp;</mtext><mi>x</mi>", r"\text{if }x"),
+        ("<maction actiontype=toggle><mi>a</mi><mi>b</mi></maction>", "a"),
+        ("<menclose notation=updiagonalstrike><mi>x</mi></menclose>", r"\cancel{x}"),
         (f"<semantics>{FRACTION}<annotation encoding='application/x-tex'>\\tfrac{{a+1}}2"
          "</annotation></semantics>", r"\tfrac{a+1}2"),
     ],
@@ -97,6 +102,13 @@ SOURCE = '<annotation encoding="application/x-tex">x^2</annotation>'
         ("<p>is <img class=latex alt='x^2' src=/latex.php> here", "is $x^2$ here"),
         ("<table><tr><th>a<th>b<tr><td><math><mo>|</mo><mi>x</mi><mo>|</mo></math><td>1</table>",
          "| a | b |\n| --- | --- |\n| $\\|x\\|$ | 1 |"),
+        # Names with a prefix, as in XHTML; MathJax 4; an image whose words are TeX.
+        ("<mml:math><mml:msup><mml:mi>x</mml:mi><mml:mn>2</mml:mn></mml:msup></mml:math>", "$x^2$"),
+        ("<m:math><m:mfrac><m:mn>1</m:mn><m:mi>n</m:mi></m:mfrac></m:math>", r"$\frac{1}{n}$"),
+        ("<mjx-container class=MathJax><mjx-math data-latex='x^2' aria-hidden=true><mjx-msup "
+         "data-latex=2></mjx-msup></mjx-math></mjx-container>", "$x^2$"),
+        ("<img alt='a_{ij}' src=1.gif>, <img alt='\\alpha^2' src=2.gif>", r"$a_{ij}$, $\alpha^2$"),
+        ("<img alt='my_photo_1' src=1.gif>ok", "ok"),
     ],
 )  # fmt: skip
 def test_a_formula_is_written_once(markup: str, text: str) -> None:

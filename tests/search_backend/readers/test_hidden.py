@@ -79,6 +79,13 @@ def test_pieces_that_have_a_place_are_read(waits: str, is_read: bool) -> None:
     assert (FOLDED in seen(place)) is is_read
 
 
+def test_what_an_element_shows_of_its_own_is_read() -> None:
+    """A shadow tree in the markup, one inside another; other templates show nothing."""
+    inner = "<in-ner><template shadowrootmode='open'>deep</template></in-ner>"
+    own = f"<my-el><template shadowrootmode=open>own {inner}</template> light</my-el>"
+    assert seen(f"{own}<template>SECRET</template>").endswith("own deep light")
+
+
 def test_a_frame_that_stays_open_does_not_take_the_page() -> None:
     """Where scripts run it ends with the element for those without; so it does here."""
     frame = "<noscript><iframe src='https://t.example/?id=1' height=0 /> </noscript>"

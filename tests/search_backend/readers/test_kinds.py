@@ -59,6 +59,13 @@ def test_every_kind_of_text_is_read(kind: str, text: str) -> None:
     assert (made.status, made.text) == ("ok", text.rstrip())
 
 
+def test_the_colours_of_a_log_are_no_text() -> None:
+    """What a terminal would take for a command."""
+    assert page(b"a \x1b[31;1mred\x1b[0m line\x1b[K\n[0m stays", "text/plain").text == (
+        "a red line\n[0m stays"
+    )
+
+
 def archive() -> bytes:
     """A ZIP archive, as office documents are."""
     out = io.BytesIO()
@@ -114,7 +121,7 @@ def test_pictures_and_sounds_are_none_by_name(kind: str) -> None:
         ("日本".encode("cp932"), "shift_jis", "日本"),
         (b"\xef\xbb\xbfwords", None, "words"),
         (b"one\ftwo", None, "one\ntwo"),  # a form feed, as in RFCs
-        (b"\x1b[1mbold\x1b[0m", None, "[1mbold[0m"),
+        (b"\x1b[1mbold\x1b[0m", None, "bold"),
     ],
 )
 def test_unusual_bytes_of_text(body: bytes, charset: str | None, text: str) -> None:
@@ -122,7 +129,9 @@ def test_unusual_bytes_of_text(body: bytes, charset: str | None, text: str) -> N
     assert page(body, "text/plain", charset).text == text
 
 
-@pytest.mark.parametrize("kind", ["", "application/octet-stream"])
+@pytest.mark.parametrize(
+    "kind", ["", "application/octet-stream", "*/*", "unknown/unknown", "application/unknown"]
+)
 @pytest.mark.parametrize(
     "start", ["<!doctype html>", "\n <html lang=de>", "<!-- x --><p>", "<div class=a>", "<TABLE>"]
 )

@@ -102,7 +102,7 @@ def test_links_of_a_page_in_markdown() -> None:
         "<a href=/card><div>A card</div><div>of two</div></a>"
     )
     assert markdown(page, range(4), "https://example.org/") == (
-        "See [the (first)](https://example.org/x) one\n\nup\n\n"
+        "See [the [first]](https://example.org/x) one\n\nup\n\n"
         "[A card](https://example.org/card)\n\n[of two](https://example.org/card)"
     )
 

@@ -33,6 +33,11 @@ def raised(words: str) -> str:
         ("3 × 10^{8} m/s", "3 × 10^8 m/s"),
         ("10^{1}, 10^{2} and 10^{3}", "10^1, 10^2 and 10^3"),
         ("10^{24}kg", "10^24 kg"),
+        ("Fe^{III} and Cu^{II}", "Fe^(III) and Cu^(II)"),
+        ("x_{i}^{2} + x_{n+1}^{2}", "x_i^2 + x_(n+1)^2"),
+        ("a^{n}b^{n} and x_{1}^{2}y_{1}^{3}", "a^n b^n and x_1^2 y_1^3"),
+        ("it costs $5^{a} and £20^{a}", "it costs $5[a] and £20[a]"),
+        ("Max Mustermann^{1*}, Li Wei^{3,†}", "Max Mustermann[1*], Li Wei[3,†]"),
         ("10^{0.5}", "10^0.5"),
         ("2^{10} bytes", "2^10 bytes"),
         ("2^{n} sets", "2^n sets"),
@@ -183,6 +188,29 @@ def test_a_mark_behind_formatting() -> None:
         "<p><b>5.2</b><sup>1</sup> and <i>7</i><sup>2</sup>, <i>x</i><sup><i>n</i></sup>"
     )
     assert text == "5.2[1] and 7[2], x^n"
+
+
+def test_a_style_around_other_elements_raises_them() -> None:
+    """Whatever stands between the element that is raised and its text."""
+    for inside in ("6", "<b>6</b>", "<i><b>6</b></i>"):
+        for style in ("style='vertical-align: super'", "class=sup"):
+            assert text_of(f"<p>10<span {style}>{inside}</span> kg") == "10^6 kg"
+
+
+def test_a_note_of_a_paper_stands_behind_its_mark() -> None:
+    """LaTeXML writes the mark three times, and a sheet that is elsewhere shows it once."""
+    mark = "<sup class=ltx_note_mark>1</sup>"
+    note = f"{mark}<span class='ltx_tag ltx_tag_note'>1</span>A note."
+    note = f"<span class=ltx_note_outer><span class=ltx_note_content>{note}</span></span>"
+    assert text_of(f"<p>in 2019.<span class=ltx_note>{mark}{note}</span> So") == (
+        "in 2019.[1] (A note.) So"
+    )
+
+
+def test_raised_characters_of_typed_text() -> None:
+    """As in old papers, whose lines are typed."""
+    typed = "E = mc<sup>2</sup>\n  10<sup>24</sup> kg of H<sub>2</sub>O"
+    assert text_of(f"<pre>{typed}</pre>") == "```\nE = mc^2\n  10^24 kg of H2O\n```"
 
 
 def test_scripts_inside_scripts_and_links() -> None:

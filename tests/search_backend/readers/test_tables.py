@@ -59,6 +59,7 @@ A = ["a", "b", "c"]
         (f"{HEAD}<tr><td colspan=3>All of it<tr><td>4<td>5<td>6",
          [A, ["All of it", "", ""], list("456")]),
         ("<tr><th colspan=2>a<th>b<tr><td colspan=2>1<td>2", [["a", "b"], ["1", "2"]]),
+        ("<tr><th><th>x<tr><th>r<td>1", [["", "x"], ["r", "1"]]),
         ("<tr><td>1<td>2<tr><td>3<td>4", [["", ""], ["1", "2"], ["3", "4"]]),
         ("<tr><th>Capital<td>Paris<tr><th>Area<td>105", [["", ""], ["Capital", "Paris"],
                                                         ["Area", "105"]]),
@@ -88,6 +89,24 @@ A = ["a", "b", "c"]
 def test_every_cell_stays_in_its_column(inside: str, wanted: Grid) -> None:
     """Empty, spanned, hidden and pictured cells; headings, sections, and what cells hold."""
     assert rows(text_of(f"<table>{inside}</table>")) == wanted
+
+
+ROLES = {"table": "table", "tbody": "rowgroup", "tr": "row", "th": "columnheader", "td": "cell"}
+
+
+def test_a_table_that_roles_make() -> None:
+    """Of other elements; text beside the cells keeps it from being one, and is not lost."""
+    inside = f"<tbody>{HEAD}<tr><td>1</td><td></td><td><p>3</p><p>4</p></td></tr></tbody>"
+    markup = f"<table>{inside}<tr><td colspan=2>5</td><td>6</td></tr></table>".replace(
+        "cols", "aria-cols"
+    )
+    for tag, role in ROLES.items():
+        markup = re.sub(f"<{tag}(?=[ >])", f"<div role={role}", markup).replace(
+            f"</{tag}>", "</div>"
+        )
+    assert rows(text_of(markup)) == [A, ["1", "", "3<br>4"], list("556")]
+    loose = markup.replace("<div role=cell>1</div>", "<span role=cell>1</span>")
+    assert text_of(loose).split() == ["a", "b", "c", "1", "3", "4", "5", "6"]
 
 
 @st.composite

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tomllib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.source_tree import ROOT, modules
+from tests.source_tree import ROOT, modules, tracked_files
 from tests.web.words.error_codes import FOLDERS, codes
 
 LOCALES = ROOT / "web" / "static" / "locales"
@@ -23,15 +25,31 @@ def words(language: str) -> dict[str, str]:
     return {key: text for key, text in catalogue.items() if key.startswith("error.")}
 
 
+def filled(text: str) -> str:
+    """The text with ` for what is filled in."""
+    return re.sub(r"\{\w+\}", "`", text)
+
+
+def held(data: Any) -> Iterator[str]:
+    """Every text in a table of data."""
+    if isinstance(data, str):
+        yield data
+    for part in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from held(part)
+
+
 def texts() -> Iterator[str]:
-    """Every text in the server's code, with ` for what is filled in."""
+    """Every text in the server's code and beside it, with ` for what is filled in."""
+    for path in tracked_files():
+        if path.suffix == ".toml" and path.relative_to(ROOT).parts[0] in FOLDERS:
+            yield from map(filled, held(tomllib.loads(path.read_text("utf-8"))))
     for module in modules(*FOLDERS):
         for node in module.nodes:
             if isinstance(node, ast.JoinedStr):
                 parts = [getattr(part, "value", "") for part in node.values]
                 yield "".join(part if isinstance(part, str) else "`" for part in parts)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield re.sub(r"\{\w+\}", "`", node.value)
+                yield filled(node.value)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,7 +1,7 @@
 // What a tool wants to do, shown before it is done: exact arguments, its diff, and three answers.
 
 import { diff } from "../lib/diff.js";
-import { h, icon } from "../lib/dom.js";
+import { h, icon, unlessBusy } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { has, t } from "../locales/index.js";
 
@@ -25,25 +25,24 @@ export function approvalCard(first, decide) {
   function openParts(request) {
     const fields = Object.entries(request.arguments ?? {}).map(([name, value]) => fieldOf(name, value));
     const problem = h("p", { class: "problem", role: "alert" });
-    const buttons = h("div", { class: "note-buttons" }, ["once", "deny", "always"].map(button));
+    const buttons = h("div", { class: "note-buttons" });
+    buttons.append(...["once", "deny", "always"].map(button));
 
     function button(decision) {
       const primary = decision === "once" ? " primary" : "";
-      const props = { type: "button", class: `small${primary}`, onclick: () => answer(decision) };
-      return h("button", props, t(`approval.${decision}`));
+      const props = { type: "button", class: `small${primary}`, "data-answer": decision, onclick: unlessBusy(buttons, () => answer(decision)) };
+      return h("button", props, t(`approval.${decision}`), KEYS[decision] ? h("kbd", { "aria-hidden": "true" }, KEYS[decision]) : null);
     }
 
-    async function answer(decision) {
-      if (buttons.ariaBusy) return;
+    function answer(decision) {
       let edited;
       try {
         edited = decision === "deny" ? undefined : readFields(fields, request.arguments ?? {});
       } catch (error) {
         problem.textContent = t("approval.badvalue", { name: error.message });
-        return;
+        return null;
       }
-      buttons.ariaBusy = "true"; // not disabled: the focus stays where it is
-      if (!(await decide(request.callId, decision, edited))) buttons.ariaBusy = null;
+      return decide(request.callId, decision, edited);
     }
 
     return [
@@ -56,10 +55,17 @@ export function approvalCard(first, decide) {
     ].filter(Boolean);
   }
 
+  // Enter presses what has the focus, but one that is held down does not go on with the next card.
+  element.addEventListener("keydown", (event) => {
+    if (event.target.localName === "textarea") return;
+    if (event.key === "Enter" && event.repeat) event.preventDefault();
+    if (event.key === "Escape") element.querySelector('[data-answer="deny"]')?.click();
+  });
   update(first);
   return { element, update };
 }
 
+const KEYS = { once: "⏎", deny: "Esc" };
 const MOST_SHOWN = 4000; // characters of a result; the steps above have it whole
 
 // What was allowed becomes its result: one line, and folded below it what was changed and what came back.

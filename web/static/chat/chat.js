@@ -2,7 +2,7 @@
 
 import { h, textOf } from "../lib/dom.js";
 import { announcer } from "../lib/messages.js";
-import { emptyChat, isRunning, reduce, sourceOf } from "./state.js";
+import { emptyChat, isRunning, lastChanged, reduce, sourceOf } from "./state.js";
 import { follow } from "./stream.js";
 import { turnView } from "./turn.js";
 
@@ -79,7 +79,12 @@ export function chatView(page, on) {
     const events = fresh;
     fresh = [];
     arrange();
-    for (const turn of chat.turns) views.get(turn.id).update(turn);
+    const undoable = lastChanged(chat);
+    for (const turn of chat.turns) {
+      const view = views.get(turn.id);
+      view.update(turn);
+      view.element.classList.toggle("undoable", turn.id === undoable);
+    }
     setBeside();
     announce(chat.turns.at(-1), textOf);
     keepUp();

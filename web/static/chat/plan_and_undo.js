@@ -1,6 +1,6 @@
 // What a turn leaves to be decided: a plan that can be run, and changed files that can be put back.
 
-import { h, icon } from "../lib/dom.js";
+import { h, icon, unlessBusy } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
 import { IN_TEXT } from "./state.js";
 import { named, t } from "../locales/index.js";
@@ -64,7 +64,7 @@ function changesCard({ changes, undone, running }, on) {
     : h("div", { class: "note-buttons" }, once(t("changes.undo"), on.undoFiles, running));
   return h(
     "section",
-    { class: `changes${undone ? "" : " kept"}`, "aria-label": t("changes.title", { n: paths.length }) },
+    { class: "changes", "aria-label": t("changes.title", { n: paths.length }) },
     h("h3", {}, icon("pencil"), t("changes.title", { n: paths.length })),
     h("ul", {}, names),
     back,
@@ -74,10 +74,6 @@ function changesCard({ changes, undone, running }, on) {
 // A button that waits for the server, and can be pressed again when it said no.
 function once(label, act, disabled = false) {
   const button = h("button", { type: "button", class: "small", disabled }, label);
-  button.addEventListener("click", async () => {
-    if (button.ariaBusy) return;
-    button.ariaBusy = "true"; // not disabled: the focus stays where it is
-    if (!(await act())) button.ariaBusy = null;
-  });
+  button.addEventListener("click", unlessBusy(button, act));
   return button;
 }

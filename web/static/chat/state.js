@@ -55,8 +55,8 @@ function arranged(chat, event) {
   return { ...chat, current, turns, others };
 }
 
-// What is undone is what the newest answer on show did that is not undone yet.
-function lastChanged({ turns }) {
+/** The turn whose files are put back when asked: the newest on show that changed some and still stands. */
+export function lastChanged({ turns }) {
   return turns.findLast((turn) => turn.changes.length && !turn.undone)?.id ?? 0;
 }
 

@@ -1,6 +1,6 @@
 // One question and its answer on the page. Only what changed in the turn is touched.
 
-import { answerTools, questionView } from "./turn_actions.js";
+import { answerTools, openWays, questionView } from "./turn_actions.js";
 import { activityView, costText } from "./activity.js";
 import { grow, h, hostOf, icon, outLink, render, setText } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
@@ -60,7 +60,7 @@ export function turnView(first, on) {
     summary.update(turn);
     if (turn.approvals !== shown?.approvals) approvals.update(turn.approvals);
     answer.update(turn, shown);
-    if (turn.citations !== shown?.citations || turn.running !== shown?.running) contradictions.replaceChildren(...contradictionsOf(turn, answer.element, on.open));
+    if (turn.citations !== shown?.citations || turn.running !== shown?.running) contradictions.replaceChildren(...contradictionsOf(turn, answer.element, on.open, (button) => openWays(button, turn, on)));
     work.update(turn, shown);
     sources.update(turn);
     if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));

@@ -207,6 +207,9 @@ function waysToCompare(turn, on) {
   return items.length ? items.filter((item) => item !== undefined) : [{ label: t("compare.none"), run: () => {} }];
 }
 
+/** The menu of ways to ask again: with another model, with or without search. */
+export const openWays = async (button, turn, on) => (await import("../lib/menu.js")).openMenu(button, t("turn.again"), waysToAskAgain(turn, on));
+
 function waysToAskAgain(turn, on) {
   const searched = turn.search && turn.search !== "off";
   const other = { search: searched ? "off" : "auto" };

@@ -28,11 +28,7 @@ async function call(method, path, body, { read = (r) => r.json(), ...options } =
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Failure(0, {
-      code: "unreachable",
-      message: t("net.unreachable"),
-      remedy: t("net.unreachable.next"),
-    });
+    throw new Failure(0, unexplained(0));
   }
   const data = await (response.ok ? read(response) : response.json()).catch(() => null);
   if (response.ok) return data;
@@ -41,6 +37,7 @@ async function call(method, path, body, { read = (r) => r.json(), ...options } =
 }
 
 function unexplained(status) {
+  if (!status) return { code: "unreachable", message: t("net.unreachable"), remedy: t("net.unreachable.next") };
   if (status === 401 || status === 403) {
     return { code: "denied", message: t("net.denied"), remedy: t("net.denied.next") };
   }
@@ -82,7 +79,7 @@ export function importChats(file, sent, signal) {
     request.responseType = "json";
     request.upload.onprogress = (event) => sent(event.loaded / (event.total || file.size || 1));
     request.onload = () => (request.status === 202 ? done(request.response) : fail(new Failure(request.status, request.response?.error ?? unexplained(request.status), !request.response?.error)));
-    request.onerror = () => fail(new Failure(0, { code: "unreachable", message: t("net.unreachable"), remedy: t("net.unreachable.next") }));
+    request.onerror = () => fail(new Failure(0, unexplained(0)));
     request.onabort = () => fail(new DOMException("stopped", "AbortError"));
     signal.addEventListener("abort", () => request.abort());
     request.send(file);

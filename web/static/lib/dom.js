@@ -19,6 +19,21 @@ export function h(tag, props = {}, ...children) {
   return node;
 }
 
+/** Follows a link inside the page by `act`; a click that asks for a tab of its own opens one. */
+export const plainly = (act) => (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  act(event);
+};
+
+/** Does `act` for an event, unless what it did before is not over, or gave true: then it is done for good. */
+export const unlessBusy = (control, act) => async (event) => {
+  event.preventDefault();
+  if (control.ariaBusy) return;
+  control.ariaBusy = "true"; // not disabled: the focus stays where it is
+  if ((await act()) !== true) control.ariaBusy = null;
+};
+
 /** Whether a key belongs to the composition of a word, as some say by its code alone. */
 export function isComposing(event) {
   return event.isComposing || event.keyCode === 229;
@@ -147,6 +162,7 @@ export function grow(element, old, now, cite) {
   return true;
 }
 
+const SAID = /^(.*)([“"„«「『][^“"„«「『]+[”"“»」』])(\s*)$/su;
 const ALONE = 2; // chips side by side; of more the first is shown, and how many there are
 
 // "1 +2": the sources of one claim, each reachable one by one.
@@ -155,12 +171,20 @@ function grouped(nodes, cite, depth) {
   for (let i = 0; i < nodes.length; i++) {
     let end = i;
     while (nodes[end]?.t === "cite") end++;
-    out.push(render(held(nodes[i], nodes[i + 1]), cite, depth));
+    const node = render(held(nodes[i], nodes[i + 1]), cite, depth);
+    if (out.length && node.matches?.(".chip.quoted")) out.push(inFace(out.pop()));
+    out.push(node);
     if (end - i <= ALONE) continue;
     out.push(moreChips(nodes.slice(i + 1, end).map((node) => render(node, cite, depth))));
     i = end - 1;
   }
   return out;
+}
+
+// The words before a mark that says they are on the page.
+function inFace(node) {
+  const [, before, quote, after] = (node.nodeType === Node.TEXT_NODE && SAID.exec(node.data)) || [];
+  return quote ? h("span", {}, before, h("span", { class: "said" }, quote), after) : node;
 }
 
 function moreChips(chips) {

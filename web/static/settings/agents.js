@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { aboutOf, setsText } from "./chat_setup.js";
-import { tag } from "./kit.js";
+import { attempt, tag } from "./kit.js";
 import { ownWordsFields } from "./own_words.js";
 import { t } from "../locales/index.js";
 
@@ -88,13 +88,10 @@ export async function agentsPage(body, { facts }) {
     const save = async (event) => {
       event.preventDefault();
       const { name, ...data } = read(fields);
-      try {
-        if (existing === null) await api.createAgent({ name, ...data });
-        else await api.changeAgent(existing, data);
+      await attempt(problem, async () => {
+        await (existing === null ? api.createAgent({ name, ...data }) : api.changeAgent(existing, data));
         await list(name);
-      } catch (failure) {
-        problem.textContent = errorText(failure);
-      }
+      });
     };
     const cancel = h("button", { type: "button", class: "small", onclick: () => list(existing ?? "") }, t("cancel"));
     const send = h("button", { type: "submit", class: "small primary" }, t("keys.save"));

@@ -1,6 +1,7 @@
 // What the rooms of the settings are made of: cards, states, fields of settings, questions twice asked.
 
-import { h, icon } from "../lib/dom.js";
+import * as api from "../lib/api.js";
+import { h, icon, unlessBusy } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { helpOf, originOf, sentences, t } from "../locales/index.js";
 
@@ -139,3 +140,45 @@ export function settingField(store, name, { label, hint, make = textBox, part, r
 }
 
 const valueOf = (setting) => setting.value || setting.default || "";
+
+/** What the help of a key says: where it is made, and how it begins. */
+export function aboutKey({ help }) {
+  const [url] = /https?:\/\/\S+/.exec(help) ?? [];
+  const [, begins] = /\(([\w-]+)\.{3}\)/.exec(help) ?? [];
+  return { url, begins };
+}
+
+/** A state and its word for why a trial failed. */
+export function refusal({ code }) {
+  if (code === "offline") return ["none", "state.offline"];
+  return code === "unauthorized" ? ["bad", "state.refused"] : ["warn", "state.untested"];
+}
+
+/**
+ * A form whose `fields` give `changes()` {key?, address?} or null for `provider()` {name, key}: they are
+ * tested, kept only if the provider answers, and `done(name)` is told.
+ */
+export function trialForm(provider, changes, fields, done) {
+  const said = h("p", { class: "problem", role: "alert" });
+  const state = h("span", { role: "status", class: "line" });
+  const go = h("button", { type: "submit", class: "small primary" }, t("keys.test"));
+  const submit = unlessBusy(go, async () => {
+    const wanted = changes();
+    const { name, key } = provider();
+    if (!wanted) return form.querySelector("input").focus();
+    said.replaceChildren();
+    state.replaceChildren(tag("busy", t(wanted.key ? "state.testing" : "state.asking")));
+    try {
+      await api.testProvider(name, { ...wanted, save: true });
+      await done(name);
+    } catch (failure) {
+      const [kind, word] = refusal(failure);
+      state.replaceChildren(tag(kind, t(word)));
+      const untested = kind !== "bad" && wanted.key && !("address" in wanted);
+      const keep = async () => (await attempt(said, () => api.saveKey(key.name, wanted.key))) && done(name);
+      said.replaceChildren(errorText(failure), " ", t("keys.unsaved"), " ", untested ? button(t("keys.anyway"), keep) : "");
+    }
+  });
+  const form = h("form", { class: "trial", onsubmit: submit }, h("div", { class: "line" }, fields, go), state, said);
+  return form;
+}

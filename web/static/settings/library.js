@@ -41,7 +41,7 @@ export async function libraryPage(body, { store }) {
     const field = settingField(store, name, { hint });
     if (field) body.append(card({ id, title: t(`library.${id}`) }, field));
   }
-  let drawn = "";
+  let drawn = new Map(); // what a row is about -> the row
   await draw();
 
   // -- the picker: one folder at a time, as the server shows them ------------------------------------
@@ -49,12 +49,7 @@ export async function libraryPage(body, { store }) {
   async function browse(path) {
     choose.setAttribute("aria-expanded", "true");
     let found;
-    try {
-      found = await api.folders(path);
-    } catch (failure) {
-      said.textContent = errorText(failure);
-      return;
-    }
+    if (!(await attempt(said, async () => (found = await api.folders(path))))) return;
     const step = (label, to, props = {}) => h("li", {}, h("button", { type: "button", class: "hit", onclick: () => browse(to), ...props }, label));
     const here = button(t("library.this"), () => {
       box.value = found.path;
@@ -106,15 +101,25 @@ export async function libraryPage(body, { store }) {
     await draw();
   }
 
-  // While a folder is read, its progress is looked up every second.
+  // While a folder is read, its progress is looked up every second. A row that says the same stays:
+  // it may have the focus, or ask whether to forget.
   async function draw() {
     const { collections } = await api.library();
-    const key = JSON.stringify(collections);
-    if (key !== drawn) list.replaceChildren(...collections.map(collection));
-    drawn = key;
+    const was = drawn;
+    drawn = new Map(collections.map((c) => [c.state === "reading" ? c.path : JSON.stringify(c), c]));
+    for (const [key, c] of drawn) drawn.set(key, moved(was.get(key), c) ?? collection(c));
+    const rows = [...drawn.values()];
+    if (rows.length !== list.childElementCount || rows.some((row) => row.parentNode !== list)) list.replaceChildren(...rows);
     total.textContent = t("library.documents", { n: collections.reduce((sum, each) => sum + each.documents, 0) });
     const reading = collections.some((c) => c.state === "reading");
     if (reading) setTimeout(() => list.isConnected && draw().catch(() => {}), 1000);
+  }
+
+  function moved(row, { state, done, total: all }) {
+    const bar = row?.querySelector("progress");
+    if (bar) [bar.value, bar.max] = [done, all || 1];
+    if (bar) row.querySelector(".muted").textContent = t(`library.${state}`, { done, total: all });
+    return row;
   }
 
   async function change(how) {

@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { copyText, h, iconButton, outLink } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { badges } from "../composer/model_picker.js";
-import { attempt, button, card, choice, confirmed, settingField, small, tag, textBox } from "./kit.js";
+import { aboutKey, attempt, button, card, choice, confirmed, refusal, settingField, small, tag, textBox, trialForm } from "./kit.js";
 import { clauses, nameOf, number, originOf, t, titleOf } from "../locales/index.js";
 
 const LOOK = 700; // milliseconds between looks at models on their way
@@ -17,6 +17,7 @@ export async function modelsPage(body, { changed, store }) {
   const own = h("div", { class: "cards" });
   const others = h("div", { class: "cards" });
   const forms = new Map();
+  const sure = new Set();
   let timer = 0;
   body.append(usual, own, others);
   let [{ list, servers }, providers] = await Promise.all([api.models(), api.providers()]);
@@ -103,10 +104,21 @@ export async function modelsPage(body, { changed, store }) {
         [
           useButton(model),
           model.loaded ? button(t("models.unload"), act(api.unloadModel), { "aria-label": t("models.unload.of", { model: name }) }) : null,
-          asked(t("models.remove", { model: name }), t("models.sure"), act(api.removeModel)),
+          removal(model.id, t("models.remove", { model: name }), act(api.removeModel)),
         ],
       ),
     );
+  }
+
+  // An icon that asks once more, in words, before it does its work; a list drawn anew still asks.
+  function removal(id, label, work) {
+    const yes = button(t("models.sure"), () => sure.delete(id) && work(), { id: `remove-${id}`, class: "danger" });
+    const ask = iconButton("trash", label, () => {
+      sure.add(id);
+      ask.replaceWith(yes);
+      yes.focus();
+    }, { class: "quiet" });
+    return sure.has(id) ? yes : ask;
   }
 
   // Nothing to press for the model that new chats have already.
@@ -215,7 +227,7 @@ export async function modelsPage(body, { changed, store }) {
   // The key of a provider: where to get one, or who has set it, and what can be done with it.
   function keyPart(provider) {
     const { name, key } = provider;
-    const [url] = /https?:\/\/\S+/.exec(key.help) ?? [];
+    const { url } = aboutKey(key);
     if (key.set && !key.saved) {
       return h("div", { class: "line" }, h("p", { class: "muted" }, t("keys.fixed", { origin: originOf(key.origin) })), again(name));
     }
@@ -240,7 +252,7 @@ export async function modelsPage(body, { changed, store }) {
     return h(
       "div",
       {},
-      trialForm(name, () => (box.value.trim() ? { key: box.value.trim() } : null), [h("label", { class: "vh", for: box.id }, t("keys.of", { name: nameOf(name) })), box], key),
+      trialForm(() => ({ name, key }), () => (box.value.trim() ? { key: box.value.trim() } : null), [h("label", { class: "vh", for: box.id }, t("keys.of", { name: nameOf(name) })), box], redraw),
       where,
     );
   }
@@ -263,34 +275,7 @@ export async function modelsPage(body, { changed, store }) {
       const found = { ...(moved ? { address: box.value.trim() || null } : {}), ...(secret.value.trim() ? { key: secret.value.trim() } : {}) };
       return Object.keys(found).length ? found : null;
     };
-    return trialForm(name, changes, fields, key);
-  }
-
-  // What was typed is tested, and kept only if the provider answers.
-  function trialForm(name, changes, fields, key) {
-    const said = h("p", { class: "problem", role: "alert" });
-    const state = h("span", { role: "status", class: "line" });
-    const go = h("button", { type: "submit", class: "small primary" }, t("keys.test"));
-    const submit = async (event) => {
-      event.preventDefault();
-      const wanted = changes();
-      if (!wanted || go.ariaBusy) return;
-      go.ariaBusy = "true"; // not disabled: the focus stays where it is
-      said.replaceChildren();
-      state.replaceChildren(tag("busy", t(wanted.key ? "state.testing" : "state.asking")));
-      try {
-        await api.testProvider(name, { ...wanted, save: true });
-        await redraw(name);
-      } catch (failure) {
-        const [kind, word] = refusal(failure);
-        state.replaceChildren(tag(kind, t(word)));
-        const untested = kind !== "bad" && wanted.key && !("address" in wanted);
-        const keep = async () => (await attempt(said, () => api.saveKey(key.name, wanted.key))) && redraw(name);
-        said.replaceChildren(errorText(failure), " ", t("keys.unsaved"), " ", untested ? button(t("keys.anyway"), keep) : "");
-      }
-      go.ariaBusy = null;
-    };
-    return h("form", { class: "trial", onsubmit: submit }, h("div", { class: "line" }, fields, go), state, said);
+    return trialForm(() => ({ name, key }), changes, fields, redraw);
   }
 
   // The models that a provider lists, drawn when somebody looks.
@@ -305,23 +290,8 @@ export async function modelsPage(body, { changed, store }) {
   }
 }
 
-function refusal({ code }) {
-  if (code === "offline") return ["none", "state.offline"];
-  return code === "unauthorized" ? ["bad", "state.refused"] : ["warn", "state.untested"];
-}
-
 function choiceOf(model) {
   return model.id.startsWith("builtin:") ? titleOf(model) : t("models.of", { model: titleOf(model), name: nameOf(model.id.split(":")[0]) });
-}
-
-// An icon that asks once more, in words, before it does its work.
-function asked(label, sure, work) {
-  const yes = button(sure, work, { class: "danger" });
-  const ask = iconButton("trash", label, () => {
-    ask.replaceWith(yes);
-    yes.focus();
-  }, { class: "quiet" });
-  return ask;
 }
 
 function pullRow(pull, look) {

@@ -2,7 +2,7 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { errorText } from "../lib/messages.js";
+import { attempt } from "./kit.js";
 import { t } from "../locales/index.js";
 
 /** A control whose change is sent at once; the line below says that it is saved, or why not. */
@@ -11,12 +11,7 @@ export function savedField(id, label, control, hint, send) {
   control.id = id;
   control.setAttribute("aria-describedby", `${id}-state`);
   control.addEventListener("change", async () => {
-    try {
-      await send(control.value);
-      state.textContent = t("project.saved");
-    } catch (failure) {
-      state.textContent = errorText(failure);
-    }
+    if (await attempt(state, () => send(control.value))) state.textContent = t("project.saved");
   });
   return h("div", { class: "field" }, h("label", { for: id }, label), control, state);
 }

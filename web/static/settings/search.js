@@ -1,7 +1,7 @@
 // The room of search: who searches, the engines in their order, and what every search is held to.
 
 import * as api from "../lib/api.js";
-import { h, iconButton } from "../lib/dom.js";
+import { h, iconButton, unlessBusy } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { attempt, button, card, choice, labelOf, settingField, small, tag, toggle } from "./kit.js";
 import { reasonOf } from "../composer/search_switch.js";
@@ -41,7 +41,9 @@ export async function enginesPage(body, { store, changed }) {
   await draw();
 
   async function draw() {
+    const before = last;
     const [{ engines }, saved, providers] = await Promise.all([api.engines(), api.keys(), api.providers()]);
+    if (before !== last || list.querySelector(".dragged")) return; // old by now, or pulled from under the hand
     keys = new Map(saved.map((key) => [key.name, key]));
     const placed = new Set([...engines.flatMap((engine) => engine.needs ?? []), ...providers.map(({ key }) => key?.name)]);
     offline.hidden = !engines.some((e) => e.problem?.code === OFFLINE);
@@ -60,15 +62,16 @@ export async function enginesPage(body, { store, changed }) {
     return Boolean(store.get(CHAIN)?.changeable);
   }
 
-  // One change after the other: each starts from what the one before it left.
+  // One change after the other: each starts from what the one before it left, and the last is drawn.
   function keep(reorder, official) {
-    return (last = last.then(() =>
-      attempt(problem, async () => {
-        await store.change({ [CHAIN]: [...reorder(names), ...((official ?? fits()) ? [SITES] : [])].join(",") });
-        changed();
-        await draw();
-      }),
-    ));
+    return (last = last.then(async () => {
+      const wanted = reorder(names);
+      const kept = await attempt(problem, () => store.change({ [CHAIN]: [...wanted, ...((official ?? fits()) ? [SITES] : [])].join(",") }));
+      if (kept) names = wanted;
+      else list.append(...names.map((name) => body.querySelector(`#engine-${CSS.escape(name)}`)));
+      await draw().catch(() => {});
+      return kept;
+    }));
   }
 
   // place: its index -> the one it should have, which is kept within the list.
@@ -93,7 +96,7 @@ export async function enginesPage(body, { store, changed }) {
     grip.addEventListener("pointerdown", (event) => drag(event, grip, name));
     const index = names.indexOf(name);
     return [
-      index ? iconButton("up", t("engine.up", { name: title }), () => move(name, (at) => at - 1), { class: "quiet", disabled: !free(), "data-key": `up-${name}` }) : null,
+      index ? iconButton("send", t("engine.up", { name: title }), () => move(name, (at) => at - 1), { class: "quiet", disabled: !free(), "data-key": `up-${name}` }) : null,
       names.length > 1 ? iconButton("close", t("engine.remove", { name: title }), () => keep((all) => all.filter((each) => each !== name)), { class: "quiet", disabled: !free() }) : null,
       grip,
     ];
@@ -101,22 +104,23 @@ export async function enginesPage(body, { store, changed }) {
 
   function drag(event, grip, name) {
     const dragged = grip.closest("li");
-    grip.setPointerCapture(event.pointerId);
+    const over = new AbortController();
+    list.setPointerCapture(event.pointerId); // the grip would lose it, as its row is moved
     dragged.classList.add("dragged");
-    const over = ({ clientY }) => {
+    const follow = ({ clientY }) => {
       const others = [...list.children].filter((each) => each !== dragged);
       const next = others.find((each) => clientY < each.getBoundingClientRect().top + each.offsetHeight / 2);
       if (dragged.nextElementSibling !== (next ?? null)) list.insertBefore(dragged, next ?? null);
     };
     const end = ({ type }) => {
-      grip.removeEventListener("pointermove", over);
+      over.abort();
       dragged.classList.remove("dragged");
       const place = [...list.children].indexOf(dragged);
       if (type === "pointerup") move(name, () => place);
       else draw();
     };
-    grip.addEventListener("pointermove", over);
-    for (const type of ["pointerup", "pointercancel"]) grip.addEventListener(type, end, { once: true });
+    list.addEventListener("pointermove", follow, over);
+    for (const type of ["pointerup", "pointercancel"]) list.addEventListener(type, end, over);
   }
 
   function useButton({ name, available }) {
@@ -127,15 +131,13 @@ export async function enginesPage(body, { store, changed }) {
     const { name, available, needs = [], missing = [] } = engine;
     const said = h("p", { class: "muted", role: "status" }, tried.get(name)?.text ?? aboutOf(engine));
     const state = h("span", {}, stateOf(engine, tried.get(name)));
-    const test = button(t("engine.test"), async () => {
-      if (test.ariaBusy) return;
-      test.ariaBusy = "true"; // not disabled: the focus stays where it is
+    const test = button(t("engine.test"), null, { "aria-label": t("engine.test.of", { name: nameOf(name) }) });
+    test.addEventListener("click", unlessBusy(test, async () => {
       state.replaceChildren(tag("busy", t("engine.testing")));
       tried.set(name, await trial(name));
       said.textContent = tried.get(name).text;
       state.replaceChildren(stateOf(engine, tried.get(name)));
-      test.ariaBusy = null;
-    }, { "aria-label": t("engine.test.of", { name: nameOf(name) }) });
+    }));
     const key = needs.find((each) => each.endsWith("_KEY"));
     const form = key ? keyForm(name, key) : null;
     const lacks = missing.includes(key);
@@ -170,10 +172,8 @@ export async function enginesPage(body, { store, changed }) {
     const box = h("input", { type: "password", id, autocomplete: "off", placeholder: t("keys.paste") });
     const said = h("p", { class: "problem", role: "alert" });
     const go = h("button", { type: "submit", class: "small primary" }, t("keys.test"));
-    const submit = async (event) => {
-      event.preventDefault();
-      if (!box.value.trim() || go.ariaBusy) return;
-      go.ariaBusy = "true";
+    const submit = unlessBusy(go, async () => {
+      if (!box.value.trim()) return;
       said.textContent = t("engine.testing");
       if (await attempt(said, () => api.saveKey(key, box.value))) {
         const answer = await trial(name);
@@ -186,8 +186,7 @@ export async function enginesPage(body, { store, changed }) {
           await draw();
         }
       }
-      go.ariaBusy = null;
-    };
+    });
     return h("form", { hidden: true, onsubmit: submit }, h("div", { class: "label" }, h("label", { for: id }, t("keys.of", { name: nameOf(name) })), small(key)), h("div", { class: "line" }, box, go), said);
   }
 }

@@ -60,6 +60,8 @@ const FIXED = [
   ["privacy", "delete", "privacy.delete"],
 ];
 
+const AGAIN = 3000; // milliseconds until a server that did not answer is asked again
+
 /** Makes the dialog ready; returns open(room?, card?). `on` holds facts(), changed() and newChat(temporary). */
 export function settingsDialog(dialog, on) {
   const store = settingsStore(on.changed);
@@ -104,11 +106,11 @@ export function settingsDialog(dialog, on) {
     (tabs.find((tab) => tab.ariaCurrent) ?? find).focus();
   }
 
-  async function show(name, target) {
+  async function show(name, target, again = false) {
     const page = clear(name);
     const tab = tabs.find((each) => each.dataset.page === name);
     tab.setAttribute("aria-current", "page");
-    (tab.checkVisibility() ? tab : page.firstChild).focus();
+    if (!again) (tab.checkVisibility() ? tab : page.firstChild).focus();
     page.append(h("p", { class: "muted lead" }, t(`settings.${name}.lead`)));
     page.setAttribute("aria-busy", "true");
     try {
@@ -117,7 +119,9 @@ export function settingsDialog(dialog, on) {
       if (page.isConnected && dialog.open) leaving = leave;
       else leave();
     } catch (failure) {
-      page.append(h("p", { class: "problem", role: "alert" }, errorText(failure)));
+      page.append(h("p", { class: "problem", role: again ? null : "alert" }, errorText(failure)));
+      const later = failure.code === "unreachable" && page.isConnected && dialog.open && setTimeout(() => show(name, target, true), AGAIN);
+      if (later) leaving = () => clearTimeout(later);
     }
     page.removeAttribute("aria-busy");
     const to = target && page.querySelector(`#${CSS.escape(target)}`);

@@ -3,7 +3,7 @@
 import * as api from "../lib/api.js";
 import { h, icon, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { button, card, confirmed, tag, toggle } from "./kit.js";
+import { attempt, button, card, confirmed, tag, toggle } from "./kit.js";
 import { serverForm } from "./mcp_form.js";
 import { has, number, t } from "../locales/index.js";
 
@@ -45,12 +45,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
 
   /** Does it, then shows what there is; what went wrong is said. */
   async function act(work) {
-    problem.textContent = "";
-    try {
-      await work();
-    } catch (failure) {
-      problem.textContent = errorText(failure);
-    }
+    await attempt(problem, work);
     await show();
   }
 
@@ -170,14 +165,9 @@ export async function toolsPage(body, { facts, changed: tell }) {
 
   function drawRules(policy) {
     const change = async (changes) => {
-      problem.textContent = "";
-      try {
-        drawRules(await api.changePolicy({ ...policy, ...changes }));
-        tell();
-      } catch (failure) {
-        problem.textContent = errorText(failure);
-        drawRules(policy);
-      }
+      const kept = await attempt(problem, async () => drawRules(await api.changePolicy({ ...policy, ...changes })));
+      if (kept) tell();
+      else drawRules(policy);
     };
     const parts = [
       flag(t("rules.review"), policy.review_queries, "review", (value) => change({ review_queries: value })),

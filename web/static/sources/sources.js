@@ -254,8 +254,8 @@ function underline(chip, { length }) {
   wavy.add(range);
 }
 
-/** What a page says otherwise than the answer: a note for each mark that it contradicts. */
-export function contradictionsOf(turn, answer, open) {
+/** What a page says otherwise than the answer: a note for each mark that it contradicts. `again(button)` shows the ways to ask anew. */
+export function contradictionsOf(turn, answer, open, again) {
   if (turn.running) return [];
   const chips = [...answer.querySelectorAll(".chip.contradicted")].slice(0, MOST_NOTES);
   return chips.flatMap((chip) => {
@@ -274,7 +274,8 @@ export function contradictionsOf(turn, answer, open) {
         h("dt", {}, t("contradicted.page")), h("dd", {}, h("q", { dir: "auto" }, withShared(mark.passage, claim)))),
       h("div", {}, isWeb(source.url)
         ? outLink(source.url, { class: "small" }, see)
-        : h("button", { type: "button", class: "small", onclick: () => open({ ...source, quote: placeIn([mark]) }) }, see)),
+        : h("button", { type: "button", class: "small", onclick: () => open({ ...source, quote: placeIn([mark]) }) }, see),
+        h("button", { type: "button", class: "quiet small", "aria-haspopup": "menu", "aria-expanded": "false", onclick: (e) => again(e.currentTarget) }, t("again.with"))),
     );
   });
 }

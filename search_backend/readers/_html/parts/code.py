@@ -9,21 +9,22 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
+from searchloop.search_backend.readers._html.parts.scripts import Scripts
 from searchloop.search_backend.readers._html.text import bare, plain
 
 # Classes of elements that show code without being a <pre>.
 _CODE_CLASSES = (
     "highlighttable lntable rouge-table hljs-ln js-file-line-container diff-table cm-editor "
     "syntaxhighlighter CodeMirror CodeMirror-code cm-content crayon-table FileContents code-view "
-    "wp_syntax dp-highlighter geshi react-code-lines enlighter"
+    "wp_syntax ltx_listing monaco-editor hljs dp-highlighter geshi react-code-lines enlighter"
 )
 _CODE = frozenset(_CODE_CLASSES.split())
 _CODE_TABLES = _CODE | {"code", "blob"}
 _TOKEN = re.compile(r"<([^>]*)>")
 _CLASS = re.compile(r' class="([^"]*)"')
 _LINE = re.compile(
-    r"(?<![\w-])(?:line|[\w-]*code-?line|token-line|CodeMirror-line|(?:cm|view|highlight|crayon)-line"
-    r"|react-file-line|ace_line)(?![\w-])"
+    r"(?<![\w-])(?<!token )(?:line|[\w-]*(?:code-?|listing)line|ace_line"
+    r"|(?:token|CodeMirror|cm|view|highlight|crayon|react-file)-line)(?![\w-])"
 )
 _GUTTER = re.compile(
     r"(?<![\w-])(?:linenos?|linenodiv|lnt?|linenr|[\w-]*line[-_]?num[\w-]*|[\w-]*gutter[\w-]*"
@@ -31,7 +32,10 @@ _GUTTER = re.compile(
     re.IGNORECASE,
 )
 _IS_LINE = re.compile(r" data-line=|display: ?block")
-_TOOLS = re.compile(r"(?<![\w-])(?:toolbar|copy[\w-]*|[\w-]*copy-button|btn)(?![\w-])")
+_DIFF = re.compile(r' data-code-marker="([+-])"| class="[^"]*\bdiff (add|remove)\b')
+_TOOLS = re.compile(
+    r"(?<![\w-])(?:toolbar|ltx_listing_data|copy[\w-]*|[\w-]*copy-button|btn)(?![\w-])"
+)
 _ROWS = frozenset(("div", "p", "li", "tr", "pre"))
 _AROUND_CELLS = frozenset(("table", "tbody", "thead", "tr"))
 _VOID = frozenset(("br", "img", "wbr", "hr", "input"))
@@ -102,6 +106,8 @@ def is_count(code: str) -> bool:
 def lines(html: str) -> str:
     """Returns the code inside an element, line by line, without numbers of lines and buttons."""
     classes = set(_CLASS.findall(html))
+    if "<sup" in html or "<sub" in html:
+        html = Scripts(html, "\0").written()
     if not _SHAPED.search(html) and not any(map(_SHAPING.search, classes)):
         return _tidy(bare(html))  # text and coloured words
     lines = _Lines()
@@ -169,6 +175,8 @@ class _Lines:
         self._between = False
         if kind in ("line", "block"):
             self._begin_line()
+        if sign := _DIFF.search(mark):  # a sheet shows it
+            self.out.append("-" if sign[1] == "-" or sign[2] == "remove" else "+")
         if tag in ("td", "th"):
             self._only_cell = ""
             if kind == "first cell" and self._open:

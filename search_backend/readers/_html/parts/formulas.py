@@ -7,8 +7,10 @@ Spec: https://www.w3.org/TR/MathML3/chapter3.html
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+from importlib.resources import files
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -20,35 +22,12 @@ _HOLDERS = ".katex,mjx-container,.mwe-math-element"
 _RENDERED = frozenset(("MathJax", "MathJax_Preview", "MathJax_Display", "MathJax_SVG"))
 _STYLED = re.compile(r"^\{\s*\\(?:display|text)style\s*(.*)\}$", re.DOTALL)
 _COMMANDS = re.compile(r"\\(?:begin|end|color|label|hspace\*?)\s*\{[^}]*\}|\\[a-zA-Z]+|\\.")
-_FUNCTION_NAMES = (
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim limsup liminf "
-    "max min sup inf det dim ker gcd deg arg Pr mod"
-)
-_FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
-_SIGN_NAMES = (
-    r"− - × \times ⋅ \cdot · \cdot ÷ \div ± \pm ∓ \mp ≤ \le ≥ \ge ≠ \ne ≈ \approx ≡ \equiv ∼ \sim "
-    r"∝ \propto ∑ \sum ∏ \prod ∫ \int ∬ \iint ∮ \oint ∞ \infty ∂ \partial ∇ \nabla → \to "
-    r"← \leftarrow ⇒ \Rightarrow ⇔ \Leftrightarrow ↦ \mapsto ∈ \in ∉ \notin ⊂ \subset ⊆ \subseteq "
-    r"∪ \cup ∩ \cap ∅ \emptyset ∀ \forall ∃ \exists ¬ \neg ∧ \land ∨ \lor … \ldots ⋯ \cdots ′ ' "
-    r"ℝ \mathbb{R} ℕ \mathbb{N} ℤ \mathbb{Z} ℂ \mathbb{C} ℚ \mathbb{Q} ℏ \hbar ℓ \ell ∘ \circ "
-    r"⟨ \langle ⟩ \rangle ‖ \| { \{ } \} % \% & \& # \# $ \$ \ \backslash ∗ * ⊗ \otimes ⊕ \oplus "
-    r"⊥ \perp ∥ \parallel ∠ \angle ϵ \epsilon ϕ \phi"
-)
-_SIGNS = dict(zip(_SIGN_NAMES.split()[::2], _SIGN_NAMES.split()[1::2], strict=True))
+# Functions by name, and the TeX of signs, accents and styles of letters.
+_TEX = json.loads((files(__package__) / "tex.json").read_text("utf-8"))
+_FUNCTIONS, _SIGNS = frozenset(_TEX["functions"].split()), _TEX["signs"]
+_ACCENTS, _VARIANTS = _TEX["accents"], _TEX["variants"]
 _INVISIBLE = dict.fromkeys(range(0x2061, 0x2065), "")
-_ACCENT_NAMES = (
-    r"¯ \overline ‾ \overline _ \underline ^ \hat ˆ \hat ~ \tilde ˜ \tilde → \vec ⃗ \vec ˙ \dot "
-    r". \dot ¨ \ddot ˇ \check ⏞ \overbrace ⏟ \underbrace ̲ \underline"
-)
-_ACCENTS = dict(zip(_ACCENT_NAMES.split()[::2], _ACCENT_NAMES.split()[1::2], strict=True))
 _ends_in_name = re.compile(r"(?:\\[a-zA-Z]+|[\^_]\w)$").search
-_VARIANTS = {
-    "bold": "mathbf",
-    "bold-italic": "boldsymbol",
-    "double-struck": "mathbb",
-    "script": "mathcal",
-    "fraktur": "mathfrak",
-}
 
 
 def write_formulas(tree: LexborHTMLParser) -> None:
@@ -62,7 +41,8 @@ def write_formulas(tree: LexborHTMLParser) -> None:
         script.replace_with(as_formula(script.text() or "", "mode=display" in kind))
     for holder in tree.css(_HOLDERS):
         image, math = holder.css_first("img[alt]"), holder.css_first("math")
-        if holder.parent is None or image is math is None:
+        source = holder.css_first("[data-latex]")
+        if holder.parent is None or image is math is source is None:
             continue
         if image is not None:
             said = f"{image.attributes.get('class')} {holder.attributes.get('class')}"
@@ -72,7 +52,10 @@ def write_formulas(tree: LexborHTMLParser) -> None:
             is_display = "katex-display" in _classes(holder.parent) or _is_display(math)
             is_display = is_display or holder.attributes.get("display") == "true"
             holder.replace_with(as_formula(_source(math), is_display))
-    for math in tree.css("math"):
+        elif source is not None:  # MathJax 4 has no MathML
+            is_display = holder.attributes.get("display") == "true"
+            holder.replace_with(as_formula(source.attributes["data-latex"] or "", is_display))
+    for math in tree.css(r"math,m\:math,mml\:math"):
         if math.parent is not None:
             math.replace_with(as_formula(_source(math), _is_display(math)))
 
@@ -118,22 +101,24 @@ def _says_no_more(tex: str, math: LexborNode) -> bool:
 
 def _tex(node: LexborNode, depth: int) -> str:
     """Returns the TeX of an element of MathML."""
-    tag = node.tag or ""
+    tag = (node.tag or "").rpartition(":")[2]
     if tag in ("mi", "mn", "mo", "mtext", "ms"):
         return _token(tag, node)
-    inside = [child for child in node.iter() if (child.tag or "") not in ("annotation", "none")]
+    inside = [child for child in node.iter() if child.tag != "annotation"]
     if depth > DEEPEST:
         return node.text(deep=True) or ""
     parts = [_tex(child, depth + 1) for child in inside]
     if tag in ("mphantom", "mspace", "annotation-xml", "mprescripts", "maligngroup"):
         return " " if tag == "mspace" else ""
-    if tag == "semantics":
+    if tag in ("semantics", "maction"):
         return parts[0] if parts else ""
     if tag in _LAYOUTS and len(parts) == _LAYOUTS[tag]:
         return _laid_out(tag, parts, node)
     match tag:
         case "msqrt":
             return rf"\sqrt{{{_joined(parts)}}}"
+        case "menclose" if "strike" in (node.attributes.get("notation") or ""):
+            return rf"\cancel{{{_joined(parts)}}}"
         case "mfenced":
             sign = node.attributes.get
             signs = sign("separators", ",") or ""
@@ -191,7 +176,8 @@ def _multiscripts(inside: list[LexborNode], parts: list[str]) -> str:
 
 
 def _token(tag: str, node: LexborNode) -> str:
-    text = " ".join((node.text(deep=True) or "").translate(_INVISIBLE).split())
+    text = (node.text(deep=True) or "").translate(_INVISIBLE)
+    text = re.sub(r"\s+", " ", text.strip(" \t\n\r\f"))  # its own blanks are hard ones
     if tag in ("mtext", "ms"):
         return rf"\text{{{text}}}" if text else " "
     text = "".join(_SIGNS.get(sign) or _greek(sign) or sign for sign in text)

@@ -23,11 +23,13 @@ _DECORATION = re.compile(
 _OF_FORMULA = re.compile(
     r'(?i) (?:class|src)="[^"]*(?:\bmath|latex|\btex\b|equation|formula|mimetex)'
 )
+_IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
 _SCRIPT_LIKE = re.compile(
     r"<(span|small|font)(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
-    r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>([^<]*)</\1>'
+    r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>'
+    r"([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>"
 )
 _FRACTION = re.compile(
     r"(\d)?<sup(?: [^>]*)?>\s*(\d+)\s*</sup>\s*(?:⁄\s*(?:<sub(?: [^>]*)?>\s*)?(\d+)(?:\s*</sub>)?"
@@ -130,15 +132,11 @@ def _reading(text: str, cut: str) -> str:
     return re.sub(r"<rt(?: [^>]*)?>", "(", text).replace("</rt>", ")")
 
 
-def _quoted(text: str, _: str) -> str:
-    return re.sub(r"<q(?: [^>]*)?>", "“", text).replace("</q>", "”")
-
-
 def _images(text: str, _: str) -> str:
     def words(image: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
-        if alt and _OF_FORMULA.search(image[0]):
+        if alt and (_OF_FORMULA.search(image[0]) or _IS_TEX.search(alt)):
             return as_formula(alt, "-display" in image[0])
         return alt if _is_sign(plain(alt)) else image[0]
 
@@ -173,7 +171,7 @@ _CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
     (("<code",), _code),
     (('href="#',), _anchors),
     (("<img",), _images),
-    (("<q>", "<q "), _quoted),
+    (("<q>", "<q "), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
     (("<rt",), _reading),
     (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
     (("<sup", "<sub", *_STYLED[1:]), _scripts),

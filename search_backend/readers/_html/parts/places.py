@@ -13,7 +13,9 @@ from searchloop.search_backend.readers._html.blocks import Box
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _STRUCK = re.compile(r"line-through|(?<![\w-])strike")
 _NUMBER = re.compile(r' (start|value)="\s*(-?\d{1,9})')
-_TYPE = re.compile(r' type="([aAiI1])"|list-style[^;"]*?(lower|upper)-(alpha|latin|roman)')
+_TYPE = re.compile(
+    r' type="([aAiI1])"|list-style[^;"]*?(?:(lower|upper)-(alpha|latin|roman)|(none))'
+)
 _ROMAN = (
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L")),
     *((40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
@@ -38,10 +40,15 @@ def places(boxes: Sequence[Box]) -> list[Place]:
     """Returns for each box where the text in it stands."""
     found: list[Place] = []
     nowhere = Place()
+    items: dict[int, int] = {}  # the last item of each list
     for at, box in enumerate(boxes):
         place = found[box.parent] if box.parent >= 0 else nowhere
         if (kind := _KINDS.get(box.tag)) is not None:
             place = _place((*place[:kind], at, *place[kind + 1 :]))
+            if box.tag == "li":
+                items[box.parent] = at
+        elif box.parent in items:  # a list right inside another belongs to the item before it
+            place = place._replace(item=items[box.parent])
         mark = box.mark
         if ("-through" in mark or "strike" in mark) and _STRUCK.search(mark):
             place = place._replace(struck=at)
@@ -77,7 +84,7 @@ def labels(boxes: Sequence[Box]) -> dict[int, str]:
         number = numbers[up] if value is None else value
         numbers[up] = number + step
         kind = _TYPE.search(boxes[at].mark) or _TYPE.search(mark)
-        found[at] = f"{_written(number, kind)}."
+        found[at] = "-" if kind and kind[4] else f"{_written(number, kind)}."
     return found
 
 

@@ -22,6 +22,7 @@ _ELEMENT = (
     "|M[dgnot]|N[abdeiop]?|Os?|P[abdmortu]?|R[abefghnu]|S[bcegimnr]?|T[abcehilm]|U|V|W|Xe|Yb?|Z[nr]"
 )
 _is_isotope = re.compile(rf"\d*(?:{_ELEMENT})(?![a-z])").match
+_is_element, _is_oxidation = re.compile(_ELEMENT).fullmatch, re.compile("[IVX]{1,4}").fullmatch
 _is_light = re.compile("H(?![a-z])|He|Li").match
 _is_mass_before = re.compile(r"(?:.*[\s(])?\d*").fullmatch
 # What a number below the line belongs to without a sign between: H2O, PM2.5, SpO2, HbA1c.
@@ -35,7 +36,10 @@ _is_unit = re.compile(
 _is_function = re.compile(r"sin|cos|tan|cot|sec|csc|sinh|cosh|tanh|log|ln|lg|det|dim|tr").fullmatch
 _is_number = re.compile(r"[-−+–]?\d+(?:[.,]\d+)?").fullmatch
 _is_fraction = re.compile(r"\d{1,3}[/⁄]\d{1,3}").fullmatch
-_is_list = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})+|[a-z](?:\s*[,;]\s*[a-z])+").fullmatch
+_is_list = re.compile(
+    r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})+|[a-z](?:\s*[,;]\s*[a-z])+"
+    r"|(?=.*[*†‡§¶‖])(?:\d{1,3}|[a-z]|[*†‡§¶‖])(?:[\s,;]*(?:\d{1,3}|[a-z]|[*†‡§¶‖]))+"
+).fullmatch
 _is_charge = re.compile(r"\d*[+−–-]+").fullmatch
 _is_variable = re.compile(r"[i-zA-Zα-ω]′*").fullmatch
 _is_mark = re.compile(r"[*†‡§¶#‖]+").fullmatch
@@ -43,7 +47,7 @@ _is_glued = re.compile(r"(?i)[™®©℠°′″ªº]|TM|SM|\(R\)").fullmatch
 _is_ordinal = re.compile(
     r"(?i)(?:st|nd|rd|th|e|er|re|[eè]re|[eè]?me|nde?|o|a|os|as|ste|de|ème|eme|r|t|й|я|е|го)\.?"
 ).fullmatch
-_is_ordered = re.compile(r"(?:.*[^\w.,])?(?:\d{1,3}\.?|[IVXLC]+)").fullmatch
+_is_ordered = re.compile(r"(?:.*[^\w.,$€£¥])?(?:\d{1,3}\.?|[IVXLC]+)").fullmatch
 # French and Spanish short forms: no, Mme, Dr.
 _is_short_form = re.compile(
     r"(?:.*\W)?(?:[nN]\W?(?:os?)|M\W?(?:me|lle|mes|gr|r)|D\W?(?:r|re)|S\W?te?)"
@@ -54,6 +58,8 @@ _is_price = re.compile(rf".*(?:{_CURRENCY})\s*(?:\d{{1,3}}(?:[.,\s]\d{{3}})+|\d+
 _begins_with_currency = re.compile(rf"\s*(?:{_CURRENCY})").match
 _is_hour = re.compile(r"(?:.*[^\d.,])?(?:[01]?\d|2[0-4])").fullmatch
 _goes_on = re.compile(r"(?:.*[^\s>]|.*</\w{1,6}>)(?<!\b10)", re.DOTALL).fullmatch
+_INDEX = re.compile(r"(?<=[a-zA-Zα-ω>])<sub(?: [^>]*)?>[^<]*</sub>(?:</\w+>)*$")
+_BEHIND_SCRIPT = re.compile(r"</su[bp]>(?=(?:<[^>]*>)*[^\W\d])")
 _OPERATOR = "=+×·⋅*÷<>≤≥≈∼±∝≡"
 _ends_in_operator = re.compile(rf"[{_OPERATOR}(√∑∫^−]\s*$").search
 _begins_with_operator = re.compile(rf"\s*[{_OPERATOR}]").match
@@ -132,6 +138,8 @@ class Scripts:
         before = whole[max(0, match.start() - _REACH) : match.start()].rpartition(self._cut)[2]
         after = whole[match.end() : match.end() + _REACH].partition(self._cut)[0]
         is_next = not after.startswith(("<sup", "<sub"))
+        if match["tag"] == "sup":  # x_i^2 is a power of x, and a^n b^n one of b
+            before = _BEHIND_SCRIPT.sub(" ", _INDEX.sub("", before))
         before, after = plain(TAG.sub("", before)), plain(TAG.sub("", after))
         # What follows at once would be part of a power or an index.
         space = " " if is_next and after[:1].isalnum() else ""
@@ -230,7 +238,7 @@ class Scripts:
         within = _ends_in_operator(before) or before[-1:].isdigit()
         if len(word) == 1 and not word > "\u0500":
             return not _is_list(held) and (held != "1" or bool(within) or "1" not in self._notes)
-        if _is_function(word):
+        if _is_function(word) or (_is_oxidation(held) and _is_element(word)):
             return True
         if not _is_number(held):
             return len(held) > 1 and not held.isalnum() and not _is_list(held)

@@ -25,7 +25,7 @@ from searchloop.search_backend.readers._html.parts.places import Place
 MOST_WORDS, MOST_WORDS_BELOW_HEADINGS = 60, 200
 # Places that the spans of a table may add, and the empty ones at the ends of its rows.
 MOST_SPANNED = 10_000
-_SPAN = re.compile(r' (col|row)span="\s*(\d{1,4})')
+_SPAN = re.compile(r' (?:aria-)?(col|row)span="\s*(\d{1,4})')
 _ARRANGES = re.compile(r' role="(?:presentation|none)"')
 _SECTIONS = {"thead": 0, "tfoot": 2}
 _OUTLINE = frozenset(("table", "pre", "h1", "h2", "h3", "h4", "form", "article", "section"))
@@ -119,7 +119,9 @@ class Tables:
             if at in alone and boxes[box].tag in ("td", "th"):  # most blocks, found at once
                 alone[at].blocks.setdefault(box, []).append(number)
                 continue
-            for table, cell in self._around(box):
+            if (around := [*self._around(box)]) == []:
+                tables.pop(at, None)  # text beside the cells of a table that roles make
+            for table, cell in around:
                 if boxes[cell].tag == "caption":
                     table.caption.append(number)
                 else:
@@ -300,4 +302,5 @@ def _is_head(row: Row, table: Table, filled: Mapping[int, object]) -> bool:
     """Tells whether all cells of a row that have text are headings."""
     cells = [cell for cell in row if filled.get(cell)]
     headings = sum(cell in table.heads for cell in cells)
-    return headings == len(cells) and headings >= min(2, len(row))
+    is_all = all(cell in table.heads for cell in row)
+    return headings == len(cells) and (headings >= min(2, len(row)) or is_all)

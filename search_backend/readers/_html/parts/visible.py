@@ -16,8 +16,9 @@ from searchloop.search_backend.readers._html.parts.tables import cells_and_rows,
 
 _CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
 _HIDDEN_CELL = re.compile(r"<[tT][dDhH]\s[^>]*(?:hidden|style|HIDDEN|STYLE)")
-_may_show = re.compile(r"<(?=[mMsSiI])(?i:math|svg|input)[\s>]").search
-_NAMES = ("math/tex", "mwe-math", "mw-editsection")
+_may_show = re.compile(r"<(?=[mMsSiI])(?i:(?:m(?:ml)?:)?math|svg|input)[\s>]").search
+_NAMES = ("math/tex", "mwe-math", "mw-editsection", "data-latex", "ltx_note")
+_UNSEEN = ".mw-editsection,.ltx_tag_note,.ltx_note_content>.ltx_note_mark"
 LONGEST_LABEL = 40
 
 
@@ -27,8 +28,11 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
         write_formulas(tree)
         _write_checkboxes(tree)
         _write_drawings(tree)
-        for node in tree.css(".mw-editsection"):
+        for node in tree.css(_UNSEEN):
             node.remove()
+        for note in tree.css(".ltx_note_outer"):  # behind its mark, in LaTeXML
+            note.insert_before(" (")
+            note.insert_after(")")
     may_hide = "<style" in markup or _HIDDEN_CELL.search(markup)
     cells = cells_and_rows(tree) if may_hide else []
     remove_hidden(tree)
@@ -37,7 +41,11 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
 
 def _write_checkboxes(tree: LexborHTMLParser) -> None:
     for box in tree.css(_CHECKBOXES):
-        box.insert_before("[x] " if "checked" in box.attributes else "[ ] ")
+        mark = "[x] " if "checked" in box.attributes else "[ ] "
+        if (label := box.parent) is not None and label.tag == "label" and not label.text().strip():
+            label.replace_with(mark)
+        else:
+            box.insert_before(mark)
 
 
 def _write_drawings(tree: LexborHTMLParser) -> None:

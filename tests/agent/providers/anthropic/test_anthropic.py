@@ -669,6 +669,18 @@ def test_models_of_a_server(reply: Reply, titles: list[str] | None) -> None:
     assert [m.title for m in models] == titles if titles else len(models) > 5
 
 
+@pytest.mark.parametrize("key", ["", KEY])
+@pytest.mark.parametrize("status", [200, 401, 404, 500])
+def test_models_count_as_usable_if_somebody_could_answer(status: int, key: str) -> None:
+    """A refused key is none. A server of one's own without a key must answer."""
+    reply = json_reply({"data": [{"id": "b"}]} if status == 200 else {}, status)
+    with FakeServer([reply]) as server:
+        models = listed(ANTHROPIC_BASE_URL=server.url, ANTHROPIC_API_KEY=key)
+    usable = status == 200 or (bool(key) and status != 401)
+    assert {model.available for model in models} == {usable}
+    assert all(bool(model.missing and model.remedy) != usable for model in models)
+
+
 def test_a_question_over_the_wire() -> None:
     """Key in the header, events out, one retry after an overload that nobody saw."""
     data = stream_of("web_search_stream")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from searchloop import AnswerError, ConfigError
 from searchloop.agent.calls.caller import Instructions, misfit
 from searchloop.agent.calls.schema import is_strict
-from searchloop.forms import form_of
+from searchloop.answer_types import form_of
 from tests.searchloop.both_faces import FACES, opened
 
 

@@ -15,8 +15,8 @@ import pytest
 
 import searchloop as package
 from searchloop import Agent
+from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
-from searchloop.agent.library import BareAgent
 from searchloop.agent.log import EventLog
 from searchloop.agent.tools import tool
 from searchloop.agent.types import Citation, Limits, Mark, TextDelta

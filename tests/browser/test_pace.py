@@ -1,0 +1,108 @@
+"""How much a long chat costs: what one more word makes anew, and what opening it takes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, CDPSession, Page, expect
+
+from bench.page import long_session
+from tests.browser.conftest import Enter
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import ask, last_turn, wait_for_answer
+
+pytestmark = pytest.mark.integration
+TURNS = 200  # of a chat
+RESTYLED = 400  # elements of a frame with new words; each of the turns has more than a hundred
+TIMELINE = "devtools.timeline"
+
+
+def long_chat(page: Page, house: House, **more: Any) -> str:
+    """Opens a chat of many turns, of a server that knew nothing of it; its id."""
+    chat = long_session(house.home / "data", **{"turns": TURNS, **more}, model=f"ollama:{MODEL}")
+    page.goto(f"{house.url}#/s/{chat}")
+    page.reload()
+    expect(page.locator("#model")).to_have_attribute("data-id", f"ollama:{MODEL}")
+    return chat
+
+
+def worked(tools: CDPSession) -> float:
+    """Processor seconds of the main thread so far, which no other program lengthens."""
+    found = tools.send("Performance.getMetrics")["metrics"]
+    return float(next(each["value"] for each in found if each["name"] == "TaskDuration"))
+
+
+def traced(browser: Browser, page: Page, act: Any) -> list[dict[str, Any]]:
+    """What the browser's timeline tells of an act."""
+    browser.start_tracing(page=page, categories=[TIMELINE])
+    act()
+    events: list[dict[str, Any]] = json.loads(browser.stop_tracing())["traceEvents"]
+    return events
+
+
+def restyled(events: list[dict[str, Any]]) -> list[int]:
+    """How many elements each new computation of style went through."""
+    sizes = [e["args"].get("elementCount", 0) for e in events if e["name"] == "UpdateLayoutTree"]
+    assert sizes, "the browser tells no styles in its timeline any more"
+    return sizes
+
+
+def test_a_word_more_does_not_style_the_whole_chat_anew(
+    browser: Browser, enter: Enter, house: House, ollama: LedOllama
+) -> None:
+    """Neither what is typed nor what is answered touches the turns above."""
+    page = enter(reduced_motion="reduce")
+    long_chat(page, house)
+    expect(page.locator(".turn")).to_have_count(TURNS)
+    typed = restyled(traced(browser, page, lambda: page.keyboard.type("What is new?")))
+    assert max(typed) < RESTYLED, typed
+    gates = [threading.Event() for _ in range(3)]
+    said = [f"Words of paragraph {n}.\n\n" for n in range(3)]
+    ollama.script = lambda messages: [
+        part for pair in zip(gates, said, strict=True) for part in pair
+    ]
+    ask(page, "Tell me")
+    expect(page.locator(".turn")).to_have_count(TURNS + 1)
+    gates[0].set()
+    expect(last_turn(page)).to_contain_text("paragraph 0")
+
+    def read() -> None:
+        for gate, words in zip(gates[1:], said[1:], strict=True):
+            gate.set()
+            expect(last_turn(page)).to_contain_text(words.strip())
+
+    told = restyled(traced(browser, page, read))
+    assert max(told) < RESTYLED, told
+    wait_for_answer(page)
+
+
+@pytest.mark.parametrize(
+    ("shape", "last", "most"),
+    [
+        pytest.param({}, ".turn >> nth=199", 1.0, id="200 turns"),
+        pytest.param(
+            {"turns": 1, "said": "A paragraph of some words.\n\n" * 10_000},
+            ".answer > p >> nth=9999",
+            2.0,
+            id="10,000 paragraphs",
+        ),
+    ],
+)
+def test_a_long_chat_opens_at_once(
+    enter: Enter, house: House, shape: dict[str, Any], last: str, most: float
+) -> None:
+    """A reload, all scripts, and the whole chat drawn, in processor time of the page."""
+    page = enter(reduced_motion="reduce")
+    long_chat(page, house, **shape)
+    page.locator(last).wait_for(state="attached")
+    tools = page.context.new_cdp_session(page)
+    tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before = worked(tools)
+    page.reload()
+    page.locator(last).wait_for(state="attached")
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert worked(tools) - before < most
+    tools.detach()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.attached import LOCKED_PDF, pdf_of, png, png_of
 from tests.browser.conftest import Enter
@@ -214,6 +214,8 @@ def test_a_question_is_edited_with_its_picture(page: Page, models: LedOllama) ->
 
 def test_files_work_by_keyboard_alone(page: Page) -> None:
     """The button opens the dialog; what is left out gives the focus on."""
+    held: list[Route] = []
+    page.route("**/api/attachments", lambda route: held.append(route))  # the server answers while its file has the focus
     button = page.get_by_role("button", name="Attach images, PDFs or text")
     with page.expect_file_chooser() as chooser:
         button.press("Enter")
@@ -226,6 +228,10 @@ def test_files_work_by_keyboard_alone(page: Page) -> None:
         return page.get_by_role("button", name=f"Leave {name}.png out")
 
     remove("a").press("Enter")
+    expect(remove("b")).to_be_focused()
+    for route in held:
+        route.continue_()
+    expect(page.locator("#shelf [aria-busy]")).to_have_count(0)
     expect(remove("b")).to_be_focused()
     remove("b").press("Enter")
     expect(box(page)).to_be_focused()

@@ -1,6 +1,6 @@
 // The list of projects, and of chats: by date, searchable, renamed, archived and deleted in place.
 
-import { h, icon, iconButton, isComposing, plainly } from "./lib/dom.js";
+import { h, icon, iconButton, isComposing, keepFocus, plainly } from "./lib/dom.js";
 import { t } from "./locales/index.js";
 
 const CHAT = "application/x-searchloop-chat"; // what is dragged from the list to a project
@@ -26,14 +26,16 @@ export function sessionList(nav, on) {
     const key = JSON.stringify([state.current, state.query, state.more, state.archive, state.archived, [...(state.picked ?? ["none"])], rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s), s.found, s.settings?.archived, s.settings?.project])]);
     if (key === drawn) return;
     drawn = key;
-    const focused = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
+    keepFocus(nav, () => draw(state, rows));
+  }
+
+  function draw(state, rows) {
     const shown = state.query ? [["found", rows]] : state.archived ? [["archived", rows]] : groups(rows);
     nav.replaceChildren(...shown.filter(([, list]) => list.length).flatMap(([label, list]) => group(label, list, state)));
     if (!rows.length) nav.append(emptyLine(state));
     if (state.picked) nav.prepend(pickBar(rows, state.picked));
     if (state.more) nav.append(h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")));
     if (!state.query && (state.archived || state.archive)) nav.append(h("button", { type: "button", class: "quiet", "data-focus": "archive", onclick: () => on.archive(!state.archived) }, state.archived ? t("archive.leave") : t("archive.show", { n: state.archive })));
-    if (focused) nav.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
   }
 
   // What is done with the chats that are ticked.
@@ -169,13 +171,15 @@ export function projectList(nav, on) {
     const key = JSON.stringify([projects, current]);
     if (key === drawn) return;
     drawn = key;
-    const focused = document.activeElement?.closest?.("#projects [data-focus]")?.dataset.focus;
+    keepFocus(nav, () => draw(projects, current));
+  }
+
+  function draw(projects, current) {
     const add = iconButton("plus", t("project.new"), (e) => on.add(e.currentTarget), { class: "quiet", "data-focus": "add", "aria-haspopup": "dialog", "aria-expanded": "false" });
     nav.replaceChildren(
       h("div", { class: "projects-head" }, h("h2", { id: "projects-title" }, t("sidebar.projects")), add),
       projects.length ? h("ul", { "aria-labelledby": "projects-title" }, projects.map((each) => row(each, current))) : "",
     );
-    if (focused) nav.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
   }
 
   function row({ id, name, chats }, current) {

@@ -2,7 +2,7 @@
 
 import { answerTools, openWays, questionView } from "./turn_actions.js";
 import { activityView, costText } from "./activity.js";
-import { grow, h, hostOf, icon, outLink, render, setText } from "../lib/dom.js";
+import { grow, h, hostOf, icon, keepFocus, outLink, render, setText } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
 import { contradictionsOf, sourcesView } from "../sources/sources.js";
 import { IN_TEXT } from "./state.js";
@@ -51,8 +51,9 @@ export function turnView(first, on) {
   );
   let shown = null;
 
-  function update(next) {
-    if (next === shown) return;
+  const update = (next) => next === shown || keepFocus(element, () => draw(next));
+
+  function draw(next) {
     turn = next;
     question.update(turn);
     activity.update(turn);

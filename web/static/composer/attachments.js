@@ -6,7 +6,7 @@
 
 import { aboutFile, attached, bytes } from "../chat/turn_actions.js";
 import { Failure, lookAt } from "../lib/api.js";
-import { h, icon, iconButton } from "../lib/dom.js";
+import { h, icon, iconButton, keepFocus } from "../lib/dom.js";
 import { number, t } from "../locales/index.js";
 
 const LONGEST = 200_000; // characters of one text
@@ -32,7 +32,7 @@ export function fileShelf(shelf, on) {
 
   function draw() {
     shelf.hidden = waiting.length === 0;
-    shelf.replaceChildren(...waiting.map(itemOf));
+    keepFocus(shelf, () => shelf.replaceChildren(...waiting.map(itemOf)));
     on.changed();
   }
 

@@ -3,7 +3,7 @@
 // One goes by itself only when the page saw the answer before it end well. After a stop, an error, a
 // look at another chat or a copy of the tab it waits for a press.
 
-import { h, iconButton } from "../lib/dom.js";
+import { h, iconButton, keepFocus } from "../lib/dom.js";
 import { t } from "../locales/index.js";
 
 const GOOD = ["stop", "limit"]; // how an answer ends that may be followed
@@ -83,10 +83,8 @@ export function questionQueue(list, on) {
     const now = JSON.stringify([texts, running, held]);
     if (now === drawn) return;
     drawn = now;
-    const at = list.contains(document.activeElement) ? document.activeElement.dataset.do : null;
     list.hidden = !texts.length;
-    list.replaceChildren(...texts.map(row));
-    if (at) list.querySelector(`[data-do="${at}"]`)?.focus();
+    keepFocus(list, () => list.replaceChildren(...texts.map(row)));
   }
 
   function row(text, i) {
@@ -101,15 +99,15 @@ export function questionQueue(list, on) {
       on.say(t("queue.removed"));
       if (!texts.length) on.focus();
     };
-    const go = i === 0 && !running ? h("button", { type: "button", class: "small primary", "data-do": "send", onclick: next }, t("queue.send")) : null;
+    const go = i === 0 && !running ? h("button", { type: "button", class: "small primary", "data-focus": "send", onclick: next }, t("queue.send")) : null;
     return h(
       "li",
       {},
       h("span", { class: "waits" }, t(running && !held ? "queue.waits" : "queue.held")),
       h("span", { class: "words", dir: "auto", title: text }, text),
       go,
-      iconButton("pencil", t("queue.edit"), edit, { class: "quiet", "data-do": `edit-${i}` }),
-      iconButton("close", t("queue.remove"), remove, { class: "quiet", "data-do": `remove-${i}` }),
+      iconButton("pencil", t("queue.edit"), edit, { class: "quiet", "data-focus": `edit-${i}` }),
+      iconButton("close", t("queue.remove"), remove, { class: "quiet", "data-focus": `remove-${i}` }),
     );
   }
 

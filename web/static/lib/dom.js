@@ -55,6 +55,17 @@ export function iconButton(name, label, onclick, props = {}) {
   return h("button", { type: "button", "aria-label": label, title: label, onclick, ...props }, icon(name));
 }
 
+/** Draws parts of `root` anew by `draw`; what loses the focus to it has it again, found by its data-focus, id or name. */
+export function keepFocus(root, draw) {
+  const focused = root.contains(document.activeElement) && document.activeElement;
+  const keyOf = (node) => node.dataset.focus || node.id || node.ariaLabel || node.textContent;
+  const key = focused && keyOf(focused);
+  const alike = () => [...root.querySelectorAll(focused.localName)].filter((node) => keyOf(node) === key);
+  const at = focused && alike().indexOf(focused);
+  draw();
+  if (focused && document.activeElement === document.body) alike()[at]?.focus();
+}
+
 /** Writes text only when it differs, so that screen readers are not told twice. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;

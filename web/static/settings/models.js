@@ -1,7 +1,7 @@
 // The room of models: a card for each provider, the models of one's own server, the usual model.
 
 import * as api from "../lib/api.js";
-import { copyText, h, iconButton, outLink } from "../lib/dom.js";
+import { copyText, h, iconButton, keepFocus, outLink } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { badges } from "../composer/model_picker.js";
 import { aboutKey, attempt, button, card, choice, confirmed, refusal, settingField, small, tag, textBox, trialForm } from "./kit.js";
@@ -44,9 +44,7 @@ export async function modelsPage(body, { changed, store }) {
   }
 
   function drawServers() {
-    const at = own.contains(document.activeElement) ? document.activeElement.id : "";
-    own.replaceChildren(...servers.map(serverCard));
-    if (at) own.querySelector(`#${CSS.escape(at)}`)?.focus();
+    keepFocus(own, () => own.replaceChildren(...servers.map(serverCard)));
   }
 
   // -- a server of one's own, which gets and deletes models ------------------------------------------

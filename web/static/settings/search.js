@@ -1,7 +1,7 @@
 // The room of search: who searches, the engines in their order, and what every search is held to.
 
 import * as api from "../lib/api.js";
-import { h, iconButton, unlessBusy } from "../lib/dom.js";
+import { h, iconButton, keepFocus, unlessBusy } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { attempt, button, card, choice, labelOf, settingField, small, tag, toggle } from "./kit.js";
 import { reasonOf } from "../composer/search_switch.js";
@@ -50,12 +50,12 @@ export async function enginesPage(body, { store, changed }) {
     const chain = engines.filter((e) => e.position).sort((a, b) => a.position - b.position);
     const others = engines.filter((e) => !e.position).sort((a, b) => b.available - a.available);
     names = chain.map((e) => e.name);
-    const at = body.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-    list.replaceChildren(...chain.map((engine) => row(engine, placeButtons(engine.name))));
-    more.replaceChildren(...others.map((engine) => row(engine, [useButton(engine)])));
-    rest.replaceChildren(...saved.filter(({ name }) => !placed.has(name)).map(optionalKey));
-    sites.replaceChildren(toggle(t("engine.fitting"), fits(), (on) => keep((all) => all, on), { id: "set-sites", disabled: !free() }));
-    if (at) body.querySelector(`[data-key="${CSS.escape(at)}"]`)?.focus();
+    keepFocus(body, () => {
+      list.replaceChildren(...chain.map((engine) => row(engine, placeButtons(engine.name))));
+      more.replaceChildren(...others.map((engine) => row(engine, [useButton(engine)])));
+      rest.replaceChildren(...saved.filter(({ name }) => !placed.has(name)).map(optionalKey));
+      sites.replaceChildren(toggle(t("engine.fitting"), fits(), (on) => keep((all) => all, on), { id: "set-sites", disabled: !free() }));
+    });
   }
 
   function free() {
@@ -86,7 +86,7 @@ export async function enginesPage(body, { store, changed }) {
   // The handle is dragged, or moved with the arrow keys.
   function placeButtons(name) {
     const title = nameOf(name);
-    const grip = h("button", { type: "button", class: "quiet grip", "data-key": `grip-${name}`, "aria-label": t("engine.grip", { name: title }), title: t("engine.grip", { name: title }), disabled: !free() }, "⠿");
+    const grip = h("button", { type: "button", class: "quiet grip", "data-focus": `grip-${name}`, "aria-label": t("engine.grip", { name: title }), title: t("engine.grip", { name: title }), disabled: !free() }, "⠿");
     grip.addEventListener("keydown", (event) => {
       const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
       if (!by) return;
@@ -96,7 +96,7 @@ export async function enginesPage(body, { store, changed }) {
     grip.addEventListener("pointerdown", (event) => drag(event, grip, name));
     const index = names.indexOf(name);
     return [
-      index ? iconButton("send", t("engine.up", { name: title }), () => move(name, (at) => at - 1), { class: "quiet", disabled: !free(), "data-key": `up-${name}` }) : null,
+      index ? iconButton("send", t("engine.up", { name: title }), () => move(name, (at) => at - 1), { class: "quiet", disabled: !free(), "data-focus": `up-${name}` }) : null,
       names.length > 1 ? iconButton("close", t("engine.remove", { name: title }), () => keep((all) => all.filter((each) => each !== name)), { class: "quiet", disabled: !free() }) : null,
       grip,
     ];

@@ -1,7 +1,7 @@
 // The room of tools: MCP servers, each of their tools, and what runs without asking.
 
 import * as api from "../lib/api.js";
-import { h, icon, iconButton } from "../lib/dom.js";
+import { h, icon, iconButton, keepFocus } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { attempt, button, card, confirmed, tag, toggle } from "./kit.js";
 import { serverForm } from "./mcp_form.js";
@@ -56,12 +56,12 @@ export async function toolsPage(body, { facts, changed: tell }) {
     if (drawn && list.querySelector("form")) return; // and what is being edited
     const open = new Set([...list.querySelectorAll(".server[open]")].map((part) => part.dataset.name));
     const known = new Set([...list.querySelectorAll(".server")].map((part) => part.dataset.name));
-    const at = list.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-    list.replaceChildren(...servers.map(serverPart));
-    for (const part of list.querySelectorAll(".server")) {
-      part.open = open.has(part.dataset.name) || (drawn !== "" && !known.has(part.dataset.name));
-    }
-    if (at) list.querySelector(`[data-key="${CSS.escape(at)}"]`)?.focus();
+    keepFocus(list, () => {
+      list.replaceChildren(...servers.map(serverPart));
+      for (const part of list.querySelectorAll(".server")) {
+        part.open = open.has(part.dataset.name) || (drawn !== "" && !known.has(part.dataset.name));
+      }
+    });
     drawn = JSON.stringify(found);
     if (untrusted) list.prepend(untrustedPart(untrusted));
     else if (!servers.length) list.append(h("p", { class: "muted" }, t("tools.none")));
@@ -98,7 +98,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
     const own = flag(t("tools.private"), server.private, `${name}/private`, (value) =>
       act(() => api.changeMcp(name, { private: value })),
     );
-    const ask = h("button", { type: "button", class: "small", "data-key": `${name}/test` }, t("engine.test"));
+    const ask = h("button", { type: "button", class: "small", "data-focus": `${name}/test` }, t("engine.test"));
     ask.addEventListener("click", () => {
       ask.setAttribute("aria-disabled", "true"); // not disabled: that would take the focus away
       start(name);
@@ -109,7 +109,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
       drawn = "";
       await show();
       start(name);
-    }, await api.mcpEntry(name)))), { "data-key": `${name}/edit` });
+    }, await api.mcpEntry(name)))), { "data-focus": `${name}/edit` });
     const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: number(server.tokens) }) : "";
     return h(
       "details",
@@ -197,4 +197,4 @@ function bareFlag(label, value, key, change) {
   return whole;
 }
 
-const flag = (label, value, key, change) => toggle(label, value, change, { "data-key": key });
+const flag = (label, value, key, change) => toggle(label, value, change, { "data-focus": key });

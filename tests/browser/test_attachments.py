@@ -214,8 +214,8 @@ def test_a_question_is_edited_with_its_picture(page: Page, models: LedOllama) ->
 
 def test_files_work_by_keyboard_alone(page: Page) -> None:
     """The button opens the dialog; what is left out gives the focus on."""
-    held: list[Route] = []
-    page.route("**/api/attachments", lambda route: held.append(route))  # the server answers while its file has the focus
+    held: list[Route] = []  # the server answers while the button of a file has the focus
+    page.route("**/api/attachments", lambda route: held.append(route))
     button = page.get_by_role("button", name="Attach images, PDFs or text")
     with page.expect_file_chooser() as chooser:
         button.press("Enter")

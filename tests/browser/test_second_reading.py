@@ -24,10 +24,11 @@ def test_a_model_gives_its_verdicts_beside_ours(
     page.locator(".turn").hover()
     page.get_by_role("button", name="Check with a model").click()
     page.get_by_role("menuitem", name=MODEL).click()
-    page.get_by_role("button", name="Copy the answer with its sources").focus()
+    copy = page.get_by_role("button", name="Copy the answer with its sources")
+    copy.focus()
     foot = page.locator(".turn-foot [role=status]")
     expect(foot).to_contain_text(f"ollama:{MODEL} has read 5 passages")
-    expect(page.get_by_role("button", name="Copy the answer with its sources")).to_be_focused()  # though it is drawn anew
+    expect(copy).to_be_focused()  # though it is drawn anew
     page.reload()
     expect(foot).to_contain_text(f"ollama:{MODEL} has read 5 passages")
     chip, card = page.locator(".answer .chip").nth(3), page.locator("#card")

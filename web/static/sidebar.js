@@ -171,15 +171,10 @@ export function projectList(nav, on) {
     const key = JSON.stringify([projects, current]);
     if (key === drawn) return;
     drawn = key;
-    keepFocus(nav, () => draw(projects, current));
-  }
-
-  function draw(projects, current) {
     const add = iconButton("plus", t("project.new"), (e) => on.add(e.currentTarget), { class: "quiet", "data-focus": "add", "aria-haspopup": "dialog", "aria-expanded": "false" });
-    nav.replaceChildren(
-      h("div", { class: "projects-head" }, h("h2", { id: "projects-title" }, t("sidebar.projects")), add),
-      projects.length ? h("ul", { "aria-labelledby": "projects-title" }, projects.map((each) => row(each, current))) : "",
-    );
+    const head = h("div", { class: "projects-head" }, h("h2", { id: "projects-title" }, t("sidebar.projects")), add);
+    const list = projects.length ? h("ul", { "aria-labelledby": "projects-title" }, projects.map((each) => row(each, current))) : "";
+    keepFocus(nav, () => nav.replaceChildren(head, list));
   }
 
   function row({ id, name, chats }, current) {

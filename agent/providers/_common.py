@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import LIST_SECONDS, Codec, HttpProvider, get_list
+from searchloop.agent.providers._models import ModelTable
 from searchloop.agent.search.citations import sources, widen
 from searchloop.agent.search.vendor_marks import Residue
 from searchloop.agent.transport.exchange import (
@@ -69,7 +70,6 @@ LOST = "No result: the call was interrupted."
 _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
 _decode = json.JSONDecoder().decode  # faster than json.loads
-T = TypeVar("T")
 _Named = TypeVar("_Named", Source, Citation)
 
 
@@ -97,12 +97,6 @@ def function_name(name: str) -> str:
 def hashed_id(call_id: str, prefix: str) -> str:
     """Makes a short id from one that an API refuses."""
     return prefix + blake2b(call_id.encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
-def by_prefix(table: Mapping[str, T], name: str, default: T) -> T:
-    """Returns the entry under the longest prefix of `name`."""
-    prefix = max((p for p in table if name.startswith(p)), key=len, default=None)
-    return default if prefix is None else table[prefix]
 
 
 def error_in(value: Any) -> Mapping[str, Any] | None:
@@ -266,15 +260,15 @@ class DecoderBase:
 
 
 class KeyedProvider:
-    """Base of a `Provider` whose vendor requires a key; a subclass adds `capabilities`.
+    """Base of a `Provider` whose vendor requires a key.
 
-    `list_path` is the address of the server's list of models; `offered` maps names to titles, for
-    the picker while the server lists none. `media` are the types of files that its API takes.
+    `known` is the table of its models, `list_path` the address of the server's list of them,
+    `media` the types of files that its API takes.
     """
 
     name: ClassVar[str]
     key_setting: ClassVar[str]
-    offered: ClassVar[Mapping[str, str]]
+    known: ClassVar[ModelTable[Any]]
     list_path: ClassVar[str] = "models"
     media: ClassVar[frozenset[str]] = IMAGES | {PDF}
 
@@ -285,7 +279,9 @@ class KeyedProvider:
         self._ready = not codec.endpoint.needs_key
 
     def capabilities(self, model: str) -> Capabilities:
-        raise NotImplementedError
+        """See `Provider.capabilities`. Raises nothing: any name is in the table."""
+        able: Capabilities = self.known.of(model)
+        return able
 
     async def takes(self, model: str) -> frozenset[str]:
         """See `providers.media_types`."""
@@ -315,7 +311,7 @@ class KeyedProvider:
                 lacks = {"available": False, "missing": what, "remedy": error.remedy}
         return [
             ModelInfo(f"{self.name}:{name}", title, self.capabilities(name), **lacks)
-            for name, title in (listed or self.offered).items()
+            for name, title in (listed or self.known.offered).items()
         ]
 
     async def listing(self, seconds: float = 3 * LIST_SECONDS) -> dict[str, str]:

@@ -19,9 +19,9 @@ from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Features
 from searchloop.agent.providers._common import SAMPLING, CodecBase, KeyedProvider, dump, sampling
-from searchloop.agent.providers.anthropic.models import OFFERED, capabilities, known
 from searchloop.agent.providers.anthropic.request import (
     CACHED,
+    MODELS,
     ReplayView,
     assemble,
     container,
@@ -121,16 +121,16 @@ class Anthropic(KeyedProvider):
     """See `agent.providers.Provider`."""
 
     name, key_setting = "anthropic", "ANTHROPIC_API_KEY"
-    list_path, offered = "models?limit=1000", OFFERED
+    list_path, known = "models?limit=1000", MODELS
     options: ClassVar = {**SAMPLING, "stop": "stop_sequences"}
 
     def capabilities(self, model: str) -> Capabilities:
-        return capabilities(model)
+        return MODELS.of(model).can
 
     async def takes(self, model: str) -> frozenset[str]:
         """See `providers.media_types`: PDF came with the models that cite."""
         found = await super().takes(model)
-        return found if known(model).cites else found - {PDF}
+        return found if MODELS.of(model).cites else found - {PDF}
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Anthropic:
@@ -163,7 +163,7 @@ class MessagesCodec(CodecBase):
             request.model,
             prefix,
             searching=request.native_search is not None,
-            cites=known(request.model).cites and not _formed(request),
+            cites=MODELS.of(request.model).cites and not _formed(request),
             replay=request.replay,
         )
         messages = assemble(request.messages, view)
@@ -189,7 +189,7 @@ def _head(request: Request, official: bool) -> dict[str, Any]:
     head: dict[str, Any] = {"model": request.model, "stream": True}
     tools = [function_tool(tool) for tool in request.tools]
     if request.native_search is not None:
-        tools += server_tools(request.native_search, known(request.model), official)
+        tools += server_tools(request.native_search, MODELS.of(request.model), official)
     if tools:
         tools[-1]["cache_control"] = CACHED
         head["tools"] = tools
@@ -203,14 +203,14 @@ def _formed(request: Request) -> bool:
 
     Spec: https://platform.claude.com/docs/en/build-with-claude/structured-outputs
     """
-    free = request.native_search is None and known(request.model).formed
+    free = request.native_search is None and MODELS.of(request.model).formed
     return free and is_strict(request.schema)
 
 
 def _tail(request: Request) -> dict[str, Any]:
     """Returns the members that may differ from step to step."""
     tail: dict[str, Any] = {
-        "max_tokens": request.max_output_tokens or known(request.model).max_tokens,
+        "max_tokens": request.max_output_tokens or MODELS.of(request.model).max_tokens,
         "cache_control": CACHED,
     }
     if request.answer_now and (request.tools or request.native_search is not None):

@@ -24,9 +24,17 @@ from searchloop.agent.providers._common import (
     steps,
     stray_text,
 )
-from searchloop.agent.providers.anthropic.models import BASIC, FETCH_TOKENS, FETCHES, ClaudeModel
+from searchloop.agent.providers._models import ModelTable
 from searchloop.agent.providers.anthropic.passages import Block, passages
-from searchloop.agent.types import Message, NativeSearch, ProviderData, Replay, ToolCall, ToolSpec
+from searchloop.agent.types import (
+    Capabilities,
+    Message,
+    NativeSearch,
+    ProviderData,
+    Replay,
+    ToolCall,
+    ToolSpec,
+)
 from searchloop.agent.types.attachments import Attachment
 
 CACHED = {"type": "ephemeral"}
@@ -42,6 +50,25 @@ THINKING = ("thinking", "redacted_thinking")
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 # Citations of other kinds name positions in the request that they were made for.
 _LASTING_CITATION = "web_search_result_location"
+BASIC = ("web_search_20250305", "web_fetch_20250910")  # the only ones on servers of others
+# Limits of one fetched page in tokens, and of the fetches in one request.
+_FETCH_TOKENS = {"low": 8_000, "medium": 20_000, "high": 50_000}
+_FETCHES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeModel:
+    """See models.toml: output tokens, versions of the server's tools, and what is special."""
+
+    can: Capabilities
+    max_tokens: int
+    search: str | None = None
+    fetch: str | None = None
+    cites: bool = True
+    formed: bool = False
+
+
+MODELS = ModelTable(__file__, ClaudeModel)
 
 
 def function_tool(tool: ToolSpec) -> dict[str, Any]:
@@ -81,8 +108,8 @@ def _fetch(search: NativeSearch, version: str) -> dict[str, Any]:
         "type": version,
         "name": "web_fetch",
         **_direct(version),
-        "max_uses": FETCHES,
-        "max_content_tokens": FETCH_TOKENS[search.context_size or "medium"],
+        "max_uses": _FETCHES,
+        "max_content_tokens": _FETCH_TOKENS[search.context_size or "medium"],
         "citations": {"enabled": True},
         **_domains(search, paths=False),
     }

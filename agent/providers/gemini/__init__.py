@@ -25,7 +25,8 @@ from urllib.parse import quote
 
 from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.agent.providers import Features
-from searchloop.agent.providers._common import CodecBase, KeyedProvider, by_prefix, dump, sampling
+from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump, sampling
+from searchloop.agent.providers._models import ModelTable
 from searchloop.agent.providers.gemini.links import Links
 from searchloop.agent.providers.gemini.request import Contents, encode_contents
 from searchloop.agent.providers.gemini.response import GeminiDecoder
@@ -34,8 +35,6 @@ from searchloop.agent.transport.refusals import TOO_LONG, Refusal
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Request, StreamEvent, ToolSpec
 from searchloop.agent.types.attachments import IMAGES, PDF
-
-MILLION = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,44 +46,12 @@ class GeminiModel:
     reads: bool = False
 
 
-_SECOND = Capabilities(native_search=True, vision=True, context=MILLION)
-_THINKING = replace(_SECOND, thinking=True)
-_THIRD = replace(_THINKING, tools_with_native_search=True)
-UNKNOWN = GeminiModel(replace(_THIRD, thinking=False, context=None), signs=True)
-BY_PREFIX: dict[str, GeminiModel] = {
-    "gemini-": GeminiModel(_THIRD, signs=True, reads=True),
-    "gemini-1": GeminiModel(Capabilities(vision=True, context=MILLION)),
-    "gemini-2": GeminiModel(_SECOND),
-    "gemini-2.0-flash-lite": GeminiModel(Capabilities(vision=True, context=MILLION)),
-    "gemini-2.5": GeminiModel(_THINKING, reads=True),
-    "gemini-2.5-flash-image": GeminiModel(Capabilities(tools=False, vision=True)),
-    "gemini-2.5-flash-lite": GeminiModel(_SECOND, reads=True),  # thinks only when told how much
-    "gemma-": GeminiModel(Capabilities(tools=False, vision=True)),
-    "learnlm-": GeminiModel(Capabilities(vision=True)),
-}
-
-# Offered without asking the server; any other name works too.
-OFFERED = {
-    name: name
-    for name in (
-        *("gemini-3.5-flash", "gemini-3.1-pro-preview", "gemini-3-flash-preview"),
-        *("gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
-    )
-}
-_OTHER_KINDS = (
-    *("image", "tts", "audio", "live", "embedding", "robotics", "computer-use", "veo", "omni"),
-    *("native", "lyria", "translate", "deep-research"),
-)
+MODELS = ModelTable(__file__, GeminiModel)
 
 
 def model(name: str) -> GeminiModel:
-    """Returns the entry for a model's name; UNKNOWN for a tuned model."""
-    return by_prefix(BY_PREFIX, name.removeprefix("models/"), UNKNOWN)
-
-
-def answers_questions(name: str) -> bool:
-    """Returns True if a listed model belongs in a picker for conversations."""
-    return name.startswith("gemini-") and not any(word in name for word in _OTHER_KINDS)
+    """Returns what is known of a model; of a tuned one, what any can do."""
+    return MODELS.of(name.removeprefix("models/"))
 
 
 __all__ = ["FEATURES", "SETTINGS", "SYSTEM", "Gemini", "create"]
@@ -275,7 +242,7 @@ class Gemini(KeyedProvider):
     """See `agent.providers.Provider`."""
 
     name, key_setting = "gemini", "GEMINI_API_KEY"
-    list_path, offered = "models?pageSize=1000", OFFERED
+    list_path, known = "models?pageSize=1000", MODELS
     media = IMAGES - {"image/gif"} | {PDF}
     options: ClassVar = {
         "temperature": "temperature",
@@ -317,7 +284,7 @@ class Gemini(KeyedProvider):
         for entry in answer["models"]:
             name = str(entry["name"]).removeprefix("models/")
             does = entry.get("supportedGenerationMethods") or ["generateContent"]
-            wanted = answers_questions(name) or not self._codec.endpoint.official
+            wanted = MODELS.answers_questions(name) or not self._codec.endpoint.official
             if "generateContent" in does and wanted:
                 found[name] = str(entry.get("displayName") or name)
                 if isinstance(window := entry.get("inputTokenLimit"), int) and window:

@@ -20,11 +20,11 @@ from searchloop.agent.providers._common import (
     SAMPLING,
     CodecBase,
     KeyedProvider,
-    by_prefix,
     hashed_id,
     sampling,
     text_format,
 )
+from searchloop.agent.providers._models import ModelTable
 from searchloop.agent.providers._responses.errors import classify
 from searchloop.agent.providers._responses.request import encode_body, function_tool
 from searchloop.agent.providers._responses.response import ResponsesDecoder
@@ -32,48 +32,12 @@ from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, NativeSearch, Request
 
-_REASONING = {"thinking": True, "vision": True}
-_SEARCHES = {"native_search": True, "tools_with_native_search": True}
-
-UNKNOWN = Capabilities(**_SEARCHES, vision=True)
-BY_PREFIX: dict[str, Capabilities] = {
-    "gpt-3.5": Capabilities(context=16_385),
-    "gpt-4": Capabilities(context=8_192),
-    "gpt-4-turbo": Capabilities(vision=True, context=128_000),
-    "gpt-4.1": Capabilities(**_SEARCHES, vision=True, context=1_047_576),
-    "gpt-4.1-nano": Capabilities(vision=True, context=1_047_576),
-    "gpt-4o": Capabilities(**_SEARCHES, vision=True, context=128_000),
-    "o1": Capabilities(**_REASONING, context=200_000),
-    "o3": Capabilities(**_SEARCHES, **_REASONING, context=200_000),
-    "o3-mini": Capabilities(thinking=True, context=200_000),
-    "o4-mini": Capabilities(**_SEARCHES, **_REASONING, context=200_000),
-    "gpt-5": Capabilities(**_SEARCHES, **_REASONING, context=400_000),
-    "gpt-5-chat": Capabilities(**_SEARCHES, vision=True, context=128_000),
-    "gpt-5.": Capabilities(**_SEARCHES, **_REASONING),
-    "gpt-6": Capabilities(**_SEARCHES, **_REASONING),
-}
-
-# The picker's list while the server gives none; any other name works too.
-OFFERED = (
-    *("gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-astra", "gpt-6-sol", "gpt-6-luna"),
-    *("gpt-5.6-sol", "gpt-5.6-terra", "gpt-5.6-luna", "gpt-5.5", "gpt-5.4", "gpt-5.4-mini"),
-    "gpt-4.1-mini",
-)
-_CHAT = ("gpt-", "o1", "o3", "o4", "ft:", "codex", "chatgpt-")
-_NOT_CHAT = (
-    *("audio", "realtime", "transcribe", "tts", "image", "embedding", "instruct", "moderation"),
-    *("search-preview", "search-api", "gpt-3.5", "deep-research", "whisper", "live"),
-)
+MODELS: ModelTable[Capabilities] = ModelTable(__file__, lambda able: able)
 
 
 def capabilities(model: str) -> Capabilities:
-    """Returns what `model` can do; a fine-tuned model can do what its base can."""
-    return by_prefix(BY_PREFIX, model.removeprefix("ft:"), UNKNOWN)
-
-
-def answers_questions(model: str) -> bool:
-    """Returns True for a listed model that belongs into a picker for conversations."""
-    return model.startswith(_CHAT) and not any(word in model for word in _NOT_CHAT)
+    """Returns what a model can do; a fine-tuned one can do what its base can."""
+    return MODELS.of(model.removeprefix("ft:"))
 
 
 __all__ = ["FEATURES", "SETTINGS", "OpenAI", "create"]
@@ -96,7 +60,7 @@ class OpenAI(KeyedProvider):
 
     name, key_setting = "openai", "OPENAI_API_KEY"
     options: ClassVar = SAMPLING
-    offered: ClassVar = {name: name for name in OFFERED}
+    known: ClassVar = MODELS
 
     def capabilities(self, model: str) -> Capabilities:
         return capabilities(model)
@@ -104,7 +68,7 @@ class OpenAI(KeyedProvider):
     def _read_list(self, answer: Any) -> dict[str, str]:
         names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
         official = self._codec.endpoint.official
-        return {name: name for name in names if answers_questions(name) or not official}
+        return {name: name for name in names if MODELS.answers_questions(name) or not official}
 
 
 def create(env: Mapping[str, str], transport: Transport) -> OpenAI:

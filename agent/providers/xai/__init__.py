@@ -19,11 +19,11 @@ from searchloop.agent.providers._common import (
     SAMPLING,
     CodecBase,
     KeyedProvider,
-    by_prefix,
     member,
     sampling,
     text_format,
 )
+from searchloop.agent.providers._models import ModelTable
 from searchloop.agent.providers._responses import errors
 from searchloop.agent.providers._responses.request import encode_body, function_tool
 from searchloop.agent.providers._responses.response import (
@@ -53,19 +53,7 @@ FEATURES = Features(
     citations="links in the text, with spans",
     replay="raw items, byte-equal",
 )
-_SEARCHES = {"native_search": True, "tools_with_native_search": True}
-UNKNOWN = Capabilities(**_SEARCHES, thinking=True, vision=True)
-BY_PREFIX: dict[str, Capabilities] = {
-    "grok-3": Capabilities(context=131_072),
-    "grok-3-mini": Capabilities(thinking=True, context=131_072),
-    "grok-4-fast": replace(UNKNOWN, context=2_000_000),
-    "grok-4-fast-non-reasoning": replace(UNKNOWN, thinking=False, context=2_000_000),
-    "grok-4-1-fast": replace(UNKNOWN, context=2_000_000),
-    "grok-4-1-fast-non-reasoning": replace(UNKNOWN, thinking=False, context=2_000_000),
-}
-# The picker's list while the server gives none; any other name works too.
-OFFERED = ("grok-4.5", "grok-4.3")
-_NOT_CHAT = ("image", "imagine", "video", "embedding")
+MODELS: ModelTable[Capabilities] = ModelTable(__file__, lambda able: able)
 _POSTS = frozenset({"x.com", "twitter.com"})
 _TICKS = 1e10  # of a dollar, in which the server reports the cost
 
@@ -75,15 +63,12 @@ class XAI(KeyedProvider):
 
     name, key_setting = "xai", "XAI_API_KEY"
     options: ClassVar = SAMPLING
-    offered: ClassVar = {name: name for name in OFFERED}
+    known: ClassVar = MODELS
     media: ClassVar = frozenset({"image/png", "image/jpeg"})
-
-    def capabilities(self, model: str) -> Capabilities:
-        return by_prefix(BY_PREFIX, model, UNKNOWN)
 
     def _read_list(self, answer: Any) -> dict[str, str]:
         names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
-        return {name: name for name in names if not any(word in name for word in _NOT_CHAT)}
+        return {name: name for name in names if MODELS.answers_questions(name)}
 
 
 def create(env: Mapping[str, str], transport: Transport) -> XAI:
@@ -114,7 +99,7 @@ class XAICodec(CodecBase):
 
     def encode(self, request: Request) -> bytes:
         head: dict[str, Any] = {"model": request.model, "store": False, "stream": True}
-        if by_prefix(BY_PREFIX, request.model, UNKNOWN).thinking:
+        if MODELS.of(request.model).thinking:
             head["include"] = ["reasoning.encrypted_content"]
         if request.system:
             head["instructions"] = request.system

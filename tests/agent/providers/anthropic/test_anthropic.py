@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from searchloop.agent.errors import (
     ProviderError,
 )
 from searchloop.agent.providers.anthropic import MessagesCodec, create
-from searchloop.agent.providers.anthropic.models import BY_PREFIX, capabilities, known
+from searchloop.agent.providers.anthropic.request import MODELS
 from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
@@ -44,6 +46,8 @@ from tests.rules_anthropic import check
 OURS = Path(__file__).resolve().parents[3] / "recordings" / "anthropic"
 KEY = "sk-ant-canary-0123456789abcdef"
 MODEL = "claude-sonnet-5-5"
+TABLE = files("searchloop.agent.providers.anthropic").joinpath("models.toml")
+CLAUDES = tomllib.loads(TABLE.read_text("utf-8"))["models"]
 CODEC = MessagesCodec(KEY)
 FERRY = ToolSpec("ferry_times", "When ferries leave.", {"type": "object", "properties": {}})
 USER = Message("user", "When is high water?")
@@ -164,7 +168,7 @@ def test_the_search_tools() -> None:
     assert [tool["name"] for tool in stored] == ["web_search"]
 
 
-@pytest.mark.parametrize("prefix", [name for name, line in BY_PREFIX.items() if line.search])
+@pytest.mark.parametrize("prefix", [name for name in CLAUDES if MODELS.of(name).search])
 def test_every_version_of_the_search_tool(prefix: str) -> None:
     """Versions by model, as data; newer ones never through code, others' servers get the oldest."""
     request = Request(f"{prefix}-x", (USER,), native_search=NativeSearch())
@@ -630,14 +634,14 @@ def run(server: FakeServer, *requests: Request) -> list[StreamEvent]:
 
 def test_what_models_can_do() -> None:
     """By the longest known beginning of the name; strangers get safe defaults."""
-    assert known("claude-opus-4-1-20250805").search == "web_search_20250305"
-    assert known("claude-sonnet-4-6").search == "web_search_20260209"
-    assert known("claude-fable-5-2").search == "web_search_20260318"
-    assert not capabilities("claude-3-haiku-20240307").native_search
-    stranger = capabilities("claude-9")
+    assert MODELS.of("claude-opus-4-1-20250805").search == "web_search_20250305"
+    assert MODELS.of("claude-sonnet-4-6").search == "web_search_20260209"
+    assert MODELS.of("claude-fable-5-2").search == "web_search_20260318"
+    assert not MODELS.of("claude-3-haiku-20240307").can.native_search
+    stranger = MODELS.of("claude-9").can
     assert (stranger.tools, stranger.native_search) == (True, True)
-    assert known("claude-9").search == "web_search_20250305"
-    assert not capabilities("somebody-elses-model").native_search
+    assert MODELS.of("claude-9").search == "web_search_20250305"
+    assert not MODELS.of("somebody-elses-model").can.native_search
 
 
 def test_a_missing_key() -> None:

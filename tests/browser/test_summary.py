@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.house import MODEL, LedOllama
-from tests.browser.steps import ask, box, choose_model
+from tests.browser.steps import ask, box, choose_model, wait_for_answer
 
 pytestmark = pytest.mark.integration
 
@@ -26,6 +26,7 @@ def asked(page: Page, *questions: str) -> None:
     for question in questions:
         ask(page, question)
         expect(page.locator(".turn").last.locator(".answer")).to_contain_text(f"To {question}")
+        wait_for_answer(page)
 
 
 def test_a_chat_is_summarised_and_its_summary_edited(page: Page, ollama: LedOllama) -> None:

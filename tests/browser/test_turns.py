@@ -59,10 +59,10 @@ def test_another_way_with_and_without_search(page: Page, ollama: LedOllama) -> N
     expect(wait_for_answer(page).locator(".answer .chip").first).to_be_visible()
     expect(page.locator("#switch-state")).to_contain_text("On, via Library")
     tool(last_turn(page), "Ask again").click()
+    expect(page.locator(".menu .hint").first).to_be_visible()
     hints = page.locator(".menu .hint").evaluate_all(
         "(all) => all.map((each) => each.offsetHeight)"
     )
-    assert hints
     assert max(hints) < 30, "each on one line"
     page.get_by_role("menuitem", name=f"With {MODEL}").click()
     expect(last_turn(page).locator(".versions")).to_have_text("3/3")

@@ -80,6 +80,56 @@ def test_each_chat_keeps_its_own_words(page: Page, house: House) -> None:
     until(lambda: set(kept(page)) == {""})
 
 
+@pytest.mark.parametrize("chat", [False, True])
+def test_what_is_typed_before_the_script_is_there_stays(
+    page: Page, house: House, chat: bool
+) -> None:
+    """On a slow line the box is there first; a reload has the words once."""
+    if chat:
+        page.goto(f"{house.url}#/s/{chat_called(house, 'One')}")
+        wait_for_answer(page)
+    held: list[Route] = []
+    page.route("**/static/app.js", lambda route: held.append(route))
+    page.reload(wait_until="commit")
+    box_of_html = page.locator("#question")
+    box_of_html.fill("too early")
+    until(lambda: page.evaluate("1") and held)
+    held[0].continue_()
+    expect(page.locator("#model-name")).not_to_be_empty()
+    page.unroute("**/static/app.js")
+    expect(box_of_html).to_have_value("too early")
+    until(lambda: "too early" in kept(page).values())
+    page.reload()
+    expect(box_of_html).to_have_value("too early")
+
+
+def test_a_question_that_waits_for_its_file_is_not_taken_for_another(
+    page: Page, house: House
+) -> None:
+    """Whoever opens another chat meanwhile sends nothing there, and finds both in their chats."""
+    first, second = chat_called(house, "One"), chat_called(house, "Two")
+    page.reload()
+    to(page, second)
+    box(page).fill("for two")
+    to(page, first)
+    wait_for_answer(page)
+    held: list[Route] = []
+    page.route("**/attachments.js", lambda route: held.append(route))
+    note = {"name": "a.md", "mimeType": "text/plain", "buffer": b"note"}
+    page.locator("#files").set_input_files(note)  # type: ignore[arg-type]
+    until(lambda: page.evaluate("1") and held)
+    ask(page, "for one")
+    to(page, second)
+    expect(box(page)).to_have_value("for two")
+    with page.expect_response("**/attachments.js"):
+        held[0].continue_()
+    to(page, first)
+    expect(box(page)).to_have_value("for one")
+    to(page, second)
+    expect(box(page)).to_have_value("for two")
+    expect(page.locator(".turn")).to_have_count(1)
+
+
 def test_a_temporary_chat_leaves_no_word_behind(page: Page) -> None:
     """Neither in the storage nor in the chat that is opened after it, with or without a name."""
     page.locator("#new-temporary").click()

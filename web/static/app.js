@@ -24,6 +24,8 @@ const tabs = new BroadcastChannel("searchloop");
 let connectionTimer = 0;
 let refreshTimer = 0;
 let findTimer = 0;
+let looks = 0; // at the list, of which the newest counts
+let loads = 0; // and of models and engines
 let away = false; // the stream was lost, and is not back
 let barred = false; // the server does not know this page any more
 
@@ -276,9 +278,11 @@ function refused(failure) {
 async function refresh() {
   clearTimeout(refreshTimer);
   const { list, changes } = facts;
+  const look = (looks += 1);
   try {
     const { most, archived } = list;
     const found = await api.sessions(list.query, most, archived && !list.query ? { archived } : {});
+    if (look < looks) return;
     list.sessions = worthListing(found.sessions);
     list.more = found.sessions.length >= most;
     list.projects = found.projects ?? list.projects;
@@ -496,7 +500,9 @@ function settingsChanged() {
 }
 
 async function load() {
+  const mine = (loads += 1);
   const [models, engines] = await Promise.allSettled([api.models(), api.engines()]);
+  if (mine < loads) return;
   if (models.status === "fulfilled") {
     facts.models = models.value.list;
     facts.servers = models.value.servers;
@@ -555,9 +561,9 @@ function fileOf({ name, type, data }) {
   return new File([Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))], name, { type });
 }
 
-draw();
-receive();
 if (location.hash.length > 2) openSession(...fromAddress());
+else draw();
+receive();
 refresh();
 load();
 box.focus();

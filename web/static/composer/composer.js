@@ -154,8 +154,9 @@ export function composer(el, on) {
     const turned = place !== at.place;
     if (!turned) shelf?.follow(chat, false);
     if (!turned && chat !== at.chat) unsent.move(at.chat, chat);
+    const typed = at.place ? "" : question.value; // before this script was there
     at = { place, chat };
-    if (turned) unpacking = unpack(unsent.get(chat));
+    if (turned) unpacking = unpack(joined(unsent.get(chat), typed));
   }
 
   async function unpack(text) {
@@ -178,11 +179,12 @@ export function composer(el, on) {
   // The box is emptied at once, so that what is typed meanwhile is never lost; a question that the
   // server did not take comes back. In a chat that is being opened it waits for the settings.
   async function send() {
+    const { place } = facts;
     if (rest) await unpacking;
     if (arriving) await arriving;
     const text = question.value;
-    const { place, session } = facts;
-    if (!text.trim()) return;
+    const { session } = facts;
+    if (!text.trim() || facts.place !== place) return;
     if (facts.running) return enqueue(text);
     if (session.pending && session.id) held = place;
     if (held) return;
@@ -204,11 +206,14 @@ export function composer(el, on) {
 
   // While an answer is written the next question waits for it. Files that are no text would be lost by
   // a reload, so they wait on the shelf, and their question in the box.
-  async function enqueue(text) {
+  function enqueue(text) {
     if (facts.session.settings?.temporary || shelf?.count()) return on.note(t("queue.not"));
-    await queued();
-    line.add(text);
+    const texts = [...unsent.queue(at.chat).texts, text];
+    unsent.setQueue(at.chat, texts);
     fill("");
+    unsent.store();
+    on.say(t("queue.added", { n: texts.length }));
+    return queued();
   }
 
   function queued() {
@@ -286,9 +291,10 @@ export function composer(el, on) {
 
   // A command that was finished before the commands were fetched is no question.
   async function enter(event) {
+    const { place } = facts;
     if (commands && !slash) {
       await typed();
-      if (slash.key(event)) return;
+      if (facts.place !== place || slash.key(event)) return;
     }
     send();
   }

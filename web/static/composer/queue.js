@@ -10,7 +10,7 @@ const GOOD = ["stop", "limit"]; // how an answer ends that may be followed
 
 /**
  * Draws into `list`. `on` holds unsent (see drafts.js), send(text) -> promise<boolean>, edit(text), say(text),
- * focus(). Returns {follow(chat, facts), add(text)}.
+ * focus(). Returns {follow(chat, facts)}.
  */
 export function questionQueue(list, on) {
   let chat = null;
@@ -45,11 +45,6 @@ export function questionQueue(list, on) {
       return keep(texts, true);
     }
     draw();
-  }
-
-  function add(text) {
-    keep([...texts, text]);
-    on.say(t("queue.added", { n: texts.length }));
   }
 
   function keep(now, holding = false) {
@@ -111,5 +106,5 @@ export function questionQueue(list, on) {
     );
   }
 
-  return { follow, add };
+  return { follow };
 }

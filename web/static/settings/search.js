@@ -64,14 +64,15 @@ export async function enginesPage(body, { store, changed }) {
 
   // One change after the other: each starts from what the one before it left, and the last is drawn.
   function keep(reorder, official) {
-    return (last = last.then(async () => {
+    const mine = last.then(async () => {
       const wanted = reorder(names);
       const kept = await attempt(problem, () => store.change({ [CHAIN]: [...wanted, ...((official ?? fits()) ? [SITES] : [])].join(",") }));
       if (kept) names = wanted;
       else list.append(...names.map((name) => body.querySelector(`#engine-${CSS.escape(name)}`)));
-      await draw().catch(() => {});
+      if (mine === last) await draw().catch(() => {});
       return kept;
-    }));
+    });
+    return (last = mine);
   }
 
   // place: its index -> the one it should have, which is kept within the list.

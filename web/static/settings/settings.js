@@ -136,6 +136,7 @@ export function settingsDialog(dialog, on) {
     if (!words) return show("models");
     if (!store.all().length) await store.load();
     known ??= await places();
+    if (words !== find.value.trim().toLowerCase()) return;
     const placed = new Set(known.map((place) => place.env));
     const all = [...known, ...store.all().filter(({ name }) => !placed.has(name)).map(placeOf)];
     const named = ({ label }) => label.toLowerCase().includes(words);

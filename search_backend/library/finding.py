@@ -22,10 +22,9 @@ from searchloop.search_backend.library.roots import roots_within
 from searchloop.search_backend.text.ranking import HEADING, TITLE, Scorer, excerpt, rarity
 
 PASSAGES_PER_DOCUMENT = 3
-PROPOSING, PROPOSED, RANKED = 10, 20_000, 30
+PROPOSING, PROPOSED, RANKED = 8, 20_000, 30
 OURS = 0.5  # what a passage of this project's own documents counts: people ask about their texts
 RRF, MEANING = 60, 2.0  # a constant, and what a rank by meaning counts beside one by words
-MOST_NAMED = 500  # parameters of a statement
 MOST_WORDS, COUNTED = 32, 200  # words searched for, and words looked up to find the rarest
 
 _PROPOSE = f"""
@@ -113,7 +112,8 @@ def _asked(
     With `old`, words count that only passages of version 1 may hold.
     """
     every, length = connection.execute("SELECT passages, length FROM totals").fetchone()
-    counts = [min(count, every) for count in _counts(connection, words)]
+    held = _counts(connection, {term for word in words for term in word.terms})
+    counts = [min(every, sum(held.get(t, 0) for t in {*word.terms})) for word in words]
     known = sorted((n for n, count in enumerate(counts) if count), key=lambda n: counts[n])
     chosen = range(min(len(words), MOST_WORDS)) if old else sorted(known[:MOST_WORDS])
     worth = [rarity(counts[n], every) for n in chosen]
@@ -121,11 +121,11 @@ def _asked(
     # Words that stand everywhere change the order of what the others find; they find nothing new.
     sums = accumulate(counts[n] for n in known)
     asked = [n for n, total in zip(known, sums, strict=True) if total <= PROPOSED] or known[:1]
-    return scorer, _any(words[n] for n in asked[:PROPOSING])
+    return scorer, _any(t for n in asked[:PROPOSING] for t in words[n].terms if t in held)
 
 
-def _any(words: Iterable[Wanted]) -> str:
-    return " OR ".join(f'"{term}"' for word in words for term in word.terms)
+def _any(terms: Iterable[str]) -> str:
+    return " OR ".join(f'"{term}"' for term in terms)
 
 
 def _scored(connection: sqlite3.Connection, rows: Sequence[int]) -> list[_Scored]:
@@ -166,15 +166,11 @@ def _best(
     return spread
 
 
-def _counts(connection: sqlite3.Connection, words: Sequence[Wanted]) -> list[int]:
-    """Returns in how many passages each word stands, in any of its forms; an upper bound."""
-    known = dict[str, int]()
-    every = list({term for word in words for term in word.terms})
-    for n in range(0, len(every), MOST_NAMED):
-        some = every[n : n + MOST_NAMED]
-        query = f"SELECT term, doc FROM vocabulary WHERE term IN ({','.join('?' * len(some))})"
-        known.update(connection.execute(query, some).fetchall())
-    return [sum(known.get(term, 0) for term in {*word.terms}) for word in words]
+def _counts(connection: sqlite3.Connection, terms: Iterable[str]) -> dict[str, int]:
+    """Returns in how many passages each of these terms stands that the index knows."""
+    query = "SELECT doc FROM vocabulary WHERE term = ?"
+    rows = ((term, connection.execute(query, (term,)).fetchone()) for term in terms)
+    return {term: row[0] for term, row in rows if row}
 
 
 def _ranked(
@@ -222,7 +218,7 @@ def _hits_of_version_1(
         "SELECT d.title, d.url, p.heading, p.anchor, p.body "
         f"FROM passages p JOIN documents d ON d.id = p.rowid / {MOST_PASSAGES} "
         f"WHERE passages MATCH ? {within} ORDER BY bm25(passages, 4.0, 3.0, 1.0) LIMIT ?",
-        (_any(words[:MOST_WORDS]) or '""', RANKED),
+        (_any(t for word in words[:MOST_WORDS] for t in word.terms) or '""', RANKED),
     ).fetchall():
         score = scorer.score(terms(title), terms(heading), terms(text))
         yield score, Hit(*_shown(title, url, heading, anchor), excerpt(text, words))

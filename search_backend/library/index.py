@@ -2,8 +2,9 @@
 
 FTS5 stores terms that our own analysis made, in any script, and proposes passages; `ranking` orders
 them. What an older version indexed is analysed again in the background, and is found
-meanwhile as before. Each operation opens its own connection; threads and processes share the file
-through WAL. https://www.sqlite.org/fts5.html
+meanwhile as before. Threads and processes share the file through WAL; a connection is kept for the
+next reader until this process writes or forks, or the file is another one.
+https://www.sqlite.org/fts5.html
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +90,16 @@ class Document:
 
 _log = logging.getLogger(__name__)
 _TRIES = 50  # at changing a new file over to WAL while others do the same
+_MOST_IDLE = 4  # connections that wait for readers
+_EVERY = weakref.WeakSet["Index"]()
+if hasattr(os, "register_at_fork"):  # SQLite forbids to fork with open connections
+    os.register_at_fork(before=lambda: [index.close() for index in list(_EVERY)])
+
+
+def _close(idle: list[sqlite3.Connection]) -> None:
+    with suppress(IndexError):  # another thread took the last one
+        while idle:
+            idle.pop().close()
 
 
 class Index:
@@ -95,6 +107,10 @@ class Index:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._idle: list[sqlite3.Connection] = []
+        self._file, self._age = (0, 0), 0
+        weakref.finalize(self, _close, self._idle)
+        _EVERY.add(self)
 
     @contextmanager
     def open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
@@ -103,13 +119,18 @@ class Index:
         Raises SearchBackendError(code "library_unavailable") if the file cannot be used.
         """
         connection: sqlite3.Connection | None = None
+        age = self._age
         try:
-            connection = self._connect()
+            connection = self._connect(write)
             # Reading is a transaction, too: what a search found is still there when it is read.
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             yield connection
+            connection.commit()
             if write:
-                connection.execute("COMMIT")
+                self.close()
+            elif age == self._age and len(self._idle) < _MOST_IDLE:
+                self._idle.append(connection)
+                connection = None
         except (sqlite3.Error, OSError) as error:
             raise SearchBackendError(
                 "library_unavailable",
@@ -121,13 +142,22 @@ class Index:
             if connection is not None:
                 connection.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, write: bool) -> sqlite3.Connection:
         if not self.path.exists():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        elif os.name == "posix" and self.path.stat().st_mode & 0o077:
+        found = self.path.stat()
+        if os.name == "posix" and found.st_mode & 0o077:
             self.path.chmod(0o600)
-        connection = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+        if self._file != (found.st_dev, found.st_ino):  # somebody put another file there
+            self.close()
+            self._file = (found.st_dev, found.st_ino)
+        with suppress(IndexError):
+            if not write:
+                return self._idle.pop()
+        connection = sqlite3.connect(
+            self.path, timeout=10, isolation_level=None, check_same_thread=False
+        )
         try:
             if connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
                 _prepare(connection)
@@ -138,13 +168,18 @@ class Index:
             raise
         return connection
 
+    def close(self) -> None:
+        """Closes the connections of readers, now or when they end: the last empties the log."""
+        self._age += 1
+        _close(self._idle)
+
     def leave_nothing(self) -> None:
         """Overwrites what was removed: in the segments of the index, and in the log of writes."""
         with self.open(write=True) as connection:
             for table in ("terms", "passages") if is_old(connection) else ("terms",):
                 connection.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
-        with self.open() as connection:
-            connection.execute("COMMIT")
+        with self.open(write=True) as connection:
+            connection.commit()
             leave_nothing(connection)
 
     def document(self, url: str) -> Document | None:

@@ -50,6 +50,8 @@ WHERE f.root = ? AND NOT EXISTS (
     SELECT 1 FROM documents d WHERE d.root = f.root AND d.path = f.path)
 """
 
+MERGED = 500  # pages of the index that are written anew after a reading, and one for each file
+
 Progress = Callable[[str, str], None]
 Counted = Callable[[int, int], None]
 
@@ -337,6 +339,11 @@ class Update:
             )
             query = "UPDATE roots SET updated = ? WHERE id = ?"
             connection.execute(query, (self._clock(), self._root.id))
+            counts = self._tally.counts
+            if changed := sum(counts.values()) - counts["unchanged"]:
+                # A word is looked up in each part of the index, and each batch added one.
+                query = "INSERT INTO terms(terms, rank) VALUES ('merge', ?)"
+                connection.execute(query, (-MERGED - changed,))
 
 
 def _same(found: Found, known: _Known) -> bool:

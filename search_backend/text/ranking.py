@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from itertools import chain, pairwise
+from itertools import compress, pairwise
 
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import Wanted, terms, wanted
@@ -25,7 +25,7 @@ TOGETHER, NEAR = 0.3, 8
 _SPACELESS = "\u0e00"  # from here on scripts without spaces
 LENGTH = 480  # characters of an excerpt
 TABLE_ROW = 2.0
-_END = re.compile(r"[.!?](?=\s)|[。！？।؟\n]")  # of a sentence or line
+_END = re.compile(r"[.!?。！？।؟\n](?:(?<![.!?])|(?=\s))")  # of a sentence or line
 
 
 def rarity(count: int, every: int) -> float:
@@ -59,7 +59,7 @@ class Scorer:
                     held[term] = held.get(term, 0.0) + weight
         last = [-NEAR - 1] * (len(self._words) + 1)
         together = [0] * len(self._words)  # how often a word stands near the next one of the query
-        for place, term in [each for each in enumerate(body) if each[1] in numbers]:
+        for place, term in compress(enumerate(body), map(numbers.__contains__, body)):
             held[term] = held.get(term, 0.0) + 1.0
             n = numbers[term]
             together[n] += place - last[n + 1] <= NEAR
@@ -68,8 +68,7 @@ class Scorer:
         length = K1 * (1 - B + B * len(body) / self._usual)
         score = 0.0
         for forms, worth in zip(self._words, self._worth, strict=True):
-            found = [held[form] for form in forms if form in held]
-            if times := max(found, default=0.0):
+            if times := max([held.get(form, 0.0) for form in forms]):
                 score += worth * times / (times + length)
         for worth, times in zip(self._pairs, together, strict=False):
             score += TOGETHER * worth * times / (times + length)
@@ -86,15 +85,17 @@ def excerpt(text: str, words: Iterable[Wanted], lang: str | None = None) -> str:
     units = [unit for start, end in pairwise(ends) if (unit := text[start:end].strip())]
     held = [[numbers[t] for t in terms(unit, lang) if t in numbers] for unit in units]
     best, best_score, best_end = 0, -1.0, 1
+    found: list[int] = []  # words of the units from `at` to `end`
     end, room = 0, LENGTH + 1  # of the units from `at` on, with a space after each
     for at, unit in enumerate(units):
         while end < len(units) and (end <= at or len(units[end]) <= room):
             room -= len(units[end]) + 1
+            found += held[end]
             end += 1
         room += len(unit) + 1
-        found = held[at:end]
         # Different words count most, repetition a little, and what comes first leads into the rest.
-        score = len({*chain(*found)}) + sum(map(len, found)) / 100 - at / len(units)
+        score = len({*found}) + len(found) / 100 - at / len(units)
+        del found[: len(held[at])]
         # Rows of a table say little by themselves.
         score -= TABLE_ROW if unit[0] == "|" else 0
         if score > best_score:

@@ -39,6 +39,7 @@ _CHUNK = re.compile(
     rf"{_W}+(?:(?:[-.'’@&·\u2010\u2011]|(?<=\d)(?:,|[\u00a0\u202f\u2009](?=\d{{3}}(?!\d)))(?=\d))"
     rf"{_W}+)*(?:\+\+|#(?!\w))?"
 )
+_JOINING = re.compile("[\u00a0\u202f\u2009]")
 _RUN = re.compile(rf"(?P<pairs>[{_PAIRED}]+)|[{_CLUSTERED}]+")
 # A letter with what is written above, below and behind it; some vowels stand before their letter.
 _CLUSTER = re.compile(
@@ -72,6 +73,7 @@ _VIETNAMESE = re.compile("[ơưạ-ỹ]")
 _STRESS = re.compile("[\u0300\u0301]")
 _HEBREW_PREFIXES = frozenset("והבלכמש")
 _LONGEST = 64  # letters of a word: what is longer is data
+_MOST_PIECES = 1 << 14
 _NAMES = """
 ar:arabic cs:czech da:danish de:german el:greek en:english es:spanish fa:persian
 fi:finnish fr:french hi:hindi hu:hungarian hy:armenian id:indonesian it:italian nl:dutch
@@ -108,10 +110,9 @@ class Wanted(NamedTuple):
 def terms(text: str, lang: str | None = None) -> list[str]:
     """Returns the terms of a text in order; `lang` is its language if that is known."""
     lang = language(text) if lang is None else lang
-    found: list[str] = []
-    for chunk in _CHUNK.findall(text):
-        found += _terms_of(chunk, lang)
-    return found
+    # Only these blanks join what they part, as the digits of a number.
+    pieces = [text] if _JOINING.search(text) else text.split()
+    return list(chain.from_iterable(map(_pieces(lang).__getitem__, pieces)))
 
 
 def words(text: str) -> list[str]:
@@ -209,6 +210,25 @@ def _split(chunk: str) -> Iterator[tuple[int, int, str]]:
         end = run.end()
     if end < len(chunk):
         yield end, len(chunk), ""
+
+
+class _Pieces(dict[str, tuple[str, ...]]):
+    """The terms of pieces of text in a language; those of words are kept."""
+
+    def __init__(self, lang: str) -> None:
+        self._lang = lang
+
+    def __missing__(self, piece: str) -> tuple[str, ...]:
+        every = (_terms_of(chunk, self._lang) for chunk in _CHUNK.findall(piece))
+        found = tuple(chain.from_iterable(every))
+        if len(self) >= _MOST_PIECES:
+            self.clear()
+        if len(piece) <= _LONGEST:
+            self[piece] = found
+        return found
+
+
+_pieces = lru_cache(maxsize=32)(_Pieces)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import places, terms, wanted
+from searchloop.analysis.terms import words as written
 
 LANGS = ("ar", "de", "en", "es", "ja", "ru", "th", "tr", "vi", "zh")
 
@@ -122,6 +123,12 @@ def test_any_text_has_terms_and_places(text: str) -> None:
     assert sorted(set(flat)) == sorted(set(terms(text, "en")))
     assert all(0 <= start < end <= len(text) for start, end, _ in places(text, "en"))
     assert not any(" " in term or not term for term in flat)
+
+
+@given(st.text("a1é,.#+-日\u00a0\u202f\u2009\u2028\x1c\n ", max_size=20))
+def test_words_read_one_by_one_have_the_terms_of_the_text(text: str) -> None:
+    """Also where a blank stands inside of a number."""
+    assert terms(text, "en") == [term for word in written(text) for term in terms(word, "en")]
 
 
 @given(ANY)

@@ -20,7 +20,7 @@ from itertools import islice
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
-from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline
+from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
 from searchloop.search_backend.readers._html.text import TAG, batches, in_order, normal, plain, runs
 
 _BLOCK_NAMES = (
@@ -115,7 +115,7 @@ def layout(markup: str) -> Layout:
     if len(signs) < 4:  # no text at all
         signs = _SIGNS[:4]
         markup = markup.translate(dict.fromkeys(map(ord, signs)))
-    markup = images_in_cells(markup)
+    markup = images_in_cells(stacked(markup))
     # Text, tag, text, tag and so on.
     parts = _BLOCK_TAG.split(code_in_blocks(markup) if "<code" in markup else markup)
     parents: list[int] = []

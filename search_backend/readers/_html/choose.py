@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from searchloop.search_backend.readers._html.features import (
     within,
     wrappers,
 )
+from searchloop.search_backend.readers._html.parts.complete import once, with_lists, with_parts
 
 # Shares of the main text that make a box its home.
 MOST, HALF = 0.8, 0.55
@@ -225,7 +225,9 @@ EARLY_TREES = 12
 CLEAR = 2.2
 # A page in more blocks is looked at once: the second look would take as long again.
 MOST_FOR_SECOND = 2_000
-ARTICLE = GENRES.index("article")
+ARTICLE, FORUM = GENRES.index("article"), GENRES.index("forum")
+# Of a page that may be a forum, the terms tell of its users.
+LIKE_FORUM = 0.3
 # An article that promises less is hardly one.
 LEAST_FOR_ARTICLE = 0.55
 # Below what is this likely an article, with so many words of its own, comments are furniture.
@@ -233,20 +235,6 @@ SURE_ARTICLE = 0.8
 LEAST_ARTICLE = 50
 # So many blocks in like places are taken or left together.
 MANY = 100
-# So many words stand in two places of different make for two screens, or are quoted.
-LEAST_TWICE = 6
-# So many alike are a list; of this share kept, all of it is.
-LEAST_ITEMS, MOST_ITEMS = 4, 0.6
-# Steps and ingredients of recipes and manuals stay if any of them does.
-_STEP_NAMES = (
-    ".step .steps .instruction .instructions .direction .directions .method .ingredient "
-    ".ingredients i=recipeinstructions i=recipeingredient"
-)
-_STEPS = frozenset(_STEP_NAMES.split())
-# Parts of a text that look least like it stay between text; beside it on one side, code does.
-_PARTS = {"pre": 1} | dict.fromkeys(("dt", "dd", "summary", "th", "td", "caption"), 2)
-REACH = 12
-_REPEATS = frozenset(("td", "th", "pre"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,8 +335,8 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     hope = expected(odds, [block.words for block in page.blocks])
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE
     least = by.cut[0 if is_article else 1] * hope
-    kept = completed(page, [i for i, odd in enumerate(odds) if odd > least], ways)
-    kept = once(page, kept, ways)
+    kept = with_lists(page, [i for i, odd in enumerate(odds) if odd > least], ways)
+    kept = once(page, with_parts(page, kept, parts, sort[FORUM] > LIKE_FORUM), ways)
     if sort[ARTICLE] > SURE_ARTICLE:
         kept = without_comments(page, kept, parts[COMMENTS])
     return Choice(kept, hope)
@@ -377,70 +365,6 @@ def without_comments(page: Layout, kept: list[int], comments: Sequence[float]) -
     """Without the blocks inside comments, if there is a text that they are about."""
     text = [at for at in kept if not comments[at]]
     return text if sum(page.blocks[at].words for at in text) >= LEAST_ARTICLE else kept
-
-
-def completed(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
-    """With the rest of lists of which most is kept, and with code, tables and terms beside text.
-
-    The last steps of a recipe and the code of a question look least like main text.
-    """
-    boxes, found = page.boxes, set(kept)
-    items: dict[int, dict[int, list[int]]] = {}
-    for at, block in enumerate(page.blocks):
-        item = block.box
-        for _ in range(2):
-            if item < 0 or boxes[item].tag == "li" or len(boxes[item].names) > 1:
-                break
-            item = boxes[item].parent
-        if item >= 0:
-            items.setdefault(ways[block.box], {}).setdefault(item, []).append(at)
-    for like in items.values():
-        taken = sum(not found.isdisjoint(item) for item in like.values())
-        least = 1 if _is_steps(page, next(iter(like))) else MOST_ITEMS * len(like)
-        if len(like) >= LEAST_ITEMS and taken >= least:
-            found.update(at for item in like.values() for at in item)
-    sure = sorted(found)
-    for at, block in enumerate(page.blocks):
-        if at not in found and (sides := _PARTS.get(boxes[block.box].tag)):
-            spot, around = bisect_left(sure, at), {block.box, *_parents(page, block.box)}
-            beside = [one for one in sure[max(0, spot - 1) : spot + 1] if abs(one - at) <= REACH]
-            texts = [_parents(page, page.blocks[one].box) for one in beside]
-            if sum(not around.isdisjoint(text) for text in texts) >= sides:
-                found.add(at)
-    return sorted(found)
-
-
-def _is_steps(page: Layout, item: int) -> bool:
-    around = [item, *_parents(page, item)]
-    return any(not _STEPS.isdisjoint(page.boxes[at].names) for at in around)
-
-
-def _parents(page: Layout, box: int) -> list[int]:
-    """The two boxes around a box."""
-    up = max(page.boxes[box].parent, 0)
-    return [up, max(page.boxes[up].parent, 0)]
-
-
-def once(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
-    """Without blocks that say again what one before them said, in a place of another make.
-
-    What repeats itself in like places means to, and so do tables and code.
-    """
-    first: dict[str, int] = {}
-    found = []
-    for at in kept:
-        block = page.blocks[at]
-        if block.words >= LEAST_TWICE:
-            way = ways[block.box]
-            if first.setdefault(block.text, way) != way and not _repeats(page, block.box):
-                continue
-        found.append(at)
-    return found
-
-
-def _repeats(page: Layout, at: int) -> bool:
-    box = page.boxes[at]
-    return box.tag in _REPEATS or (box.parent >= 0 and page.boxes[box.parent].tag in _REPEATS)
 
 
 def likelihoods(scores: Sequence[float]) -> list[float]:

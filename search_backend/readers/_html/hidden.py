@@ -31,6 +31,8 @@ _NO_TEXT = (
     "body title"
 )
 _HIDDEN = "[hidden],dialog:not([open]),[popover]"
+# Prices of shops are for eyes, and told to screen readers in other words.
+_UNTOLD = "[aria-hidden=true]:not(del,ins)"
 Axes = Mapping[int, frozenset[str]]
 _NONE: frozenset[str] = frozenset()
 # A sheet that hides most of a page does so until a script shows it: that is the page's text.
@@ -121,7 +123,7 @@ class _Hidden:
 
     def _by_attributes(self) -> dict[int, frozenset[str]]:
         """The elements that their own attributes may hide, and on which axes."""
-        found = [(node, _NONE) for node in self._tree.css("[aria-hidden=true]")]
+        found = [(node, _NONE) for node in self._tree.css(_UNTOLD)]
         found += [(node, frozenset({"display"})) for node in self._tree.css(_HIDDEN)]
         found += [(node, frozenset({"colour"})) for node in self._tree.css("font[color]")]
         axes_of = cache(self._axes)
@@ -174,7 +176,7 @@ class _Hidden:
             text, under = colour_of(style), behind.get(place)
             if text and under and alike(text, under):
                 axes |= {"colour"}
-            if node.attributes.get("aria-hidden") == "true":
+            if node.attributes.get("aria-hidden") == "true" and node.tag not in ("del", "ins"):
                 axes |= {"display"}
             if cascade.whole and node.tag in _INLINE and not _BOXED & style.keys():
                 axes -= {"size", "content-visibility"}  # mean nothing to text within a line

@@ -49,7 +49,11 @@ class _Lines:
         self._tables = Tables(page, self._places, self._labels)
         self._chosen = self._tables.completed(chosen)
         blocks = [page.blocks[index] for index in self._chosen]
-        self._texts = dict(zip(self._chosen, Writer(url, page.signs).texts(blocks), strict=True))
+        texts = zip(self._chosen, blocks, Writer(url, page.signs).texts(blocks), strict=True)
+        self._texts = {
+            at: f"~~{text}~~" if self._places[block.box].struck >= 0 and "~~" not in text else text
+            for at, block, text in texts
+        }
         terms = [box for box in page.boxes if box.tag == "dt"]
         self._with_terms = {
             up for box in terms for up in (box.parent, page.boxes[box.parent].parent)
@@ -97,8 +101,6 @@ class _Lines:
             if code and not (place.table >= 0 and is_count(code)):
                 self._add("code", fenced(code, self._language(block)), at)
             return
-        if place.struck >= 0 and "~~" not in text:
-            text = f"~~{text}~~"
         if place.heading >= 0:
             text = _EDIT.sub("", text)
             if self._heading == place.heading:

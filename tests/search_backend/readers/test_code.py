@@ -70,6 +70,15 @@ BLOCKS = {
     "react syntax highlighter": "<pre><code>"
     + each("<span class='linenumber react-syntax-highlighter-line-number'>{n}</span><span>{line}\n"
            "</span>") + "</code></pre>",
+    "hexo": "<figure class='highlight python'><table><tr><td class=gutter><pre>"
+    + each("<span class=line>{n}</span><br>") + "</pre></td><td class=code><pre>"
+    + each("<span class=line>{line}</span><br>") + "</pre></td></tr></table></figure>",
+    "gitlab": "<div class='file-content code'><div class=line-numbers>"
+    + each("<a class=file-line-num href='#L{n}'>{n}</a>") + "</div><pre class=code><code>"
+    + each("<span id=LC{n} class=line>{line}</span>", "\n") + "</code></pre></div>",
+    "github in react": "<div><div class=react-line-numbers>"
+    + each("<div class=react-line-number>{n}</div>") + "</div><div class=react-code-lines>"
+    + each("<div><div class='react-file-line html-div'>{line}</div></div>") + "</div></div>",
     "shiki": "<pre class=shiki><code>" + each("<span class=line>{line}</span>", "\n")
     + "</code></pre>",
     "shiki as blocks": "<pre class=shiki><code>"
@@ -212,6 +221,13 @@ def test_code_within_a_line(markup: str, text: str) -> None:
 def test_lines_of_a_diff_keep_their_signs(markup: str) -> None:
     """Where a sheet draws them, too: without them both lines look as if they counted."""
     assert "\n-  a\n+  b\n" in text_of(markup)
+
+
+def test_the_name_of_a_file_is_no_line_of_it() -> None:
+    """MkDocs writes it as the first row of the table of its code."""
+    name = "<tr><th colspan=2 class=filename><span class=filename>a.py</span></th></tr>"
+    block = BLOCKS["pygments table"].replace("<tr>", f"{name}<tr>", 1)
+    assert text_of(f"<p>Before.</p>{block}") == f"Before.\n\na.py\n\n```\n{CODE}\n```"
 
 
 def test_numbers_that_are_code_stay() -> None:

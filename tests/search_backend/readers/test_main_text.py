@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers import read
+from searchloop.search_backend.readers._html.blocks import layout
 from searchloop.search_backend.readers._html.bounds import LARGE, bounded
 from searchloop.search_backend.readers._html.choose import Tree, compiled, expected
+from searchloop.search_backend.readers._html.parts.complete import with_parts
 from searchloop.search_backend.types import Page
 
 WORDS = "The harbour was built in three stages, and each of them is described here at some length. "
@@ -118,6 +120,62 @@ def test_what_stands_between_text_stays() -> None:
         text = page(markup if number % 2 else f"<div class=row>{markup}</div>").text
         lost += any(mark in markup and mark not in text for mark in marks)
     assert lost <= 1  # one in three thousand parts, where it was one in three hundred
+
+
+CODE = "<pre><code>pour({n})\nif {n} > 4:\n    stop()</code></pre>"
+TABLE = "<table><thead><tr><th>Pot<th>Size<tbody><tr><td>Clay {n}<td>4<tr><td>Tin {n}<td></table>"
+NOTES = "<section class=footnotes><ol><li id=f1><p>{} <a href=#r1>↩</a></p></ol></section>"
+BELONGS = {
+    "code": (CODE, "```\npour({n})\nif {n} > 4:\n    stop()\n```"),
+    "a table": (TABLE, "| Pot | Size |\n| --- | --- |\n| Clay {n} | 4 |\n| Tin {n} |  |"),
+    "the caption of a table": (
+        f"<figure class=wp-block-table>{TABLE}<figcaption>Pots of {{n}}</figcaption></figure>",
+        "Pots of {n}",
+    ),
+    "the caption of code": (
+        f"<figure><figcaption>pot{{n}}.py</figcaption>{CODE}</figure>", "pot{n}.py"
+    ),
+    "a numbered caption": (
+        "<figure><img src=p.png alt=''><figcaption>Figure {n}. Pots.</figcaption></figure>",
+        "Figure {n}. Pots.",
+    ),
+    "a note": (NOTES.format("Counted in {n}."), "1. Counted in {n}."),
+    "terms": ("<dl><dt>Pot {n}<dd>Of clay<dt>Lid {n}<dd>Of tin</dl>", "Lid {n}\n: Of tin"),
+    "what opens": (
+        "<details><summary>More on pot {n}</summary><p>It is of clay.</details>",
+        "More on pot {n}\n\nIt is of clay.",
+    ),
+    "a formula": (
+        "<div><math display=block><mi>p</mi><mo>=</mo><mn>{n}</mn></math></div>", "$$p={n}$$"
+    ),
+}  # fmt: skip
+AROUND = (
+    "<article class=post>{0}</article><ol class=comment-list><li class=comment><p>Nice.</ol>",
+    "<div class=document><div class=body role=main>{0}</div></div><ul class=sidebar><li>Index</ul>",
+    "<table width=100%><tr><td><ul><li><a href=/a>A</a></ul><td>{0}</table>",
+    "<div class=wrap>{0}<div class=cards><div class=card><a href=/r>Ten pots</a></div></div></div>",
+)
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("name", BELONGS)
+def test_what_belongs_to_a_text_stays_wherever_it_stands(name: str, around: str) -> None:
+    """First, between paragraphs, twice in a row, and at its end, where it looks like an end."""
+    form, wanted = BELONGS[name]
+    one, two, three, four = (form.format(n=n) for n in (41, 42, 43, 44))
+    text = f"{one}<p>{WORDS}</p><p>{ADVICE}</p>{two}<p>{ADVICE * 3}</p><p>{WORDS}</p>{three}{four}"
+    found = page(around.format(f"<h1>Harbours and pots</h1>{text}")).text
+    assert [n for n in (41, 42, 43, 44) if wanted.format(n=n) not in found] == []
+    assert "Terms of service" not in found
+
+
+@pytest.mark.parametrize(("is_forum", "wanted"), [(False, [0, 1, 2, 3]), (True, [2, 3])])
+def test_the_terms_of_a_forum_tell_of_its_users(is_forum: bool, wanted: list[int]) -> None:
+    """They stand beside each post, whose code stays."""
+    shown = layout(
+        f"<body><dl><dt>Posts</dt><dd>4,213</dd></dl><p>{WORDS * 2}</p><pre>x</pre></body>"
+    )
+    assert with_parts(shown, [2], [[0.0] * 4] * 14, is_forum) == wanted
 
 
 def test_lists_tables_and_links() -> None:

@@ -107,6 +107,16 @@ def raised(words: str) -> str:
         ("2^{1}⁄_{2} cups", "2 1/2 cups"),
         ("^{3}/_{4} inch", "3/4 inch"),
         ("1⁄2 cup", "1/2 cup"),
+        ("f^{(n)}(x) and 7^{(b)}", "f^(n)(x) and 7[b]"),
+        ("^{99m}Tc", "^99mTc"),
+        ("ℝ^{3}, ℝ^{n} and 𝔽^{2}", "ℝ^3, ℝ^n and 𝔽^2"),
+        ("the sphere S^{1} has 10^{2} points", "the sphere S^1 has 10^2 points"),
+        ("Smith J^{1}, Lee K^{2}, Kim^{2}", "Smith J[1], Lee K[2], Kim[2]"),
+        ("Vitamin C^{1} in 12^{2} pots", "Vitamin C[1] in 12[2] pots"),
+        ("a<sup>b^{c}</sup> and 10<sup>10^{100}</sup>", "a^(b^c) and 10^(10^100)"),
+        ("<var>x</var><sub><var>i</var></sub>^{2}", "x_i^2"),
+        ("said<sup class=reference>[5]</sup><sup class=reference>: 23</sup>", "said[5]: 23"),
+        ("<code>x^{2}</code> and <code>H_{2}O</code>", "`x^2` and `H2O`"),
         ("2<span>1</span>⁄<span>2</span> cups", "2 1/2 cups"),
     ],
 )
@@ -235,3 +245,27 @@ def test_a_number_is_never_glued_to_one(base: str, tag: str, number: int, after:
     text = text_of(f"<p>of {base}<{tag}>{number}</{tag}>{after}</p>").removeprefix(f"of {base}")
     assert not text[0].isdigit()
     assert re.match(rf"\D{{1,2}}{number}(?!\d)", text)
+
+
+SPAN = '<span style="display:inline-block;vertical-align:-0.4em;text-align:{}">{}<br>{}</span>'
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("SO<span class=template-chem2-su><span>2−</span><span>4</span></span>", "SO4^(2−)"),
+        ("SO" + SPAN.format("left", "2−", "4"), "SO4^(2−)"),
+        (SPAN.format("right", "235", "92") + "U", "^235_92U"),
+        (SPAN.format("right", "<sup>14</sup>", "<sub>6</sub>") + "C", "^14_6C"),
+        ("<span class=sfrac><span class=tion><span class=num>22</span><span class=sr-only>/</span>"
+         "<span class=den>7</span></span></span>", "22/7"),
+        ("1<span class=sfrac><span class=sr-only>+</span><span class=tion><span class=num>2</span>"
+         "<span class=sr-only>/</span><span class=den>3</span></span></span>", "1 2/3"),
+        ("3<span class=sfrac><span class=tion><span class=num>1</span><span class=sr-only>/</span>"
+         "<span class=den>4</span></span></span>", "3 1/4"),
+    ],
+)  # fmt: skip
+def test_what_stands_over_something_else(markup: str, text: str) -> None:
+    """Ions, isotopes and fractions of encyclopedias: two numbers of which none is a digit more."""
+    sheet = "<style>.sr-only{position:absolute;clip:rect(0,0,0,0);height:1px;width:1px}</style>"
+    assert text_of(f"{sheet}<p>So {markup} is") == f"So {text} is"

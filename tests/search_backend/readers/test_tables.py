@@ -83,12 +83,18 @@ A = ["a", "b", "c"]
          [A, ["1", "", "3"], ["", "5", ""]]),
         ("<tr><th>a<th style='display:none'>SECRET<th>c<tr><td>1<td style='display:none'>SECRET"
          "<td>3", [["a", "c"], ["1", "3"]]),
+        (f"{HEAD}<tr><td><svg></svg><b class=sr-only>Yes</b><td><i></i><b class='x sr-only'>No</b>"
+         "<td>five of them<b class=sr-only>SECRET</b>", [A, ["Yes", "No", "five of them"]]),
+        (f"{HEAD}<tr><td style='text-decoration:line-through'>1<td>2<td><s>3</s>"
+         "<tr style='text-decoration:line-through'><td><p>4<p>5<td><td>6",
+         [A, ["~~1~~", "2", "~~3~~"], ["~~4~~<br>~~5~~", "", "~~6~~"]]),
         (f"{HEAD}<tr hidden><td>SECRET<td>SECRET<td>SECRET<tr><td>4<td>5<td>6", [A, list("456")]),
     ],
 )  # fmt: skip
 def test_every_cell_stays_in_its_column(inside: str, wanted: Grid) -> None:
     """Empty, spanned, hidden and pictured cells; headings, sections, and what cells hold."""
-    assert rows(text_of(f"<table>{inside}</table>")) == wanted
+    sheet = "<style>.sr-only{position:absolute;width:1px;height:1px;overflow:hidden}</style>"
+    assert rows(text_of(f"{sheet}<table>{inside}</table>")) == wanted
 
 
 ROLES = {"table": "table", "tbody": "rowgroup", "tr": "row", "th": "columnheader", "td": "cell"}
@@ -105,7 +111,11 @@ def test_a_table_that_roles_make() -> None:
             f"</{tag}>", "</div>"
         )
     assert rows(text_of(markup)) == [A, ["1", "", "3<br>4"], list("556")]
-    loose = markup.replace("<div role=cell>1</div>", "<span role=cell>1</span>")
+    spans = re.sub(
+        r"<div (role=(?:row|cell|columnheader)[ >].*?)</div>", r"<span \1</span>", markup
+    )
+    assert rows(text_of(spans))[-1] == list("556")
+    loose = markup.replace("<div role=cell>1</div>", "<span>1</span>")
     assert text_of(loose).split() == ["a", "b", "c", "1", "3", "4", "5", "6"]
 
 

@@ -139,7 +139,7 @@ class _Lines:
         self.numbered = False
         # (tag, how much was written before it, what it is)
         self._open: list[tuple[str, int, str]] = []
-        self._between = False
+        self._between = ""  # the tag of the line that has ended right before
         self._only_cell = ""
 
     def text(self, text: str) -> None:
@@ -150,7 +150,7 @@ class _Lines:
             if self._between:
                 text = text.partition("\n")[2]
         if text:
-            self._between = False
+            self._between = ""
             self.out.append(text)
 
     def start(self, mark: str) -> None:
@@ -158,7 +158,8 @@ class _Lines:
         tag = mark.partition(" ")[0]
         if tag in _VOID:
             if tag == "br":
-                self.out.append("\n")
+                self.out.append("" if self._between == "span" else "\n")
+                self._between = ""
             return
         found = _CLASS.search(mark)
         classes = found[1] if found else ""
@@ -172,7 +173,7 @@ class _Lines:
             kind = "gutter"
         elif not kind and tag in _ROWS:
             kind = "block"
-        self._between = False
+        self._between = ""
         if kind in ("line", "block"):
             self._begin_line()
         if sign := _DIFF.search(mark):  # a sheet shows it
@@ -202,7 +203,7 @@ class _Lines:
                 self.out.append(self._only_cell)
             if not held.endswith("\n"):
                 self.out.append("\n")
-            self._between = True
+            self._between = tag
 
     def _begin_line(self) -> None:
         """Ends the line before, if there is one; blanks before a line only arrange the markup."""

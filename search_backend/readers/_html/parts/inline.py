@@ -38,7 +38,27 @@ _FRACTION = re.compile(
 # A fraction whose numbers have tags around them, behind a whole number.
 _MIXED = re.compile(r"(?<=\d)((?:<[^>]*>)+)(?=\d+(?:<[^>]*>)*⁄)")
 _SLASH = re.compile(r"(?<=\d)((?:<[^>]*>)*)⁄((?:<[^>]*>)*)(?=\d)")
+_NO_SCRIPT = re.compile(r"<(?!/?su[bp][ >])[^>]*>")
+# A number over another beside a sign: of Wikipedia, by a class or by hand.
+_OVER = re.compile(
+    r'<span class="template-chem2-su">\s*<span>([^<]*)</span>\s*<span>([^<]*)</span>\s*</span>'
+    r'|<span style="display: ?inline-block;[^"]*vertical-align:[^"]*">'
+    r"\s*(?:<sup>)?([^<]*)(?:</sup>)?\s*<br>\s*(?:<sub>)?([^<]*)(?:</sub>)?\s*</span>"
+)
 _SIGN_LINK = re.compile(r"<a( [^>]*+)>\s*+[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?\s*+</a>")
+
+
+def stacked(markup: str) -> str:
+    """Writes what stands over something else as raised and lowered: of ions and of isotopes."""
+    if "template-chem2-su" not in markup and "inline-block" not in markup:
+        return markup
+    return _OVER.sub(_as_scripts, markup)
+
+
+def _as_scripts(over: re.Match[str]) -> str:
+    raised, lowered = over[1] or over[3] or "", over[2] or over[4] or ""
+    scripts = (f"<sup>{raised}</sup>", f"<sub>{lowered}</sub>")
+    return "".join(scripts if "right" in over[0] else scripts[::-1])
 
 
 def images_in_cells(markup: str) -> str:
@@ -87,7 +107,7 @@ def _code(text: str, cut: str) -> str:
 
     def written(code: re.Match[str]) -> str:
         start, inside, end = linked.groups() if (linked := link(code[1])) else ("", code[1], "")
-        inside = TAG.sub("", inside) if "<a " not in inside else ""
+        inside = _NO_SCRIPT.sub("", inside) if "<a " not in inside else ""
         return f"{start}{ticked(inside.strip())}{end}" if inside.strip() else code[1]
 
     return found.sub(written, text)
@@ -163,16 +183,26 @@ def _as_script(raised: re.Match[str]) -> str:
     return f"<{tag}>{raised[4]}</{tag}>"
 
 
+def _apart(text: str, _: str) -> str:
+    """With a blank around what a style puts on a line of its own."""
+    return _ON_ITS_LINE.sub(r" \1\3 ", text)
+
+
 # What a page has if a change can mean anything to it.
 may_mark = re.compile(r"<(?:code|img|q|rt|s|del|strike|sup|sub)[ >]").search
+_ON_ITS_LINE = re.compile(
+    r'(<(span|[abi]|strong|em|small) [^>]*style="[^"]*display: ?(?:block|flex|grid|table)[^>]*>)'
+    r"([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+</\2>)?"
+)
 _RAISED = ("vertical-align", 'class="su')
-_STYLED = ("line-through", 'href="#', "⁄", *_RAISED)
+_STYLED = ("line-through", 'href="#', "⁄", "display:", *_RAISED)
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
+    (("display:",), _apart),
     (("<code",), _code),
     (('href="#',), _anchors),
     (("<img",), _images),
     (("<q>", "<q "), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
     (("<rt",), _reading),
     (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
-    (("<sup", "<sub", *_STYLED[1:]), _scripts),
+    (("<sup", "<sub", 'href="#', "⁄", *_RAISED), _scripts),
 )

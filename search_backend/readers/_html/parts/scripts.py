@@ -40,6 +40,7 @@ _is_list = re.compile(
     r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})+|[a-z](?:\s*[,;]\s*[a-z])+"
     r"|(?=.*[*†‡§¶‖])(?:\d{1,3}|[a-z]|[*†‡§¶‖])(?:[\s,;]*(?:\d{1,3}|[a-z]|[*†‡§¶‖]))+"
 ).fullmatch
+_is_in_brackets = re.compile(r"\((?:\d{1,3}|[a-z])\)").fullmatch
 _is_charge = re.compile(r"\d*[+−–-]+").fullmatch
 _is_variable = re.compile(r"[i-zA-Zα-ω]′*").fullmatch
 _is_mark = re.compile(r"[*†‡§¶#‖]+").fullmatch
@@ -58,7 +59,16 @@ _is_price = re.compile(rf".*(?:{_CURRENCY})\s*(?:\d{{1,3}}(?:[.,\s]\d{{3}})+|\d+
 _begins_with_currency = re.compile(rf"\s*(?:{_CURRENCY})").match
 _is_hour = re.compile(r"(?:.*[^\d.,])?(?:[01]?\d|2[0-4])").fullmatch
 _goes_on = re.compile(r"(?:.*[^\s>]|.*</\w{1,6}>)(?<!\b10)", re.DOTALL).fullmatch
-_INDEX = re.compile(r"(?<=[a-zA-Zα-ω>])<sub(?: [^>]*)?>[^<]*</sub>(?:</\w+>)*$")
+# One letter, but not the first one of a name: "the sphere S", not "Smith J".
+_ends_in_variable = re.compile(r"(?:\b[a-z]+\s|[^\w\s]\s?)[^\W\d_]$").search
+_ends_in_name = re.compile(r"\b[A-Z][a-z]+\s$").search
+_INDEX = re.compile(
+    r"(?<=[a-zA-Zα-ω>])<sub(?: [^>]*)?>(?:[^<]|<(?!/?su[bp][ >]))*</sub>(?:</\w+>)*$"
+)
+# A script that is still open: what stands before it is not what the one inside belongs to.
+_OPEN = re.compile(r".*<su[bp](?: [^>]*)?>(?!.*</su[bp]>)", re.DOTALL)
+# Letters of formulas beyond the alphabets: ℝ, ℓ, 𝔽.
+_is_math_sign = re.compile("[\u2100-\u214f\U0001d400-\U0001d7ff]").fullmatch
 _BEHIND_SCRIPT = re.compile(r"</su[bp]>(?=(?:<[^>]*>)*[^\W\d])")
 _OPERATOR = "=+×·⋅*÷<>≤≥≈∼±∝≡"
 _ends_in_operator = re.compile(rf"[{_OPERATOR}(√∑∫^−]\s*$").search
@@ -92,11 +102,11 @@ class Scripts:
     def _counted(self) -> set[str]:
         """The numbers from 1 on that stand raised behind a word or number; nobody writes `x^1`."""
         raised = re.finditer(r"<sup(?: [^>]*)?>\s*(\d{1,3}|[a-z])\s*</sup>", self._text)
-        found = {
-            mark[1]
-            for mark in raised
-            if _goes_on(self._text[max(0, mark.start() - 8) : mark.start()])
-        }
+        found = set()
+        for mark in raised:
+            before = self._text[max(0, mark.start() - 40) : mark.start()]
+            if _goes_on(before[-8:]) and not _ends_in_variable(TAG.sub("", before)):
+                found.add(mark[1])
         numbers = takewhile(found.__contains__, map(str, range(1, 1000)))
         letters = [*takewhile(found.__contains__, "abcdefgh")]
         return {*numbers, *(letters if len(letters) > 1 else ())}
@@ -136,6 +146,7 @@ class Scripts:
             space = " " if whole[match.end() : match.end() + 1] in ("(", ":") else ""
             return f"{kept}{escape(_note(held), quote=False)}{space}"
         before = whole[max(0, match.start() - _REACH) : match.start()].rpartition(self._cut)[2]
+        before = _OPEN.sub("", before)
         after = whole[match.end() : match.end() + _REACH].partition(self._cut)[0]
         is_next = not after.startswith(("<sup", "<sub"))
         if match["tag"] == "sup":  # x_i^2 is a power of x, and a^n b^n one of b
@@ -158,9 +169,10 @@ class Scripts:
         return is_link or (_NAMED_NOTE.search(said) is not None and len(held) <= 12)
 
     def _raised(self, held: str, before: str, after: str, space: str) -> str:
-        if held[0] == "[" or _is_mark(held) or re.fullmatch(r"\(\d{1,3}\)", held):
+        if held[0] == "[" or _is_mark(held) or _is_in_brackets(held):
             alone = _LETTERS_BEFORE.search(before)
-            is_power = held == "*" and alone is not None and len(alone[0]) == 1
+            is_alone = alone is not None and len(alone[0]) == 1
+            is_power = is_alone and (held == "*" or held[1:2].isalpha())
             return _power(held, space) if is_power else _note(held) if before else held
         if (
             held == "o"
@@ -176,7 +188,9 @@ class Scripts:
         if before[-1:].isspace() and self._is_apart(held, before.rstrip()):
             return f"^{held}{space}"
         if not before or before[-1].isspace() or before[-1] in "([-–—/^":
-            is_mass = held.isdigit() and (_is_isotope if len(held) > 1 else _is_light)(after)
+            is_mass = held.rstrip("m").isdigit() and (_is_isotope if len(held) > 1 else _is_light)(
+                after
+            )
             if is_mass and (before.strip() or held not in self._notes):
                 return f"^{held}"
             return f"[{held}]" if _is_number(held) else held
@@ -236,8 +250,9 @@ class Scripts:
 
     def _is_power_of_word(self, held: str, word: str, before: str, after: str) -> bool:
         within = _ends_in_operator(before) or before[-1:].isdigit()
-        if len(word) == 1 and not word > "\u0500":
-            return not _is_list(held) and (held != "1" or bool(within) or "1" not in self._notes)
+        if len(word) == 1 and (word <= "\u0500" or _is_math_sign(word)):
+            is_note = held == "1" or _ends_in_name(before) is not None
+            return not _is_list(held) and (not is_note or bool(within) or held not in self._notes)
         if _is_function(word) or (_is_oxidation(held) and _is_element(word)):
             return True
         if not _is_number(held):
@@ -249,13 +264,13 @@ class Scripts:
 
 
 def _power(held: str, space: str) -> str:
-    if len(held) > 1 and not _is_number(held):
+    if len(held) > 1 and not _is_number(held) and not _is_in_brackets(held):
         held = f"({held})"
     return f"^{held}{space}"
 
 
 def _note(held: str) -> str:
-    return f"[{held.strip('[]() .') or held}]"
+    return held if held[0] == ":" else f"[{held.strip('[]() .') or held}]"
 
 
 def _lowered(held: str, before: str, after: str, space: str) -> str:

@@ -17,8 +17,11 @@ from searchloop.search_backend.readers._html.parts.tables import cells_and_rows,
 _CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
 _HIDDEN_CELL = re.compile(r"<[tT][dDhH]\s[^>]*(?:hidden|style|HIDDEN|STYLE)")
 _may_show = re.compile(r"<(?=[mMsSiI])(?i:(?:m(?:ml)?:)?math|svg|input)[\s>]").search
-_NAMES = ("math/tex", "mwe-math", "mw-editsection", "data-latex", "ltx_note")
+_NAMES = ("math/tex", "mwe-math", "mw-editsection", "data-latex", "ltx_note", "sfrac")
 _UNSEEN = ".mw-editsection,.ltx_tag_note,.ltx_note_content>.ltx_note_mark"
+_CELLS = "span[role^=row],span[role$=cell],span[role$=header]"
+_LINES = "pre,.react-file-line"
+_LABELS = ("sr-only", "visually-hidden", "screen-reader-text")
 LONGEST_LABEL = 40
 
 
@@ -30,9 +33,24 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
         _write_drawings(tree)
         for node in tree.css(_UNSEEN):
             node.remove()
+        for mark in tree.css(".sfrac .sr-only"):
+            mark.replace_with("/" if "/" in mark.text() else " ")
+        for fraction in tree.css(".sfrac"):
+            before = fraction.prev.text() if fraction.prev is not None else ""
+            if before[-1:].isdigit() and not fraction.text().startswith(" "):
+                fraction.insert_before(" ")
         for note in tree.css(".ltx_note_outer"):  # behind its mark, in LaTeXML
             note.insert_before(" (")
             note.insert_after(")")
+    if "<td" in markup:
+        _write_labels(tree, markup)
+    if "columnheader" in markup or 'role="cell"' in markup:
+        for cell in reversed(tree.css(_CELLS)):
+            role, inside = cell.attributes["role"], cell.inner_html
+            made = LexborHTMLParser(f'<div role="{role}">{inside}</div>').css("div")
+            cell.replace_with(made[0])
+    if "line-numbers" in markup or "filename" in markup:
+        _put_code_in_order(tree)
     may_hide = "<style" in markup or _HIDDEN_CELL.search(markup)
     cells = cells_and_rows(tree) if may_hide else []
     remove_hidden(tree)
@@ -46,6 +64,37 @@ def _write_checkboxes(tree: LexborHTMLParser) -> None:
             label.replace_with(mark)
         else:
             box.insert_before(mark)
+
+
+def _put_code_in_order(tree: LexborHTMLParser) -> None:
+    """Removes numbers of lines beside some code; puts the name of a file in front of its code."""
+    for numbers in tree.css("div.line-numbers,div.react-line-numbers"):
+        code = numbers.next
+        while code is not None and not code.is_element_node:
+            code = code.next
+        is_beside = code is not None and (code.tag == "pre" or code.css_first(_LINES) is not None)
+        if is_beside and re.fullmatch(r"[\d\s]+", numbers.text(deep=True)):
+            numbers.remove()
+    for name in tree.css("table.highlighttable th.filename"):
+        row = name.parent
+        table = row.parent if row is not None else None
+        while table is not None and table.tag != "table":
+            table = table.parent
+        if row is not None and table is not None:
+            table.insert_before(name.text(deep=True))
+            row.remove()
+
+
+def _write_labels(tree: LexborHTMLParser, markup: str) -> None:
+    """Shows the words for screen readers that say alone what the sign in a cell means."""
+    for name in _LABELS:
+        for label in tree.css(f"td .{name}") if name in markup else ():
+            cell = label.parent
+            while cell is not None and cell.tag != "td":
+                cell = cell.parent
+            words = label.text(deep=True).strip()
+            if cell is not None and cell.text(deep=True).strip() == words != "":
+                label.replace_with(words[:LONGEST_LABEL])
 
 
 def _write_drawings(tree: LexborHTMLParser) -> None:

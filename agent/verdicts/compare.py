@@ -13,7 +13,17 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
-from searchloop.agent.verdicts.clauses import Pairs, borrowed, elsewhere, written
+from searchloop.agent.verdicts.clauses import (
+    Pairs,
+    borrowed,
+    elsewhere,
+    exchanged,
+    filled,
+    lent,
+    reversed_,
+    written,
+)
+from searchloop.agent.verdicts.degrees import bounded, other_quantity, surer
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 
@@ -34,8 +44,9 @@ CROSSED = "Two words of the source have changed places."
 TURNED = "Names or numbers stand the other way round."
 ELSEWHERE = "What the claim joins stands in two clauses of the source, each with its own words."
 REPLACED = "One word of the source's sentence is replaced by another."
+DEGREE = "The source says it of more or fewer, or less surely."
 # What a claim is refused for although its words stand in the source.
-FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE))
+FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE, DEGREE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,7 @@ def compare(
     page is about.
     """
     lost = _lost([t for t in claim if t.key in weights], window)
+    claim = [_rounded(t, window) for t in claim]
     cover = 1 - sum(weights[key] for key in {t.key for t in lost}) / sum(weights.values())
     if cover < LEAST:
         return Comparison(cover, FEW)
@@ -105,11 +117,14 @@ def compare(
         or _denial(ours, theirs, (*content, *apart) if close else ())
         or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
+        or _degree(claim, window, (*apart, *content), page.lang)
+        or (_replaced(apart) if near else "")
         or _name(lost, page.about)
         or _turned(claim, window, near or shuffled)
         or (_moved(window, apart) if shuffled or near else "")
-        or (_replaced(apart) if near else "")
+        or (TURNED if exchanged(ours, theirs) or reversed_(claim, window, page.lang) else "")
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
+        or (ELSEWHERE if lent(ours, theirs, page) or filled(claim, window, page) else "")
         or (FEW if cover < enough else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
@@ -130,6 +145,24 @@ def _stands(number: numbers.Number, values: list[numbers.Number]) -> bool:
     """Tells whether a number is there; a bare one counts where the value has no other unit."""
     units = {v.unit for v in values if v.same(number._replace(unit=""))}
     return bool(units) and (not number.unit or number.unit in units or units == {""})
+
+
+def _rounded(token: Token, window: Sequence[Token]) -> Token:
+    """Returns a number behind "about" as the source gives it."""
+    number = token.number
+    if number and number.slack:
+        exact = [t.key for t in window if t.number and number.same(t.number)]
+        return token._replace(key=exact[0]) if exact else token
+    return token
+
+
+def _degree(
+    claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap], lang: str
+) -> str:
+    """Finds `all` for `some`, `is` for `may be`, `below` for `at`."""
+    amounts = any(other_quantity(gap.ours, gap.theirs) for gap in apart)
+    surely = surer(claim, window, _aligned(claim, window), lang)
+    return DEGREE if amounts or surely or bounded(claim, window) else ""
 
 
 def _whole(content: Sequence[Gap]) -> bool:

@@ -21,14 +21,19 @@ TABLES = {
 
 
 class Number(NamedTuple):
-    """A value with its scale and sign applied, and its unit's short name or an empty string."""
+    """A value with its scale and sign applied, and its unit's short name or an empty string.
+
+    `slack` is how far a rounded value may be off; 0 where no word such as "about" rounds it.
+    """
 
     value: float
     unit: str
+    slack: float = 0.0
 
     def same(self, other: Number) -> bool:
         """Tells whether the values are equal and no two units contradict each other."""
-        close = abs(self.value - other.value) <= 1e-9 * max(1.0, abs(self.value))
+        slack = 0.0 if other.slack else self.slack
+        close = abs(self.value - other.value) <= max(1e-9 * max(1.0, abs(self.value)), slack)
         return close and (not self.unit or not other.unit or self.unit == other.unit)
 
 
@@ -50,6 +55,9 @@ _POINTS = re.compile(
     "|pontos percentuais|процентных пункт(?:а|ов)"
 )
 _OF = frozenset(("de", "d", "of", "di"))
+_ABOUT = "|".join(table(TABLES["about"])["about"]).replace("-", " ")
+_ABOUT_END = re.compile(rf"(?:\b|(?<=[\u3040-\u9fff]))(?:{_ABOUT})\W{{0,2}}\Z", re.IGNORECASE)
+_ROUNDED = 0.02  # share of a value by which rounding may change it
 
 
 def _words() -> dict[str, dict[str, int]]:
@@ -102,6 +110,17 @@ def digits(text: str, lang: str = "") -> float:
         if text.count(".") > 1:  # a version or a date
             text = text.replace(".", "")
     return float(re.sub(r"[^\d.]", "", text)[:300])
+
+
+def slack(text: str, start: int, value: float, factor: float) -> float:
+    """Returns how far the value at `start` may be off: behind "about" half of its last digit."""
+    if not _ABOUT_END.search(text, max(0, start - 20), start):
+        return 0.0
+    written = f"{abs(value):.12g}"
+    _, point, fraction = written.partition(".")
+    zeros = -len(fraction) if point else len(written) - len(written.rstrip("0"))
+    year = factor == 1 and 1000 <= value <= 2100
+    return 0.0 if year else min(0.5 * 10.0**zeros * factor, _ROUNDED * abs(value) * factor)
 
 
 def sign(text: str, start: int) -> int:
@@ -165,6 +184,7 @@ def follow(
     if found and found[0] in ("per", "pour", "por", "per-cent"):
         behind = rest(taken + 1)
         unit = "%" if behind and behind[0] in ("cent", "ciento", "cento") else ""
+        unit = "permille" if behind and behind[0] in ("mil", "mille") else unit
     return factor, unit, taken - at
 
 

@@ -207,9 +207,10 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
             continue
         if piece.lastgroup == "number":
             factor, unit, skip = _behind(text, pieces, i, lang)
-            value = numbers.digits(_whole_year(text, piece), lang) * factor
-            value *= numbers.sign(text, piece.start())
-            number = Number(value, numbers.unit_before(text, piece.start()) or unit)
+            plain = numbers.digits(_whole_year(text, piece), lang)
+            value = plain * factor * numbers.sign(text, piece.start())
+            slack = numbers.slack(text, piece.start(), plain, factor)
+            number = Number(value, numbers.unit_before(text, piece.start()) or unit, slack)
             token = _numeral(number, piece.start(), pieces[skip - 1].end())
             is_day = number.value <= 31 and not any(t.number for t in out[-2:-1])
             is_day = is_day and bool(out and _MONTHS.fullmatch(out[-1].word))
@@ -340,7 +341,7 @@ def _named(text: str, piece: re.Match[str], lang: str) -> bool:
 
 # Denial in Chinese, Japanese and Thai, without the words that merely hold such a letter.
 DENIAL = re.compile(
-    "不(?![仅僅但过過久断斷同少锈足管论論])|没有(?:任何)?(?:证据|證據|迹象)(?:表明|显示|证明)?|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|非(?![常洲凡])|"
+    "不(?![仅僅但过過久断斷同少锈足管论論])|没有(?:任何)?(?:证据|證據|迹象)(?:表明|显示|证明)?|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|(?<![除是莫若])非(?![常洲凡])|拒绝|拒絕|否认|否認|拒否|否定|虚假|谣言|"
     "(?<![个分区特离級级])别(?![人的])|勿|毫无|從未|从未|ない(?!し)|なかった|なく(?!とも)|ません|(?<=[らわかさたなまえけせてねめれべ])ず(?=に|、|。)|ぬ(?=。|、)|ไม่|มิได้|ปราศจาก|ບໍ່|មិន|គ្មាន"
 )
 

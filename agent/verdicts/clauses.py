@@ -161,7 +161,7 @@ def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     said, have = (
         {
             (a.key, b.key)
-            for a, b in pairwise(side)
+            for a, b in pairwise([t for t in side if t.kind not in ("stop", "not")])
             if "letter" not in (a.kind, b.kind) and 1 == times[a.key] == times[b.key]
         }
         for side in (ours, theirs)
@@ -228,3 +228,66 @@ def filled(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
             if own and (same or all(map(_filler, own))):
                 return True
     return False
+
+
+def undated(
+    ours: Sequence[Token], theirs: Sequence[Token]
+) -> tuple[Sequence[Token], Sequence[Token]]:
+    """Returns both sides without their date, if each has one and it is the same."""
+    one, other = _dates(ours), _dates(theirs)
+    if len(one) != 1 or len(other) != 1:
+        return ours, theirs
+    [(i, k)], [(j, m)] = one, other
+    if [t.key for t in ours[i:k] if t.number] != [t.key for t in theirs[j:m] if t.number]:
+        return ours, theirs
+    return (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
+
+
+def _dates(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Returns the ranges that hold a year, with the day, the month and the word before it."""
+    found: list[tuple[int, int]] = []
+    for i, token in enumerate(tokens):
+        if not (token.number and token.number.unit in ("", "year") and _year(token.number.value)):
+            continue
+        start, end = i, i + 1
+        while start and (tokens[start - 1].number or _month(tokens, start - 1)):
+            start -= 1
+        while end < len(tokens) and (tokens[end].number or tokens[end].key in _DATE_LETTERS):
+            end += 1
+        start -= start > 0 and tokens[start - 1].kind == "stop"
+        found.append((start, end))
+    return found
+
+
+def _year(value: float) -> bool:
+    return 1000 <= value <= 2100 and value == int(value)
+
+
+def _month(tokens: Sequence[Token], at: int) -> bool:
+    """Tells whether a word stands between a day and a year: `7. Juni 2019`, `9 de octubre de`."""
+    day = any(t.number and t.number.value <= 31 for t in tokens[max(0, at - 3) : at])
+    return day and tokens[at].kind in ("word", "stop")
+
+
+_DATE_LETTERS = frozenset("日に于於")
+
+
+def rotated(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether a phrase at the source's front stands at the claim's end, or vice versa."""
+    said, have = {t.key for t in ours}, {t.key for t in theirs}
+    one = [t for t in ours if t.kind not in ("stop", "letter") and t.key in have]
+    other = [t.key for t in theirs if t.kind not in ("stop", "letter") and t.key in said]
+    keys = [t.key for t in one]
+    if keys == other or sorted(keys) != sorted(other) or len(set(keys)) < len(keys):
+        return False
+    cut = keys.index(other[0])
+    return keys[cut:] + keys[:cut] == other and (_led(ours, one[cut]) or _led(ours, one[0]))
+
+
+def _led(tokens: Sequence[Token], token: Token) -> bool:
+    """Tells whether `in` or the like stands before a word."""
+    at = next(i for i, t in enumerate(tokens) if t.start == token.start)
+    return any(t.word in _PLACES for t in tokens[max(0, at - 2) : at])
+
+
+_PLACES = frozenset("in at on im am en em à nel nella nei no na op w we в во på during per".split())

@@ -21,6 +21,8 @@ from searchloop.agent.verdicts.clauses import (
     filled,
     lent,
     reversed_,
+    rotated,
+    undated,
     written,
 )
 from searchloop.agent.verdicts.degrees import bounded, other_quantity, surer
@@ -113,6 +115,7 @@ def compare(
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
         _number(lost)
+        or (NUMBER if any(map(_other_unit, apart)) else "")
         or _opposite(claim, window, apart)
         or _denial(ours, theirs, (*content, *apart) if close else ())
         or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
@@ -120,9 +123,8 @@ def compare(
         or _degree(claim, window, (*apart, *content), page.lang)
         or (_replaced(apart) if near else "")
         or _name(lost, page.about)
-        or _turned(claim, window, near or shuffled)
-        or (_moved(window, apart) if shuffled or near else "")
-        or (TURNED if exchanged(ours, theirs) or reversed_(claim, window, page.lang) else "")
+        or _order(claim, window, near, shuffled)
+        or (TURNED if reversed_(claim, window, page.lang) else "")
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
         or (ELSEWHERE if lent(ours, theirs, page) or filled(claim, window, page) else "")
         or (FEW if cover < enough else "")
@@ -143,7 +145,7 @@ def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
 
 def _stands(number: numbers.Number, values: list[numbers.Number]) -> bool:
     """Tells whether a number is there; a bare one counts where the value has no other unit."""
-    units = {v.unit for v in values if v.same(number._replace(unit=""))}
+    units = {v.unit for v in values if number._replace(unit="").same(v)}
     return bool(units) and (not number.unit or number.unit in units or units == {""})
 
 
@@ -220,6 +222,20 @@ def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple
     return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
 
 
+def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether one side denies where the other goes on: `did … expect` for `did not expect`.
+
+    A long gap may hold a denial of its own, unless the denial stands at its edge.
+    """
+    for gap in _gaps(ours, theirs, _aligned(ours, theirs))[0]:
+        if any(t.kind == "not" for t in gap.ours):
+            return True
+        edge = gap.theirs if len(gap.theirs) <= 6 else (*gap.theirs[:2], *gap.theirs[-2:])
+        if any(t.kind == "not" for t in edge):
+            return True
+    return False
+
+
 def _near(tokens: Sequence[Token]) -> float:
     return NEAR_LETTERS if sum(t.kind == "letter" for t in tokens) * 2 > len(tokens) else NEAR
 
@@ -240,6 +256,13 @@ def _only(apart: Sequence[Gap], fault: str) -> bool:
 
 def _number(lost: Sequence[Token]) -> str:
     return MISSING_NUMBER if any(t.number for t in lost) else ""
+
+
+def _other_unit(gap: Gap) -> bool:
+    """Tells of `a month` for `a year`, where no number stands before them."""
+    ours, theirs = gap.content()
+    keys = [t.key for t in (*ours, *theirs) if t.key[0] == "~"]
+    return len(ours) == len(theirs) == 1 and len(set(keys)) == 2
 
 
 def _name(lost: Sequence[Token], known: frozenset[str]) -> str:
@@ -352,6 +375,18 @@ def _turned(claim: Sequence[Token], window: Sequence[Token], near: bool) -> str:
         if not any(one.beside(a) for a in there) and not any(other.beside(b) for b in then):
             return TURNED
     return ""
+
+
+def _order(
+    claim: Sequence[Token], window: Sequence[Token], near: bool, shuffled: bool
+) -> str:
+    """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
+    claim, window = undated(claim, window)
+    if rotated(claim, window):
+        return ""
+    apart, _ = _gaps(claim, window, _aligned(claim, window))
+    turned = TURNED if exchanged(claim, window) else _turned(claim, window, near or shuffled)
+    return turned or (_moved(window, apart) if shuffled or near else "")
 
 
 def _anchors(tokens: Sequence[Token]) -> list[Anchor]:

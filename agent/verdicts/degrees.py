@@ -43,6 +43,11 @@ def _doubts(token: Token, lang: str) -> bool:
 _OF = {lang: frozenset(words) for lang, words in table(numbers.TABLES["hedges"]).items()}
 
 
+def unsure(around: Sequence[Token], lang: str) -> bool:
+    """Tells whether the words just around a part of a sentence doubt it."""
+    return bool(hedged(around, lang))
+
+
 def surer(
     claim: Sequence[Token], window: Sequence[Token], pairs: Sequence[tuple[int, int]], lang: str
 ) -> bool:

@@ -198,15 +198,15 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
     """Returns the tokens of `text[start:end]` in order; places count from the text's beginning."""
     pieces = list(PIECE.finditer(text, start, len(text) if end is None else end))
     out: list[Token] = []
-    skip = 0
+    skip = taken = 0
     for i, piece in enumerate(pieces):
         if i < skip or piece.lastgroup == "sign":
             continue
         if piece.lastgroup == "run":
-            out += _letters(text, piece.start(), piece.end())
+            out += _letters(text, max(piece.start(), taken), piece.end())
             continue
         if piece.lastgroup == "number":
-            factor, unit, skip = _behind(text, pieces, i, lang)
+            factor, unit, skip, taken = _behind(text, pieces, i, lang)
             plain = numbers.digits(_whole_year(text, piece), lang)
             value = plain * factor * numbers.sign(text, piece.start())
             slack = numbers.slack(text, piece.start(), plain, factor)
@@ -298,16 +298,21 @@ def _joined(text: str, pieces: list[re.Match[str]], i: int, k: int) -> tuple[str
         "\u202f",
     ):
         return None
-    return folded(pieces[i + k][0]), i + k
+    word = folded(pieces[i + k][0])
+    hangul = numbers.HANGUL_UNIT.match(word) if "\uac00" <= word[0] <= "\ud7a3" else None
+    return hangul[0] if hangul else word, i + k
 
 
-def _behind(text: str, pieces: list[re.Match[str]], i: int, lang: str) -> tuple[float, str, int]:
-    """Returns (factor, unit, index of the first piece that is no part of the number)."""
+def _behind(
+    text: str, pieces: list[re.Match[str]], i: int, lang: str
+) -> tuple[float, str, int, int]:
+    """Returns (factor, unit, index of the first piece behind the number, its end in a run)."""
     if i + 1 < len(pieces) and pieces[i + 1].lastgroup == "run":
-        factor, _, unit = numbers.cjk_scale(text, pieces[i].end() + (text[pieces[i].end()] == " "))
-        return factor, unit, i + 1
+        at = pieces[i].end() + (text[pieces[i].end()] == " ")
+        factor, end, unit = numbers.cjk_scale(text, at)
+        return factor, unit, i + 1, end
     factor, unit, taken = numbers.follow(lambda k: _joined(text, pieces, i, k), 1, lang)
-    return factor, unit, i + 1 + taken
+    return factor, unit, i + 1 + taken, 0
 
 
 def _spelled(
@@ -322,7 +327,7 @@ def _spelled(
         unit = numbers.word_value(after[0], lang) if after else None
         if after and unit is not None and unit < 10:
             value, last = value + unit, after[1]
-    factor, unit_name, skip = _behind(text, pieces, last, lang)
+    factor, unit_name, skip, _ = _behind(text, pieces, last, lang)
     return Number(value * factor, unit_name), skip
 
 
@@ -348,6 +353,10 @@ DENIAL = re.compile(
 
 def _letters(text: str, start: int, end: int) -> list[Token]:
     """Returns the letters of a run without spaces, keyed by pairs, its denials and its numbers."""
+    if minus := numbers.minus_before(text, start, end):
+        end = minus
+    if start >= end:
+        return []
     run = text[start:end]
     out = [Token("letter", run[k : k + 2], start + k, start + k + 1) for k in range(len(run) - 1)]
     if len(run) == 1:

@@ -225,12 +225,12 @@ def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple
 def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     """Tells whether one side denies where the other goes on: `did … expect` for `did not expect`.
 
-    A long gap may hold a denial of its own, unless the denial stands at its edge.
+    A long gap may hold a denial of its own, unless that is the first or last word left out.
     """
     for gap in _gaps(ours, theirs, _aligned(ours, theirs))[0]:
         if any(t.kind == "not" for t in gap.ours):
             return True
-        edge = gap.theirs if len(gap.theirs) <= 6 else (*gap.theirs[:2], *gap.theirs[-2:])
+        edge = gap.theirs if len(gap.theirs) <= 4 else (gap.theirs[0], gap.theirs[-1])
         if any(t.kind == "not" for t in edge):
             return True
     return False

@@ -51,7 +51,7 @@ class Token(NamedTuple):
 # ---- sentences ------------------------------------------------------------------------------
 
 _END = re.compile(
-    r"[。！？｡]+[」』”’）)]*"
+    r"[。！？｡]+[」』”’）)*_]*"
     r"|(?P<dot>[.!?…]+[\"'”’»)\]*_]*)(?=\s|$)"
     r"|\n\s*\n|\n(?=\s*(?:[-*#|•]|\d+[.)]\s))|\n(?=[^\n|]{1,200}\|)|[।؟۔]+|(?<=[\u0e00-\u0e7f])\s*\n"
 )
@@ -108,7 +108,10 @@ _COUNTED = frozenset(
     ("no", "nos", "nr", "art", "fig", "figs", "vol", "abs", "op", "pp", "ch", "p", "s")
 )
 _LAST = frozenset(("etc", "inc", "ltd", "co", "corp", "al", "usw"))  # may also end a sentence
-_MONTH = re.compile(r"\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrh|Jh)")  # `3. Mai`
+_MONTH = re.compile(  # `3. Mai`, but not `1. Junto`
+    r"\s(?:Jan(?:uar)?|Feb(?:ruar)?|März?|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sep(?:t(?:ember)?)?"
+    r"|(?:Okto|Novem|Dezem)ber|Okt|Nov|Dez|Jahrh\w*|Jh)\b"
+)
 
 
 # ---- tokens ---------------------------------------------------------------------------------

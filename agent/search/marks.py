@@ -29,8 +29,10 @@ _LEAD = re.compile(r"(?:\A|\n)[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) +)?\Z")
 _JOINS = re.compile(r"[ \t,;、，]*\n?(?:and|und|et|y|和|と|、)? *")
 _IDENTIFIER = re.compile(r"[\w$.\\]+\Z", re.ASCII)
 _CODE_LIKE = re.compile(r"\A\w\Z|\A[a-z]+\Z|[_$.\\\d]|[a-z][A-Z]", re.ASCII)
+_CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
+_OTHER = re.compile(r"\](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z")  # no mark before
 _SENTENCE_ENDS = tuple(".!?…。！？")
-_CLAUSE_ENDS = re.compile(r"\s*(?:\Z|\n|[.,;:!?…。，；：！？、)）」』”\"]|\|)")
+_CLAUSE_ENDS = re.compile(r"\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
 _LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")
 _CLOSERS = "*_~"
 _NEAR = 10  # an invented number is not far above those that exist
@@ -110,12 +112,14 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
         last, glued = word[-1], glued and not word[-1].isascii()
     if "{" in line and line.rfind("{") > line.rfind("}"):
         return False
-    if last == ":":  # `Sources: [1], [2]`, but not `ids: [1, 2], name: x`
-        return word[-2:-1] not in "\"'`" and bool(_LINE_ENDS.match(text, match.end()))
+    if last == ":":  # `Sources: [1], [2]` and `(Source: [1])`, but not `ids: [1, 2], name: x`
+        closed = _SOURCES.search(word[:-1]) and "(" in word and after[:1] == ")"
+        ends = closed or _LINE_ENDS.match(text, match.end())
+        return word[-2:-1] not in "\"'`" and bool(ends)
     if last == "(":
         return not re.search(r"\w\(\Z", word, re.ASCII)
     if last == "|":
-        return line.lstrip(" \t>").startswith("|")
+        return text[text.rfind("\n", 0, start) + 1 : start].lstrip(" \t>").startswith("|")
     if (
         last in "=+*/<>^&~{[,-@#\\"
         or (glued and last == "]")
@@ -139,8 +143,8 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
     """Tells whether a bracket right behind a word is an index of code and no mark."""
     name = _IDENTIFIER.search(word)
     if word.endswith(")"):
-        return bool(re.search(r"[A-Za-z_]\([^()]*\)\Z", word))
-    if not name or name[0].rstrip(".") != name[0] or name[0].isdigit():
+        return _CALL.search(word) is not None
+    if not name or name[0].rstrip(".") != name[0] or name[0].replace(".", "").isdigit():
         return False
     after = text[match.end() : match.end() + 2]
     if re.match(r"\.[A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
@@ -163,6 +167,8 @@ def _ends_a_statement(text: str, match: re.Match[str]) -> bool:
     word = before.rstrip(" \t")
     if not word or not _CLAUSE_ENDS.match(text, match.end()) or _VALUES.search(word):
         return False
+    if _OTHER.search(word) or (word == before and _CALL.search(word)):
+        return False
     last = word.rstrip(_CLOSERS)[-1:]
     if last in _SENTENCE_ENDS or last in '”»」』)）"':
         return True
@@ -173,7 +179,8 @@ def _ends_a_statement(text: str, match: re.Match[str]) -> bool:
 def _between_words(text: str, match: re.Match[str]) -> bool:
     before = text[max(0, match.start() - 40) : match.start()]
     word = before.rstrip(" \t")
-    return word[-1:].isalpha() and word != before and not _VALUES.search(word)
+    plain = word[-1:].isalpha() and word != before
+    return plain and not _VALUES.search(word) and not _OTHER.search(word)
 
 
 def _in_prose(text: str, candidates: list[re.Match[str]]) -> set[int]:

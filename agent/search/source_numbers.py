@@ -175,7 +175,7 @@ _ENDS = (
 )
 # An address inside of another one follows a separator; after anything else a new one begins.
 _REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
-_DOTTED = re.compile(r"\.[^\s.]")
+_DOTTED = re.compile(r"\.[^\s.]|localhost|\w:\d{4}|\w:\d+/|\[[\da-f:]*::", re.IGNORECASE)
 _ADDRESSES = (
     re.compile(rf"(?:https?|library|zim)://(?:{_REST})+", re.IGNORECASE),
     # A name of a host without a scheme: labels, one of letters, and perhaps a port and a path.
@@ -186,13 +186,21 @@ _ADDRESSES = (
         rf"(?![\w@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?",
         re.IGNORECASE,
     ),
+    # A host of the user's own network, by its name or number with a port.
+    re.compile(
+        r"(?<![a-z0-9_@./:\\%&=#~+-])(?:localhost(?![\w.-])(?=[:/])|(?:[a-z][a-z0-9-]{0,62}"
+        r"|\[[\da-f:]{2,39}\])(?=:\d{4,5}(?!\d)|:\d{2,5}/))"
+        rf"(?::\d{{1,5}})?(?![\d.:])(?:[/?#](?:{_REST})*)?",
+        re.IGNORECASE,
+    ),
 )
 # Where prose may begin behind an address, and end in front of one.
 _TOUCHES = re.compile(
-    rf"(?<=[!-~])(?=[{_GLUED}])|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
+    rf"(?<=[!-~])(?=[{_GLUED}])|(?<=\.[{_GLUED}]{{2}})(?=[{_GLUED}])|(?<=\.[{_GLUED}]{{3}})(?=[{_GLUED}])"
+    r"|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
     r"|(?<=[가-힣])(?=(?:을|를|은|는|이|가|의|에서?|으?로|와|과|도)\Z)|(?='[^\W\d_]{1,4}\Z)"
 )
-_STARTS = re.compile(rf"(?<=[{_GLUED}])(?=[a-z0-9])", re.IGNORECASE)
+_STARTS = re.compile(rf"(?<=[{_GLUED}])(?=[a-z0-9{_GLUED}])", re.IGNORECASE)
 # Names of files look like names of hosts; with a path behind it, it is a host.
 _FILE = re.compile(
     r"[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb"
@@ -217,8 +225,10 @@ def urls_in(text: str) -> list[str]:
         for match in _ADDRESSES[1].finditer(word) if "." in word.rstrip(".") else ():
             name, host = match[0], match[0].partition(".")[0]
             if name.startswith("www.") or not _FILE.fullmatch(name):
-                starts = [0, *(begin.start() for begin in _STARTS.finditer(host))][:_MOST_READINGS]
+                starts = [0, *[begin.start() for begin in _STARTS.finditer(host)][-_MOST_READINGS:]]
                 found |= {f"https://{url}": None for at in starts for url in _readings(name[at:])}
+        for match in _ADDRESSES[2].finditer(word) if ":" in word or "localhost" in word else ():
+            found |= {f"http://{url}": None for url in _readings(match[0])}
     return list(found)
 
 
@@ -227,7 +237,7 @@ def _readings(run: str) -> Iterator[str]:
     ends = [len(run), *(found.start() for found in _TOUCHES.finditer(run))]
     for end in ends[:_MOST_READINGS]:
         url = _trim(run[:end])
-        if "." in url or (":" in url and not url.endswith("://")):
+        if "." in url or "localhost" in url or (":" in url and not url.endswith("://")):
             yield url
 
 

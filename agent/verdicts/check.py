@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 from searchloop.agent.types import VerdictName
-from searchloop.agent.verdicts.compare import ENOUGH, FAULTS, TURNED, Comparison, compare
+from searchloop.agent.verdicts.compare import (
+    DENIAL,
+    ENOUGH,
+    FAULTS,
+    TURNED,
+    Comparison,
+    compare,
+    turned_by_gap,
+)
+from searchloop.agent.verdicts.degrees import unsure
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.text import (
     PIECE,
@@ -27,6 +36,7 @@ _WINDOWS, _WORK = 16, 3_000  # compared word by word, and their tokens
 _TELLING = 8  # words that tell a language, if it is known here
 _AROUND = 9  # tokens before a part of a sentence that may deny it
 _REPEATS = 5  # places of one wording that are looked at
+_MOST_WORDS = 0.8  # of a short claim, which tell its language better than their form
 _MOST = 0.95  # share of a claim that a quotation fills, where nothing else needs to be compared
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
 
@@ -80,6 +90,8 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             _at(page, "quoted", start, end, "The quoted words stand in the source."),
             quote=max(quotes, key=len),
         )
+        if any(elided(q) and _turns(q, place, page) for q, place in zip(quotes, found, strict=True)):
+            return replace(verdict, verdict="unclear", reason=DENIAL)
         filled = sum(map(len, quotes)) / len(claim)
         if filled > _MOST or any(map(elided, quotes)) or _says_little(claim, quotes, page):
             return verdict
@@ -98,8 +110,14 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
 def _foreign(claim: str, lang: str, page: Page) -> bool:
     """Tells whether claim and page differ in language, or at least in script."""
     if lang and page.lang:
-        return lang != page.lang
+        return lang != page.lang and not (len(claim.split()) < _TELLING and _known(claim, page))
     return lang in SCRIPTS or (page.lang in SCRIPTS and len(claim.split()) > _TELLING)
+
+
+def _known(claim: str, page: Page) -> bool:
+    """Tells whether nearly all words of a claim stand in the page, so that its language is too."""
+    words = [t for t in tokens(claim, page.lang) if t.kind in ("word", "letter")]
+    return sum(page.has(t.key) for t in words) >= _MOST_WORDS * len(words)
 
 
 def _says_little(claim: str, quotes: list[str], page: Page) -> bool:
@@ -107,7 +125,8 @@ def _says_little(claim: str, quotes: list[str], page: Page) -> bool:
     for quote in quotes:
         claim = claim.replace(quote, " ")
     rest = tokens(claim, page.lang)
-    return len(rest) < 6 and not any(t.named or t.kind in ("number", "letter", "not") for t in rest)
+    told = any(t.named or t.kind in ("number", "letter", "not") for t in rest)
+    return len(rest) < 6 and not told and not any(t.capital and page.has(t.key) for t in rest)
 
 
 def _verbatim(claim: str, page: Page) -> Verdict | None:
@@ -134,7 +153,7 @@ def _free(page: Page, start: int, end: int) -> bool:
     cut = any(
         t.number and (t.start < start < t.end or t.start < end < t.end) for t in (*before, *behind)
     )
-    return not cut and not any(t.kind == "not" for t in around)
+    return not cut and not any(t.kind == "not" for t in around) and not unsure(around, page.lang)
 
 
 def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
@@ -267,6 +286,11 @@ def _title(quote: str, lang: str) -> bool:
 def elided(quote: str) -> bool:
     """Tells whether a quotation leaves something out."""
     return bool(_ELLIPSIS.search(quote))
+
+
+def _turns(quote: str, place: tuple[int, int], page: Page) -> bool:
+    """Tells whether a quotation leaves out or puts in a word that turns it round."""
+    return turned_by_gap(tokens(quote, page.lang), tokens(page.clean, page.lang, *place))
 
 
 def place_of(quote: str, page: Page) -> tuple[int, int] | None:

@@ -42,7 +42,10 @@ class Claims:
         first, last = self._sentences[number]
         if start >= last and _PARAGRAPH.search(self._text, last, start):
             following = number + 1 < len(self._sentences)
-            return (self._sentence(number + 1),) if following else ()
+            return (self._sentence(number + following),)
+        alone = self._text[first] in "(（" and _words(self._text[first:last]) < 2
+        if number and (alone or not _words(self._text[first:last])):  # `(Source: [1])`, a cell
+            return (self._sentence(number - 1),)
         before = self._text[first : min(start, last)]
         if start < last and _words(before) < _FEW:
             return (self._text[first:last][:_LONGEST],)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -38,6 +39,10 @@ def borrowed(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page:
     return False
 
 
+_SMALL_WORDS = re.compile(
+    "主要|目前|现在|現在|后来|後來|随后|同时|因此|所以|此外|另外|其中|之后|当时|最终|最后|首先|然后|曾经|已经|仍然|依然"
+    r"|正在|分别|通常|一般|特别|尤其|例如|包括|大约|[\W\d]|[其该並并也还還又都均则則而且曾已将將于於在由被与與和及以为為从對对因后後前年月日是有了的]"
+)
 _SUBJECT = re.compile("[^ ][がは]|[由被]")
 
 
@@ -49,16 +54,21 @@ def _breaks(lang: str) -> re.Pattern[str]:
     return re.compile(rf"{marks}|\s(?:{words})(?=\s)" if words else marks, re.IGNORECASE)
 
 
+def _clauses(tokens: Sequence[Token], page: Page) -> list[int]:
+    """Returns for each token the number of its clause."""
+    start = tokens[0].start
+    text = page.clean[start : tokens[-1].end]
+    breaks = [start + m.start() for m in _breaks(page.lang).finditer(text)]
+    return [bisect(breaks, t.start) for t in tokens]
+
+
 def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page: Page) -> bool:
     """Tells of words that are neighbours in the claim, but belong to two clauses of the source.
 
     `X costs $9; Y costs $12` does not say that X costs $12. The later clause has a subject of its
     own before the second word, or each of the clauses its own number.
     """
-    start = theirs[0].start
-    text = page.clean[start : theirs[-1].end]
-    breaks = [start + m.start() for m in _breaks(page.lang).finditer(text)]
-    clauses = [bisect(breaks, t.start) for t in theirs]
+    clauses = _clauses(theirs, page)
     said = {t.key for t in ours}
     odd = [t.kind != "not" and t.key not in said for t in theirs]
     if not pairs:
@@ -78,14 +88,20 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
     for (i, p), (k, q) in (
         pairwise(pairs) if len(pairs) >= min(_ALIGNED * len(ours), len(ours) - 1) else ()
     ):
-        if k != i + 1 or q == p + 1:
+        if k - i > 1 + (ours[i].kind == "letter") or q == p + 1:
             continue
+        if all(t.kind == "letter" and not written(t) for t in ours[k:]):
+            break  # only the ending of the last word is left
         here = [m for m in range(p + 1, q) if clauses[m] == clauses[q]]
         own = [theirs[m].key for m in here if odd[m]]
         again = ours[i].kind != "letter" or written(ours[i])
         again = again and any(theirs[m].key == ours[i].key and any(odd[here[0] : m]) for m in here)
         if own and (again or (clauses[p] != clauses[q] and _SUBJECT.search(" ".join(own)))):
             return True
+        if page.lang == "zh" and own and clauses[p] != clauses[q] and odd[p + 1]:
+            lead = page.clean[theirs[here[0]].start : theirs[q].start]
+            if len(_SMALL_WORDS.sub("", lead)) > 1:  # the clause's own subject
+                return True
         counted = ours[i].number or (i and ours[i - 1].number)
         if counted and any(theirs[m].number and odd[m] for m in here):
             return True
@@ -99,3 +115,179 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
             if rival and (mixed or k + 1 >= len(ours)):
                 return True
     return False
+
+
+def _filler(token: Token) -> str:
+    """Returns whether a token is a name or a number, of which each clause has its own."""
+    return "number" if token.number else "name" if token.capital else ""
+
+
+def lent(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
+    """Tells of a clause that gives the claim its name or number alone, in place of another's.
+
+    `Invented by A and built by B` does not say that B invented it.
+    """
+    said = {t.key for t in ours}
+    begun = {t.key[:5] for t in ours if len(t.key) > 4}
+    clauses = _clauses(theirs, page)
+    where: dict[str, set[int]] = {}
+    for token, clause in zip(theirs, clauses, strict=True):
+        where.setdefault(token.key, set()).add(clause)
+    given: dict[int, list[Token]] = {}
+    unused: dict[int, list[Token]] = {}
+    for token, clause in zip(theirs, clauses, strict=True):
+        if token.key not in said and token.key[:5] not in begun:
+            unused.setdefault(clause, []).append(token)
+        elif len(where.get(token.key, ())) == 1:
+            given.setdefault(clause, []).append(token)
+    if len(given) != 2:
+        return False
+    for there, tokens in given.items():
+        kinds = {_filler(t) for t in tokens}
+        if len(kinds) != 1 or "" in kinds or all(map(_filler, unused.get(there, ()))):
+            continue
+        for here, others in given.items():
+            rivals = {_filler(t) for t in unused.get(here, ())}
+            apart = page.sentence_of(tokens[0].start) != page.sentence_of(others[0].start)
+            if here == there or apart:
+                continue
+            if kinds <= rivals and not all(map(_filler, others)):
+                return True
+    return False
+
+
+def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether two words have each other's neighbours: `open Monday, closed Tuesday`."""
+    said, have = (
+        {
+            (a.key, b.key)
+            for a, b in pairwise([t for t in side if t.kind not in ("stop", "not")])
+            if "letter" not in (a.kind, b.kind) and 1 == times[a.key] == times[b.key]
+        }
+        for side in (ours, theirs)
+        for times in [Counter(t.key for t in side)]
+    )
+    behind = dict(have)
+    before = {b: a for a, b in have}
+    new = said - have
+    return any((before.get(b), behind.get(a)) in new for a, b in new)
+
+
+def reversed_(ours: Sequence[Token], theirs: Sequence[Token], lang: str) -> bool:
+    """Tells whether what stands behind `than` stands before it in the source, and vice versa."""
+    for before, behind in _compared(ours, lang):
+        for there, then in _compared(theirs, lang):
+            if behind & there and then & before and not behind & then:
+                return True
+    return False
+
+
+def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[set[str], set[str]]]:
+    """Returns what stands before and just behind each `than`."""
+    found = []
+    for i, token in enumerate(tokens):
+        if token.word in _THAN.get(lang, ()) and (
+            lang not in _AMBIGUOUS or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
+        ):
+            behind = [t.key for t in tokens[i + 1 : i + 5] if t.kind == "word"][:2]
+            before = {t.key for t in tokens[max(0, i - 14) : i] if t.kind == "word"}
+            found.append((before, set(behind)))
+    return found
+
+
+_THAN = table(numbers.TABLES["than"])
+_AMBIGUOUS = frozenset(("de", "es", "fr", "it", "nl", "pt"))  # their `than` is `that` or `of`, too
+_MORE = re.compile(
+    "m[aá]s|menos|mayor|menor|mejor|peor|plus|moins|meilleure?s?|pires?|più|meno|migliore?|mais|maior"
+    "|melhor|pior|mehr|weniger|meer|minder|[^ ]{2,}er|[^ ]{3,}e[rn]en?"
+)
+
+
+def filled(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
+    """Tells of a word put where the source has another one, taken from a clause of its own.
+
+    `Open on Monday and closed on Tuesday` does not say `open on Tuesday`.
+    """
+    said = {t.key for t in ours}
+    clauses = _clauses(theirs, page)
+    content = [(m, t) for m, t in enumerate(theirs) if t.kind != "stop"]
+    beside = {(a.key, b.key) for (_, a), (_, b) in pairwise(content)}
+    slots = {}
+    for (m, a), (n, b) in pairwise(content):
+        if b.key not in said and clauses[m] == clauses[n] and b.kind == "word":
+            slots[a.key] = (clauses[m], [t.key for t in theirs[m + 1 : n]])
+    spoken = [(m, t) for m, t in enumerate(ours) if t.kind != "stop"]
+    for (m, a), (n, b) in pairwise(spoken):
+        if a.key not in slots or (a.key, b.key) in beside or b.kind != "word":
+            continue
+        clause, link = slots[a.key]
+        for at in (i for i, t in content if t.key == b.key and clauses[i] == clause + 1):
+            own = [t for i, t in content if clauses[i] == clauses[at] and i < at]
+            own = [t for t in own if t.key not in said]
+            same = link and link == [t.key for t in ours[m + 1 : n]]
+            if own and (same or all(map(_filler, own))):
+                return True
+    return False
+
+
+def undated(
+    ours: Sequence[Token], theirs: Sequence[Token]
+) -> tuple[Sequence[Token], Sequence[Token]]:
+    """Returns both sides without their date, if each has one and it is the same."""
+    one, other = _dates(ours), _dates(theirs)
+    if len(one) != 1 or len(other) != 1:
+        return ours, theirs
+    [(i, k)], [(j, m)] = one, other
+    if [t.key for t in ours[i:k] if t.number] != [t.key for t in theirs[j:m] if t.number]:
+        return ours, theirs
+    return (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
+
+
+def _dates(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Returns the ranges that hold a year, with the day, the month and the word before it."""
+    found: list[tuple[int, int]] = []
+    for i, token in enumerate(tokens):
+        if not (token.number and token.number.unit in ("", "year") and _year(token.number.value)):
+            continue
+        start, end = i, i + 1
+        while start and (tokens[start - 1].number or _month(tokens, start - 1)):
+            start -= 1
+        while end < len(tokens) and (tokens[end].number or tokens[end].key in _DATE_LETTERS):
+            end += 1
+        start -= start > 0 and tokens[start - 1].kind == "stop"
+        found.append((start, end))
+    return found
+
+
+def _year(value: float) -> bool:
+    return 1000 <= value <= 2100 and value == int(value)
+
+
+def _month(tokens: Sequence[Token], at: int) -> bool:
+    """Tells whether a word stands between a day and a year: `7. Juni 2019`, `9 de octubre de`."""
+    day = any(t.number and t.number.value <= 31 for t in tokens[max(0, at - 3) : at])
+    return day and tokens[at].kind in ("word", "stop")
+
+
+_DATE_LETTERS = frozenset("日に于於")
+
+
+def rotated(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether a phrase at the source's front stands at the claim's end, or vice versa."""
+    said, have = {t.key for t in ours}, {t.key for t in theirs}
+    one = [t for t in ours if t.kind not in ("stop", "letter") and t.key in have]
+    other = [t.key for t in theirs if t.kind not in ("stop", "letter") and t.key in said]
+    keys = [t.key for t in one]
+    if keys == other or sorted(keys) != sorted(other) or len(set(keys)) < len(keys):
+        return False
+    cut = keys.index(other[0])
+    return keys[cut:] + keys[:cut] == other and (_led(ours, one[cut]) or _led(ours, one[0]))
+
+
+def _led(tokens: Sequence[Token], token: Token) -> bool:
+    """Tells whether `in` or the like stands before a word."""
+    at = next(i for i, t in enumerate(tokens) if t.start == token.start)
+    return any(t.word in _PLACES for t in tokens[max(0, at - 2) : at])
+
+
+_PLACES = frozenset("in at on im am en em à nel nella nei no na op w we в во på during per".split())

@@ -13,7 +13,19 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
-from searchloop.agent.verdicts.clauses import Pairs, borrowed, elsewhere, written
+from searchloop.agent.verdicts.clauses import (
+    Pairs,
+    borrowed,
+    elsewhere,
+    exchanged,
+    filled,
+    lent,
+    reversed_,
+    rotated,
+    undated,
+    written,
+)
+from searchloop.agent.verdicts.degrees import bounded, other_quantity, surer
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 
@@ -34,8 +46,9 @@ CROSSED = "Two words of the source have changed places."
 TURNED = "Names or numbers stand the other way round."
 ELSEWHERE = "What the claim joins stands in two clauses of the source, each with its own words."
 REPLACED = "One word of the source's sentence is replaced by another."
+DEGREE = "The source says it of more or fewer, or less surely."
 # What a claim is refused for although its words stand in the source.
-FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE))
+FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE, DEGREE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,7 @@ def compare(
     page is about.
     """
     lost = _lost([t for t in claim if t.key in weights], window)
+    claim = [_rounded(t, window) for t in claim]
     cover = 1 - sum(weights[key] for key in {t.key for t in lost}) / sum(weights.values())
     if cover < LEAST:
         return Comparison(cover, FEW)
@@ -101,15 +115,18 @@ def compare(
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
         _number(lost)
+        or (NUMBER if any(map(_other_unit, apart)) else "")
         or _opposite(claim, window, apart)
         or _denial(ours, theirs, (*content, *apart) if close else ())
         or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
-        or _name(lost, page.about)
-        or _turned(claim, window, near or shuffled)
-        or (_moved(window, apart) if shuffled or near else "")
+        or _degree(claim, window, (*apart, *content), page.lang)
         or (_replaced(apart) if near else "")
+        or _name(lost, page.about)
+        or _order(claim, window, near, shuffled)
+        or (TURNED if reversed_(claim, window, page.lang) else "")
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
+        or (ELSEWHERE if lent(ours, theirs, page) or filled(claim, window, page) else "")
         or (FEW if cover < enough else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
@@ -128,8 +145,26 @@ def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
 
 def _stands(number: numbers.Number, values: list[numbers.Number]) -> bool:
     """Tells whether a number is there; a bare one counts where the value has no other unit."""
-    units = {v.unit for v in values if v.same(number._replace(unit=""))}
+    units = {v.unit for v in values if number._replace(unit="").same(v)}
     return bool(units) and (not number.unit or number.unit in units or units == {""})
+
+
+def _rounded(token: Token, window: Sequence[Token]) -> Token:
+    """Returns a number behind "about" as the source gives it."""
+    number = token.number
+    if number and number.slack:
+        exact = [t.key for t in window if t.number and number.same(t.number)]
+        return token._replace(key=exact[0]) if exact else token
+    return token
+
+
+def _degree(
+    claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap], lang: str
+) -> str:
+    """Finds `all` for `some`, `is` for `may be`, `below` for `at`."""
+    amounts = any(other_quantity(gap.ours, gap.theirs) for gap in apart)
+    surely = surer(claim, window, _aligned(claim, window), lang)
+    return DEGREE if amounts or surely or bounded(claim, window) else ""
 
 
 def _whole(content: Sequence[Gap]) -> bool:
@@ -187,6 +222,20 @@ def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple
     return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
 
 
+def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether one side denies where the other goes on: `did … expect` for `did not expect`.
+
+    A long gap may hold a denial of its own, unless that is the first or last word left out.
+    """
+    for gap in _gaps(ours, theirs, _aligned(ours, theirs))[0]:
+        if any(t.kind == "not" for t in gap.ours):
+            return True
+        edge = gap.theirs if len(gap.theirs) <= 4 else (gap.theirs[0], gap.theirs[-1])
+        if any(t.kind == "not" for t in edge):
+            return True
+    return False
+
+
 def _near(tokens: Sequence[Token]) -> float:
     return NEAR_LETTERS if sum(t.kind == "letter" for t in tokens) * 2 > len(tokens) else NEAR
 
@@ -207,6 +256,13 @@ def _only(apart: Sequence[Gap], fault: str) -> bool:
 
 def _number(lost: Sequence[Token]) -> str:
     return MISSING_NUMBER if any(t.number for t in lost) else ""
+
+
+def _other_unit(gap: Gap) -> bool:
+    """Tells of `a month` for `a year`, where no number stands before them."""
+    ours, theirs = gap.content()
+    keys = [t.key for t in (*ours, *theirs) if t.key[0] == "~"]
+    return len(ours) == len(theirs) == 1 and len(set(keys)) == 2
 
 
 def _name(lost: Sequence[Token], known: frozenset[str]) -> str:
@@ -319,6 +375,18 @@ def _turned(claim: Sequence[Token], window: Sequence[Token], near: bool) -> str:
         if not any(one.beside(a) for a in there) and not any(other.beside(b) for b in then):
             return TURNED
     return ""
+
+
+def _order(
+    claim: Sequence[Token], window: Sequence[Token], near: bool, shuffled: bool
+) -> str:
+    """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
+    claim, window = undated(claim, window)
+    if rotated(claim, window):
+        return ""
+    apart, _ = _gaps(claim, window, _aligned(claim, window))
+    turned = TURNED if exchanged(claim, window) else _turned(claim, window, near or shuffled)
+    return turned or (_moved(window, apart) if shuffled or near else "")
 
 
 def _anchors(tokens: Sequence[Token]) -> list[Anchor]:

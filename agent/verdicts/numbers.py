@@ -21,14 +21,19 @@ TABLES = {
 
 
 class Number(NamedTuple):
-    """A value with its scale and sign applied, and its unit's short name or an empty string."""
+    """A value with its scale and sign applied, and its unit's short name or an empty string.
+
+    `slack` is how far a rounded value may be off; 0 where no word such as "about" rounds it.
+    """
 
     value: float
     unit: str
+    slack: float = 0.0
 
     def same(self, other: Number) -> bool:
         """Tells whether the values are equal and no two units contradict each other."""
-        close = abs(self.value - other.value) <= 1e-9 * max(1.0, abs(self.value))
+        slack = 0.0 if other.slack else self.slack
+        close = abs(self.value - other.value) <= max(1e-9 * max(1.0, abs(self.value)), slack)
         return close and (not self.unit or not other.unit or self.unit == other.unit)
 
 
@@ -50,6 +55,9 @@ _POINTS = re.compile(
     "|pontos percentuais|процентных пункт(?:а|ов)"
 )
 _OF = frozenset(("de", "d", "of", "di"))
+_ABOUT = "|".join(table(TABLES["about"])["about"]).replace("-", " ")
+_ABOUT_END = re.compile(rf"(?:\b|(?<=[\u3040-\u9fff]))(?:{_ABOUT})\W{{0,2}}\Z", re.IGNORECASE)
+_ROUNDED = 0.02  # share of a value by which rounding may change it
 
 
 def _words() -> dict[str, dict[str, int]]:
@@ -74,11 +82,16 @@ _NUMBER_WORDS = _words()
 _GROUPED = re.compile(r"\d{1,3}(?:([,.'’\u00a0\u202f\u2009 ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?\Z")
 _CJK_RUN = re.compile("[〇零一二三四五六七八九十百千万萬亿億兆两兩]+")
 _CJK_COUNTED = re.compile(
-    "年|月|日|天|岁|歳|个|個|名|人|位|次|座|部|场|支|条|种|倍|所|度|点|分|回|つ|本|匹|台|册|冊|世纪|世紀|票|国"
+    "年|月|日|天|岁|歳|个|個|名|人|位|次|座|部|场|支|条|种|倍|所|度|点|分|回|つ|本|匹|台|册|冊|世纪|世紀|票|国|期|章|届|阶段|段階|版|条|節|节"
 )
 _CJK_PLAIN = re.compile("[第统統之进進同专專唯万单單每另]\\Z")
 _CJK_UNIT = re.compile(
     "|".join(sorted((re.escape(u) for u in UNITS if ord(u[0]) >= 0x0E00), key=len, reverse=True))
+)
+
+
+HANGUL_UNIT = re.compile(
+    "|".join(sorted((u for u in {*UNITS, *_SCALES} if "\uac00" <= u[0] <= "\ud7a3" and len(u) > 1), key=len, reverse=True))
 )
 
 
@@ -104,6 +117,17 @@ def digits(text: str, lang: str = "") -> float:
     return float(re.sub(r"[^\d.]", "", text)[:300])
 
 
+def slack(text: str, start: int, value: float, factor: float) -> float:
+    """Returns how far the value at `start` may be off: behind "about" half of its last digit."""
+    if not _ABOUT_END.search(text, max(0, start - 20), start):
+        return 0.0
+    written = f"{abs(value):.12g}"
+    _, point, fraction = written.partition(".")
+    zeros = -len(fraction) if point else len(written) - len(written.rstrip("0"))
+    year = factor == 1 and 1000 <= value <= 2100
+    return 0.0 if year else min(0.5 * 10.0**zeros * factor, _ROUNDED * abs(value) * factor)
+
+
 def sign(text: str, start: int) -> int:
     """Returns -1 where a minus stands directly before a number and is no dash or hyphen."""
     if _MINUS.search(text, max(0, start - 10), start):
@@ -115,6 +139,12 @@ def sign(text: str, start: int) -> int:
         return 1
     wide = before[-2:-1] > "\u2e80" and not before[-3:-2].isdigit()  # `是-5`, but `2005年-2010年`
     return -1 if wide or not before[-2:-1].isalnum() else 1
+
+
+def minus_before(text: str, start: int, end: int) -> int:
+    """Returns where a word such as `零下` begins that a number follows, or 0."""
+    found = _MINUS.search(text, start, end) if text[end : end + 1].isdigit() else None
+    return found.start() if found else 0
 
 
 def unit_before(text: str, start: int) -> str:
@@ -165,6 +195,7 @@ def follow(
     if found and found[0] in ("per", "pour", "por", "per-cent"):
         behind = rest(taken + 1)
         unit = "%" if behind and behind[0] in ("cent", "ciento", "cento") else ""
+        unit = "permille" if behind and behind[0] in ("mil", "mille") else unit
     return factor, unit, taken - at
 
 
@@ -178,7 +209,7 @@ def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
             factor, at = factor * by, at + len(word)
             break
     unit = _CJK_UNIT.match(text, at + (text[at : at + 1] in ("个", "個", " ")))
-    return factor, at, UNITS[unit[0]] if unit else ""
+    return factor, unit.end() if unit else at, UNITS[unit[0]] if unit else ""
 
 
 def cjk_numbers(text: str, start: int, end: int) -> Iterator[tuple[Number, int, int]]:
@@ -187,8 +218,10 @@ def cjk_numbers(text: str, start: int, end: int) -> Iterator[tuple[Number, int, 
         counted = _CJK_COUNTED.match(text, run.end())
         unit = _CJK_UNIT.match(text, run.end())
         share = text[max(0, run.start() - 3) : run.start()] == "百分之"
+        ordinal = text[max(0, run.start() - 1) : run.start()] == "第"
         single = (
             not share
+            and not (ordinal and counted)
             and len(run[0]) == 1
             and (
                 _CJK_PLAIN.search(text[max(0, run.start() - 1) : run.start()])

@@ -131,6 +131,10 @@ class Page:
                 found[key].append(number)
         return dict(found)
 
+    def has(self, key: str) -> bool:
+        """Tells whether a word stands anywhere in the page."""
+        return key in self._index
+
     @cached_property
     def about(self) -> frozenset[str]:
         """The keys of the title and of the page's first sentence."""

@@ -51,7 +51,7 @@ class Token(NamedTuple):
 # ---- sentences ------------------------------------------------------------------------------
 
 _END = re.compile(
-    r"[。！？｡]+[」』”’）)]*"
+    r"[。！？｡]+[」』”’）)*_]*"
     r"|(?P<dot>[.!?…]+[\"'”’»)\]*_]*)(?=\s|$)"
     r"|\n\s*\n|\n(?=\s*(?:[-*#|•]|\d+[.)]\s))|\n(?=[^\n|]{1,200}\|)|[।؟۔]+|(?<=[\u0e00-\u0e7f])\s*\n"
 )
@@ -108,7 +108,10 @@ _COUNTED = frozenset(
     ("no", "nos", "nr", "art", "fig", "figs", "vol", "abs", "op", "pp", "ch", "p", "s")
 )
 _LAST = frozenset(("etc", "inc", "ltd", "co", "corp", "al", "usw"))  # may also end a sentence
-_MONTH = re.compile(r"\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrh|Jh)")  # `3. Mai`
+_MONTH = re.compile(  # `3. Mai`, but not `1. Junto`
+    r"\s(?:Jan(?:uar)?|Feb(?:ruar)?|März?|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sep(?:t(?:ember)?)?"
+    r"|(?:Okto|Novem|Dezem)ber|Okt|Nov|Dez|Jahrh\w*|Jh)\b"
+)
 
 
 # ---- tokens ---------------------------------------------------------------------------------
@@ -198,18 +201,19 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
     """Returns the tokens of `text[start:end]` in order; places count from the text's beginning."""
     pieces = list(PIECE.finditer(text, start, len(text) if end is None else end))
     out: list[Token] = []
-    skip = 0
+    skip = taken = 0
     for i, piece in enumerate(pieces):
         if i < skip or piece.lastgroup == "sign":
             continue
         if piece.lastgroup == "run":
-            out += _letters(text, piece.start(), piece.end())
+            out += _letters(text, max(piece.start(), taken), piece.end())
             continue
         if piece.lastgroup == "number":
-            factor, unit, skip = _behind(text, pieces, i, lang)
-            value = numbers.digits(_whole_year(text, piece), lang) * factor
-            value *= numbers.sign(text, piece.start())
-            number = Number(value, numbers.unit_before(text, piece.start()) or unit)
+            factor, unit, skip, taken = _behind(text, pieces, i, lang)
+            plain = numbers.digits(_whole_year(text, piece), lang)
+            value = plain * factor * numbers.sign(text, piece.start())
+            slack = numbers.slack(text, piece.start(), plain, factor)
+            number = Number(value, numbers.unit_before(text, piece.start()) or unit, slack)
             token = _numeral(number, piece.start(), pieces[skip - 1].end())
             is_day = number.value <= 31 and not any(t.number for t in out[-2:-1])
             is_day = is_day and bool(out and _MONTHS.fullmatch(out[-1].word))
@@ -297,16 +301,21 @@ def _joined(text: str, pieces: list[re.Match[str]], i: int, k: int) -> tuple[str
         "\u202f",
     ):
         return None
-    return folded(pieces[i + k][0]), i + k
+    word = folded(pieces[i + k][0])
+    hangul = numbers.HANGUL_UNIT.match(word) if "\uac00" <= word[0] <= "\ud7a3" else None
+    return hangul[0] if hangul else word, i + k
 
 
-def _behind(text: str, pieces: list[re.Match[str]], i: int, lang: str) -> tuple[float, str, int]:
-    """Returns (factor, unit, index of the first piece that is no part of the number)."""
+def _behind(
+    text: str, pieces: list[re.Match[str]], i: int, lang: str
+) -> tuple[float, str, int, int]:
+    """Returns (factor, unit, index of the first piece behind the number, its end in a run)."""
     if i + 1 < len(pieces) and pieces[i + 1].lastgroup == "run":
-        factor, _, unit = numbers.cjk_scale(text, pieces[i].end() + (text[pieces[i].end()] == " "))
-        return factor, unit, i + 1
+        at = pieces[i].end() + (text[pieces[i].end()] == " ")
+        factor, end, unit = numbers.cjk_scale(text, at)
+        return factor, unit, i + 1, end
     factor, unit, taken = numbers.follow(lambda k: _joined(text, pieces, i, k), 1, lang)
-    return factor, unit, i + 1 + taken
+    return factor, unit, i + 1 + taken, 0
 
 
 def _spelled(
@@ -321,7 +330,7 @@ def _spelled(
         unit = numbers.word_value(after[0], lang) if after else None
         if after and unit is not None and unit < 10:
             value, last = value + unit, after[1]
-    factor, unit_name, skip = _behind(text, pieces, last, lang)
+    factor, unit_name, skip, _ = _behind(text, pieces, last, lang)
     return Number(value * factor, unit_name), skip
 
 
@@ -340,13 +349,17 @@ def _named(text: str, piece: re.Match[str], lang: str) -> bool:
 
 # Denial in Chinese, Japanese and Thai, without the words that merely hold such a letter.
 DENIAL = re.compile(
-    "不(?![仅僅但过過久断斷同少锈足管论論])|没有(?:任何)?(?:证据|證據|迹象)(?:表明|显示|证明)?|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|非(?![常洲凡])|"
+    "不(?![仅僅但过過久断斷同少锈足管论論])|没有(?:任何)?(?:证据|證據|迹象)(?:表明|显示|证明)?|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|(?<![除是莫若])非(?![常洲凡])|拒绝|拒絕|否认|否認|拒否|否定|虚假|谣言|"
     "(?<![个分区特离級级])别(?![人的])|勿|毫无|從未|从未|ない(?!し)|なかった|なく(?!とも)|ません|(?<=[らわかさたなまえけせてねめれべ])ず(?=に|、|。)|ぬ(?=。|、)|ไม่|มิได้|ปราศจาก|ບໍ່|មិន|គ្មាន"
 )
 
 
 def _letters(text: str, start: int, end: int) -> list[Token]:
     """Returns the letters of a run without spaces, keyed by pairs, its denials and its numbers."""
+    if minus := numbers.minus_before(text, start, end):
+        end = minus
+    if start >= end:
+        return []
     run = text[start:end]
     out = [Token("letter", run[k : k + 2], start + k, start + k + 1) for k in range(len(run) - 1)]
     if len(run) == 1:

@@ -13,7 +13,7 @@ _TRACKING = re.compile(
     r"|igsh|igshid|mc_[ce]id|mkt_tok|_hs\w+|hsctatracking|_g[al]|ref_|ref_(?:src|url)|spm|scm|vero_\w+"
     r"|oly_(?:anon|enc)_id|cmpid|ocid|smid|trk|trkcampaign|guccounter|guce_\w+|__twitter_impression"
     r"|__hs\w+|s_kwcid|ef_id|mibextid|rdid|epik|wickedid|xtor|elqtrack\w*|ncid|icid|s_cid|_openstat"
-    r"|rb_clickid|sxsrf|ved|usg|share_id|_bta_\w+|mkcid|mkevt|campid|nr_email_referer",
+    r"|rb_clickid|sxsrf|ved|usg|share_id|_bta_\w+|mkcid|mkevt|campid|nr_email_referer|isappinstalled",
     re.IGNORECASE,
 )
 # A word that names where a reader came from; codes and numbers name what the page is about.
@@ -37,6 +37,7 @@ _VIDEO = re.compile(
 # Hosts and paths that lead to one page, and how it is known.
 _TWINS = (
     (re.compile(r"twitter\.com(?=/)"), "x.com"),
+    (re.compile(r"dx\.doi\.org(?=/)"), "doi.org"),
     (re.compile(r"(?:old|new|np|i)\.reddit\.com(?=/)"), "reddit.com"),
     (re.compile(r"(?:redd\.it|reddit\.com(?:/r/\w+)?/comments)/(\w+)(?:/[^/]+)?$"), r"redd.it/\1"),
     (
@@ -83,7 +84,7 @@ def _host(authority: str) -> str:
     if ":" in host:
         host = host.removesuffix(":").removesuffix(":80").removesuffix(":443")
     labels = host.rstrip(".").split(".")
-    while len(labels) > 2 and labels[0] in ("www", "m", "mobile", "amp"):
+    while len(labels) > 2 and labels[0] in ("www", "m", "mobile", "amp", "touch", "wap", "3g"):
         del labels[0]
     if len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
         del labels[1]
@@ -123,6 +124,8 @@ def _pairs(query: str, place: str) -> list[str]:
 def is_tracking(pair: str, place: str) -> bool:
     """Returns whether a parameter of an address tells only where its reader came from."""
     if _TRACKING.fullmatch(pair.partition("=")[0]):
+        return True
+    if pair in ("from=singlemessage", "from=groupmessage", "from=timeline"):  # WeChat
         return True
     if pair.startswith("si="):
         return "youtu" in place or "spotify.com/" in place

@@ -108,21 +108,22 @@ STOPS: Mapping[str, frozenset[str]] = _sets(
 # Words that turn a statement round, or say that somebody does not believe it.
 NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     """
-    en: arent barely cannot denied denies deny didnt doesnt dont fail failed fails false
+    en: arent barely cannot debunked denied denies deny didnt disproved disproven doesnt dont doubtful
+    fail failed fails false
     falsely hardly incorrect incorrectly isnt lack lacked lacking lacks myth neither never no
-    nobody none nor not nothing nowhere rarely refuse refused refuses refusing scarcely seldom
+    nobody none nor not nothing nowhere rarely refuse refused refuses refusing refuted scarcely seldom
     unable unlikely untrue wasnt werent without wont wrong wrongly
-    de: falsch fälschlich irrtümlich kaum kein keine keinem keinen keiner keines keinesfalls
-    keineswegs nicht nichts nie niemals niemand niemanden nirgends ohne unwahr weder
-    es: apenas falsa falsamente falso jamás nada nadie ni ninguna ninguno ningún no nunca sin
+    de: bestreitet bestritten dementiert falsch fälschlich irrtum irrtümlich kaum kein keine keinem keinen keiner keines keinesfalls
+    keineswegs nicht nichts nie niemals niemand niemanden nirgends ohne unwahr weder widerlegt
+    es: apenas desmiente desmintió falsa incorrecto inexacto falsamente falso jamás nada nadie ni ninguna ninguno ningún no nunca sin
     tampoco
-    fr: aucun aucune fausse faussement faux guère jamais n ne ni non nullement pas personne
+    fr: aucun aucune dément démenti erroné fausse faussement faux guère inexact jamais n ne ni non nullement pas personne
     rien sans
-    it: falsa falso mai neanche neppure nessun nessuna nessuno niente non nulla né senza
-    pt: falsa falso jamais nada nem nenhum nenhuma ninguém nunca não sem tampouco
-    nl: allerminst allesbehalve geen nauwelijks niemand niet niets noch nooit onjuist zonder
+    it: errato falsa falso inesatto mai neanche neppure nessun nessuna nessuno niente non nulla né senza
+    pt: desmentiu falsa falso incorreto jamais nada nem nenhum nenhuma ninguém nunca não sem tampouco
+    nl: allerminst allesbehalve geen nauwelijks niemand niet niets noch nooit onjuist onwaar zonder
     ru: без ложно ложь миф не неверно неправда нельзя нет ни никогда никто ничего
-    ar: خطأ لا لم لن ليس ليست ليسوا لست وليس وليست ولا ولم ولن فلا فلم فليس غير بدون دون كلا
+    ar: خطأ رفض رفضت نفى نفت لا لم لن ليس ليست ليسوا لست وليس وليست ولا ولم ولن فلا فلم فليس غير بدون دون كلا
     cs: bez nebyl nebyla nebyli nebylo nejsou nelze nemá nemají nemohl nemohou nemůže není nikdo
     nikdy nikoli žádná žádné žádný
     da: aldrig ej ikke ingen intet uden
@@ -134,12 +135,12 @@ NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     hi: नहीं नही न ना मत बिना बगैर
     hu: nem ne sem soha nincs nincsenek senki semmi nélkül
     id: belum bukan bukanlah takkan tak tanpa tidak tidaklah
-    ko: 안 못 결코 아무도
+    ko: 거부 거부했다 거짓 안 못 결코 아무도
     no: aldri ei ikke ingen intet uten
     pl: bez nie nigdy nigdzie nikt nic żaden żadna żadne
     ro: fals fără n neadevărat nici niciodată niciun nicio nimeni nimic nu
     sv: aldrig ej icke inga ingen inget inte utan
-    tr: asla hiç hiçbir hiçbiri yok yoktu yoktur olmadan olmaksızın olmayan yanlış
+    tr: asla reddetti reddedildi hiç hiçbir hiçbiri yok yoktu yoktur olmadan olmaksızın olmayan yanlış
     uk: без не немає ні ніколи ніхто нічого
     vi: chưa chả chẳng không sai đừng
     """

@@ -139,6 +139,14 @@ def test_prose_may_touch_an_address(text: str, url: str) -> None:
         ("https://tr.example/x'i oku, a.example/y's words", "https://tr.example/x"),
         ("δες gr.example/σελίδα·", "https://gr.example/σελίδα"),
         ("open 192.0.2.7:8080/x and 192.0.2.8/y", "https://192.0.2.8/y"),
+        ("open localhost:8000", "http://localhost:8000"),
+        ("打开localhost:3000/docs看看", "http://localhost:3000/docs"),
+        ("Öffne localhost/admin!", "http://localhost/admin"),
+        ("see [::1]:8080/x and nas:5000", "http://[::1]:8080/x"),
+        ("see [::1]:8080/x and nas:5000", "http://nas:5000"),
+        ("请打开例子.测试看看", "https://例子.测试"),
+        ("请总结中文网.中国的首页", "https://中文网.中国"),
+        ("请阅读清华大学.cn/news，谢谢", "https://清华大学.cn/news"),
     ],
 )
 def test_an_address_needs_no_scheme(text: str, url: str) -> None:
@@ -157,6 +165,7 @@ def test_an_address_needs_no_scheme(text: str, url: str) -> None:
         "os.path.join(a) np.array([1]) x.append(1)",
         "ftp://files.example/x file:///etc/passwd javascript:alert(1.2)",
         "... a..b .example x. y https:// http:// example",
+        "at 10:30, John 3:16, a:b, 2001:2002, localhost, C:1, dict[k:v], main.py:1200",
     ],
 )
 def test_other_words_with_dots_are_none(text: str) -> None:

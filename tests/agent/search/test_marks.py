@@ -65,6 +65,8 @@ UNTOUCHED = [
     "The matrix [1, 2; 3] and (1) → [1, 2]",
     "区间[1, 2]内，返回[1, 3]。",
     "See pages [5] and chapters [4].",
+    "Call f(x)[5], then Object.keys(x)[4].toString() and [5].concat([6]).",
+    "Choose option [5] or [6].",
 ]
 _ARRAYS = product(
     ["the list", "an array of shape", "Shape", "a vector", "It returns", "x in", "the interval"],
@@ -98,6 +100,9 @@ def test_the_writers_own_brackets_stay(text: str) -> None:
         ("as shown in [1, 2], according to [1, 3]", ["[1, 2]", "[1, 3]"]),
         ("Python has lists [1, 2]. Sources: [1, 3]", ["[1, 2]", "[1, 3]"]),
         ("Sources:\n[1, 2]\n\n**Quellen:** [2, 3]", ["[1, 2]", "[2, 3]"]),
+        ("It is so. (Source: [1]) Es ist so (Quelle: [2]).", ["[1]", "[2]"]),
+        ("| a | b |\n|---|---|\n| " + "Long cells stand here. " * 5 + "| [1] |", ["[1]"]),
+        ("Rust 1.70[1] is out.", ["[1]"]),
         ("# Heading [1]\n\nSources: [1], [2]", ["[1]", "[1]", "[2]"]),
         ("It cost $5 [1] and later $6 [2], 45% [3] in 1932[1].", ["[1]", "[2]", "[3]", "[1]"]),
         ("~~old~~ [1]\nnext line [2]\n\n1. item [3]", ["[1]", "[2]", "[3]"]),

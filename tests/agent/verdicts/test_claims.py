@@ -38,6 +38,11 @@ def claimed(text: str, mark: str = "[1]", nth: int = 0) -> tuple[str, ...]:
         ("He said: “It was red. It was big.” [1]", ("He said: “It was red. It was big.”",)),
         ('"One. Two three four. Five." [1]', ('"One. Two three four. Five."',)),
         ("| Berlin | 3.6 million [1] |", ("| Berlin | 3.6 million",)),
+        ("| The port never freezes. | [1] |", ("| The port never freezes.",)),
+        ("**第一句话在这里。** [1]", ("**第一句话在这里。**",)),
+        ("The port never freezes.\n\n[1]", ("The port never freezes.",)),
+        ("The port never freezes. (Source: [1])", ("The port never freezes.",)),
+        ("1. Junto al río. [1]", ("Junto al río.",)),
         ("[1]", ()),
     ],
 )

@@ -186,14 +186,15 @@ class _Document:
 
         Only whole lines count, and their last block may go on.
         """
-        lines = self._text.split("\n")
+        whole = self._text[: self._text.rfind("\n") + 1]
         starts = [
             token.map[0]
-            for token in self._tokens
-            if token.level == 0 and token.nesting >= 0 and token.map and token.map[0] < len(lines) - 1
+            for token in block_parser().parse(whole)
+            if token.level == 0 and token.nesting >= 0 and token.map and token.type != "inline"
         ]
         if len(starts) < 2:
             return 0, self._text
+        lines = self._text.split("\n")
         return len(starts) - 1, "\n".join(lines[starts[-1] :])
 
     def last_parts(self) -> tuple[int, str]:
@@ -202,7 +203,7 @@ class _Document:
         starts = [t.map[0] for t in self._tokens if (t.type, t.level) in kinds and t.map]
         lines = self._text.split("\n")
         head = lines[: starts[1]] if self._tokens[0].type == "table_open" else []
-        half = len(starts) // 2
+        half = (len(starts) - 1) // 2  # at least two stay: the last may not be one yet
         return len(starts) - half, "\n".join([*head, *lines[starts[half] :]])
 
     def _block(self, token: Token, tree: Tree) -> None:

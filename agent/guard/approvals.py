@@ -1,7 +1,8 @@
 """Approvals: asks the user about a call and stores the answer. Both are events, so both last.
 
-Any process answers by appending `approval_decided`; the first answer counts. `always` lets the same
-call, with the same arguments and definition, run again in this session.
+Any process answers by appending `approval_decided`; the first answer counts. In this session,
+`always` lets the same call, with the same arguments and definition, run again, and `folder` lets
+tools of the workspace change every file in that folder, which is named by its absolute path.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.types import Emit
 
-Decision = Literal["once", "always", "deny"]
+Decision = Literal["once", "always", "folder", "deny"]
 Approve = Literal["ask", "auto", "never"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 APPROVES: tuple[Approve, ...] = get_args(Approve)
@@ -39,6 +40,11 @@ def approval_key(name: str, arguments: Mapping[str, Any], definition: str) -> st
     """Returns the SHA-256 of a call in one spelling, with the definition of its tool."""
     text = json.dumps([name, dict(arguments), definition], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def folder_key(folder: str) -> str:
+    """Returns the key of every change of a file in this folder."""
+    return approval_key("folder", {"path": folder}, "")
 
 
 def pending(events: Iterable[Event]) -> dict[str, Mapping[str, Any]]:
@@ -73,11 +79,11 @@ class Approvals:
         self._log = log
 
     def always(self, session_id: str) -> set[str]:
-        """Returns the keys of the calls with the decision `always` in this session."""
+        """Returns the keys of the decisions `always` and `folder` of this session."""
         return {
             event.data["key"]
             for event in self._log.read(session_id)
-            if event.type == "approval_decided" and event.data["decision"] == "always"
+            if event.type == "approval_decided" and event.data["decision"] in ("always", "folder")
         }
 
     async def ask(self, session_id: str, request: Mapping[str, Any], emit: Emit) -> ApprovalAnswer:
@@ -116,6 +122,9 @@ class Approvals:
             request = pending(events).get(call_id)
             if request is None:
                 raise _late(events, call_id)
+            if decision == "folder" and not request.get("folder"):
+                what = "This call changes no file of the work folder."
+                raise ConfigError("bad_decision", what, "Choose once, always or deny.")
             data = decided(request, decision, arguments, by)
             try:
                 self._log.append(session_id, [("approval_decided", data)], durable=True, after=last)
@@ -143,10 +152,11 @@ def decided(
 ) -> dict[str, Any]:
     """Returns the data of `approval_decided`; `arguments` None keeps those of the request."""
     final = request["arguments"] if arguments is None else arguments
+    kept = folder_key(request["folder"]) if decision == "folder" else None
     return {
         "call_id": request["call_id"],
         "decision": decision,
         "arguments": dict(final),
         "by": by,
-        "key": approval_key(request["name"], final, request["definition"]),
+        "key": kept or approval_key(request["name"], final, request["definition"]),
     }

@@ -38,6 +38,7 @@ from searchloop.agent.guard.approvals import (
     Approve,
     approval_key,
     decided,
+    folder_key,
 )
 from searchloop.agent.guard.egress import Egress, Exposure, Finding, Mixed, Secrets
 from searchloop.agent.log import EventLog
@@ -113,8 +114,13 @@ class Policy:
     review_queries: bool = False
     private_and_untrusted: Mixed = "ask"
 
-    def verdict(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Action, str]:
-        """Returns the action for a call, and the reason in words for the user."""
+    def verdict(
+        self, tool: Tool, arguments: Mapping[str, Any], allowed: bool = False
+    ) -> tuple[Action, str]:
+        """Returns the action for a call, and the reason in words for the user.
+
+        `allowed`: the user allowed all changes in that folder. The rules still hold.
+        """
         places = Places.of(arguments)
         matching = [rule for rule in self.rules if rule.matches(tool, places)]
         if matching:
@@ -126,8 +132,10 @@ class Policy:
             return "confirm", "You want to see what is looked up before it leaves."
         if tool.origin == "mcp" and tool.spec.effect != "read":
             return "confirm", f"It goes to the MCP server {tool.server}."
-        changes = {"write": "It changes something.", "exec": "It runs something."}
-        said = changes.get(tool.spec.effect, "")
+        where = ", ".join(places.paths)[:_MOST]
+        changes = f"It writes to {where}." if where else "It changes something outside this chat."
+        said = {"write": changes, "exec": "It runs a program."}.get(tool.spec.effect, "")
+        said = "" if allowed else said
         return ("confirm" if said else "allow"), said
 
     def review(self, *, private: bool) -> Review:
@@ -294,11 +302,20 @@ class Guard:
         finding = await self._found(tool, call.arguments)
         if finding and finding.refuse:
             raise ToolError(finding.code, f"{call.name} was not run. {finding.why}")
-        action, said = self.policy.verdict(tool, call.arguments)
+        folder = self._folder(tool, call.arguments)
+        inside = () if folder is None else (folder, *folder.parents)
+        allowed = bool(inside) and not self.always().isdisjoint(folder_key(str(f)) for f in inside)
+        action, said = self.policy.verdict(tool, call.arguments, allowed)
         if action == "deny":
             raise ToolError("denied_by_rule", f"{call.name} was not run: a rule forbids it.")
         words = (finding.why if finding else "", said if action == "confirm" else "")
         return finding, " ".join(filter(None, words))
+
+    def _folder(self, tool: Tool, arguments: Mapping[str, Any]) -> Path | None:
+        """Returns the folder of the file that a tool of the workspace changes, else None."""
+        if tool.origin != "ours" or tool.preview is None or not (root := self.live().workspace):
+            return None
+        return Path(os.path.normpath(Path(root, str(arguments.get("path"))))).parent
 
     async def _asked(
         self, call: ToolCall, tool: Tool, emit: Emit, finding: Finding | None, why: str
@@ -313,6 +330,8 @@ class Guard:
             "preview": await tool.preview(call.arguments) if tool.preview else None,
             "definition": definition(tool),
         }
+        if folder := self._folder(tool, call.arguments):
+            request = {**request, "folder": str(folder)}
         for _ in range(_ROUNDS):
             answer = await self._decision(request, finding, emit)
             if answer.decision == "deny":

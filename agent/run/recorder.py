@@ -27,7 +27,7 @@ from searchloop.agent.types import (
     Usage,
 )
 
-WINDOW = 0.03  # seconds for which deltas are gathered
+WINDOW = 0.05  # seconds for which deltas are gathered
 
 
 class Recorder:

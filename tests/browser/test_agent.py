@@ -52,3 +52,27 @@ def test_a_file_is_changed_by_a_yes_and_left_by_a_no(
     last_turn(page).locator(".approval").get_by_role("button", name="Deny").click()
     expect(wait_for_answer(page)).to_contain_text("Left alone.")
     assert notes.read_text() == "new line\n"
+
+
+def test_an_allowed_folder_asks_once(
+    page: Page, house: House, ollama: LedOllama, tmp_path: Path
+) -> None:
+    """The card names the folder; the next file in it is made without a card, one above it is not.
+    What waits is said in words, and where it leads.
+    """
+    (tmp_path / "notes").mkdir()
+    made = iter(["notes/a.md", "notes/deep/b.md", "c.md"])
+    ollama.script = lambda messages: called("create_file", path=next(made), content="x")
+    body = {"model": f"ollama:{MODEL}", "mode": "agent", "workspace": str(tmp_path)}
+    chat = house.call("POST", "/api/sessions", body)
+    page.goto(f"{house.url}#/s/{chat['id']}")
+    ask(page, "Make three files")
+    card = last_turn(page).locator(".approval:not(.decided)")
+    expect(card).to_contain_text("It writes to notes/a.md.")
+    expect(last_turn(page).locator(".step")).to_contain_text("Making notes/a.md")
+    card.get_by_role("button", name="Always allow edits in notes/ (this chat)").click()
+    expect(card).to_contain_text("It writes to c.md.")
+    assert [(tmp_path / name).exists() for name in ("notes/a.md", "notes/deep/b.md")] == [True] * 2
+    assert not (tmp_path / "c.md").exists()
+    page.get_by_role("button", name="Stop").click()
+    expect(last_turn(page).locator(".approval").first).to_contain_text("notes/a.md")

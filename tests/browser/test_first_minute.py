@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import House
@@ -94,6 +94,21 @@ def test_each_state_has_one_clear_next_step(enter: Enter, state: tuple[str, Hous
         expect(small.locator(".missing .primary")).to_be_in_viewport()
         small.locator(".missing").get_by_role("button", name=button).click()
         expect(small.locator(target)).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("server", ["ollama:large:4b", "openai-chat:large"])
+def test_a_server_of_ones_own_needs_no_key(page: Page, server: str) -> None:
+    """On another machine of the house too: no key is said to work where none is."""
+
+    def elsewhere(route: Route) -> None:
+        told = route.fetch().json()
+        models = [{"id": server, "title": "Large", "available": True, "local": False}]
+        why = {"by": "none", "why": ""}
+        route.fulfill(json={**told, "models": models, "default_why": why})
+
+    page.route("**/api/models", elsewhere)
+    page.reload()
+    expect(page.locator(".missing")).to_contain_text("Models are there.")
 
 
 def test_a_first_key_is_pasted_where_one_asks(enter: Enter, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from searchloop.agent.guard.guard import Policy, save_policy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools.workspace import Workspace
 from searchloop.agent.types import Capabilities, Request
 from tests.agent.scripted import (
     House,
@@ -95,6 +96,49 @@ def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int) -> No
         assert house.log.last_event(house.session).data["reason"] == "stop"
 
     play(tmp_path, [calls(call("put", text="a")), says("Done.")], scenario, (put,))
+
+
+def test_a_folder_is_allowed_where_a_file_of_it_changes(tmp_path: Path) -> None:
+    """Another call has no folder, so its request is not answered with one."""
+    put, done = writer()
+
+    async def scenario(house: House, model: Scripted) -> None:
+        await house.runner.start(house.session, "Do it.", mode="agent")
+        assert "folder" not in (await requested(house)).data
+        with pytest.raises(ConfigError, match="no file of the work folder"):
+            house.runner.approvals.answer(house.session, "call-1", "folder")
+        house.runner.approvals.answer(house.session, "call-1", "deny")
+        await house.runner.wait(house.session)
+        assert not done
+
+    play(tmp_path, [calls(call("put", text="a")), says("Done.")], scenario, (put,))
+
+
+def test_an_allowed_folder_is_kept_with_the_session(tmp_path: Path) -> None:
+    """The second file of the folder is made without a question, after a restart too."""
+    home, work = tmp_path / "home", tmp_path.resolve() / "work"
+    (work / "notes").mkdir(parents=True)
+    steps = [calls(call("create_file", path="notes/a.md", content="x")), says("Done.")]
+    chats: list[str] = []
+
+    async def first(house: House, model: Scripted) -> None:
+        house.log.update_session(house.session, workspace=str(work))
+        chats.append(house.session)
+        await house.runner.start(house.session, "Do it.", mode="agent")
+        assert (await requested(house)).data["folder"] == str(work / "notes")
+        house.runner.approvals.answer(house.session, "call-1", "folder")
+        await house.runner.wait(house.session)
+
+    async def then(house: House, model: Scripted) -> None:
+        await house.runner.start(chats[0], "And again.", mode="agent")
+        await house.runner.wait(chats[0])
+        asked = [e for e in house.log.read(chats[0]) if e.type == "approval_requested"]
+        assert len(asked) == 1
+
+    play(home, steps, first, bring=[Workspace(home)])
+    more = calls(call("create_file", "call-2", path="notes/deep/b.md", content="y"))
+    play(home, [more, says("Done.")], then, bring=[Workspace(home)])
+    assert (work / "notes" / "deep" / "b.md").read_text() == "y"
 
 
 def test_always_is_kept_with_the_session(tmp_path: Path) -> None:

@@ -6,12 +6,16 @@ import asyncio
 import hashlib
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from searchloop.agent.guard.approvals import ApprovalAnswer, folder_key
+from searchloop.agent.guard.guard import DEFAULT_POLICY, Policy
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import ALLOWED
@@ -53,11 +57,16 @@ def state_of(root: Path) -> str:
     return found.hexdigest()
 
 
+def in_workspace(folder: Path, mode: Mode) -> Session:
+    """A session that works in `folder`/ws."""
+    return Session("s", "", "m:x", mode, "off", "off", str(folder / "ws"), 0.0, 0.0, 0, False)
+
+
 def toolset(folder: Path, mode: Mode, decision: str = "always") -> Toolset:
     """The tools of a session in this workspace, behind a user who always decides the same."""
     (folder / "ws" / "src").mkdir(parents=True)
     (folder / "ws" / "notes.txt").write_text("one\ntwo\n")
-    session = Session("s", "", "m:x", mode, "off", "off", str(folder / "ws"), 0.0, 0.0, 0, False)
+    session = in_workspace(folder, mode)
     tools = asyncio.run(Workspace(folder / "home").tools(session))
     gate = guard(user=says(decision), live=lambda: session)
     return Toolset(tools, mode, SourceTable(), gate=gate)
@@ -114,3 +123,50 @@ def test_a_declined_write_changes_nothing(tmp_path: Path) -> None:
     assert (request["effect"], request["arguments"]) == ("write", given)
     assert "-two\n+2\n" in request["preview"]
     assert state_of(tmp_path / "ws") == before
+
+
+def asked_for(folder: Path, path: str, allowed: str, policy: Policy = DEFAULT_POLICY) -> bool:
+    """Whether a new file there is asked about, when edits in a folder of `folder` were allowed."""
+    (folder / "ws").mkdir()
+    session, asked = in_workspace(folder, "agent"), list[Any]()
+
+    def user(request: Mapping[str, Any]) -> ApprovalAnswer:
+        asked.append(request["folder"])
+        return ApprovalAnswer("once", request["arguments"], "user")
+
+    always = [folder_key(str(folder / allowed))]
+    gate = guard(user=user, live=lambda: session, always=always, policy=policy)
+    made = asyncio.run(Workspace(folder / "home").tools(session))
+    tools = Toolset(made, "agent", SourceTable(), gate=gate)
+    call = ToolCall("c", "create_file", {"path": path, "content": "x"})
+    (result,) = asyncio.run(tools.call_all((call,), Memory()))
+    assert not result.is_error
+    assert not asked or asked == [str((folder / "ws" / path).parent)]
+    return bool(asked)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed", "asks"),
+    [
+        ("src/new.txt", "ws/src", False),
+        ("src/deep/new.txt", "ws/src", False),
+        ("./src//new.txt", "ws/src", False),
+        ("new.txt", "ws", False),
+        ("new.txt", "ws/src", True),
+        ("src2/new.txt", "ws/src", True),
+        ("deep/src/new.txt", "ws/src", True),
+        ("src/new.txt", "other/src", True),
+        ("src/new.txt", "src", True),
+    ],
+)
+def test_an_allowed_folder_is_that_one_alone(
+    tmp_path: Path, path: str, allowed: str, asks: bool
+) -> None:
+    """What is below it is not asked about again; a folder of the same name elsewhere is."""
+    assert asked_for(tmp_path.resolve(), path, allowed) is asks
+
+
+def test_an_allowed_folder_changes_no_rule(tmp_path: Path) -> None:
+    """Where a rule of the user says that each change is confirmed, it is."""
+    policy = Policy.of({"rules": [{"action": "confirm", "path": "src"}]})
+    assert asked_for(tmp_path.resolve(), "src/new.txt", "ws/src", policy)

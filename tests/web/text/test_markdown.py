@@ -373,6 +373,29 @@ def test_a_growing_text_reads_the_same_at_every_cut(text: str, data: st.DataObje
         assert shown == render(text[:at], sources=SOURCES)
 
 
+ROW_OF = {
+    "|": st.sampled_from(["| a | b |", "|c|", "| `d | e", "| **f** [1] | g", "- h", "i", "", "|-|-|", "|c|", "    x"]),
+    "-": st.sampled_from(["- a", "  - b", "* c", "- - -", "---", "", "  d", "    e", "- ```", "> f"]),
+    "7.": st.sampled_from(["8. a", "9) b", "1. c", "   - d", "", "10. [1]", "===", "   | e |"]),
+}
+
+
+@pytest.mark.parametrize("kind", ROW_OF)
+@given(st.data())
+def test_a_long_block_reads_the_same_at_every_cut(kind: str, data: st.DataObject) -> None:
+    """However long a table or list is: one that ends, turns loose, or is none any more."""
+    first = {"|": "| a | b |\n|--|:-:|\n", "-": "- a\n", "7.": "7. a\n"}[kind]
+    usual = {"|": "| one *word* | 37 |\n", "-": "- one *word*\n", "7.": "8. one *word*\n"}[kind]
+    rows = data.draw(st.lists(ROW_OF[kind], max_size=8))
+    text = first + usual * data.draw(st.integers(20, 90)) + "\n".join(rows) + "\n" + usual * 40
+    growing, shown, at, last = Incremental(KnownLinks(SOURCES)), list[Node](), 0, 0
+    while at < len(text):
+        at += data.draw(st.integers(20, 400))
+        shown = changed(shown, growing.feed(text[last:at]))
+        last = at
+        assert growing.held or shown == render(text[:at], sources=SOURCES)
+
+
 def test_a_growing_text_costs_its_tail() -> None:
     """Finished paragraphs are not rendered again, and not sent again."""
     growing = Incremental(KnownLinks())
@@ -445,12 +468,21 @@ GROWING = {
 
 def test_a_long_block_is_rendered_when_a_share_of_it_is_new() -> None:
     """Not at each piece; and no more than a share of it is ever held back."""
-    text = GROWING["nested list"][:6_000]
+    text = GROWING["paragraph"]
     growing, times = Incremental(KnownLinks(SOURCES)), 0
     for at in range(0, len(text), 10):
         times += len(growing.feed(text[at : at + 10])) > 1
         assert growing.held * 40 < max(growing.unfinished, 40)
     assert times < 270
+
+
+@pytest.mark.parametrize("kind", ["table", "nested list"])
+def test_a_long_table_or_list_costs_its_last_rows(kind: str) -> None:
+    """Rows and items that are finished are not rendered again, however many there are."""
+    growing, text = Incremental(KnownLinks(SOURCES)), GROWING[kind]
+    for at in range(0, len(text), 10):
+        growing.feed(text[at : at + 10])
+        assert growing.unfinished < 700
 
 
 @pytest.mark.parametrize("kind", GROWING)

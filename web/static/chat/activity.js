@@ -217,12 +217,14 @@ const LINES = {
 
   tool(step) {
     if (step.change && !step.failed) return ["ended", changed(step.change)];
-    const key = !step.done ? "step.tool" : step.failed ? "step.toolfailed" : "step.tooldone";
+    const { name, server, arguments: given } = step;
+    const file = has(`step.doing.${name}`) && given?.path;
+    const key = file && !step.done ? `step.doing.${name}` : file && step.failed ? "step.filenot" : !step.done ? "step.tool" : step.failed ? "step.toolfailed" : "step.tooldone";
     const body = [h("strong", {}, t("step.arguments")), plain(JSON.stringify(step.arguments, null, 2))];
     if (step.result) body.push(h("strong", {}, t("step.result")), plain(step.result));
     return [
       !step.done ? "open" : step.failed ? "failed" : "ended",
-      h("details", { class: "tool" }, h("summary", {}, t(key, { name: calledBy(step) })), body),
+      h("details", { class: "tool" }, h("summary", {}, t(key, { name: server ? `${name} (${server})` : name, path: file })), body),
     ];
   },
 };
@@ -234,10 +236,6 @@ function changed({ path, new: made, diff: text }) {
     if (!place.childElementCount) place.replaceChildren((await import("../lib/diff.js")).diff(text ?? "", t("diff.label", { path })));
   };
   return h("details", { class: "tool", ontoggle: look }, h("summary", {}, t(made ? "step.filemade" : "step.filechanged", { path })), place);
-}
-
-function calledBy({ name, server }) {
-  return server ? `${name} (${server})` : name;
 }
 
 function outcomeOf(step, failed) {

@@ -26,12 +26,12 @@ export function approvalCard(first, decide) {
     const fields = Object.entries(request.arguments ?? {}).map(([name, value]) => fieldOf(name, value));
     const problem = h("p", { class: "problem", role: "alert" });
     const buttons = h("div", { class: "note-buttons" });
-    buttons.append(...["once", "deny", "always"].map(button));
+    buttons.append(...["once", "deny", request.folder ? "folder" : "always"].map(button));
 
     function button(decision) {
       const primary = decision === "once" ? " primary" : "";
-      const props = { type: "button", class: `small${primary}`, "data-answer": decision, onclick: unlessBusy(buttons, () => answer(decision)) };
-      return h("button", props, t(`approval.${decision}`), KEYS[decision] ? h("kbd", { "aria-hidden": "true" }, KEYS[decision]) : null);
+      const props = { type: "button", class: `small${primary}`, "data-answer": decision, title: decision === "folder" ? request.folder : null, onclick: unlessBusy(buttons, () => answer(decision)) };
+      return h("button", props, t(`approval.${decision}`, { folder: request.folder.split(/[\\/]/).at(-1) }), KEYS[decision] ? h("kbd", { "aria-hidden": "true" }, KEYS[decision]) : null);
     }
 
     function answer(decision) {
@@ -85,7 +85,7 @@ function decidedParts(request) {
   ];
 }
 
-const nameOfCall = ({ name, server }) => (server ? t("approval.ran.server", { name, server }) : name);
+const nameOfCall = ({ name, server, folder, arguments: given }) => (server ? t("approval.ran.server", { name, server }) : folder ? given.path : name);
 
 function titleOf({ name, server }) {
   if (!server && has(`approval.ask.${name}`)) return t(`approval.ask.${name}`);
@@ -93,9 +93,9 @@ function titleOf({ name, server }) {
 }
 
 // What it does, and to which file.
-function badge({ effect, arguments: given }) {
+function badge({ effect, folder, arguments: given }) {
   const does = has(`effect.${effect}`) ? t(`effect.${effect}`) : (effect ?? "");
-  const path = typeof given?.path === "string" ? given.path : "";
+  const path = typeof given?.path === "string" && !folder ? given.path : ""; // else the sentence below has it
   return h("span", { class: `badge ${effect}` }, path ? t("approval.touches", { effect: does, path }) : does);
 }
 

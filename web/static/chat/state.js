@@ -252,6 +252,7 @@ const CHANGES = {
         server: e.server ?? null,
         why: e.why ?? "",
         preview: e.preview ?? "",
+        folder: e.folder ?? "",
         decision: null,
       },
     ],

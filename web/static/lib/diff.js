@@ -4,11 +4,9 @@ import { h } from "./dom.js";
 
 const SIGNS = { "+": "added", "-": "gone", "@": "place" };
 
-/** A unified diff, each line marked by its sign as well as by its colour; `label` is read aloud. */
+/** A unified diff of one file, whose name stands elsewhere, each line marked by its sign as well as by its colour; `label` is read aloud. */
 export function diff(text, label) {
-  const lines = text.replace(/\n$/, "").split("\n").map((line) => {
-    const head = line.startsWith("+++") || line.startsWith("---");
-    return h("span", { class: head ? "place" : SIGNS[line[0]] }, `${line}\n`);
-  });
+  const said = text.replace(/^---.*\n\+\+\+.*\n/, "").replace(/\n$/, "").split("\n");
+  const lines = said.map((line) => h("span", { class: SIGNS[line[0]] }, `${line}\n`));
   return h("pre", { class: "diff", tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, lines);
 }

@@ -25,8 +25,8 @@ export function showShortcuts() {
   single.addEventListener("change", () => localStorage.setItem(OFF, single.checked ? "on" : "off"));
   const rows = KEYS.map(([first, second, words]) => h("tr", {}, h("th", { scope: "row" }, key(first), second ? " " : null, key(second)), h("td", {}, t(words))));
   dialog.replaceChildren(
-    h("header", {}, h("h2", { id: "keys-title" }, t("keys.title")), iconButton("close", t("close"), () => dialog.close(), { class: "quiet" })),
-    h("div", { class: "keys" }, h("table", {}, h("tbody", {}, rows)), h("label", { class: "line" }, single, " ", t("keys.single"))),
+    h("header", { class: "reader-head" }, h("h2", { id: "keys-title" }, t("keys.title")), iconButton("close", t("close"), () => dialog.close(), { class: "quiet" })),
+    h("div", { class: "keys" }, h("table", {}, h("tbody", {}, rows)), h("label", {}, single, " ", t("keys.single"))),
   );
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());

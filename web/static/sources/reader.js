@@ -3,7 +3,7 @@
 // The text comes from /api/open-page as the same tree that answers are made of; its links are words.
 
 import { attachedUrl, openPage } from "../lib/api.js";
-import { h, hostOf, iconButton, isWeb, outLink, render } from "../lib/dom.js";
+import { h, hostOf, iconButton, isWeb, outLink, placeOf, render } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { number, t } from "../locales/index.js";
 
@@ -38,7 +38,7 @@ function head(source, close) {
     ? outLink(source.url, { class: "muted" }, source.url)
     : file
       ? h("a", { class: "muted", href: file, target: "_blank", rel: "noopener" }, t("file.open"))
-      : h("span", { class: "muted" }, source.url);
+      : h("span", { class: "muted" }, placeOf(source.url));
   return h(
     "header",
     { class: "reader-head" },

@@ -90,6 +90,28 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+_INTEGRATION = re.compile(r"\b(integration|store|FEW)\b")  # the mark, and what carries it
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m "integration and ..."` reads no file that cannot hold such a test: reading all of them
+    would take three times as long.
+    """
+    wanted = config.option.markexpr.startswith("integration and")
+    if not wanted or not re.fullmatch(r"test_.*\.py", collection_path.name):
+        return None
+    return not _INTEGRATION.search(collection_path.read_text("utf-8")) or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test of the integration is in a file that `-m "integration and ..."` reads."""
+    files = {item.path for item in items if item.get_closest_marker("integration")}
+    if lost := [path for path in files if not _INTEGRATION.search(path.read_text("utf-8"))]:
+        names = ", ".join(map(str, sorted(lost)))
+        raise pytest.UsageError(f"Add to _INTEGRATION in tests/conftest.py how {names} is marked.")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays to the end: nobody looks for garbage in it, now or later."""

@@ -27,6 +27,7 @@ from searchloop.search_backend.readers.browser import SERVICE
 from searchloop.search_backend.types import FetchFailed, FetchRefused, Page
 from tests.search_backend.fetch.test_addresses import REFUSED
 from tests.search_backend.hostile import PUBLIC, Internet, answer, serving
+from tests.tables import each_row
 from tests.waiting import LATE
 
 URL = "http://page.example/"
@@ -92,7 +93,7 @@ def test_the_proxy_passes_on_what_is_allowed_and_hangs_up() -> None:
     assert net.looked_up == ["page.example"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "request_",
     [
         b"GET / HTTP/1.1\r\n\r\n",

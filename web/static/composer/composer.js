@@ -165,6 +165,7 @@ export function composer(el, on) {
     rest = parts.rest;
     shelf?.follow(at.chat, true);
     fill(parts.words);
+    slash?.update();
     if (!rest) return;
     await shelved();
     if (place !== at.place) return;

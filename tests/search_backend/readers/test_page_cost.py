@@ -25,8 +25,10 @@ LARGER, LARGEST_RATIO, LEAST_SECONDS = 16, 60, 0.01
 def grows_too_fast(work: Callable[[str], object], small: str, large: str) -> bool:
     """Compares CPU times, again where another process may have cost something."""
     for _ in range(3):
-        one = min(seconds(work, small) for _ in range(2))
         many = seconds(work, large)
+        if many <= LARGEST_RATIO * LEAST_SECONDS:
+            return False
+        one = min(seconds(work, small) for _ in range(2))
         if many <= LARGEST_RATIO * max(one, LEAST_SECONDS):
             return False
     return True

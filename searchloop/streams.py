@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, suppress
 from typing import Generic, Self, TypeVar
 
@@ -31,7 +31,8 @@ class Stream(Generic[T], Iterator[ChatEvent]):
     def __init__(self, events: Iterator[Event], read: Read[T]) -> None:
         self._answer: list[Answer[T]] = []
         self._raw = events
-        self._events = _typed(events, read, self._answer)
+        told = _Told(read, self._answer).of
+        self._events = (each for event in events for each in told(event))
 
     @property
     def answer(self) -> Answer[T] | None:
@@ -139,11 +140,6 @@ class _Told(Generic[T]):
         yield typed(event)
         if failed:
             raise failed
-
-
-def _typed(raw: Iterable[Event], read: Read[T], answer: list[Answer[T]]) -> Iterator[ChatEvent]:
-    told = _Told(read, answer)
-    return (each for event in raw for each in told.of(event))
 
 
 async def _typed_later(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, suppress
 from typing import Generic, Self, TypeVar
 
 from searchloop.agent.bare_agent import BareAgent, Batch, Turn, unwritten
-from searchloop.agent.log.events import Event
+from searchloop.agent.log.events import Event, event_of
 from searchloop.answer import Answer, AnswerError, typed
 from searchloop.answer_types import Read, answer_of
 from searchloop.events import ChatEvent
@@ -31,7 +31,8 @@ class Stream(Generic[T], Iterator[ChatEvent]):
     def __init__(self, events: Iterator[Event], read: Read[T]) -> None:
         self._answer: list[Answer[T]] = []
         self._raw = events
-        self._events = _typed(events, read, self._answer)
+        told = _Told(read, self._answer).of
+        self._events = (each for event in events for each in told(event))
 
     @property
     def answer(self) -> Answer[T] | None:
@@ -111,33 +112,44 @@ class AsyncStream(Generic[T], AsyncIterator[ChatEvent]):
 # No generator refers to its stream: one that nobody holds any more is closed at once.
 
 
-def _ended(event: Event, read: Read[T], answer: list[Answer[T]]) -> AnswerError | None:
-    """Keeps the answer of the last event, or returns why there is none."""
-    if event.type == "run_finished":
-        try:
-            answer.append(answer_of(event, read))
-        except AnswerError as error:
-            return error
-    return None
+class _Told(Generic[T]):
+    """What a stream tells of each event. A message takes its deltas with it: what a slow reader has
+    not seen of them is told before it.
+    """
 
+    def __init__(self, read: Read[T], answer: list[Answer[T]]) -> None:
+        self._read, self._answer = read, answer
+        self._said, self._seq = "", 0
 
-def _typed(raw: Iterable[Event], read: Read[T], answer: list[Answer[T]]) -> Iterator[ChatEvent]:
-    for event in raw:
-        error = _ended(event, read, answer)
+    def of(self, event: Event) -> Iterator[ChatEvent]:
+        """Yields the event, after what it says that was missed. Raises a failed answer's error."""
+        missed, self._seq = 0 < self._seq < event.seq - 1, event.seq
+        failed: AnswerError | None = None
+        if event.type == "text_delta":
+            self._said += event.data["text"]
+        elif event.type in ("message", "run_resumed"):
+            text, said, self._said = event.data.get("text", ""), self._said, ""
+            if missed and text != said and text.startswith(said):
+                rest = {"text": text[len(said) :]}
+                yield typed(event_of(event.seq - 1, "text_delta", rest, event.at))
+        elif event.type == "run_finished":
+            try:
+                self._answer.append(answer_of(event, self._read))
+            except AnswerError as error:
+                failed = error
         yield typed(event)
-        if error:
-            raise error
+        if failed:
+            raise failed
 
 
 async def _typed_later(
     raw: AsyncGenerator[Event, None], read: Read[T], answer: list[Answer[T]]
 ) -> AsyncGenerator[ChatEvent, None]:
+    told = _Told(read, answer)
     async with aclosing(raw):
         async for event in raw:
-            error = _ended(event, read, answer)
-            yield typed(event)
-            if error:
-                raise error
+            for each in told.of(event):
+                yield each
 
 
 async def _followed(

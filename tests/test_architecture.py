@@ -15,6 +15,7 @@ import pytest
 
 from searchloop.cli.main import COMMANDS
 from tests.source_tree import PACKAGES, ROOT, dotted, modules, report, uses, within
+from tests.tables import each_row
 
 # The floors of a package, the lowest first: a folder imports from floors below its own.
 FLOORS: Mapping[str, tuple[str, ...]] = {
@@ -120,7 +121,7 @@ def test_all_packages_exist() -> None:
     report(missing, "packages without an __init__.py:")
 
 
-@pytest.mark.parametrize(("package", "never", "why"), NEVER)
+@each_row(("package", "never", "why"), NEVER)
 def test_layers_are_kept(package: str, never: tuple[str, ...], why: str) -> None:
     """Imports run in one direction."""
     problems = [
@@ -357,7 +358,7 @@ def test_the_search_backend_stays_plain_wsgi() -> None:
     report(problems, "asyncio is for search_backend.fetch and search_backend.search only.")
 
 
-@pytest.mark.parametrize("door", DOORS)
+@each_row("door", DOORS)
 def test_each_way_out_has_one_door(door: str) -> None:
     """Who audits what leaves the machine has to read these files and no others."""
     problems = [

@@ -24,7 +24,6 @@ from searchloop.analysis.language import language
 from searchloop.analysis.terms import folded, places, terms, wanted
 
 PARTS = ("title", "question", "answer", "sources")
-MOMENT = 0.5  # seconds that a search spends on indexing before it answers
 _TURNS_SHOWN = 3  # of one session
 _LONGEST = 200_000  # characters of one part that count
 _LONGEST_TERM = 400  # characters; PostgreSQL takes 2,046 bytes
@@ -103,6 +102,8 @@ class _Turn:
 class ChatSearch:
     """Finds turns of a person's chats. Any thread may call it."""
 
+    moment = 0.5  # seconds that a search spends on indexing before it answers
+
     def __init__(self, db: Database) -> None:
         self._db = db
         self._busy = threading.Lock()
@@ -116,7 +117,7 @@ class ChatSearch:
             return {}
         trouble = self._db.trouble
         if trouble is None:
-            self.index(MOMENT)
+            self.index(self.moment)
         langs = [] if trouble else rows_of(self._db, "SELECT DISTINCT lang FROM found_upto")
         words = _words(query, [lang for (lang,) in langs if lang])
         if not words:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import AgentError, ConfigError, IncompleteError, ProviderError
 from searchloop.agent.tools.backend import error_words
 from searchloop.search_backend.types import EngineError, SearchBackendError
+from tests.tables import each_row
 
 KINDS = (AgentError, ConfigError, IncompleteError, ProviderError, SearchBackendError, EngineError)
 WHOLE = (
@@ -34,8 +34,8 @@ OPEN = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("message", [*WHOLE, *OPEN])
+@each_row("kind", KINDS)
+@each_row("message", [*WHOLE, *OPEN])
 def test_a_message_ends_before_its_remedy(kind: type[AgentError], message: str) -> None:
     """A full stop is added where there is no end, and nowhere else."""
     error = kind("code", message, "Try again.")

@@ -27,6 +27,7 @@ from searchloop.agent.types import (
     Usage,
 )
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, native, says
+from tests.tables import each_row
 
 ran: list[str] = []
 
@@ -163,8 +164,8 @@ def test_a_cut_off_step_runs_no_tool(why: StopReason, code: str) -> None:
     assert [(m.tool_call_id, m.is_error) for m in results] == [("call-1", True), ("call-2", True)]
 
 
-@pytest.mark.parametrize("text", ["", " \n", "\u3000"])
-@pytest.mark.parametrize("before", [[], [calls(call("note", word="a"))]])
+@each_row("text", ["", " \n", "\u3000"])
+@each_row("before", [[], [calls(call("note", word="a"))]])
 def test_an_answer_of_nothing_is_told(text: str, before: list[Step]) -> None:
     """Whatever came before it: an end without a word is no answer."""
     played = Played(*before, says(text))

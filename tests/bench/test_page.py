@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bench.page import Figure, Frames
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("figure", "said"),
     [
         (Figure("paint", 120.4, "ms", most=200), "120 ms <= 200, met"),

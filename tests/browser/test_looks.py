@@ -80,10 +80,17 @@ def picture(page: Page, name: str, elsewhere: Path) -> None:
     assert target.stat().st_size > 5_000
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(
-    ("name", "size"), [("desktop", DESKTOP), ("phone", PHONE), ("small", SMALL)]
-)
+# Each size in one theme: test_every_size has all of both.
+LOOKS = [
+    pytest.param(name, size, theme, marks=[pytest.mark.torture] * ((number + turn) % 2))
+    for number, (name, size) in enumerate(
+        (("desktop", DESKTOP), ("phone", PHONE), ("small", SMALL))
+    )
+    for turn, theme in enumerate(("light", "dark"))
+]
+
+
+@pytest.mark.parametrize(("name", "size", "theme"), LOOKS)
 def test_it_fits_the_screen_and_can_be_read(
     enter: Enter, screenshots: Path, name: str, size: dict[str, int], theme: str
 ) -> None:

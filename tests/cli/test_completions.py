@@ -12,6 +12,7 @@ import pytest
 from searchloop.cli.main import COMMANDS, parse, parser_of
 from searchloop.cli.terminal.examples import subparsers
 from tests.cli.conftest import Cli
+from tests.tables import each_row
 
 PARSERS = dict(subparsers(parser_of(None)))
 EXAMPLES = sorted(
@@ -39,7 +40,7 @@ def test_each_help_ends_with_examples() -> None:
     assert "searchloop ask" in (parser_of("").epilog or "")
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@each_row("example", EXAMPLES)
 def test_each_example_can_be_typed(example: str) -> None:
     """The parser takes it; none is longer than a narrow window."""
     assert parse(words(example)).run

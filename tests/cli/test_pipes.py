@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import ConfigError
 from searchloop.cli import arguments
 from searchloop.cli.terminal import pipes
+from tests.tables import each_row
 
 SIGNS = "“Ebb” … – — • → é 潮 🎉 \u202e ‘x’"
 
@@ -87,7 +88,7 @@ def test_no_program_of_ours_selects_on_a_pipe() -> None:
     assert users == posix
 
 
-@pytest.mark.parametrize("page", ["cp1252", "cp437", "cp850", "cp932", "ascii", "utf-8", "latin-1"])
+@each_row("page", ["cp1252", "cp437", "cp850", "cp932", "ascii", "utf-8", "latin-1"])
 def test_a_code_page_shows_what_it_can(page: str) -> None:
     """Never an error; quotation marks and dots have plain signs, other text a question mark."""
     raw = io.BytesIO()

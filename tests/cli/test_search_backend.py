@@ -94,7 +94,10 @@ def test_other_machines_are_counted_and_known(tmp_path: Path) -> None:
         granted = 4  # so far: another name, a wrong form and the question about health do not count
         while ask(port, "GET", "/api/engines", **BEARER)[0] == 200:
             granted += 1
-        status, answer, headers = ask(port, "POST", "/v1/search", query, **BEARER, **JSON)
+        # Meanwhile a slow machine may have earned one more.
+        while (reply := ask(port, "POST", "/v1/search", query, **BEARER, **JSON))[0] == 200:
+            granted += 1
+        status, answer, headers = reply
         assert (status, 1 <= int(headers["retry-after"]) <= 10) == (429, True)
         assert granted <= 120 + (time.monotonic() - began) * 2
         assert "too often" in answer["error"]["message"]

@@ -17,6 +17,7 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import NOTHING, Message
 from searchloop.cli.show import as_text
 from tests.six_verdicts import PLACES, TEXT, WORDS, answer, url
+from tests.tables import each_row
 
 URLS = ("https://s1.example/", "https://s2.example/", "https://s3.example/")
 SOURCES = [{"url": URLS[0], "n": 1}, {"url": URLS[1], "n": 2}, {"url": URLS[2]}]
@@ -75,8 +76,8 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("text", ANSWERS)
-@pytest.mark.parametrize("size", [1, 3, 1000])
+@each_row("text", ANSWERS)
+@each_row("size", [1, 3, 1000])
 def test_nothing_is_shown_that_is_not_in_the_answer(text: str, size: int) -> None:
     """At each piece the screen is the beginning of the answer; at the end it is the answer."""
     final = settled(text)

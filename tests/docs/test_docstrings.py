@@ -14,6 +14,7 @@ import pytest
 
 import searchloop
 from searchloop import testing
+from tests.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -51,7 +52,7 @@ def test_only_other_peoples_types_say_nothing() -> None:
     assert set(PUBLIC) - set(OURS) <= {"Keys", "StreamEvent"}
 
 
-@pytest.mark.parametrize("name", sorted(OURS))
+@each_row("name", sorted(OURS))
 def test_a_public_name_says_what_it_is(name: str) -> None:
     """In a docstring of its own, with an example there or in a document that is run."""
     said = OURS[name].__doc__ or ""
@@ -72,7 +73,7 @@ def functions() -> Iterator[Any]:
                 yield pytest.param(method, id=f"{name}.{word}")
 
 
-@pytest.mark.parametrize("function", list(functions()))
+@each_row("function", list(functions()))
 def test_a_function_says_what_it_takes_and_raises(function: Any) -> None:
     """Each parameter is in the text or speaks for itself, and so are its errors."""
     said = inspect.getdoc(function) or ""

@@ -24,6 +24,7 @@ from searchloop.search_backend.types import (
     Query,
     SearchResult,
 )
+from tests.tables import each_row
 
 FOUND = [
     SearchResult("Tea", "https://example.org/tea", "About tea.", "fake", "2026-01-02"),
@@ -384,7 +385,7 @@ def test_every_refusal_at_a_foreign_address_has_its_shape(tmp_path: Path) -> Non
                 assert "code" not in body
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "welcome"),
     [
         ("Bearer a-secret", True),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -13,6 +12,7 @@ from markdown_it.token import Token
 
 from searchloop import Answer, Usage
 from searchloop.agent.types import Citation, Mark, Source
+from tests.tables import each_row
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -48,8 +48,8 @@ def test_repr_is_one_short_line() -> None:
     assert "\n" not in repr(answer("a\nb\n\nc"))
 
 
-@pytest.mark.parametrize("evil", HOSTILE)
-@pytest.mark.parametrize("place", ["text", "title", "url"])
+@each_row("evil", HOSTILE)
+@each_row("place", ["text", "title", "url"])
 def test_nothing_of_it_is_alive(evil: str, place: str) -> None:
     """Neither markup, nor an image of another server, nor a control of the terminal."""
     shown = answer(**{"text": "Yes [1].", place: evil})  # type: ignore[arg-type]

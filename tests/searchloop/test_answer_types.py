@@ -18,6 +18,7 @@ from searchloop.agent.calls.caller import Instructions, misfit
 from searchloop.agent.calls.schema import is_strict
 from searchloop.answer_types import form_of
 from tests.searchloop.both_faces import FACES, opened
+from tests.tables import each_row
 
 
 @dataclass
@@ -91,7 +92,7 @@ GIVEN: list[tuple[Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "data", "value"), GIVEN, ids=[str(row[0])[:40] for row in GIVEN])
+@each_row(("kind", "data", "value"), GIVEN, ids=[str(row[0])[:40] for row in GIVEN])
 def test_a_type_becomes_a_schema_and_json_a_value(kind: Any, data: Any, value: Any) -> None:
     """What fits the schema becomes a value of the type; the schema is a valid one."""
     schema, read = form_of(kind)

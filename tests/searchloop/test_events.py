@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from searchloop import Event, events, typed
 from searchloop.agent.log import events as table
 from searchloop.agent.types import Citation, Source, Usage
@@ -17,6 +15,7 @@ from searchloop.events import CLASSES, ChatEvent
 from searchloop.testing import RecordedSearch, call
 from tests.searchloop.both_faces import opened
 from tests.source_tree import ROOT
+from tests.tables import each_row
 
 
 def test_classes_and_documents_are_fresh() -> None:
@@ -42,7 +41,7 @@ def test_every_event_that_the_code_writes_has_a_class() -> None:
             assert set(written) <= set(CLASSES), path
 
 
-@pytest.mark.parametrize("name", sorted(CLASSES))
+@each_row("name", sorted(CLASSES))
 def test_an_event_without_data_is_a_value_with_empty_fields(name: str) -> None:
     """A log of an earlier version may lack a field; nothing is None that the class does not say."""
     made = typed(Event(3, name, {}, 1.5))

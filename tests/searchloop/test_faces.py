@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import pickle
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from searchloop import (
     ProviderError,
     events,
 )
+from searchloop.agent.log.events import Event, event_of
+from searchloop.streams import Stream
 from searchloop.testing import ScriptedModel, call, offline
 from tests.searchloop.both_faces import FACES, opened
 
@@ -60,6 +63,30 @@ def test_a_stream_ends_with_its_answer(face: str, tmp_path: Path) -> None:
     assert [e.seq for e in got] == sorted({e.seq for e in got})
     said = [text for e in got if e.type == "text_delta" for text in [e.text]]
     assert "".join(said) == answer.text == got[-1].answer == "It is noon."
+
+
+# The deltas that a reader saw before the message took the others with it -> what it is told.
+LATE = {
+    (): ["It is noon."],
+    ("It is",): ["It is", " noon."],
+    ("It is", " noon."): ["It is", " noon."],
+    ("It was",): ["It was"],
+}
+
+
+@pytest.mark.parametrize("seen", LATE)
+def test_a_slow_reader_is_told_the_whole_text(seen: tuple[str, ...]) -> None:
+    """Deltas are gone once their message is there; what was not seen of them comes before it."""
+
+    def raw() -> Iterator[Event]:
+        yield event_of(1, "user_message", {"text": "When?"}, 0.0)
+        for n, text in enumerate(seen, 2):
+            yield event_of(n, "text_delta", {"text": text}, 0.0)
+        yield event_of(9, "message", {"text": "It is noon.", "tool_calls": []}, 0.0)
+
+    got = list(Stream(raw(), str))  # type: ignore[arg-type]
+    assert [e.text for e in got if e.type == "text_delta"] == LATE[seen]
+    assert [e.seq for e in got] == sorted({e.seq for e in got})
 
 
 @FACES

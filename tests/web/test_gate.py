@@ -13,6 +13,7 @@ import pytest
 from searchloop.web.app import STREAMED, create_app
 from searchloop.web.gate import MAX_BODY, OPEN_PATHS, Gate
 from searchloop.web.gate.access import COOKIE_SECONDS, Access
+from tests.tables import each_row
 from tests.web.house import HOST, PORT, TOKEN, Answer, allowed, living, make_house, request
 
 PASS = f"{Access(PORT, TOKEN).cookie}={Access(PORT, TOKEN).cookie_value}"
@@ -150,8 +151,8 @@ def test_other_methods_are_not_used_here(method: str) -> None:
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-@pytest.mark.parametrize("host", [f"127.0.0.1:{PORT}", f"localhost:{PORT}", f"[::1]:{PORT}"])
-@pytest.mark.parametrize("with_origin", [True, False])
+@each_row("host", [f"127.0.0.1:{PORT}", f"localhost:{PORT}", f"[::1]:{PORT}"])
+@each_row("with_origin", [True, False])
 def test_our_own_page_comes_in(host: str, with_origin: bool) -> None:
     """All three names of this machine work, with cookie or header."""
     origin = {"origin": f"http://{host}", "sec-fetch-site": "same-origin"} if with_origin else {}

@@ -24,8 +24,7 @@ const tabs = new BroadcastChannel("searchloop");
 let connectionTimer = 0;
 let refreshTimer = 0;
 let findTimer = 0;
-let looks = 0; // at the list, of which the newest counts
-let loads = 0; // and of models and engines
+let [looks, loads] = [0, 0]; // at the list, and of models and engines: the newest counts
 let away = false; // the stream was lost, and is not back
 let barred = false; // the server does not know this page any more
 

@@ -18,6 +18,7 @@ from searchloop.agent.calls.caller import (
     option_from,
 )
 from searchloop.agent.errors import ConfigError
+from tests.tables import each_row
 
 PERSON = {
     "type": "object",
@@ -31,7 +32,7 @@ TREE = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "name", "value"),
     [
         ("temperature=0.2", "temperature", 0.2),
@@ -50,7 +51,7 @@ def test_an_option_is_read_as_it_is_typed(typed: str, name: str, value: Any) -> 
     assert Instructions.of(options={name: value}).options == {name: value}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "typed",
     [
         *("temperature=2.1", "temperature=-0.1", "temperature=warm", "temperature=true"),
@@ -74,7 +75,7 @@ def test_no_value_is_a_crash(name: str, value: Any) -> None:
         assert Instructions.of(options={name: value}).options
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         *([], "text", {"type": "objekt"}, {"properties": 3}, {"required": "name"}),
@@ -98,7 +99,7 @@ def test_a_schema_stays_as_it_is(schema: dict[str, Any]) -> None:
     assert Instructions.of(schema=schema).schema == schema
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "schema", "says"),
     [
         ('{"name": "Ada", "age": 36}', PERSON, None),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.calls.schema import problems_with, schema_of
+from tests.tables import each_row
 
 
 def sample(
@@ -57,7 +58,7 @@ def test_what_json_cannot_say_is_refused_early(function: Any) -> None:
         schema_of(function)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "problem"),
     [
         ({"text": "a", "count": 1}, None),

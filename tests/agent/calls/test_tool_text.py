@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.calls.as_text import TextCalls, rescue
 from searchloop.agent.types import ToolSpec
+from tests.tables import each_row
 from tests.waiting import at_cost
 
 FOLDER = Path(__file__).parents[2] / "recordings" / "tool_text"
@@ -40,7 +41,7 @@ def test_the_corpus_is_large_enough() -> None:
     assert len(STRANGERS) + len(BAD) + len(PROSE) >= 60
 
 
-@pytest.mark.parametrize("case", CALLS, ids=lambda c: c["name"])
+@each_row("case", CALLS, ids=lambda c: c["name"])
 def test_a_call_in_any_dialect_is_rescued(case: dict[str, Any]) -> None:
     """Each dialect gives its calls, and only what is not a call stays visible."""
     visible, calls = rescue(case["text"], TOOLS)
@@ -48,13 +49,13 @@ def test_a_call_in_any_dialect_is_rescued(case: dict[str, Any]) -> None:
     assert visible.strip() == case["visible"]
 
 
-@pytest.mark.parametrize("case", [*STRANGERS, *BAD], ids=lambda c: c["name"])
+@each_row("case", [*STRANGERS, *BAD], ids=lambda c: c["name"])
 def test_what_is_not_on_offer_is_no_call(case: dict[str, Any]) -> None:
     """A name nobody offered, or arguments the schema refuses, stay text to the last letter."""
     assert rescue(case["text"], TOOLS) == (case["text"], [])
 
 
-@pytest.mark.parametrize("text", PROSE)
+@each_row("text", PROSE)
 def test_prose_is_not_swallowed(text: str) -> None:
     """Answers about tags, calls, JSON and code come out letter for letter."""
     assert rescue(text, TOOLS) == (text, [])
@@ -67,7 +68,7 @@ def test_cuts_change_nothing(size: int) -> None:
         assert read(text, size) == rescue(text, TOOLS)
 
 
-@pytest.mark.parametrize("blanks", range(268, 292, 3))
+@each_row("blanks", range(268, 292, 3))
 def test_the_end_of_a_lead_in_is_no_matter_of_cuts(blanks: int) -> None:
     """How much prose may stand before an unmarked call does not depend on its pieces."""
     text = f"I look. {' ' * (blanks - 20)}It is late.\n{CALLS[30]['text']}"
@@ -118,7 +119,7 @@ def test_a_call_is_never_shown() -> None:
     assert set(shown) == {""}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("<" * 50_000, "{" * 50_000, "[" * 50_000, "<tool_call>" * 5_000, "web_search(" * 5_000),

@@ -23,6 +23,7 @@ from searchloop.agent.tools.dispatcher import Gate, Toolset
 from searchloop.agent.types import Effect, Message, Mode, Search, ToolCall, ToolResult
 from tests.agent.guard.guarding import guard, says, session
 from tests.agent.scripted import Memory, call
+from tests.tables import each_row
 
 Ran = list[dict[str, Any]]
 
@@ -234,9 +235,9 @@ SENT = [
 ]
 
 
-@pytest.mark.parametrize(("_name", "messages", "text", "code"), SENT, ids=[s[0] for s in SENT])
+@each_row(("name", "messages", "text", "code"), SENT, ids=[s[0] for s in SENT])
 def test_what_leaves_is_looked_at(
-    _name: str, messages: list[Message], text: str, code: str | None
+    name: str, messages: list[Message], text: str, code: str | None
 ) -> None:
     """A key never leaves; about the rest the user is asked, even where rules allow the call."""
     send, ran = out()

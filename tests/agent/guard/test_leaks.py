@@ -8,11 +8,11 @@ import secrets
 from collections.abc import Callable
 from urllib.parse import quote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.guard.egress import KEY_SHAPES, Secrets, forms, suspicious
+from tests.tables import each_row
 
 DRESSES: dict[str, Callable[[str], str]] = {
     "plain": str,
@@ -38,8 +38,8 @@ DRESSES: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("dress", DRESSES)
-@pytest.mark.parametrize("around", ["{}", "tides {} today", "https://a.example/?q={}&x=1"])
+@each_row("dress", DRESSES)
+@each_row("around", ["{}", "tides {} today", "https://a.example/?q={}&x=1"])
 def test_a_secret_is_found_in_any_dress(dress: str, around: str) -> None:
     """Fifty random keys in this dress, alone and in a query or a URL."""
     for _ in range(10):
@@ -76,7 +76,7 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("text", WORDS)
+@each_row("text", WORDS)
 def test_words_are_no_secret(text: str) -> None:
     """What people look up does not look like a key."""
     assert suspicious(text) == []
@@ -96,7 +96,7 @@ LOOKS = (
 )
 
 
-@pytest.mark.parametrize("text", LOOKS, ids=range(len(LOOKS)))
+@each_row("text", LOOKS, ids=range(len(LOOKS)))
 def test_keys_ids_and_encoded_data_stand_out(text: str) -> None:
     """Nobody has said that these are secret, and still the user is asked."""
     assert suspicious(f"what is {text}?")

@@ -15,6 +15,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.guard import Policy, Rule, load_policy, save_policy
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.types import Effect
+from tests.tables import each_row
 
 
 def made(name: str, effect: Effect = "read", server: str | None = None) -> Tool:
@@ -40,7 +41,7 @@ DEFAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "action"), DEFAULTS, ids=lambda v: getattr(v, "spec", None))
+@each_row(("tool", "action"), DEFAULTS, ids=lambda v: getattr(v, "spec", None))
 def test_without_rules_what_changes_something_is_confirmed(tool: Tool, action: str) -> None:
     """Reading and searching go on, the rest asks."""
     assert Policy().verdict(tool, {})[0] == action
@@ -68,7 +69,7 @@ MATCHES: list[tuple[dict[str, Any], Tool, dict[str, str], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "tool", "arguments", "matches"), MATCHES)
+@each_row(("rule", "tool", "arguments", "matches"), MATCHES)
 def test_what_a_rule_matches(
     rule: dict[str, Any], tool: Tool, arguments: dict[str, str], matches: bool
 ) -> None:

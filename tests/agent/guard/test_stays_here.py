@@ -29,6 +29,7 @@ from searchloop.search_backend.library import Library
 from tests.agent.guard.guarding import guard
 from tests.agent.guard.test_guard import MINE, THEIRS, made
 from tests.agent.scripted import Memory, SearchApp, call, found, page, settings
+from tests.tables import each_row
 
 HERE = {"name": "library", "remote": False, "position": 1, "available": True}
 AWAY = {"name": "tin", "remote": True, "position": 2, "available": True}
@@ -65,7 +66,7 @@ SEARCH = call("web_search", query="tides")
 OWN, WEB = call("open_page", 2, url=OWN_PAGE), call("open_page", 3, url=WEB_PAGE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("engines", "runs"),
     [
         (described(HERE), [True, True, False]),
@@ -105,7 +106,7 @@ def test_a_rule_that_refuses_the_mixture_is_about_what_leaves() -> None:
         assert result.is_error is not runs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "here"),
     [
         ("http://127.0.0.1:3002", True),

@@ -11,8 +11,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from searchloop import Agent, Settings
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event, messages_from, source_data, strange_years
@@ -27,6 +25,7 @@ from tests.agent.scripted import Memory, SearchApp, found, page
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Reply
 from tests.source_tree import ROOT
+from tests.tables import each_row
 
 DAY = 86_400
 
@@ -124,7 +123,7 @@ def test_the_note_is_no_part_of_a_search(tmp_path: Path) -> None:
     assert queries[1:] == ["Does the ferry to Lindhaug run? And back?", "pier"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "said", "years"),
     [
         ("tram news 2024", "What is new about the tram?", ["2024"]),
@@ -185,7 +184,7 @@ def test_a_year_of_the_model_s_own_is_flagged() -> None:
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "day"),
     [
         ("April 30, 2025", "2025-04-30"),

@@ -15,13 +15,14 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import STEPS
 from searchloop.agent.log.find import PARTS, FoundTurn
 from searchloop.analysis.terms import terms
-from tests.waiting import until
+from tests.waiting import LATE, until
 
 
 @pytest.fixture
 def log(store: Path | str) -> Iterator[EventLog]:
     """An empty log, on each store."""
     opened = EventLog(store)
+    opened.chat_search.moment = LATE  # which a slow machine may need
     yield opened
     opened.close()
 

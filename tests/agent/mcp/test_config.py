@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import Conflict
 from searchloop.agent.mcp.config import Catalogue, add, content_hash, entry, parse
 from searchloop.agent.mcp.server import Problem, Server
+from tests.tables import each_row
 
 ENV = {"KEY": "sk-1", "EMPTY": ""}
 
@@ -76,7 +77,7 @@ def test_switches_marks_and_times() -> None:
     assert one(command="x", enabled=False).disabled
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "code", "says"),
     [
         ({}, "missing_command", "no command"),

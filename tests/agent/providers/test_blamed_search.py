@@ -13,6 +13,7 @@ from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Message, NativeSearch, Request
 from tests.fakes import FakeServer, json_reply
+from tests.tables import each_row
 
 MODELS = {
     "openai": "gpt-6-luna",
@@ -57,9 +58,9 @@ def refused(name: str, body: Any, status: int, search: NativeSearch | None) -> P
     return caught.value
 
 
-@pytest.mark.parametrize("status", [400, 422])
-@pytest.mark.parametrize("body", BLAMES)
-@pytest.mark.parametrize("name", MODELS)
+@each_row("status", [400, 422])
+@each_row("body", BLAMES)
+@each_row("name", MODELS)
 def test_a_blamed_tool_is_a_rejected_search(name: str, body: Any, status: int) -> None:
     """So `auto` falls back, and `native` says what to choose."""
     error = refused(name, body, status, NativeSearch())
@@ -67,8 +68,8 @@ def test_a_blamed_tool_is_a_rejected_search(name: str, body: Any, status: int) -
     assert "local search" in error.remedy
 
 
-@pytest.mark.parametrize("body", OTHERS)
-@pytest.mark.parametrize("name", MODELS)
+@each_row("body", OTHERS)
+@each_row("name", MODELS)
 def test_other_refusals_stand(name: str, body: Any) -> None:
     """What the user chose, wrote or asked for is not the search's fault."""
     assert not isinstance(refused(name, body, 400, NativeSearch()), NativeSearchRejected)

@@ -18,6 +18,7 @@ from searchloop.agent.types import Finished, Limits, Message, Request, TextDelta
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from tests.agent.scripted import SearchApp, found, page, settings
+from tests.tables import each_row
 from tests.waiting import at_cost
 
 SEARCH = ToolSpec("web_search", "Search the web.", {"type": "object"})
@@ -297,7 +298,7 @@ def test_short_sentences_are_sentences_and_cells_are_not() -> None:
     assert best_quotes("Do zebras eat grass?", [(1, text)])[0].text == "Zebras eat grass."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "language"),
     [
         ("How does the search switch decide?", "en"),
@@ -405,7 +406,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize(("question", "words"), ANSWERED)
+@each_row(("question", "words"), ANSWERED)
 def test_the_page_that_answers_comes_before_those_that_mention(question: str, words: str) -> None:
     """In scripts with and without spaces, whatever the endings and articles of the words."""
     own = [text for text in ELSEWHERE.values() if words in text]

@@ -31,6 +31,7 @@ from searchloop.agent.types import (
     TextDelta,
     ThinkingDelta,
 )
+from tests.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[3]
 OURS = ROOT / "tests" / "recordings"
@@ -210,7 +211,7 @@ def test_events_do_not_depend_on_the_cuts(name: str, exchange: Mapping[str, Any]
         assert comparable(decode(name, exchange, size), sent.decode()) == whole
 
 
-@pytest.mark.parametrize(("name", "exchange"), RECORDINGS)
+@each_row(("name", "exchange"), RECORDINGS)
 def test_the_end_agrees_with_the_stream(name: str, exchange: Mapping[str, Any]) -> None:
     """One end, last: its text is what was shown, its citations lie in it and are its sources."""
     *events, last = decode(name, exchange, 1 << 20)

@@ -20,6 +20,7 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Message, Request
 from tests.agent.scripted import Memory
 from tests.fakes import FakeServer, Reply, json_reply, sse_reply
+from tests.tables import each_row
 
 MODELS = {
     "openai": "gpt-6-luna",
@@ -123,7 +124,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "reply", "code"), CASES)
+@each_row(("name", "reply", "code"), CASES)
 def test_an_end_that_is_no_answer_is_told(name: str, reply: Reply, code: str) -> None:
     """One sentence and what to do about it; never a silent stop."""
     ended = run(name, reply)
@@ -136,7 +137,7 @@ def test_an_end_that_is_no_answer_is_told(name: str, reply: Reply, code: str) ->
         assert ended.reason == "incomplete"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "words"),
     [
         ("1", "in 1 second."),

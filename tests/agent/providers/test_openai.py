@@ -43,6 +43,7 @@ from searchloop.agent.types import (
 )
 from tests.fakes import FakeServer, Reply, json_reply
 from tests.rules_openai import check_items as check
+from tests.tables import each_row
 
 OURS = Path(__file__).resolve().parents[2] / "recordings" / "openai"
 LARGE = Path(__file__).resolve().parents[4] / "shared" / "recordings" / "openai_responses"
@@ -525,8 +526,8 @@ def test_deltas_that_were_lost_or_sent_twice() -> None:
     assert finished(events_of(completed([TEXT]))).message.content == "Hello"
 
 
-@pytest.mark.parametrize("count", [2, 3, 7])
-@pytest.mark.parametrize("number", [None, 0, 5])
+@each_row("count", [2, 3, 7])
+@each_row("number", [None, 0, 5])
 def test_servers_that_do_not_number_events(count: int, number: int | None) -> None:
     """Where all numbers are the same, or none are given, equal events are not repetitions."""
     place = {"output_index": 0, "content_index": 0, "sequence_number": number}
@@ -556,7 +557,7 @@ def test_parts_that_arrive_mixed_are_shown_in_turn() -> None:
     assert shown == last.message.content == "b1b2\n\na1a2"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "arguments", "problem"),
     [
         ("", {}, None),
@@ -616,7 +617,7 @@ def test_garbage_in_the_stream(event: bytes) -> None:
 # --- errors ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "error", "code", "retryable", "says"),
     [
         (401, {"message": KEY, "code": "invalid_api_key"}, "unauthorized", False, "API_KEY"),
@@ -797,7 +798,7 @@ def recorded_requests() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("exchanges", recorded_requests())
+@each_row("exchanges", recorded_requests())
 def test_recorded_conversations_can_go_on(exchanges: list[dict[str, Any]]) -> None:
     """What real runs answered is sent back within the rules, searching or not."""
     messages: list[Message] = []

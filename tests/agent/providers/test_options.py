@@ -15,6 +15,7 @@ from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers import check_options
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Message, NativeSearch, Request, ToolSpec
+from tests.tables import each_row
 
 VALUES = {"temperature": 0.2, "top_p": 0.9, "seed": 7, "stop": ["END"]}
 STRICT = {
@@ -105,7 +106,7 @@ def test_each_provider_is_in_the_table() -> None:
     assert set(WIRE) == set(MODELS) == set(providers.names()) - {"builtin"}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 def test_options_have_the_names_of_the_api(name: str) -> None:
     """As its reference writes them."""
     provider = providers.load(name, ENV, Refusing(""))
@@ -114,7 +115,7 @@ def test_options_have_the_names_of_the_api(name: str) -> None:
     assert {key: body[key] for key in WIRE[name]} == WIRE[name]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 def test_nothing_is_sent_that_nobody_asked_for(name: str) -> None:
     """Models differ in what they refuse."""
     body, _ = sent(name)
@@ -123,8 +124,8 @@ def test_nothing_is_sent_that_nobody_asked_for(name: str) -> None:
         assert word not in wire
 
 
-@pytest.mark.parametrize("name", [*MODELS, "builtin"])
-@pytest.mark.parametrize("option", OPTIONS)
+@each_row("name", [*MODELS, "builtin"])
+@each_row("option", OPTIONS)
 def test_an_option_is_taken_or_refused_by_name(name: str, option: str) -> None:
     """Before anything is sent."""
     provider = providers.load(name, ENV, Refusing(""))
@@ -147,8 +148,8 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "ollama"])
-@pytest.mark.parametrize(("option", "words"), WORDS)
+@each_row("name", [name for name in MODELS if name != "ollama"])
+@each_row(("option", "words"), WORDS)
 def test_a_model_that_refuses_an_option_is_told_so(name: str, option: str, words: str) -> None:
     """APIs take what some of their models refuse."""
     _, error = sent(name, words, options={option: VALUES[option]})
@@ -175,7 +176,7 @@ def form(name: str, **more: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 def test_the_schema_goes_where_the_api_enforces_it(name: str) -> None:
     """One that it would not take stays away."""
     assert form(name, schema=STRICT) == STRICT

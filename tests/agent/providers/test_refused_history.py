@@ -25,6 +25,7 @@ from searchloop.agent.types import (
     ToolCall,
 )
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
+from tests.tables import each_row
 
 USER = Message("user", "When is high water?")
 OPAQUE = "OPAQUE0123456789"
@@ -176,7 +177,7 @@ def refusing(name: str, error: Any) -> FakeServer:
     return FakeServer(reply)
 
 
-@pytest.mark.parametrize(("name", "error"), list(cases()))
+@each_row(("name", "error"), list(cases()))
 def test_opaque_parts_are_left_out_once_for_the_session(name: str, error: Any) -> None:
     """The second question pays nothing, another session learns for itself; each is told once."""
     with refusing(name, error) as server:

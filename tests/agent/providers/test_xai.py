@@ -23,6 +23,7 @@ from searchloop.agent.types import (
     StreamEvent,
     ToolSpec,
 )
+from tests.tables import each_row
 
 OURS = Path(__file__).parents[2] / "recordings" / "xai"
 CODEC = XAICodec("test-key-0123456789")
@@ -162,7 +163,7 @@ def test_a_call_and_its_result() -> None:
     assert sent[2]["call_id"] == sent[3]["call_id"] == "call_77"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "said", "code"),
     [
         (400, "Incorrect API key provided. You can obtain an API key.", "unauthorized"),

@@ -41,6 +41,7 @@ from tests.attached import LOCKED_PDF, gif, jpeg, pdf_of, png, webp
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.search_backend.documents import docx, words
+from tests.tables import each_row
 
 PICTURE = NewFile("thermostat.png", png())
 PAGES = ("The unit runs on 24 volts.", "It weighs 318 kilograms.", "The warranty is five years.")
@@ -108,7 +109,7 @@ def refused(home: Path, *files: NewFile, provider: Any = None) -> ConfigError:
     return found[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "kind"),
     [
         (png(11, 13), ("image/png", 11, 13)),

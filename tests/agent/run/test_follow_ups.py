@@ -13,6 +13,7 @@ from searchloop.agent.errors import ProviderError
 from searchloop.agent.run.question.afterwards import MOST_QUESTIONS, said_questions
 from searchloop.agent.types import Usage
 from tests.agent.scripted import Hold, House, Scripted, open_house, reached, says
+from tests.tables import each_row
 
 QUESTION = "What is the capital of France?"
 USED = Usage(input_tokens=90, output_tokens=30, cost_usd=0.25)
@@ -20,7 +21,7 @@ ALONE = {"SEARCHLOOP_TITLES": "0"}  # see test_titles.py
 THREE = "1. How large is Paris?\n2. Who rules it?\n3. What is its river?"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "questions"),
     [
         (THREE, ["How large is Paris?", "Who rules it?", "What is its river?"]),

@@ -15,6 +15,7 @@ from searchloop.agent.run.second_reading import Read, marks_of, second_reading
 from searchloop.agent.types import Usage
 from tests.agent.scripted import House, Scripted, SearchApp, call, calls, found, open_house, says
 from tests.agent.scripted import page as read_page
+from tests.tables import each_row
 
 URL = "https://a.example/"
 READ = Read(1, 0, "It opened in 1931.", "The bridge was opened in 1931.")
@@ -35,7 +36,7 @@ async def read_again(answer: str) -> dict[str, Any]:
     return found[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "verdict", "reason"),
     [
         (judged("supported"), "supported", "It says so."),

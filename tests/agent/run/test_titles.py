@@ -17,13 +17,14 @@ from searchloop.agent.run.question.afterwards import said_title, title_of
 from searchloop.agent.types import Usage
 from searchloop.web.text.export import EXPORTS
 from tests.agent.scripted import Hold, House, Scripted, open_house, reached, says
+from tests.tables import each_row
 
 QUESTION = "What is the capital of France?"
 ALONE = {"SEARCHLOOP_FOLLOW_UPS": "0"}  # see test_follow_ups.py
 USED = Usage(input_tokens=90, output_tokens=5, cost_usd=0.25)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "title"),
     [
         (QUESTION, "Capital of France"),
@@ -55,7 +56,7 @@ def test_a_title_is_one_short_visible_line(text: str) -> None:
         assert all(c.isprintable() or c in "\u200c\u200d" for c in title)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "title"),
     [
         ("Capital of France", "Capital of France"),

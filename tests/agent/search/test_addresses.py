@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from searchloop.agent.search.citations import without_tracking
 from searchloop.agent.search.source_numbers import SourceTable, urls_in
 from searchloop.agent.types import Message
 from searchloop.analysis.addresses import url_key
+from tests.tables import each_row
 
 
 def typed(text: str, url: str) -> bool:
@@ -79,8 +78,8 @@ AROUND = [
 ]
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("url", URLS)
+@each_row("around", AROUND)
+@each_row("url", URLS)
 def test_an_address_is_found_whatever_stands_around_it(url: str, around: str) -> None:
     """Quotes, brackets and punctuation of every script; brackets inside stay."""
     text = around.replace("{}", url)
@@ -88,7 +87,7 @@ def test_an_address_is_found_whatever_stands_around_it(url: str, around: str) ->
     assert typed(text, url)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "url"),
     [
         ("https://a.example/xを要約", "https://a.example/x"),
@@ -108,7 +107,7 @@ def test_prose_may_touch_an_address(text: str, url: str) -> None:
     assert typed(text, url)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "url"),
     [
         ("Read u.example/q", "https://u.example/q"),
@@ -154,7 +153,7 @@ def test_an_address_needs_no_scheme(text: str, url: str) -> None:
     assert typed(text, url)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "main.py README.md script.sh main.rs index.html a.tar.gz data.csv notes.txt report.pdf",
@@ -206,7 +205,7 @@ def test_the_spelling_of_the_user_is_opened() -> None:
     assert table.met("http://c.example/?fbclid=SECRET") == "https://c.example"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "unit",
     [
         "a.",
@@ -352,9 +351,7 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"), [*((*p, True) for p in SAME), *((*p, False) for p in OTHER)]
-)
+@each_row(("one", "other", "same"), [*((*p, True) for p in SAME), *((*p, False) for p in OTHER)])
 def test_which_addresses_are_one_page(one: str, other: str, same: bool) -> None:
     """In the source table of a chat as in the results of a search: both ask one function."""
     assert (url_key(one) == url_key(other)) is same

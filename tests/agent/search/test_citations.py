@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Citation, Mark, Message
+from tests.tables import each_row
 from tests.waiting import at_cost
 
 PAGE = (
@@ -48,7 +49,7 @@ def test_marks_become_citations() -> None:
     assert {s.n: s.state for s in message.sources} == {1: "cited", 2: "cited", 3: "found"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kept"),
     [
         ("Wet [9].", "Wet."),
@@ -68,7 +69,7 @@ def test_unknown_numbers_are_removed(text: str, kept: str | None) -> None:
     assert settled(text).content == (text if kept is None else kept)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Use `row[9]` there.",
@@ -108,7 +109,7 @@ def test_native_citations_keep_their_places() -> None:
     assert [(c.n, c.spans) for c in message.citations] == [(4, ((0, 3),))]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "verdict"),
     [
         ("It “opened in 1932, after eight years of work” [1]", "quoted"),
@@ -163,7 +164,7 @@ def test_each_mark_shows_its_own_passage() -> None:
     assert all(m.passage is None or m.passage in PAGE for m in citation.marks)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "verdicts"),
     [
         ("The old bridge opened in 1932 [1] and is 2,149 metres long [1].", "su"),
@@ -243,7 +244,7 @@ def test_spans_always_point_at_their_marks(pieces: list[str]) -> None:
             assert message.content[start:end] == f"[{citation.n}]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "[" * 100_000,

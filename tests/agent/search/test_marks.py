@@ -12,6 +12,7 @@ from searchloop.agent.search.citations import settle
 from searchloop.agent.search.marks import find
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Message
+from tests.tables import each_row
 
 KNOWN = {1, 2, 3}
 
@@ -76,7 +77,7 @@ _ARRAYS = product(
 UNTOUCHED += [f"Take {before} {numbers}{after}" for before, numbers, after in _ARRAYS]
 
 
-@pytest.mark.parametrize("text", UNTOUCHED)
+@each_row("text", UNTOUCHED)
 def test_the_writers_own_brackets_stay(text: str) -> None:
     """Neither cited nor removed: the answer is byte-equal."""
     message = settle(Message("assistant", text), table())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from searchloop.agent.search.vendor_marks import Residue, Seen, strip
+from tests.tables import each_row
 
 CASES = {
     "Blue \ue200cite\ue202turn0search0\ue202turn1news12\ue201. Next": "Blue. Next",
@@ -30,7 +30,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("text", CASES)
+@each_row("text", CASES)
 def test_marks_go_and_text_stays(text: str) -> None:
     """Known marks are taken out with the blank before them; what only looks alike stays."""
     expected = CASES[text]

@@ -22,6 +22,7 @@ from searchloop.agent.search.switch import (
     withdrawn,
 )
 from searchloop.agent.types import SEARCHES, Capabilities, NativeSearch, Search
+from tests.tables import each_row
 
 BOOLS = (False, True)
 # (searches by itself, takes tools, both in one request)
@@ -85,8 +86,8 @@ def test_the_engine_is_named_when_it_is_known() -> None:
     assert local_path(None).name == "local"
 
 
-@pytest.mark.parametrize("path", [OFF, local_path(), local_path("tin"), NATIVE])
-@pytest.mark.parametrize("search", SEARCHES)
+@each_row("path", [OFF, local_path(), local_path("tin"), NATIVE])
+@each_row("search", SEARCHES)
 def test_only_auto_falls_back_and_only_once(search: Search, path: SearchPath) -> None:
     """A rejected native search becomes ours where the user left the choice, with a notice; the
     path it falls back to is local, from which nothing falls back."""
@@ -102,7 +103,7 @@ def test_only_auto_falls_back_and_only_once(search: Search, path: SearchPath) ->
     assert fallback(search, after, "again") is None
 
 
-@pytest.mark.parametrize("can", MODELS)
+@each_row("can", MODELS)
 def test_other_tools_stand_beside_a_search_only_where_the_model_can(can: Capabilities) -> None:
     """Beside our own search and none all tools stand; beside the model's own those it can take."""
     assert {tools_beside(path, can) for path in (OFF, local_path())} == {"all"}
@@ -110,8 +111,8 @@ def test_other_tools_stand_beside_a_search_only_where_the_model_can(can: Capabil
     assert tools_beside(NATIVE, can) == both
 
 
-@pytest.mark.parametrize("review", REVIEWS)
-@pytest.mark.parametrize("search", SEARCHES)
+@each_row("review", REVIEWS)
+@each_row("search", SEARCHES)
 def test_a_search_under_way_is_withdrawn(search: Search, review: Review) -> None:
     """The same rule holds at the start and in the middle of a turn, and the switch goes first."""
     held = held_back(review)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from searchloop.agent.log.events import Event, messages_from, result_data
 from searchloop.agent.search.source_numbers import SourceTable, urls_in
 from searchloop.agent.types import Message, Source, SourceState, ToolResult
 from searchloop.analysis.addresses import url_key
+from tests.tables import each_row
 from tests.waiting import at_cost
 
 HOSTS = st.sampled_from(["https://a.example/", "https://b.example/x", "http://c.example/?q=1"])
@@ -100,7 +100,7 @@ def test_what_may_be_opened() -> None:
         assert not table.met(f"https://{name}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "same"),
     [
         ("https://a.example", "HTTPS://A.Example:443/", True),
@@ -123,7 +123,7 @@ def test_spellings_of_one_address(one: str, other: str, same: bool) -> None:
     assert (url_key(one) == url_key(other)) is same
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "urls"),
     [
         ("see https://a.example/x.", ["https://a.example/x"]),
@@ -141,7 +141,7 @@ def test_addresses_in_prose(text: str, urls: list[str]) -> None:
     assert urls_in(text) == urls
 
 
-@pytest.mark.parametrize("unit", [")", "]", "(", ".", "http://", ")!", "_*"])
+@each_row("unit", [")", "]", "(", ".", "http://", ")!", "_*"])
 def test_hostile_text_costs_linear_time(unit: str) -> None:
     """A question of a megabyte of one thing is looked through in a moment."""
     at_cost(lambda: urls_in("http://x/" + unit * (1_000_000 // len(unit))), 2)

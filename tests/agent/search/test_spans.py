@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.search.citations import locate, widen, without_tracking
+from tests.tables import each_row
 
 URL = "https://tides.example/today?utm_source=openai"
 LINK = f"([tides.example]({URL}))"
@@ -82,7 +83,7 @@ def test_the_sentence_before() -> None:
     assert text[slice(*span)] == "Second claim."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "clean"),
     [
         ("https://a.example/?utm_source=openai", "https://a.example/"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
+from tests.tables import each_row
 
 PLACES = [
     ("http://me:s3cret%40pass@host:80/x", "http://me:[secret]@host:80/x", "s3cret@pass"),
@@ -28,7 +27,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "shown", "secret"), PLACES)
+@each_row(("value", "shown", "secret"), PLACES)
 def test_a_secret_inside_a_setting(value: str, shown: str, secret: str) -> None:
     """It is shown without that part, which counts as a secret as it stands and as it is meant."""
     assert masked(value) == shown
@@ -36,7 +35,7 @@ def test_a_secret_inside_a_setting(value: str, shown: str, secret: str) -> None:
     assert all("X_URL" in name for name in secrets_of({"X_URL": value}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         *(

@@ -15,6 +15,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import BUILTIN, Environment, Settings
 from searchloop.agent.settings.usual_model import FILE, Choice, UsualModel, best_of, fits, memory
 from searchloop.agent.types import Capabilities, Loaded, ModelInfo
+from tests.tables import each_row
 
 GB = 2**30
 
@@ -26,7 +27,7 @@ def model(name: str, gb: float | None, *, tools: bool = True, **more: Any) -> Mo
     return ModelInfo(f"own:{name}", capabilities=Capabilities(tools=tools), disk=disk, **more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("models", "here", "chosen"),
     [
         ([], 16, BUILTIN),

@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.dispatcher import Toolset, canonical
 from searchloop.agent.types import Effect, Message, Request, ToolCall
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
+from tests.tables import each_row
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -37,7 +37,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given_", "meant"),
     [
         ({"n": "5"}, {"n": 5}),

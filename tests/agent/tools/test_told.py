@@ -34,6 +34,7 @@ from searchloop.search_backend.types import (
     SearchResult,
 )
 from tests.agent.scripted import Memory, SearchApp
+from tests.tables import each_row
 
 DAY = 86_400
 URL = "https://news.example/a"
@@ -205,7 +206,7 @@ def test_each_field_has_a_decision() -> None:
         assert table.keys() == {field.name for field in fields(kind)}, kind.__name__
 
 
-@pytest.mark.parametrize(("answer", "words"), TOLD)
+@each_row(("answer", "words"), TOLD)
 def test_the_model_reads_it(answer: SearchAnswer | PageView, words: str) -> None:
     """The words are in this answer's result, and not in that of an answer without the fact."""
     usual = searched(FOUND) if isinstance(answer, SearchAnswer) else opened(VIEW)
@@ -241,7 +242,7 @@ def test_the_user_reads_the_same(
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         FOUND,

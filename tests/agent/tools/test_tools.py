@@ -20,6 +20,7 @@ from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import Effect, Mode, NativeSearch, ToolCall, ToolResult
 from tests.agent.guard.guarding import guard
 from tests.agent.scripted import Memory, SearchApp, call, found, page
+from tests.tables import each_row
 
 
 @tool
@@ -77,7 +78,7 @@ def effectful(effect: Effect) -> tuple[Tool, list[str]]:
     return tool(act, effect=effect), ran
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "effect", "runs"),
     [
         ("ask", "read", True),
@@ -127,7 +128,7 @@ def test_results_come_in_call_order() -> None:
     assert [d["effect"] for d in memory.of("tool_call")] == ["read", "read"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "words"),
     [
         (call("nothing"), "There is no tool called 'nothing'. Tools you can call: broken, echo"),

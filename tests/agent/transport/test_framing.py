@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.transport.exchange import MAX_EVENT, NdjsonSplitter, SseSplitter
+from tests.tables import each_row
 
 CASES = {
     "one line": (b"data: {}\n\n", [b"{}"]),
@@ -48,8 +49,8 @@ def cut(data: bytes, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 10**6])
-@pytest.mark.parametrize("name", CASES)
+@each_row("size", [1, 2, 3, 7, 64, 10**6])
+@each_row("name", CASES)
 def test_sse_payloads(name: str, size: int) -> None:
     """Every form the specification allows gives its payloads, at every chunk size."""
     wire, payloads = CASES[name]
@@ -82,8 +83,8 @@ def test_ndjson_is_split_invariant(lines: list[bytes], size: int) -> None:
     assert found + splitter.close() == [line.strip() for line in lines if line.strip()]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 100])
-@pytest.mark.parametrize("data", [b'{"a":1}\n{"b":2}\n', b'{"a":1}\n{"b":2}', b'{"a":1}'])
+@each_row("size", [1, 2, 3, 100])
+@each_row("data", [b'{"a":1}\n{"b":2}\n', b'{"a":1}\n{"b":2}', b'{"a":1}'])
 def test_a_byte_order_mark_before_lines(data: bytes, size: int) -> None:
     """Some proxies for Windows put one before the first line, or before the only one."""
     splitter, marked = NdjsonSplitter(), b"\xef\xbb\xbf" + data

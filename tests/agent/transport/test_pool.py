@@ -15,6 +15,7 @@ import pytest
 from searchloop.agent.errors import AgentError, ProviderError
 from searchloop.agent.transport.transport import Timeouts, Transport
 from tests.fakes import FakeServer, Reply
+from tests.tables import each_row
 
 DATA = Path(__file__).parents[2] / "search_backend" / "data"
 MIB = 1 << 20
@@ -160,9 +161,9 @@ def test_a_server_that_takes_nothing_is_given_up() -> None:
     assert caught.value.code == "timeout"
 
 
-@pytest.mark.parametrize("first", [HEAD + b"one", CHUNKED])
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize(
+@each_row("first", [HEAD + b"one", CHUNKED])
+@each_row("late", [False, True])
+@each_row(
     "more",
     [
         *(HEAD + b"bad", (HEAD + b"bad") * 3, CHUNKED, b"HTTP/1.1", b"\r\n"),

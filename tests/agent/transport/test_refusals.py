@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.transport.exchange import Endpoint
 from searchloop.agent.transport.refusals import Refusal, quoted, with_wishes
+from tests.tables import each_row
 
 KEY = "abc123-unlike-any-shape"
 HOME = "https://api.vendor.example/v1"
@@ -57,7 +58,7 @@ def test_the_headers_are_believed() -> None:
     assert not with_wishes(refusal.failed(), {"x-should-retry": "false"}).retryable
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "official"),
     [
         (HOME, True),

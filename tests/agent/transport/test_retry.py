@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.transport.refusals import TOTAL, TRIES, Delays, parse_retry_after
+from tests.tables import each_row
 
 NOW = 1_700_000_000.0
 
@@ -36,7 +36,7 @@ def test_budget(asked: list[float | None], luck: float) -> None:
     assert sum(given_waits) <= TOTAL
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "seconds"),
     [
         ({}, None),

@@ -19,6 +19,7 @@ from searchloop.agent.errors import AgentError, ConfigError, IncompleteError, Pr
 from searchloop.agent.transport.transport import Timeouts, Transport
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.ports import closed_port
+from tests.tables import each_row
 
 CERTIFICATE = Path(__file__).parents[2] / "search_backend" / "data" / "ca.pem"
 KEY = "sk-canary-0123456789abcdef"
@@ -119,7 +120,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"
 IN_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "head",
     [
         IN_CHUNKS.replace(b"\r\n", b"\r\nContent-Length: 3\r\n", 1),
@@ -140,7 +141,7 @@ def test_an_answer_that_ends_in_two_places_is_none(head: bytes) -> None:
         assert failure(server.url).code == "bad_response"
 
 
-@pytest.mark.parametrize("size", [b"+3", b"0x3", b"3_0", b" 3", b"-3", b"3" * 30])
+@each_row("size", [b"+3", b"0x3", b"3_0", b" 3", b"-3", b"3" * 30])
 def test_a_chunk_of_an_odd_size_is_no_answer(size: bytes) -> None:
     """It is told, whatever came before it."""
     with FakeServer([Reply(IN_CHUNKS.replace(b"3\r", size + b"\r"), raw=True)]) as server:
@@ -300,7 +301,7 @@ def test_leaving_early_closes_the_socket() -> None:
         assert run(work)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "headers", "code"),
     [
         ("ftp://127.0.0.1/", HEADERS, "bad_url"),

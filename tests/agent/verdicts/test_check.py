@@ -13,19 +13,20 @@ from bench.own_pages import CASES, PAGES, Case
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.page import LONGEST, Page
 from searchloop.agent.verdicts.text import sentences
+from tests.tables import each_row
 from tests.waiting import at_cost
 
 TICKED = ("supported", "quoted")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.lang}: {case.claim[:60]}")
+@each_row("case", CASES, ids=lambda case: f"{case.lang}: {case.claim[:60]}")
 def test_a_claim_gets_the_verdict_it_deserves(case: Case) -> None:
     """True, reworded, negated, swapped, scaled, renamed, quoted, fabricated, translated."""
     verdict = check(case.claim, Page(PAGES[case.lang]))
     assert case.meets(verdict.verdict), verdict
 
 
-@pytest.mark.parametrize("lang", PAGES)
+@each_row("lang", PAGES)
 def test_a_changed_sentence_loses_its_tick_and_a_true_one_keeps_it(lang: str) -> None:
     """Every change that the generators know, on every sentence of a page."""
     page = Page(PAGES[lang])
@@ -113,7 +114,7 @@ def test_sentences_that_stand_together_may_be_told_together() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "page", "reason"),
     [
         ("", "Some text.", "The claim is empty."),
@@ -248,8 +249,8 @@ TURKISH = (
 GREEK = "Στο δοκίμιό του απέρριψε την εξομολόγηση, γιατί «κάθε χριστιανός είναι εξομολογητής»."
 
 
-@pytest.mark.parametrize("claim", [ENGLISH, VIETNAMESE, TURKISH, GREEK])
-@pytest.mark.parametrize("page", [ENGLISH, VIETNAMESE, TURKISH, GREEK])
+@each_row("claim", [ENGLISH, VIETNAMESE, TURKISH, GREEK])
+@each_row("page", [ENGLISH, VIETNAMESE, TURKISH, GREEK])
 def test_a_translated_quotation_accuses_nobody(claim: str, page: str) -> None:
     """Also between languages of which one, or none, is known here."""
     verdict = check(claim, Page(page)).verdict
@@ -274,7 +275,7 @@ def test_joiners_inside_words_do_not_count(claim: str) -> None:
     assert check(f"«{claim}»", page).verdict == "quoted"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "text", "verdict"),
     [
         ("“has 12 km2 in all”", "It has 12 km² in all.", "quoted"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from searchloop.agent.verdicts.claims import Claims
+from tests.tables import each_row
 
 
 def claimed(text: str, mark: str = "[1]", nth: int = 0) -> tuple[str, ...]:
@@ -16,7 +15,7 @@ def claimed(text: str, mark: str = "[1]", nth: int = 0) -> tuple[str, ...]:
     return tuple(" ".join(claim.split()) for claim in Claims(text, places).at(*start))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "claims"),
     [
         ("First. The second one is long [1] [2].", ("The second one is long",)),

@@ -8,13 +8,14 @@ import pytest
 
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
+from tests.tables import each_row
 
 _SECTIONS = Path(__file__).with_name("forms.txt").read_text("utf-8").split("==\n")[1:]
 _TICKED = ("supported", "quoted")
 _ACCUSED = ("contradicted", "misquoted")
 
 
-@pytest.mark.parametrize("section", _SECTIONS, ids=lambda text: text[:30])
+@each_row("section", _SECTIONS, ids=lambda text: text[:30])
 def test_a_changed_claim_is_never_ticked_and_a_true_one_is(section: str) -> None:
     """One unit, scale, sign, date, share, row or denial makes the difference."""
     text, _, lines = section.partition("\n--\n")
@@ -29,7 +30,7 @@ def test_a_changed_claim_is_never_ticked_and_a_true_one_is(section: str) -> None
 _DENIED = Path(__file__).with_name("denials.txt").read_text("utf-8").splitlines()
 
 
-@pytest.mark.parametrize("pair", _DENIED, ids=lambda text: text[:24])
+@each_row("pair", _DENIED, ids=lambda text: text[:24])
 def test_a_denial_takes_the_tick_in_any_language(pair: str) -> None:
     """Whichever of the two the page says."""
     said, _, denied = pair.partition(" | ")

@@ -7,9 +7,10 @@ import pytest
 from searchloop.agent.verdicts.compare import align
 from searchloop.agent.verdicts.text import sentences, tokens
 from searchloop.analysis.language import language
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "parts"),
     [
         ("Dr. Smith came. He left.", ["Dr. Smith came.", "He left."]),
@@ -30,7 +31,7 @@ def test_sentences_end_where_they_end(text: str, parts: list[str]) -> None:
     assert [text[start:end] for start, end in sentences(text)] == parts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "lang", "value", "unit"),
     [
         ("81,365 cars", "en", 81365, ""),
@@ -75,7 +76,7 @@ def test_a_dash_is_no_minus(text: str) -> None:
     assert all(token.number.value > 0 for token in tokens(text, "en") if token.number)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lang", "text"),
     [
         ("en", "The bridge was opened by the mayor of the town."),

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.words import WORDS, evidence, plain, told
+from tests.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -47,7 +47,7 @@ def test_a_source_is_summed_up_by_its_places() -> None:
     assert told(marks(None, None)) == told([{}]) == told(marks("of another version")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mark", "words"),
     [
         ({"verdict": None, "quote": "so"}, "“so”"),
@@ -65,7 +65,7 @@ def test_a_place_shows_what_its_verdict_rests_on(mark: dict[str, Any], words: st
     assert evidence(mark) == words.replace("*", WORDS.get(mark["verdict"], ""))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("markdown", "words"),
     [
         ("**Founded 1990.** It [grew](https://x.example/a_(b)) and", "Founded 1990. It grew and"),

@@ -16,6 +16,7 @@ from searchloop.search_backend.fetch.ip_addresses import (
     why_refused,
 )
 from searchloop.search_backend.types import ConfigError
+from tests.tables import each_row
 
 REFUSED = """
 0.0.0.0 0.0.0.1 0.255.255.255 10.0.0.0 10.0.0.1 10.255.255.255 100.64.0.0 100.64.0.1
@@ -70,7 +71,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("address", REFUSED)
+@each_row("address", REFUSED)
 def test_what_is_not_a_public_host_is_refused_with_a_reason(address: str) -> None:
     """Every class of special address is refused, in text and packed, literal and resolved."""
     assert why_refused(address)
@@ -82,14 +83,14 @@ def test_what_is_not_a_public_host_is_refused_with_a_reason(address: str) -> Non
         assert why_refused(packed, resolved=True)
 
 
-@pytest.mark.parametrize("address", PUBLIC)
+@each_row("address", PUBLIC)
 def test_the_neighbours_of_special_blocks_are_public(address: str) -> None:
     """Nothing beyond the special blocks is lost."""
     assert why_refused(address) is None
     assert is_public(ipaddress.ip_address(address).packed)
 
 
-@pytest.mark.parametrize("address", MALFORMED)
+@each_row("address", MALFORMED)
 def test_only_the_usual_spelling_is_an_address(address: str) -> None:
     """A spelling that programs read differently is no address, so it is not public either."""
     assert parse(address) is None
@@ -97,9 +98,7 @@ def test_only_the_usual_spelling_is_an_address(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize(
-    "packed", [b"", b"\x08", b"\x08" * 3, b"\x08" * 5, b"8.8.8.8", b"\x20" * 17]
-)
+@each_row("packed", [b"", b"\x08", b"\x08" * 3, b"\x08" * 5, b"8.8.8.8", b"\x20" * 17])
 def test_packed_addresses_have_4_or_16_bytes(packed: bytes) -> None:
     """Other lengths are refused instead of padded."""
     assert not is_public(packed)
@@ -250,7 +249,7 @@ def test_ranges_open_what_they_name_and_never_metadata(
     assert all(why_refused(a) for a in inside)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("0.0.0.0/0", "::/0", "0.0.0.0/1", "128.0.0.0/1", "8.0.0.0/7", "10.0.0.0/7", "fc00::/7"),

@@ -21,6 +21,7 @@ from tests.search_backend.hostile import (
     redirect,
     serving,
 )
+from tests.tables import each_row
 
 LIMITS = FetchLimits(seconds=5, failure_step=0)
 STORY = "<p>" + "A story of many words that people come to read. " * 20
@@ -52,7 +53,7 @@ def refreshing(content: str, body: str = "", before: str = "") -> bytes:
 END = answer(b"<p>the end")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         "0; url=/next",
@@ -74,7 +75,7 @@ def test_a_refresh_is_followed_like_a_redirect(content: str) -> None:
     assert (page.final_url, page.body) == ("http://example.com/next", b"<p>the end")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "first",
     [
         refreshing("300; url=/next"),
@@ -112,7 +113,7 @@ def test_a_shell_sends_readers_without_scripts_on() -> None:
     assert page.final_url == "http://example.com/plain"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "error"),
     [
         ("http://127.0.0.1/", NotReachable),
@@ -216,7 +217,7 @@ RAW = zlib.compressobj(6, zlib.DEFLATED, -15)
 DEFLATED = RAW.compress(TEXT) + RAW.flush()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "encoding"),
     [
         *((TEXT, name) for name in ("UTF-8", "utf8", "none", "identity", "Binary", "", "8bit")),
@@ -236,7 +237,7 @@ def test_a_body_is_unpacked_as_what_it_is(body: bytes, encoding: str) -> None:
     assert (page.body, page.cut) == (TEXT, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "encoding"),
     [
         (TEXT, "gzip"),

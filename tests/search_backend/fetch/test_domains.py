@@ -19,6 +19,7 @@ from searchloop.search_backend.fetch.host_check import (
 from searchloop.search_backend.fetch.url_check import LOCAL_NAMES, host_of
 from searchloop.search_backend.search.merge import keep
 from searchloop.search_backend.types import Query, SearchBackendError, SearchResult
+from tests.tables import each_row
 
 
 def url_passes(url: str, allowed: Iterable[str], blocked: Iterable[str]) -> bool:
@@ -110,7 +111,7 @@ def test_international_names_are_one_name() -> None:
     assert not url_passes("https://ex\u0430mple.org/", ("example.org",), ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bad", "hint"),
     [
         ("*.example.org", "star"),
@@ -277,14 +278,14 @@ NO_NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_name_is_one_rule_however_it_is_written(name: str) -> None:
     """In every form that the standards know, and given back as it was made."""
     for text in (name, *NAMES[name]):
         assert parse_rules(["ok.example", text], "blocked_domains")[1] == name
 
 
-@pytest.mark.parametrize("words", NO_NAMES)
+@each_row("words", NO_NAMES)
 def test_what_is_no_name_is_refused_with_what_to_write(words: str) -> None:
     """With its place in the list."""
     for text in NO_NAMES[words]:
@@ -294,7 +295,7 @@ def test_what_is_no_name_is_refused_with_what_to_write(words: str) -> None:
         assert words in f"{told.value.message} {told.value.remedy}", text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("urls", "inside"),
     [
         (("https://example.org", "HTTPS://EXAMPLE.org./a", "http://a.b.example.org:8080?x"), True),

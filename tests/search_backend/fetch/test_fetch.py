@@ -38,6 +38,7 @@ from tests.search_backend.hostile import (
     serving,
 )
 from tests.source_tree import modules, within
+from tests.tables import each_row
 from tests.waiting import in_time
 
 # Tests that expect a failure do not wait for its appointed time.
@@ -124,7 +125,7 @@ def test_any_status_is_an_answer(server: HostileServer, status: str) -> None:
 # Where the guard may connect to.
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answers",
     [
         ["127.0.0.1"],

@@ -27,6 +27,7 @@ from tests.search_backend.hostile import (
     redirect,
     serving,
 )
+from tests.tables import each_row
 from tests.waiting import at_cost, in_time
 
 LIMITS = FetchLimits(seconds=5, failure_step=0, max_bytes=100_000, max_decoded=300_000)
@@ -99,7 +100,7 @@ def test_what_a_server_broke_off_is_told(answer_: bytes) -> None:
     assert fails(answer_.replace(b"text/html", b"application/pdf")) == "bad_response"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "route",
     [
         b"",
@@ -142,7 +143,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "head",
     [
         # Lengths: two that differ, and what is no row of digits.
@@ -181,7 +182,7 @@ def test_a_head_of_two_meanings_is_none(head: bytes) -> None:
     assert fails(head + b"\r\n" + body) == "bad_response"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ranges", "cut"),
     [
         ([], "partial"),
@@ -244,7 +245,7 @@ def test_half_a_file_that_is_not_text_is_too_large(kind: str) -> None:
     assert fails(lambda: endless(kind)) == "too_large"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind",
     ["text/html", "text/plain", "application/xhtml+xml", "application/json", "image/svg+xml", ""],
 )
@@ -273,7 +274,7 @@ def test_headers_without_end_are_refused_early() -> None:
         assert fails(head(piece)) == "bad_response"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "piece"),
     [
         (b"", b"1;" + b"e" * 900 + b"\r\nx\r\n"),
@@ -380,7 +381,7 @@ def squeezed(form: int) -> bytes:
     return squeeze.compress(TEXT) + squeeze.flush()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("packed", "encoding"),
     [
         (squeezed(31), "gzip"),
@@ -391,7 +392,7 @@ def squeezed(form: int) -> bytes:
         (TEXT, "identity"),
     ],
 )
-@pytest.mark.parametrize("size", [7, 100_000])
+@each_row("size", [7, 100_000])
 def test_compressed_bodies_come_out_as_they_went_in(
     packed: bytes, encoding: str, size: int
 ) -> None:
@@ -419,7 +420,7 @@ def hang(head: bytes) -> Script:
     return lambda: iter([head, HANG])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "route",
     [
         hang(b""),
@@ -552,7 +553,7 @@ def test_any_bytes_end_in_a_page_or_a_documented_error(response: bytes) -> None:
     assert not page or page.truncated == bool(page.cut)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "kind", "charset"),
     [
         ("text/html", "text/html", None),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from searchloop.search_backend.fetch.ip_addresses import is_public
 from searchloop.search_backend.fetch.url_check import MAX_URL, WEB_PORTS, check_redirect, check_url
 from searchloop.search_backend.types import FetchRefused, NotReachable
+from tests.tables import each_row
 
 ACCEPTED = {
     "http://example.com": "http://example.com/",
@@ -232,7 +233,7 @@ NOT_REACHABLE = [
 ]
 
 
-@pytest.mark.parametrize(("url", "canonical"), ACCEPTED.items(), ids=range(len(ACCEPTED)))
+@each_row(("url", "canonical"), ACCEPTED.items(), ids=range(len(ACCEPTED)))
 def test_ordinary_addresses_pass_in_one_canonical_form(url: str, canonical: str) -> None:
     """What people write passes, names become A-labels, the fragment stays here."""
     target = check_url(url)
@@ -240,7 +241,7 @@ def test_ordinary_addresses_pass_in_one_canonical_form(url: str, canonical: str)
     assert check_url(target.url) == target
 
 
-@pytest.mark.parametrize("url", REFUSED, ids=range(len(REFUSED)))
+@each_row("url", REFUSED, ids=range(len(REFUSED)))
 def test_what_can_be_read_in_two_ways_is_refused(url: str) -> None:
     """Each form over which two programs have disagreed ends before anything is looked up."""
     with pytest.raises(FetchRefused) as caught:
@@ -250,7 +251,7 @@ def test_what_can_be_read_in_two_ways_is_refused(url: str) -> None:
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("url", NOT_REACHABLE)
+@each_row("url", NOT_REACHABLE)
 def test_hosts_and_ports_that_are_not_of_the_web_look_alike(url: str) -> None:
     """Local names, special addresses and other ports give the error of a host that is not there."""
     with pytest.raises(NotReachable) as caught:
@@ -259,7 +260,7 @@ def test_hosts_and_ports_that_are_not_of_the_web_look_alike(url: str) -> None:
     assert caught.value.detail
 
 
-@pytest.mark.parametrize("port", sorted(WEB_PORTS))
+@each_row("port", sorted(WEB_PORTS))
 def test_web_ports_pass_on_both_schemes(port: int) -> None:
     """A port is judged alone, whatever the scheme."""
     for scheme in ("http", "https"):
@@ -274,7 +275,7 @@ def test_the_longest_address_passes_and_one_more_byte_does_not() -> None:
         check_url(longest + "a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("location", "leads_to"),
     [
         ("/b", "https://example.com:8443/b"),
@@ -296,7 +297,7 @@ def test_redirects_are_read_relative_to_where_they_come_from(location: str, lead
     assert check_redirect(base, location).url == leads_to
 
 
-@pytest.mark.parametrize(
+@each_row(
     "location",
     [
         *("///other.example/", "////other.example/", "\\\\other.example", "/\\other.example/"),
@@ -314,7 +315,7 @@ def test_redirects_with_two_readings_are_refused(location: str) -> None:
     assert caught.value.code == "refused_url"
 
 
-@pytest.mark.parametrize("location", [*NOT_REACHABLE, "//127.0.0.1/", "//localhost/x", "//[::1]"])
+@each_row("location", [*NOT_REACHABLE, "//127.0.0.1/", "//localhost/x", "//[::1]"])
 def test_redirects_to_inside_look_like_nothing_there(location: str) -> None:
     """A public page cannot lead inside."""
     with pytest.raises(NotReachable):
@@ -407,7 +408,7 @@ SIGNS = (
 )
 
 
-@pytest.mark.parametrize("sign", SIGNS)
+@each_row("sign", SIGNS)
 def test_a_sign_that_looks_like_part_of_an_address_is_in_no_name(sign: str) -> None:
     """`good.example⁄path.evil.example` is a name of evil.example: nobody sees that."""
     hosts = [f"good{sign}path.evil.example", f"good.example{sign}evil.example"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from itertools import product
 
-import pytest
-
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.pages.reading import read_fetched
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.plugin.answers import challenged
 from searchloop.search_backend.types import Page
+from tests.tables import each_row
 
 URL = "https://site.example/page"
 
@@ -76,7 +75,7 @@ AROUND = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("title", "text", "around"),
     [(t, x, AROUND[n % len(AROUND)]) for n, (t, x) in enumerate(product(TITLES, TEXTS))],
 )
@@ -121,7 +120,7 @@ ASIDE = (
 )
 
 
-@pytest.mark.parametrize(("topic", "aside"), [*product(TOPICS, ASIDE)])
+@each_row(("topic", "aside"), [*product(TOPICS, ASIDE)])
 def test_a_short_page_on_the_matter_is_read(topic: tuple[str, str], aside: str) -> None:
     """Neither a guard nor an empty shell: ninety pages of one or two sentences."""
     title, text = topic
@@ -192,8 +191,8 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("status", [200, 202, 401, 403, 405, 429, 503])
-@pytest.mark.parametrize("name", REAL)
+@each_row("status", [200, 202, 401, 403, 405, 429, 503])
+@each_row("name", REAL)
 def test_the_page_of_a_guard_is_known_whatever_its_status(name: str, status: int) -> None:
     """By its elements and scripts; nothing of it is shown."""
     page = opened(REAL[name], status)
@@ -203,7 +202,7 @@ def test_the_page_of_a_guard_is_known_whatever_its_status(name: str, status: int
     assert challenged(HttpResponse(200, {}, REAL[name].encode()))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [
         ("cf_mitigated", "challenge"),
@@ -212,7 +211,7 @@ def test_the_page_of_a_guard_is_known_whatever_its_status(name: str, status: int
         ("x_vercel_mitigated", "challenge"),
     ],
 )
-@pytest.mark.parametrize("status", [200, 202, 405])
+@each_row("status", [200, 202, 405])
 def test_a_header_of_a_guard_is_enough(name: str, value: str, status: int) -> None:
     """However long the page is."""
     page = opened("<p>" + "Words of a page. " * 400, status, **{name: value})
@@ -235,7 +234,7 @@ def test_a_long_page_is_no_challenge() -> None:
         assert page.status != "blocked"
 
 
-@pytest.mark.parametrize("unit", ["<script>", "<!--", "<a ", "<noscript>", "<div class=", "<"])
+@each_row("unit", ["<script>", "<!--", "<a ", "<noscript>", "<div class=", "<"])
 def test_hostile_markup_costs_little(unit: str) -> None:
     """Half a megabyte of one thing is looked through in a moment."""
     body = unit.encode() * (500_000 // len(unit))

@@ -31,6 +31,7 @@ from searchloop.search_backend.pages.reading import Reading
 from searchloop.search_backend.types import FetchFailed, Freshness, Page
 from tests.search_backend.fetch.test_fetch import LIMITS, Internet
 from tests.search_backend.hostile import answer, serving
+from tests.tables import each_row
 
 URL = "https://example.org/a"
 NOW = 1_800_000_000.0
@@ -42,7 +43,7 @@ def at(seconds: float) -> str:
     return formatdate(NOW + seconds, usegmt=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "seconds"),
     [
         ({}, 900),
@@ -98,7 +99,7 @@ def test_no_header_breaks_it(headers: dict[str, str]) -> None:
         assert value.isprintable()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "sent"),
     [
         ('"a"', True),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.text.slices import cut, find, fold, occurrences
+from tests.tables import each_row
 
 TEXT = st.text(st.sampled_from("ab .\n!é漢。😀"), max_size=400)
 
@@ -53,7 +54,7 @@ def test_case_and_blanks_do_not_matter() -> None:
     assert "SEARCH\n switch" in matches[0].text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words", "found"),
     [
         ("Die Straße hier", "STRASSE", "Straße"),

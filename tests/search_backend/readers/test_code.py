@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.readers import read
+from tests.tables import each_row
 
 CODE = "def pour(pot):\n    if pot.full:\n        return 45 < 50\n\n    return None"
 LINES = [line.replace("<", "&lt;") for line in CODE.split("\n")]
@@ -126,7 +127,7 @@ BLOCKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@each_row("name", BLOCKS)
 def test_every_highlighter_keeps_lines_and_indentation(name: str) -> None:
     """One block of code, without numbers of lines and buttons."""
     assert text_of(f"<p>Before.</p>{BLOCKS[name]}<p>After.") == (
@@ -134,7 +135,7 @@ def test_every_highlighter_keeps_lines_and_indentation(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@each_row("name", BLOCKS)
 def test_blanks_in_elements_of_their_own(name: str) -> None:
     """Highlighters mark the indentation as well."""
     markup = re.sub(
@@ -150,7 +151,7 @@ def test_blanks_between_elements_are_no_code(name: str) -> None:
     assert text_of(markup) == f"```\n{CODE}\n```"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("markup", "language"),
     [
         ("<pre><code class=language-python>{}</code></pre>", "python"),
@@ -186,7 +187,7 @@ def test_a_fence_is_longer_than_what_it_holds(parts: list[str]) -> None:
     assert "\n".join(inside) == code
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("markup", "text"),
     [
         ("call <code>f(x)</code> now", "call `f(x)` now"),

@@ -13,6 +13,7 @@ from searchloop.search_backend.readers import find_readers, read
 from searchloop.search_backend.text.clean import decode
 from searchloop.search_backend.types import Page
 from tests.search_backend.documents import MAIL, archive, docx, epub, notebook, odt, pdf, words
+from tests.tables import each_row
 
 LISTED = '<w:numPr><w:ilvl w:val="{}"/><w:numId w:val="1"/></w:numPr>'
 ROW = "<w:tr><w:tc>{}</w:tc><w:tc>{}</w:tc></w:tr>"
@@ -92,7 +93,7 @@ def page(name: str, body: bytes, content_type: str = "") -> Page:
     return page_in(head, body, False, read)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@each_row("name", KINDS)
 def test_each_kind_of_document_is_read(name: str) -> None:
     """Its title, its words in order, its lists, tables and links; what was deleted stays away."""
     body, title, shown, absent = KINDS[name]
@@ -103,8 +104,8 @@ def test_each_kind_of_document_is_read(name: str) -> None:
     assert [part for part in absent if part in found.text] == []
 
 
-@pytest.mark.parametrize("said", ["text/plain", "application/octet-stream", "application/pdf"])
-@pytest.mark.parametrize("name", ["kettles.docx", "kettles.odt", "book.epub", "a.pdf"])
+@each_row("said", ["text/plain", "application/octet-stream", "application/pdf"])
+@each_row("name", ["kettles.docx", "kettles.odt", "book.epub", "a.pdf"])
 def test_a_lie_about_the_kind_changes_nothing(name: str, said: str) -> None:
     """The bytes tell archives and PDF, not the name and not a server."""
     assert page("x.txt", KINDS[name][0], said).text == page(name, KINDS[name][0]).text
@@ -146,7 +147,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@each_row("name", BOMBS)
 def test_damage_and_bombs_end_as_one_sentence(name: str) -> None:
     """None is unpacked beyond its bounds, none raises, each says what is wrong."""
     found = page("a.docx", BOMBS[name])
@@ -190,7 +191,7 @@ LEGACY = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("encoding", "text"), [(e, text) for names, text in LEGACY.values() for e in names.split()]
 )
 def test_texts_without_a_label_are_no_mojibake(encoding: str, text: str) -> None:

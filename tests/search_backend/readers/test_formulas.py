@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from searchloop.search_backend.readers import read
+from tests.tables import each_row
 
 
 def text_of(markup: str) -> str:
@@ -16,7 +15,7 @@ def text_of(markup: str) -> str:
 FRACTION = "<mfrac><mrow><mi>a</mi><mo>+</mo><mn>1</mn></mrow><mn>2</mn></mfrac>"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mathml", "tex"),
     [
         (FRACTION, r"\frac{a+1}{2}"),
@@ -68,7 +67,7 @@ X2 = "<mrow><msup><mi>x</mi><mn>2</mn></msup></mrow>"
 SOURCE = '<annotation encoding="application/x-tex">x^2</annotation>'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("markup", "text"),
     [
         # Wikipedia: MathML that is hidden, and an image for eyes.
@@ -116,7 +115,7 @@ def test_a_formula_is_written_once(markup: str, text: str) -> None:
     assert text_of(markup) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "markup",
     [
         f"<math><semantics>{X2}<annotation encoding='application/x-tex'>SECRET</annotation>"

@@ -7,6 +7,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.bounds import bounded
 from searchloop.search_backend.readers._html.hidden import remove_hidden
+from tests.tables import each_row
 
 SHOWN = "The harbour was built in three stages, and each of them is described at some length. "
 FOLDED = "You should rinse the pot first, because old leaves make every new tea taste of hay. "
@@ -36,7 +37,7 @@ def test_what_a_visitor_can_open_is_read(folded: str) -> None:
     assert FOLDED in seen(folded, "<style>.folded{display:none}</style>")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hidden",
     [
         f"<div style='display:none'>{FOLDED}</div>",
@@ -56,7 +57,7 @@ def test_what_is_hidden_for_good_is_not(hidden: str) -> None:
     assert "rinse the pot" not in seen(hidden, "<style>.tiny{font-size:0}</style>")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("style", "is_read"),
     [
         ("opacity:0;transform:translateY(54px)", True),

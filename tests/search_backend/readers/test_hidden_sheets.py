@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from html import escape
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.bounds import bounded
 from searchloop.search_backend.readers._html.hidden import remove_hidden
+from tests.tables import each_row
 from tests.waiting import at_cost
 
 WORD = "smuggled"
@@ -88,7 +88,7 @@ SHOWN_STYLES = [
 ]
 
 
-@pytest.mark.parametrize("style", HIDDEN_STYLES)
+@each_row("style", HIDDEN_STYLES)
 def test_styles_that_hide_text(style: str) -> None:
     """On the element, around it, and by a rule for its class."""
     assert not is_seen(f'<p style="{escape(style)}">{WORD}</p>')
@@ -96,7 +96,7 @@ def test_styles_that_hide_text(style: str) -> None:
     assert not is_seen(K, f"<style>.k{{{style}}}</style>")
 
 
-@pytest.mark.parametrize("style", SHOWN_STYLES)
+@each_row("style", SHOWN_STYLES)
 def test_styles_that_hide_nothing(style: str) -> None:
     """What only looks like hiding takes nothing away."""
     assert is_seen(f'<p style="{escape(style)}">{WORD}</p>')
@@ -150,13 +150,13 @@ SHEETS = [
 ]
 
 
-@pytest.mark.parametrize(("sheet", "body", "seen"), SHEETS)
+@each_row(("sheet", "body", "seen"), SHEETS)
 def test_sheets_are_weighed_as_a_browser_does(sheet: str, body: str, seen: bool) -> None:
     """Selectors, conditions and the order of rules."""
     assert is_seen(body, f"<style>{sheet}</style>") is seen
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "seen"),
     [
         (f"<p popover>{WORD}</p>", False),
@@ -217,7 +217,7 @@ COSTLY = {
 }
 
 
-@pytest.mark.parametrize("name", COSTLY)
+@each_row("name", COSTLY)
 def test_hostile_sheets_cost_little(name: str) -> None:
     """No sheet makes reading slow."""
     at_cost(lambda: is_seen("<p class=k>x</p>" * 1_500, f"<style>{COSTLY[name]}</style>"), 6)

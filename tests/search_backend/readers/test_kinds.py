@@ -14,6 +14,7 @@ from searchloop.search_backend.readers import read
 from searchloop.search_backend.readers._served import served
 from searchloop.search_backend.text.clean import clean
 from searchloop.search_backend.types import Page
+from tests.tables import each_row
 
 PYTHON = "def f(x: list[int]) -> bool:\n    return x < 3 and x > 1\n\n\nclass A:\n\tpass"
 PATCH = "--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n first\n \n-old\n+new"
@@ -52,7 +53,7 @@ def page(body: bytes, kind: str, charset: str | None = None) -> Page:
     return read(body, url="https://e.example/file", content_type=kind, charset=charset)
 
 
-@pytest.mark.parametrize(("kind", "text"), CASES)
+@each_row(("kind", "text"), CASES)
 def test_every_kind_of_text_is_read(kind: str, text: str) -> None:
     """Line by line, with its blanks and brackets."""
     made = page(text.encode(), kind)
@@ -85,8 +86,8 @@ BINARY = {
 }
 
 
-@pytest.mark.parametrize("name", BINARY)
-@pytest.mark.parametrize(
+@each_row("name", BINARY)
+@each_row(
     "kind",
     [
         *("text/plain", "text/html", "text/x-python", "application/json", "application/xml", ""),
@@ -111,7 +112,7 @@ def test_pictures_and_sounds_are_none_by_name(kind: str) -> None:
     assert kind in made.error.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "charset", "text"),
     [
         ("größer".encode("utf-16"), None, "größer"),
@@ -129,10 +130,8 @@ def test_unusual_bytes_of_text(body: bytes, charset: str | None, text: str) -> N
     assert page(body, "text/plain", charset).text == text
 
 
-@pytest.mark.parametrize(
-    "kind", ["", "application/octet-stream", "*/*", "unknown/unknown", "application/unknown"]
-)
-@pytest.mark.parametrize(
+@each_row("kind", ["", "application/octet-stream", "*/*", "unknown/unknown", "application/unknown"])
+@each_row(
     "start", ["<!doctype html>", "\n <html lang=de>", "<!-- x --><p>", "<div class=a>", "<TABLE>"]
 )
 def test_markup_of_an_unknown_kind_is_a_page(kind: str, start: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.readers import read
+from tests.tables import each_row
 
 
 def text_of(markup: str) -> str:
@@ -15,7 +15,7 @@ def text_of(markup: str) -> str:
     return read(body, url="https://e.example/", content_type="text/html", charset="utf-8").text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("markup", "text"),
     [
         ("<ol><li>a<li>b</ol>", "1. a\n2. b"),

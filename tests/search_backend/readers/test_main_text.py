@@ -15,6 +15,7 @@ from searchloop.search_backend.readers._html.bounds import LARGE, bounded
 from searchloop.search_backend.readers._html.choose import Tree, compiled, expected
 from searchloop.search_backend.readers._html.parts.complete import with_parts
 from searchloop.search_backend.types import Page
+from tests.tables import each_row
 
 WORDS = "The harbour was built in three stages, and each of them is described here at some length. "
 ADVICE = "You should rinse the pot first, because old leaves make every new tea taste of hay. "
@@ -217,8 +218,8 @@ def recipe(step: str, intro: int) -> str:
     )
 
 
-@pytest.mark.parametrize("intro", [1, 4, 10])
-@pytest.mark.parametrize(
+@each_row("intro", [1, 4, 10])
+@each_row(
     "step",
     [
         "<li>{step}</li>",
@@ -233,9 +234,9 @@ def test_the_last_steps_of_a_recipe_stay(step: str, intro: int) -> None:
     assert [one for one in STEPS if one not in text] == []
 
 
-@pytest.mark.parametrize("answers", [0, 1, 3])
-@pytest.mark.parametrize("name", ["question", "post", "thread", "topic-post"])
-@pytest.mark.parametrize("wrap", ["{}", "<div class=highlight>{}</div>"])
+@each_row("answers", [0, 1, 3])
+@each_row("name", ["question", "post", "thread", "topic-post"])
+@each_row("wrap", ["{}", "<div class=highlight>{}</div>"])
 def test_the_code_of_a_question_stays(name: str, answers: int, wrap: str) -> None:
     """It stands between the sentences of the question, and is not only in the answers."""
     code = wrap.format(f"<pre><code>{CODE}</code></pre>")
@@ -247,8 +248,8 @@ def test_the_code_of_a_question_stays(name: str, answers: int, wrap: str) -> Non
     assert f"```\n{CODE}\n```" in text
 
 
-@pytest.mark.parametrize("count", [10, 40])
-@pytest.mark.parametrize(
+@each_row("count", [10, 40])
+@each_row(
     "form",
     [
         "<li><a href=/s{n}>Story {n} about tea</a></li>",

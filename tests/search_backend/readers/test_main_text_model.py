@@ -25,6 +25,7 @@ from searchloop.search_backend.readers._html.choose import (
     page_names,
 )
 from searchloop.search_backend.readers._html.features import columns, same_ways, wrappers
+from tests.tables import each_row
 
 MARKUP = st.lists(
     st.sampled_from(
@@ -105,9 +106,9 @@ def test_a_page_of_very_many_blocks_is_chosen_from_by_the_first_look() -> None:
     assert found == list(range(2, MOST_FOR_SECOND + 2))
 
 
-@pytest.mark.parametrize("before", ["", "<h1>The harbour</h1>"])
-@pytest.mark.parametrize("words", [8, 30])
-@pytest.mark.parametrize("frame", ["main", "div", "article"])
+@each_row("before", ["", "<h1>The harbour</h1>"])
+@each_row("words", [8, 30])
+@each_row("frame", ["main", "div", "article"])
 def test_a_thousand_equal_blocks_are_all_kept(before: str, words: int, frame: str) -> None:
     """The end of a long text is no less a part of it than its beginning."""
     text = "".join(f"<p>Stage {n} {'of the harbour ' * (words // 3)}</p>" for n in range(1000))

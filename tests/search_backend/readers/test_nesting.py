@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.search_backend.readers._html.bounds import MARK, clear_names
+from tests.tables import each_row
 
 _PIECES = (
     *(
@@ -34,7 +34,7 @@ def test_only_what_can_be_read_in_one_way_is_read_the_short_way(markup: str) -> 
         assert names == [name for name, _ in MARK.findall(markup) if name]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "markup",
     [
         *("<div ='x><i>'>", '<a b="c"="d e=">">', '<a b=c"d e=">">', "<a / ='>'>", "<a <b>"),

@@ -15,6 +15,7 @@ from searchloop.search_backend.readers import find_readers, read, reader_for_nam
 from searchloop.search_backend.readers._html.bounds import DEEPEST, bounded
 from searchloop.search_backend.text.clean import clean, decode
 from searchloop.search_backend.types import Page
+from tests.tables import each_row
 from tests.waiting import at_cost
 
 DATA = Path(__file__).parents[1] / "data"
@@ -53,7 +54,7 @@ def test_a_page_tells_about_itself(tea: Page) -> None:
     assert tea.links == ("https://example.org/leaves?x=1", "https://example.org/home")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("style", "hidden"),
     [
         ("display:none", True),
@@ -139,9 +140,7 @@ def test_an_empty_shell_needs_scripts() -> None:
     assert page.error.remedy
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"<", b"<html", b"<!---", b"<p", b"\xff\xfe", b"<title>", b"\0" * 50]
-)
+@each_row("body", [b"", b"<", b"<html", b"<!---", b"<p", b"\xff\xfe", b"<title>", b"\0" * 50])
 def test_broken_markup_is_no_error(body: bytes) -> None:
     """Whatever comes, a page comes back."""
     assert isinstance(read(body, url="https://e.example/", content_type="text/html"), Page)
@@ -241,7 +240,7 @@ def test_clean_text_can_be_encoded_and_stays_clean(text: str) -> None:
     assert once.encode().decode() == once
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "declared", "text"),
     [
         ("é".encode(), None, "é"),
@@ -294,10 +293,8 @@ good.</p><p hidden="">SECRET</p><script>SECRET</script></div></a:content></a:ent
 <a:title>Second</a:title><a:summary>Kettles are hot.</a:summary></a:entry></a:feed>"""
 
 
-@pytest.mark.parametrize(
-    "kind", ["application/rss+xml", "text/xml; charset=utf-8", "application/xml"]
-)
-@pytest.mark.parametrize("feed", [RSS, ATOM])
+@each_row("kind", ["application/rss+xml", "text/xml; charset=utf-8", "application/xml"])
+@each_row("feed", [RSS, ATOM])
 def test_a_feed_is_read_as_its_readers_show_it(kind: str, feed: str) -> None:
     """Titles, texts and links in order, and nothing that stands in it unseen."""
     page = read(feed.encode(), url="https://tea.example/feed", content_type=kind)
@@ -355,7 +352,7 @@ def test_no_feed_is_too_broken(parts: list[str]) -> None:
     assert page.status == "ok"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "piece", ["<title>", "<!--", "<![CDATA[", "<", "a.", "<link href='", "<content>&lt;p&gt;"]
 )
 def test_a_feed_that_repeats_itself_is_not_slow(piece: str) -> None:
@@ -409,7 +406,7 @@ def test_readers_are_found_by_file() -> None:
     assert reader_for_name("a.exe") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "challenged", "expected"),
     [
         (200, False, "ok"),

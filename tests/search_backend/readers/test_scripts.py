@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.readers import read
+from tests.tables import each_row
 
 
 def text_of(markup: str) -> str:
@@ -23,7 +23,7 @@ def raised(words: str) -> str:
     return text_of("<p>" + re.sub(r"_\{(.*?)\}", r"<sub>\1</sub>", markup))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "text"),
     [
         ("10^{24} kg", "10^24 kg"),
@@ -125,7 +125,7 @@ def test_what_is_raised_or_lowered_keeps_its_meaning(words: str, text: str) -> N
     assert raised(words) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("markup", "text"),
     [
         ("5.2^{1} million in 2019^{2}", "5.2[1] million in 2019[2]"),
@@ -162,7 +162,7 @@ NOTES = (
 )
 
 
-@pytest.mark.parametrize("note", NOTES)
+@each_row("note", NOTES)
 def test_a_note_does_not_change_the_number_before_it(note: str) -> None:
     """However the page writes the mark, also behind numbers that could be raised to a power."""
     one, two, three = (note.format(number) for number in (1, 2, 3))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.search_backend.readers import read
+from tests.tables import each_row
 
 Grid = list[list[str]]
 
@@ -34,7 +35,7 @@ HEAD = "<tr><th>a</th><th>b</th><th>c</th></tr>"
 A = ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("inside", "wanted"),
     [
         (f"{HEAD}<tr><td>1</td><td></td><td>3</td></tr>", [A, ["1", "", "3"]]),

@@ -26,6 +26,7 @@ from searchloop.search_backend.search.schedule import Outcome, Schedule
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
 from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
+from tests.tables import each_row
 
 # Those that answer in JSON, and of these the ones that search the web.
 JSON = [case for case in CASES if case.recording("empty").lstrip()[:1] in b"[{"]
@@ -178,7 +179,7 @@ def test_a_refusal_has_the_cause_that_is_meant(
     assert cause(judged(tmp_path, BY_NAME["perplexity"], body, status)) == kind
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "seconds"),
     [
         ({"retry-after": "99999999999999"}, 31 * 24 * 3600),

@@ -20,6 +20,7 @@ from searchloop.search_backend.plugin.answers import iso_date, retry_after
 from searchloop.search_backend.text.clean import plain
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case, real
+from tests.tables import each_row
 
 URL = "http://127.0.0.1:9"
 EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -327,7 +328,7 @@ def test_retry_after_may_be_a_date() -> None:
     assert retry_after({"retry-after": "x", "x-ratelimit-remaining": "?"}) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "read_as"),
     [
         ("2026-03-04", "2026-03-04"),
@@ -408,7 +409,7 @@ def test_real_answers_are_read(recordings: Path, engine: str, file: str) -> None
             assert "&#x27;" not in result.title + result.snippet
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if real(c.name).exists()], ids=lambda c: c.name)
+@each_row("case", [c for c in CASES if real(c.name).exists()], ids=lambda c: c.name)
 def test_an_answer_of_the_real_server_is_read(case: Case) -> None:
     """Every page has an address and a title, and no marks of a page are left in its text."""
     found = read(case, real(case.name).read_bytes())
@@ -426,7 +427,7 @@ def test_an_engine_without_a_real_answer_says_so() -> None:
     assert marked == {c.name for c in CASES if not real(c.name).exists()} - {"generic"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "url", "title", "snippet", "published"),
     [
         (

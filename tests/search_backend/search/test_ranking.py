@@ -15,6 +15,7 @@ from searchloop.search_backend.search.router import wants_news
 from searchloop.search_backend.search.schedule import Outcome
 from searchloop.search_backend.types import Attempt, Query, SearchResult
 from tests.search_backend.search.test_router import Site, house
+from tests.tables import each_row
 
 TODAY = date(2026, 11, 22)
 
@@ -43,7 +44,7 @@ def test_one_engine_keeps_its_order(numbers: list[int], most: int) -> None:
     assert urls(order(outcome("web", *found), most=most)) == found[:most]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "same",
     [
         (
@@ -124,7 +125,7 @@ def test_an_original_stands_before_its_copy(copy: str, original: str) -> None:
     assert urls(alone) == [copy, "https://a.example/"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("latest news on tea", "tea prices today", "neueste Nachrichten Tee", "noticias del té"),

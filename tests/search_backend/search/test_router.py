@@ -19,6 +19,7 @@ from searchloop.search_backend.search.router import choose, keywords, language_o
 from searchloop.search_backend.search.schedule import PATIENCE_BESIDE
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
+from tests.tables import each_row
 from tests.waiting import LATE
 
 SITES = [engine for engine in find_engines().values() if engine.kinds]
@@ -32,7 +33,7 @@ def chosen(text: str, *, instead: bool = False, **options: object) -> list[str]:
     return [choice.engine.name for choice in choose(query, SITES, instead=instead)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "first", "asked"),
     [
         ("What is photosynthesis?", "wikipedia", "photosynthesis"),
@@ -70,7 +71,7 @@ def test_a_question_reaches_the_site_of_its_kind(question: str, first: str, aske
     assert keywords(Query(question), find_engines()[first].kinds).text.startswith(asked)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "question",
     [
         *("best pizza recipe", "cheap flights to Lisbon", "how do I fold a paper plane"),
@@ -99,7 +100,7 @@ def test_rules_for_domains_leave_out_sites_in_vain() -> None:
     assert chosen("What is tea?", allowed_domains=("de.wikipedia.org",)) == ["wikipedia"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "language"),
     [
         *(("What is the capital of France", "en"), ("Was ist die Hauptstadt", "de")),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent import text as agent_text
 from searchloop.search_backend.text.clean import clean, invisible, snippet_text
+from tests.tables import each_row
 
 SHAPED = [
     "می‌خواهم",  # Persian
@@ -32,15 +32,15 @@ SHAPED = [
 ZERO = "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202e\u2066\u00ad\ufe0f\U000e0100"
 
 
-@pytest.mark.parametrize("text", SHAPED)
-@pytest.mark.parametrize("around", ["{}", "a {} b", "{0}{0}", "({})."])
+@each_row("text", SHAPED)
+@each_row("around", ["{}", "a {} b", "{0}{0}", "({})."])
 def test_what_shapes_letters_emoji_and_flags_is_text(text: str, around: str) -> None:
     """The same on the page, in a result and in what a model reads."""
     whole = around.format(text)
     assert (clean(whole), invisible(whole), agent_text.neutral(whole)) == (whole, 0, whole)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hidden", "seen"),
     [
         *((f"pass{char}word", "password") for char in ZERO),
@@ -81,7 +81,7 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     assert agent_text.visible(agent_text.visible(text)) == agent_text.visible(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "a<b and c>d",
@@ -108,7 +108,7 @@ def test_plain_snippets_lose_nothing(text: str) -> None:
     assert snippet_text(text) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("html", "text"),
     [
         ("<b>green</b> tea", "green tea"),

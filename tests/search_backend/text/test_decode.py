@@ -7,6 +7,7 @@ import time
 import pytest
 
 from searchloop.search_backend.text.clean import decode
+from tests.tables import each_row
 
 LABELS = {
     "日本①㈱髙～": (
@@ -37,7 +38,7 @@ LABELS = {
 CASES = [(text, codec, label) for text, (codec, all_) in LABELS.items() for label in all_.split()]
 
 
-@pytest.mark.parametrize(("text", "codec", "label"), CASES)
+@each_row(("text", "codec", "label"), CASES)
 def test_every_label_names_the_table_of_browsers(text: str, codec: str, label: str) -> None:
     """In the header as in the page itself, whatever the case and the blanks."""
     body = text.encode(codec)
@@ -50,7 +51,7 @@ def test_every_label_names_the_table_of_browsers(text: str, codec: str, label: s
         assert decode(head.encode() + body, "no-such-label") == head + text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "label", "text"),
     [
         (b"\xad\xa1\xad\xea\xa1\xc1\xfc\xe2a", "euc-jp", "①㈱～髙a"),
@@ -72,7 +73,7 @@ def test_encodings_that_hide_markup_are_not_decoded(label: str) -> None:
     assert set(decode(b"~{<script>~}", label)) == {"\ufffd"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "declared", "text"),
     [
         (b"\xef\xbb\xbfcaf\xc3\xa9", "utf-16", "café"),
@@ -96,7 +97,7 @@ def test_which_declaration_counts(body: bytes, declared: str | None, text: str) 
     assert decode(body, declared).endswith(text)
 
 
-@pytest.mark.parametrize("label", ["euc-jp", "iso-2022-jp", "gbk", "shift_jis", "big5", "utf-8"])
+@each_row("label", ["euc-jp", "iso-2022-jp", "gbk", "shift_jis", "big5", "utf-8"])
 def test_garbage_costs_little(label: str) -> None:
     """A page of wrong bytes is decoded in a moment."""
     for piece in (b"\xad\xff", b"\x80", b"\x1b$B\xff", b"\xff"):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import places, terms, wanted
 from searchloop.analysis.terms import words as written
+from tests.tables import each_row
 
 LANGS = ("ar", "de", "en", "es", "ja", "ru", "th", "tr", "vi", "zh")
 
@@ -22,7 +23,7 @@ def found(query: str, text: str, langs: tuple[str, ...] = LANGS) -> bool:
     return bool(words) and all(not held.isdisjoint(word.terms) for word in words)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "text"),
     [
         ("首都", "北京是中华人民共和国的首都。"),

@@ -28,6 +28,7 @@ from searchloop.web.api import status_of
 from searchloop.web.api.openapi import document
 from searchloop.web.app import STREAMED
 from searchloop.web.text.tree import TAGS
+from tests.tables import each_row
 from tests.web.house import (
     ANSWER,
     TOKEN,
@@ -251,7 +252,7 @@ def test_bad_input_is_one_clear_sentence(
     with_api(tmp_path, scenario)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "status"),
     [
         (ConfigError("question_too_long", "x"), 413),

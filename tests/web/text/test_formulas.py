@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.web.text.formulas import mathml
 from searchloop.web.text.markdown import render
 from searchloop.web.text.tree import words
+from tests.tables import each_row
 from tests.web.text.test_markdown import problems
 
 SHOWN = {
@@ -27,7 +27,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("tex", SHOWN)
+@each_row("tex", SHOWN)
 def test_a_formula_is_shown_whole(tex: str) -> None:
     """Every letter of it, in one element that also holds the TeX."""
     node = mathml(tex, display=False)
@@ -36,7 +36,7 @@ def test_a_formula_is_shown_whole(tex: str) -> None:
     assert words([node]) == SHOWN[tex]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "tex",
     [
         r"\unheardof{x}",

@@ -27,6 +27,7 @@ from searchloop.web.text.imports import Report, import_chats
 from searchloop.web.text.imports.own import everything
 from searchloop.web.text.imports.reading import MOST_CHAT, Fault, split
 from tests.attached import png
+from tests.waiting import LATE
 
 MARK = "\ue200cite\ue202turn0search1\ue201"
 WEB = {"title": "The moon", "url": "https://moon.example/a"}
@@ -257,6 +258,7 @@ def test_brought_twice_is_there_once(log: EventLog, tmp_path: Path, item: dict[s
 def test_a_found_word_leads_to_an_imported_chat(log: EventLog, tmp_path: Path) -> None:
     """The search of chats knows what was brought."""
     brought(log, tmp_path, [CLAUDE])
+    log.chat_search.moment = LATE  # which a slow machine may need
     assert list(log.find("nile")) == [log.sessions()[0].id]
 
 

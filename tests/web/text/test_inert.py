@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -13,6 +12,7 @@ from markdown_it.token import Token
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import Session
 from searchloop.web.text.export import answer, close_fence, html, markdown, neutralize
+from tests.tables import each_row
 from tests.waiting import at_cost
 
 PIECES = (
@@ -82,7 +82,7 @@ def test_code_blocks_stay_byte_by_byte(parts: list[tuple[str, str]]) -> None:
     assert "`![b](http://e.example/y)`" in quiet or WORDS[0] not in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "quiet"),
     [
         ("![a](http://e.example/x)", "!\\[a](http://e.example/x)"),
@@ -100,9 +100,7 @@ def test_what_is_written_instead(text: str, quiet: str) -> None:
     assert neutralize(text) == quiet
 
 
-@pytest.mark.parametrize(
-    "piece", ["![", "`", "<b", "> ", "|", "- ", "`a` <b>\n", "|`a`|b|\n|-|-|\n"]
-)
+@each_row("piece", ["![", "`", "<b", "> ", "|", "- ", "`a` <b>\n", "|`a`|b|\n|-|-|\n"])
 def test_long_texts_are_done_in_time(piece: str) -> None:
     """No input makes it slow: a long paragraph is not searched for code."""
     text = f"![x](y)\n\n{piece * (16_000 // len(piece))}"

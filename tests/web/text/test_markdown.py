@@ -21,6 +21,7 @@ from searchloop.web.text.tree import (
     suggestions,
     words,
 )
+from tests.tables import each_row
 from tests.waiting import at_cost
 from tests.web.house import changed
 
@@ -96,7 +97,7 @@ def span(kind: str, words: str) -> Node:
     return {"t": "span", "a": {"class": kind}, "c": [words]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "code", "pieces"),
     [
         ("python", "if x: # no\n", [span("key", "if"), " x: ", span("com", "# no"), "\n"]),
@@ -167,7 +168,7 @@ def test_html_is_text() -> None:
     assert render("<div>\n<b>x</b>\n</div>") == [{"t": "p", "c": ["<div>\n<b>x</b>\n</div>"]}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "node"),
     [
         ("[a](https://example.org/a)", linked("https://example.org/a", "example.org", "a")),
@@ -406,7 +407,7 @@ def test_a_growing_text_costs_its_tail() -> None:
         assert growing.unfinished < 100
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "[" * 50_000,
@@ -440,7 +441,7 @@ def test_deep_nesting_becomes_flat() -> None:
     assert words(render(text)).count("b") == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("href", "host"),
     [
         ("https://a.example:8080/x", "a.example"),

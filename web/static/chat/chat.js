@@ -26,12 +26,13 @@ export function chatView(page, on) {
   let fresh = [];
   let following = true;
   let sought = null; // the turn to be looked at
+  let unmet = false; // whether it was never here, being of another version
   let missing = 0;
   let comparing = null; // {parent, view}: the question whose answers stand side by side
 
   function show(id, turn = null) {
     stop();
-    sought = turn;
+    [sought, unmet] = [turn, true];
     drawn.forEach(drop);
     chat = emptyChat;
     views = new Map();
@@ -170,11 +171,12 @@ export function chatView(page, on) {
     element?.classList.add("sought");
     element?.scrollIntoView({ block: "start" });
     clearTimeout(missing);
-    if (!element) missing = setTimeout(() => sought && !views.has(sought) && on.version(sought), SETTLED);
+    unmet &&= !element;
+    if (unmet) missing = setTimeout(() => sought && !views.has(sought) && on.version(sought), SETTLED);
   }
 
   function seek(turn) {
-    sought = turn;
+    [sought, unmet] = [turn, true];
     goTo();
   }
 

@@ -165,6 +165,7 @@ export function composer(el, on) {
     rest = parts.rest;
     shelf?.follow(at.chat, true);
     fill(parts.words);
+    slash?.update();
     if (!rest) return;
     await shelved();
     if (place !== at.place) return;
@@ -183,10 +184,9 @@ export function composer(el, on) {
     if (rest) await unpacking;
     if (arriving) await arriving;
     const text = question.value;
-    const { session } = facts;
     if (!text.trim() || facts.place !== place) return;
     if (facts.running) return enqueue(text);
-    if (session.pending && session.id) held = place;
+    if (place.session.pending && place.session.id) held = place;
     if (held) return;
     if (shelf?.looking()) return shelf.looked().then((good) => good && facts.place === place && send());
     const files = shelf?.take() ?? NO_FILES;
@@ -227,10 +227,9 @@ export function composer(el, on) {
     else if (at.chat !== null && unsent.queue(at.chat).texts.length) queued();
   }
 
-  async function deliver(text) {
+  function deliver(text) {
     const { place } = facts;
-    sending = sending.then(() => facts.place === place && !facts.running && on.send(text, {}, place));
-    return sending;
+    return (sending = sending.then(() => facts.place === place && !facts.running && on.send(text, {}, place)));
   }
 
   /** Asks this, and leaves what is in the box there. */
@@ -315,8 +314,7 @@ export function composer(el, on) {
   }
 
   function addFiles(files) {
-    const all = Promise.all([arriving, shelved().then((made) => made.add(files))]);
-    arriving = all;
+    const all = (arriving = Promise.all([arriving, shelved().then((made) => made.add(files))]));
     return all.finally(() => arriving === all && (arriving = null));
   }
 

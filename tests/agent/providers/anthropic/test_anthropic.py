@@ -42,6 +42,7 @@ from searchloop.agent.types import (
 )
 from tests.fakes import FakeServer, Reply, json_reply, sse, sse_reply
 from tests.rules_anthropic import check
+from tests.tables import each_row
 
 OURS = Path(__file__).resolve().parents[3] / "recordings" / "anthropic"
 KEY = "sk-ant-canary-0123456789abcdef"
@@ -168,7 +169,7 @@ def test_the_search_tools() -> None:
     assert [tool["name"] for tool in stored] == ["web_search"]
 
 
-@pytest.mark.parametrize("prefix", [name for name in CLAUDES if MODELS.of(name).search])
+@each_row("prefix", [name for name in CLAUDES if MODELS.of(name).search])
 def test_every_version_of_the_search_tool(prefix: str) -> None:
     """Versions by model, as data; newer ones never through code, others' servers get the oldest."""
     request = Request(f"{prefix}-x", (USER,), native_search=NativeSearch())
@@ -530,7 +531,7 @@ def test_garbage_in_the_stream(event: bytes) -> None:
 # --- errors ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "kind", "message", "code", "retryable", "says"),
     [
         (401, "authentication_error", f"invalid {KEY}", "unauthorized", False, "API_KEY"),
@@ -673,8 +674,8 @@ def test_models_of_a_server(reply: Reply, titles: list[str] | None) -> None:
     assert [m.title for m in models] == titles if titles else len(models) > 5
 
 
-@pytest.mark.parametrize("key", ["", KEY])
-@pytest.mark.parametrize("status", [200, 401, 404, 500])
+@each_row("key", ["", KEY])
+@each_row("status", [200, 401, 404, 500])
 def test_models_count_as_usable_if_somebody_could_answer(status: int, key: str) -> None:
     """A refused key is none. A server of one's own without a key must answer."""
     reply = json_reply({"data": [{"id": "b"}]} if status == 200 else {}, status)

@@ -26,6 +26,7 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 from tests.rules_anthropic import check
+from tests.tables import each_row
 
 OURS = Path(__file__).resolve().parents[3] / "recordings" / "anthropic"
 LARGE = Path(__file__).resolve().parents[5] / "shared" / "recordings" / "anthropic"
@@ -517,7 +518,7 @@ def recorded_conversations() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("exchanges", recorded_conversations())
+@each_row("exchanges", recorded_conversations())
 def test_recorded_conversations_can_go_on(exchanges: list[dict[str, Any]]) -> None:
     """What real runs answered is sent back within the rules, searching or not."""
     messages: list[Message] = [USER]
@@ -551,7 +552,7 @@ def recorded_requests() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(("body", "accepted"), recorded_requests())
+@each_row(("body", "accepted"), recorded_requests())
 def test_the_rules_are_the_vendor_s(body: dict[str, Any], accepted: bool) -> None:
     """What the server took keeps them, what it refused breaks them."""
     if accepted:
@@ -605,7 +606,7 @@ def _blocks(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [block for message in body["messages"] for block in message["content"]]
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@each_row("name", BREAKS)
 def test_the_rules_can_be_broken(name: str) -> None:
     """Each change that the server would refuse is refused here."""
     with pytest.raises((AssertionError, KeyError)):

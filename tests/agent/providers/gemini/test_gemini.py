@@ -25,6 +25,7 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 from tests.rules_gemini import check
+from tests.tables import each_row
 
 OURS = Path(__file__).resolve().parents[3] / "recordings" / "gemini"
 LARGE = Path(__file__).resolve().parents[5] / "shared" / "recordings" / "gemini"
@@ -397,7 +398,7 @@ def recordings() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("exchange", recordings())
+@each_row("exchange", recordings())
 def test_the_rules_agree_with_the_server(exchange: Exchange) -> None:
     """What the server accepted keeps our rules, and what it refused for its shape breaks them."""
     request, answer = exchange["request"], exchange["response"]
@@ -409,7 +410,7 @@ def test_the_rules_agree_with_the_server(exchange: Exchange) -> None:
         check(request["body"], request["url"])
 
 
-@pytest.mark.parametrize("path", sorted(LARGE.glob("*.json")), ids=lambda path: path.stem)
+@each_row("path", sorted(LARGE.glob("*.json")), ids=lambda path: path.stem)
 def test_recorded_conversations_can_go_on(path: Path) -> None:
     """What real runs answered is sent back within the rules, to its model and to another."""
     messages: list[Message] = []
@@ -471,7 +472,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "body"), BROKEN, ids=[what for what, _ in BROKEN])
+@each_row(("what", "body"), BROKEN, ids=[what for what, _ in BROKEN])
 def test_the_rules_refuse(what: str, body: dict[str, Any]) -> None:
     """The validator that the other tests rest on can fail."""
     with pytest.raises(AssertionError):

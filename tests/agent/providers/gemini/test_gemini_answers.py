@@ -26,6 +26,7 @@ from searchloop.agent.types import (
     TextDelta,
     ThinkingDelta,
 )
+from tests.tables import each_row
 
 OURS = Path(__file__).resolve().parents[3] / "recordings" / "gemini"
 KEY = "AIzaCanary0123456789abcdef"
@@ -189,7 +190,7 @@ def test_leaked_marks_are_gone() -> None:
     assert message.content[slice(*citation.spans[0])] == "It was built in 1897."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("supports", "spans"),
     [
         ([support(0, 7, "Grün 🌊", 0)], [(0, 6)]),
@@ -327,7 +328,7 @@ def test_a_cut_answer_keeps_its_text() -> None:
     assert finished(stream_of("thoughts_only_max_tokens")).message.provider_data is None
 
 
-@pytest.mark.parametrize("reason", sorted(WITHHELD))
+@each_row("reason", sorted(WITHHELD))
 def test_withheld_answers_say_so(reason: str) -> None:
     """A filter is a refusal in words, after what was said until then."""
     data = chunks(said("Once upon "), {"finishReason": reason, "content": {}})
@@ -427,7 +428,7 @@ def test_cut_after_every_byte(name: str) -> None:
     assert isinstance(decode(whole)[-1], Finished)
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'[{"candidates": [', b"<html>", b"null"])
+@each_row("body", [b"", b"[]", b"{}", b'[{"candidates": [', b"<html>", b"null"])
 def test_bodies_that_are_no_answers(body: bytes) -> None:
     """An empty, half or foreign body is incomplete, not an empty answer."""
     for kind in ("application/json", "text/event-stream"):
@@ -464,7 +465,7 @@ DELAY = {"retryDelay": "47.434392449s"}
 BAD_KEY = {"reason": "API_KEY_INVALID"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "error", "code", "retryable", "says"),
     [
         (400, {"details": [BAD_KEY], "message": KEY}, "unauthorized", False, "GEMINI_API_KEY"),
@@ -499,7 +500,7 @@ def test_what_a_status_means(
     assert found.retry_after == (47.434392449 if error.get("details") == [DELAY] else None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "message",
     [
         "Tool use with function calling is unsupported by the model.",
@@ -525,8 +526,8 @@ def test_keys_are_not_quoted() -> None:
     assert len(found.message) < 400
 
 
-@pytest.mark.parametrize("size", [1, 5, 1000])
-@pytest.mark.parametrize("name", ["error_event_stream", "error_bare_stream"])
+@each_row("size", [1, 5, 1000])
+@each_row("name", ["error_event_stream", "error_bare_stream"])
 def test_errors_inside_a_stream(name: str, size: int) -> None:
     """As an event or as bare JSON, after the text that came; they mean what a status would."""
     data = stream_of(name)

@@ -27,6 +27,7 @@ from searchloop.agent.types import (
     StreamEvent,
 )
 from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.tables import each_row
 
 OURS = Path(__file__).resolve().parents[3] / "recordings" / "gemini"
 KEY = "AIzaCanary0123456789abcdef"
@@ -178,7 +179,7 @@ def test_a_server_that_is_not_there() -> None:
     assert "GEMINI_BASE_URL" in caught.value.remedy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "code"),
     [
         (Reply([stream_of("search_stream")[:900]], end="cut"), "incomplete"),

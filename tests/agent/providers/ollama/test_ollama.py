@@ -29,6 +29,7 @@ from searchloop.agent.types import (
     ToolCall,
     ToolSpec,
 )
+from tests.tables import each_row
 
 HERE = Path(__file__).parents[3] / "recordings" / "ollama"
 SIZES = (1, 2, 3, 7, 64, 1 << 20)
@@ -128,8 +129,8 @@ OWN = dict(responses(HERE))
 GOOD = [name for name in OWN if not name.startswith("error")]
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", GOOD)
+@each_row("size", SIZES)
+@each_row("name", GOOD)
 def test_events_do_not_depend_on_how_bytes_are_cut(name: str, size: int) -> None:
     """Each recording gives the same events at every chunk size, its text and thinking in full."""
     data = body_of(OWN[name])
@@ -178,7 +179,7 @@ def test_counts_and_times() -> None:
     assert done.message.content == "The Lindhøj ferry leaves at 07:40 — bring a coat 🧥."
 
 
-@pytest.mark.parametrize("name", GOOD)
+@each_row("name", GOOD)
 def test_a_cut_stream_is_never_finished(name: str) -> None:
     """Cut at any byte before its closing brace, a response raises IncompleteError."""
     data = body_of(OWN[name]).rstrip()
@@ -196,8 +197,8 @@ def test_a_last_line_without_newline_counts() -> None:
     assert last(decode(lines(*text("Hi")).rstrip(), 5)).message.content == "Hi"
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("indent", [None, 2])
+@each_row("size", SIZES)
+@each_row("indent", [None, 2])
 def test_a_plain_document_is_read(size: int, indent: int | None) -> None:
     """`stream` ignored by a proxy: one JSON document, pretty or not, is an answer too."""
     body = {
@@ -251,7 +252,7 @@ def test_minted_ids_never_repeat() -> None:
     assert len({c.id for c in calls_of(*[call("f", {})] * 1000)}) == 1000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "arguments"),
     [
         ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}),
@@ -268,7 +269,7 @@ def test_arguments_that_are_an_object(raw: Any, arguments: dict[str, Any]) -> No
     assert read_arguments(raw) == (arguments, None)
 
 
-@pytest.mark.parametrize("raw", ['{"a": ', "tram news", [1], 7, True, '"x"', "[" * 100_000])
+@each_row("raw", ['{"a": ', "tram news", [1], 7, True, '"x"', "[" * 100_000])
 def test_arguments_that_are_not_an_object(raw: Any) -> None:
     """Anything else is a call with a problem and without arguments."""
     found = calls_of(call("f", raw))[0]
@@ -277,7 +278,7 @@ def test_arguments_that_are_not_an_object(raw: Any) -> None:
     assert found.name == "f"
 
 
-@pytest.mark.parametrize("item", [None, 3, {}, {"function": None}, call(None, {}), call(["f"], {})])
+@each_row("item", [None, 3, {}, {"function": None}, call(None, {}), call(["f"], {})])
 def test_a_call_without_a_name_has_a_problem(item: Any) -> None:
     """A call nobody can execute is still a call, so that the model is told."""
     assert calls_of(item)[0].problem == "The call names no tool."
@@ -333,7 +334,7 @@ def split(*pieces: str) -> tuple[str, str]:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "thinking", "answer"),
     [
         ("<think>a</think>b", "a", "b"),
@@ -506,7 +507,7 @@ def test_half_a_surrogate_pair_is_sent_as_a_question_mark() -> None:
 # --- addresses --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "base"),
     [
         ("", "http://127.0.0.1:11434"),
@@ -554,7 +555,7 @@ def test_a_password_in_the_address_is_not_shown() -> None:
     assert "secret" not in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "sent"),
     [
         ("https://ollama.com", True),
@@ -637,7 +638,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "said", "code", "remedy", "again"), FAULTS)
+@each_row(("status", "said", "code", "remedy", "again"), FAULTS)
 def test_errors_say_who_must_act(
     status: int, said: str, code: str, remedy: str, again: bool
 ) -> None:
@@ -652,7 +653,7 @@ def test_errors_say_who_must_act(
 RUNNING = "an error was encountered while running the model: "
 
 
-@pytest.mark.parametrize(
+@each_row(
     "log",
     [
         "EOF",
@@ -666,7 +667,7 @@ RUNNING = "an error was encountered while running the model: "
         "POST: cloud is disabled, usage limit, server busy",
     ],
 )
-@pytest.mark.parametrize("status", [None, 500, 400])
+@each_row("status", [None, 500, 400])
 def test_lines_of_a_log_do_not_tell_the_cause(status: int | None, log: str) -> None:
     """The runner is gone, whatever old lines of its log the server repeats."""
     error = provider_error(Fault(RUNNING + log, status), read_config({}))
@@ -681,8 +682,8 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("status", [400, 404, 408, 429, 500, 502, 503])
+@each_row("page", PAGES)
+@each_row("status", [400, 404, 408, 429, 500, 502, 503])
 def test_a_web_page_is_never_shown(status: int, page: str) -> None:
     """As a body, as the text of an error, and in a stream: a sentence stands for it."""
     for body in (page.encode(), json.dumps({"error": page}).encode()):
@@ -765,7 +766,7 @@ LOOKUP = ToolSpec(
 WRITTEN = '<tool_call>\n{"name": "web_search", "arguments": {"query": "ferry"}}\n</tool_call>'
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each_row("size", SIZES)
 def test_a_call_in_words_becomes_a_call(size: int) -> None:
     """A printed call is a call, its text is never shown, and the details say how it came."""
     data = lines(*text("I will ", "look.\n", *WRITTEN))

@@ -35,6 +35,7 @@ from searchloop.agent.types import (
 from tests.fake_ollama import Answer, FakeOllama, Model, call, call_part, say, slip, think
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.ports import closed_address
+from tests.tables import each_row
 
 RECORDINGS = Path(__file__).parents[3] / "recordings" / "ollama"
 QWEN = Model("qwen3:8b", ("completion", "tools", "thinking"))
@@ -119,8 +120,8 @@ def test_a_path_below_the_host_is_kept() -> None:
     assert server.requests[0].path == "/proxy/api/chat"
 
 
-@pytest.mark.parametrize("native", [False, True])
-@pytest.mark.parametrize("cut", [0, 1, 7])
+@each_row("native", [False, True])
+@each_row("cut", [0, 1, 7])
 def test_a_tool_run(native: bool, cut: int) -> None:
     """Call, result, answer: the server accepts what we send back, in both of its modes."""
     model = Model("qwen3:8b", native=native)
@@ -436,7 +437,7 @@ def test_a_switched_off_cloud_is_seen_before_a_question() -> None:
     assert "switched off" in str(listed["ollama:big:cloud"].missing)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         *("http://evil.example/m", "evil.example/user/m", "evil.example:8080/user/m", "../m"),
@@ -511,7 +512,7 @@ def test_odd_entries_do_not_break_the_list() -> None:
         assert "no chat model" in missing(models(server))[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("env", "code"),
     [
         ({"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": "gpu-box"}, "offline"),
@@ -534,7 +535,7 @@ def test_check_says_what_is_missing(env: dict[str, str], code: str) -> None:
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize(
+@each_row(
     "env",
     [
         {},

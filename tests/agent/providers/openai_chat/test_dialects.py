@@ -49,6 +49,7 @@ from tests.agent.providers.openai_chat.test_openai_chat import (
 )
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check, check_mistral, check_templates
+from tests.tables import each_row
 
 USER = Message("user", "When is high water?")
 DONE = b"data: [DONE]\n\n"
@@ -99,7 +100,7 @@ def whole(message: Mapping[str, Any], **more: Any) -> bytes:
 SONAR: dict[str, Any] = {"search": "options", "marks": True, "flat_place": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "model", "traits"),
     [
         ("api.mistral.ai", "anything", {"id_length": 9, "user_after_tool": False}),
@@ -194,8 +195,8 @@ def quoted(value: Any, times: int) -> str:
     return text
 
 
-@pytest.mark.parametrize("times", [0, 1])
-@pytest.mark.parametrize("arguments", [{}, {"query": "ferry"}, {"query": 'a "b" \\ {c}', "n": 2}])
+@each_row("times", [0, 1])
+@each_row("arguments", [{}, {"query": "ferry"}, {"query": 'a "b" \\ {c}', "n": 2}])
 def test_arguments_go_back_as_one_object(arguments: dict[str, Any], times: int) -> None:
     """An object inside a string is read as the object, and sent as one."""
     function = {"name": "f", "arguments": quoted(arguments, times)}
@@ -330,7 +331,7 @@ def perplexity(shape: str) -> tuple[bytes, str]:
     return out + chunk({}, "stop") + DONE, "text/event-stream"
 
 
-@pytest.mark.parametrize("shape", ["body", "stream", "late", "results", "both", "annotations"])
+@each_row("shape", ["body", "stream", "late", "results", "both", "annotations"])
 def test_the_marks_of_perplexity_are_citations(shape: str) -> None:
     """However the pages come, each mark names its own, and code stays code."""
     data, kind = perplexity(shape)
@@ -436,9 +437,9 @@ LATE = [
 ]
 
 
-@pytest.mark.parametrize("text", LATE)
-@pytest.mark.parametrize("host", ["127.0.0.1", "chat.example"])
-@pytest.mark.parametrize("model", ["qwq:32b", "tidewater-8b"])
+@each_row("text", LATE)
+@each_row("host", ["127.0.0.1", "chat.example"])
+@each_row("model", ["qwq:32b", "tidewater-8b"])
 def test_thinking_that_the_prompt_opened(text: str, host: str, model: str) -> None:
     """Only its end is printed: what stands before it is no answer."""
     if text.startswith("Let me see.\n</think>At") and model == "tidewater-8b":
@@ -478,7 +479,7 @@ def test_a_thinking_model_that_did_not_think() -> None:
 PLACE = {"type": "extra_forbidden", "loc": ["body", "tools", 0], "msg": "Extra inputs"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "answer", "code", "words"),
     [
         (422, {"object": "error", "message": {"detail": [PLACE]}}, "bad_request", "body.tools.0"),
@@ -575,7 +576,7 @@ def ask(server: FakeServer, messages: list[Message], times: int) -> list[Finishe
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("words", REFUSALS.values(), ids=REFUSALS)
+@each_row("words", REFUSALS.values(), ids=REFUSALS)
 def test_a_refusal_teaches_the_dialect(words: str) -> None:
     """One further request, once; from then on all requests are as this model wants them."""
     call = ToolCall("call_1", "f", {})

@@ -35,6 +35,7 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 from tests.rules_openai_chat import check, check_templates
+from tests.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[4]
 OURS = ROOT / "tests" / "recordings" / "openai_chat"
@@ -145,7 +146,7 @@ def test_search_options() -> None:
     assert "web_search_options" not in ask(model="tide/x:online", native_search=search)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "search", "code"),
     [
         (SEARCHER, None, "always_searches"),
@@ -358,7 +359,7 @@ def accepted() -> Iterator[Any]:
                 yield pytest.param(exchange["request"]["body"], id=f"{path.stem}-{number}")
 
 
-@pytest.mark.parametrize("body", list(accepted()))
+@each_row("body", list(accepted()))
 def test_the_rules_accept_what_servers_accepted(body: dict[str, Any]) -> None:
     """The rules of these tests are not stricter than the servers."""
     check(body)
@@ -385,7 +386,7 @@ def calls_of(*deltas: dict[str, Any], finish: str = "tool_calls") -> list[tuple[
     return [(call.name, dict(call.arguments)) for call in found]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "deltas",
     [
         [piece(0, "a", "f", '{"n"'), piece(0, None, None, ":1}"), piece(1, "b", "f", '{"n":2}')],
@@ -588,7 +589,7 @@ def test_cuts_never_make_an_answer(back: int, name: str) -> None:
 # --- errors ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "body", "code", "retryable"),
     [
         (401, {"error": {"message": "Unauthorized", "code": None}}, "unauthorized", False),

@@ -31,6 +31,7 @@ from tests.agent.providers.local_desk import FACT, lake
 from tests.agent.scripted import check_calls_are_answered
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check
+from tests.tables import each_row
 
 FOLDER = Path(__file__).parents[3] / "recordings" / "tool_text"
 OWN = ChatServer("http://127.0.0.1:8080/v1")
@@ -200,7 +201,7 @@ def test_a_window_nobody_tells_is_the_server_s_word() -> None:
     assert [r.method for r in server.requests] == ["POST", "GET"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "own"),
     [
         *(("http://127.0.0.1:1/v1", True), ("http://gpu-box:8000/v1", True)),
@@ -222,7 +223,7 @@ def test_calls_keep_their_results_when_a_session_is_shortened() -> None:
     check(server.requests[-1].json)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "size"),
     [
         ({"message": LLAMA.format(n=4096, asked=9000)}, 4096),

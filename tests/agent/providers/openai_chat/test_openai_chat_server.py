@@ -16,6 +16,7 @@ from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, ListedMo
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Message, ModelInfo, Request, StreamEvent
 from tests.fakes import FakeServer, Reply, json_reply, sse
+from tests.tables import each_row
 
 USER = Message("user", "When is high water?")
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "07:40"}, "finish_reason": "stop"}]}
@@ -85,7 +86,7 @@ def test_the_base_url_is_used_as_given(slash: str) -> None:
     assert second.headers["authorization"] == "Bearer key-of-that"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("env", "base", "key"),
     [
         ({}, DEFAULT_BASE, "shared"),

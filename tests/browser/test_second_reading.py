@@ -51,7 +51,7 @@ def test_what_cannot_be_read_is_said(page: Page, house: House, ollama: LedOllama
 
 
 def test_a_verdict_that_comes_takes_nothing_from_the_reader(page: Page, house: House) -> None:
-    """A chip in focus, its open card and what is selected stay while marks are judged beside them."""
+    """A chip in focus, its open card and what is selected stay while marks are judged."""
     chat = answered(house, **six_verdicts.answer())
     show(page, house, chat)
     log = EventLog(house.home / "data" / "sessions.sqlite3")

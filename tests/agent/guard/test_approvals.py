@@ -136,7 +136,7 @@ def test_an_allowed_folder_is_kept_with_the_session(tmp_path: Path) -> None:
         assert len(asked) == 1
 
     play(home, steps, first, bring=[Workspace(home)])
-    more = calls(call("create_file", "call-2", path="notes/deep/b.md", content="y"))
+    more = calls(call("create_file", 2, path="notes/deep/b.md", content="y"))
     play(home, [more, says("Done.")], then, bring=[Workspace(home)])
     assert (work / "notes" / "deep" / "b.md").read_text() == "y"
 

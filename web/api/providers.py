@@ -151,6 +151,12 @@ def _parts(name: str) -> tuple[Setting | None, Setting | None]:
     return key, next((s for s in declared if s.name.endswith(_ADDRESSES)), None)
 
 
+def has_key(model: str, env: Mapping[str, str]) -> bool:
+    """Returns whether the provider of a model has a key; a server of the user's own needs none."""
+    key, _ = _parts(model.partition(":")[0])
+    return bool(key and env.get(key.name))
+
+
 def _own_address(address: Setting) -> bool:
     """Returns True for a server of the user's own: there is no vendor's address."""
     default = address.default

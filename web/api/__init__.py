@@ -101,12 +101,8 @@ class Api(Handlers):
         tables = _prices(settings.home)
         taken = self._on_loop.do(lambda: [self._options(m.id) for m in models])
         rows = [
-            {
-                **asdict(m),
-                "search_usd": search_price(m.id, tables),
-                "options": options,
-                "keyed": has_key(m.id, settings.env),
-            }
+            {**asdict(m), "search_usd": search_price(m.id, tables), "options": options}
+            | {"keyed": has_key(m.id, settings.env)}
             for m, options in zip(models, taken, strict=True)
         ]
         listed = {"models": rows, "servers": list(map(asdict, servers))}

@@ -153,7 +153,8 @@ def _parts(name: str) -> tuple[Setting | None, Setting | None]:
 
 def has_key(model: str, env: Mapping[str, str]) -> bool:
     """Returns whether the provider of a model has a key; a server of the user's own needs none."""
-    key, _ = _parts(model.partition(":")[0])
+    name = model.partition(":")[0]
+    key = _parts(name)[0] if name in names() else None  # else a program brings it along
     return bool(key and env.get(key.name))
 
 

@@ -201,7 +201,7 @@ class ToolStarted(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequested(Event):
     """`approval_requested`: call_id, name, arguments, effect, server, why, preview?,
-    definition, folder?."""
+    definition, folder."""
 
     type: Literal["approval_requested"]
     __match_args__ = ("call_id", "name")

@@ -201,7 +201,7 @@ class ToolStarted(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequested(Event):
     """`approval_requested`: call_id, name, arguments, effect, server, why, preview?,
-    definition."""
+    definition, folder."""
 
     type: Literal["approval_requested"]
     __match_args__ = ("call_id", "name")
@@ -213,6 +213,7 @@ class ApprovalRequested(Event):
     why: str = ""
     preview: str = ""
     definition: str = ""
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

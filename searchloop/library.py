@@ -116,7 +116,7 @@ class Agent(_Words):
         """Answers an `approval_requested`; `arguments` replace those that the model chose.
 
         `session` and `call_id` are in the events `run_started` and `approval_requested`; a
-        `decision` is "once", "always" or "deny". Raises Conflict when no such call waits.
+        `decision` is "once", "always", "folder" or "deny". Raises Conflict when no such call waits.
 
             agent.decide(session, event.call_id, "once")
         """

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from searchloop.agent.calls.caller import CALLER
-from searchloop.agent.errors import ConfigError, Conflict
+from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
+from searchloop.agent.log.session import Session
+from searchloop.agent.tools import Tool
 from searchloop.agent.types import Emit
 
 Decision = Literal["once", "always", "folder", "deny"]
@@ -45,6 +49,30 @@ def approval_key(name: str, arguments: Mapping[str, Any], definition: str) -> st
 def folder_key(folder: str) -> str:
     """Returns the key of every change of a file in this folder."""
     return approval_key("folder", {"path": folder}, "")
+
+
+def folder_of(tool: Tool, arguments: Mapping[str, Any], live: Callable[[], Session]) -> Path | None:
+    """Returns the folder of the file that a tool of the workspace changes, else None."""
+    if tool.origin != "ours" or tool.preview is None or not (root := live().workspace):
+        return None
+    return Path(os.path.normpath(Path(root, str(arguments.get("path"))))).parent
+
+
+def folder_keys(folder: Path | None) -> set[str]:
+    """Returns the keys of a folder and of those above it."""
+    return {folder_key(str(each)) for each in (folder, *folder.parents)} if folder else set()
+
+
+_DENIED_BY = {
+    "never": "This call needs the user's approval, and nobody can be asked.",
+    "auto": "This call needs the user's own approval, and nobody can be asked.",
+}
+
+
+def declined(why: str = "", by: str = "") -> ToolError:
+    """Returns the error of a call that the user, or the setting `by`, did not approve."""
+    said = why or _DENIED_BY.get(by, "The user declined this call.")
+    return ToolError("declined", f"{said} Do not repeat it; go on without it.")
 
 
 def pending(events: Iterable[Event]) -> dict[str, Mapping[str, Any]]:

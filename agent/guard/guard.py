@@ -38,7 +38,9 @@ from searchloop.agent.guard.approvals import (
     Approve,
     approval_key,
     decided,
-    folder_key,
+    declined,
+    folder_keys,
+    folder_of,
 )
 from searchloop.agent.guard.egress import Egress, Exposure, Finding, Mixed, Secrets
 from searchloop.agent.log import EventLog
@@ -117,10 +119,7 @@ class Policy:
     def verdict(
         self, tool: Tool, arguments: Mapping[str, Any], allowed: bool = False
     ) -> tuple[Action, str]:
-        """Returns the action for a call, and the reason in words for the user.
-
-        `allowed`: the user allowed all changes in that folder. The rules still hold.
-        """
+        """Returns the action for a call, and why; rules hold also where changes are `allowed`."""
         places = Places.of(arguments)
         matching = [rule for rule in self.rules if rule.matches(tool, places)]
         if matching:
@@ -134,8 +133,8 @@ class Policy:
             return "confirm", f"It goes to the MCP server {tool.server}."
         where = ", ".join(places.paths)[:_MOST]
         changes = f"It writes to {where}." if where else "It changes something outside this chat."
-        said = {"write": changes, "exec": "It runs a program."}.get(tool.spec.effect, "")
-        said = "" if allowed else said
+        words = {} if allowed else {"write": changes, "exec": "It runs a program."}
+        said = words.get(tool.spec.effect, "")
         return ("confirm" if said else "allow"), said
 
     def review(self, *, private: bool) -> Review:
@@ -273,7 +272,7 @@ class Guard:
             return call
         key = approval_key(call.name, call.arguments, definition(tool))
         if key in self._denied:
-            raise _declined("The user has already said no to this very call.")
+            raise declined("The user has already said no to this very call.")
         if key in self.always():
             return call
         permitted = await self._asked(call, tool, emit, finding, why)
@@ -302,20 +301,13 @@ class Guard:
         finding = await self._found(tool, call.arguments)
         if finding and finding.refuse:
             raise ToolError(finding.code, f"{call.name} was not run. {finding.why}")
-        folder = self._folder(tool, call.arguments)
-        inside = () if folder is None else (folder, *folder.parents)
-        allowed = bool(inside) and not self.always().isdisjoint(folder_key(str(f)) for f in inside)
+        keys = folder_keys(folder_of(tool, call.arguments, self.live))
+        allowed = bool(keys) and not keys.isdisjoint(self.always())
         action, said = self.policy.verdict(tool, call.arguments, allowed)
         if action == "deny":
             raise ToolError("denied_by_rule", f"{call.name} was not run: a rule forbids it.")
         words = (finding.why if finding else "", said if action == "confirm" else "")
         return finding, " ".join(filter(None, words))
-
-    def _folder(self, tool: Tool, arguments: Mapping[str, Any]) -> Path | None:
-        """Returns the folder of the file that a tool of the workspace changes, else None."""
-        if tool.origin != "ours" or tool.preview is None or not (root := self.live().workspace):
-            return None
-        return Path(os.path.normpath(Path(root, str(arguments.get("path"))))).parent
 
     async def _asked(
         self, call: ToolCall, tool: Tool, emit: Emit, finding: Finding | None, why: str
@@ -329,21 +321,20 @@ class Guard:
             "why": why,
             "preview": await tool.preview(call.arguments) if tool.preview else None,
             "definition": definition(tool),
+            "folder": str(folder_of(tool, call.arguments, self.live) or ""),
         }
-        if folder := self._folder(tool, call.arguments):
-            request = {**request, "folder": str(folder)}
         for _ in range(_ROUNDS):
             answer = await self._decision(request, finding, emit)
             if answer.decision == "deny":
                 self._denied.add(approval_key(call.name, call.arguments, definition(tool)))
-                raise _declined(_DENIED_BY.get(answer.by, "The user declined this call."))
+                raise declined(by=answer.by)
             changed = coerced(answer.arguments, tool.spec.parameters)
             wrong = problems_with(changed, tool.spec.parameters)
             wrong = wrong or await self._forbidden(tool, changed)
             if wrong is None:
                 return replace(call, arguments=changed)
             request = {**request, "arguments": dict(changed), "why": f"This cannot run: {wrong}"}
-        raise _declined("The arguments were changed to ones that cannot run.")
+        raise declined("The arguments were changed to ones that cannot run.")
 
     async def _forbidden(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
         """Returns why this may not run even with the user's consent, or None."""
@@ -390,16 +381,6 @@ class GuardedProvider:
         async with aclosing(self.provider.stream(replace(request, native_search=None))) as stream:
             async for event in stream:
                 yield event
-
-
-_DENIED_BY = {
-    "never": "This call needs the user's approval, and nobody can be asked.",
-    "auto": "This call needs the user's own approval, and nobody can be asked.",
-}
-
-
-def _declined(why: str) -> ToolError:
-    return ToolError("declined", f"{why} Do not repeat it; go on without it.")
 
 
 _KEPT = 8  # transcripts whose exposure is cached

@@ -102,7 +102,7 @@ def test_a_server_of_ones_own_needs_no_key(page: Page, server: str) -> None:
 
     def elsewhere(route: Route) -> None:
         told = route.fetch().json()
-        models = [{"id": server, "title": "Large", "available": True, "local": False}]
+        models = [{**told["models"][0], "id": server, "available": True, "local": False}]
         why = {"by": "none", "why": ""}
         route.fulfill(json={**told, "models": models, "default_why": why})
 

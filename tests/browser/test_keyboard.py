@@ -198,7 +198,8 @@ def test_the_keys_are_listed_and_work(enter: Enter, locale: str) -> None:
     page.evaluate(AXE.read_text("utf-8"))
     assert page.evaluate(RUN) == []
     title, close = (dialog.get_by_role(role).bounding_box() for role in ("heading", "button"))
-    assert title and close  # side by side, as in every dialog of the page
+    assert title
+    assert close  # side by side, as in every dialog of the page
     assert abs(title["y"] + title["height"] / 2 - close["y"] - close["height"] / 2) < 12
     dialog.get_by_role("checkbox").press("Space")
     page.keyboard.press("Escape")

@@ -86,7 +86,7 @@ def test_stop_stands_where_send_stood(page: Page, ollama: LedOllama) -> None:
     expect(stop).to_be_visible()
     place = stop.bounding_box()
     stop.click()
-    expect(page.get_by_role("log")).to_contain_text("Stopped before anything was written.")
+    expect(page.get_by_role("log")).to_contain_text("Stopped before an answer was written.")
     expect(send).to_be_visible()
     now = send.bounding_box()
     assert now

@@ -89,6 +89,21 @@ def test_what_is_typed_while_the_queue_is_fetched_stays(page: Page, gate: thread
     expect(box(page)).to_have_value("Third")
 
 
+@pytest.mark.parametrize("width", [1280, 320])
+def test_a_long_question_leaves_its_buttons_in_reach(
+    enter: Enter, gate: threading.Event, width: int
+) -> None:
+    """However long it is, in words or in one: it is cut, and what is done with it stands there."""
+    page = enter(viewport={"width": width, "height": 700})
+    queued(page, "Second " * 60, "w" * 300, "Short")
+    for row in page.locator(QUEUE).all():
+        for button in row.get_by_role("button").all():
+            at = button.bounding_box()
+            assert at
+            assert at["x"] + at["width"] <= width
+    page.get_by_role("button", name="Stop").click()
+
+
 def test_stop_sends_nothing_by_itself(page: Page, gate: threading.Event) -> None:
     """The question stays and waits for a press, also after a reload and a look elsewhere."""
     queued(page, "Second")

@@ -7,6 +7,7 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
+from searchloop.agent.log import EventLog
 from tests import six_verdicts
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.test_evidence import answered, show
@@ -50,3 +51,36 @@ def test_what_cannot_be_read_is_said(page: Page, house: House, ollama: LedOllama
     page.locator(".answer .chip").first.hover()
     expect(page.locator("#card .second q")).to_have_text("The model gave no verdict.")
     expect(page.get_by_role("button", name="Check with a model")).to_be_visible()
+
+
+def test_a_verdict_that_comes_takes_nothing_from_the_reader(page: Page, house: House) -> None:
+    """A chip in focus, its open card and what is selected stay while marks are judged."""
+    chat = answered(house, **six_verdicts.answer())
+    show(page, house, chat)
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    left = iter(range(9, 0, -1))
+
+    def judge() -> None:
+        n = next(left)
+        reading = {"n": 1, "mark": 0, "model": "m:x", "verdict": "unclear", "reason": f"reason {n}"}
+        log.append(chat, [("second_reading", {**reading, "left": n})])
+        expect(page.locator(".turn-foot [role=status]")).to_contain_text(f"{n}")
+
+    chip, card = page.locator(".answer .chip").first, page.locator("#card")
+    judge()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.answer > *'))")
+    selected = page.evaluate("getSelection().toString()")
+    judge()
+    assert selected == page.evaluate("getSelection().toString()") != ""
+    chip.focus()
+    judge()
+    expect(chip).to_be_focused()
+    chip.press("Enter")
+    expect(card).to_be_focused()
+    judge()
+    page.keyboard.press("Escape")
+    expect(chip).to_be_focused()
+    page.locator("#question").focus()
+    chip.focus()
+    expect(card.locator(".second q")).to_have_text("reason 6")
+    log.close()

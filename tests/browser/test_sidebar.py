@@ -120,6 +120,10 @@ def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> Non
     """Letters leave what has them; nothing found is said."""
     page.get_by_label("Search chats").fill("night")
     expect(page.locator(".session")).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".session > a")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_label("Search chats")).to_be_focused()
     page.get_by_label("Search chats").fill("zebra")
     expect(page.locator("#sessions")).to_contain_text("No chat matches “zebra”.")
     page.get_by_label("Search chats").fill("")

@@ -39,7 +39,7 @@ from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
 from searchloop.web.api.openapi import ANY_FILE, Route, route, routes_of
 from searchloop.web.api.projects import ProjectsApi
-from searchloop.web.api.providers import ProvidersApi
+from searchloop.web.api.providers import ProvidersApi, has_key
 from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.server import ServerApi
 from searchloop.web.api.sessions import SessionsApi
@@ -102,6 +102,7 @@ class Api(Handlers):
         taken = self._on_loop.do(lambda: [self._options(m.id) for m in models])
         rows = [
             {**asdict(m), "search_usd": search_price(m.id, tables), "options": options}
+            | {"keyed": has_key(m.id, settings.env)}
             for m, options in zip(models, taken, strict=True)
         ]
         listed = {"models": rows, "servers": list(map(asdict, servers))}

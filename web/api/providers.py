@@ -151,6 +151,13 @@ def _parts(name: str) -> tuple[Setting | None, Setting | None]:
     return key, next((s for s in declared if s.name.endswith(_ADDRESSES)), None)
 
 
+def has_key(model: str, env: Mapping[str, str]) -> bool:
+    """Returns whether the provider of a model has a key; a server of the user's own needs none."""
+    name = model.partition(":")[0]
+    key = _parts(name)[0] if name in names() else None  # else a program brings it along
+    return bool(key and env.get(key.name))
+
+
 def _own_address(address: Setting) -> bool:
     """Returns True for a server of the user's own: there is no vendor's address."""
     default = address.default

@@ -435,6 +435,15 @@ function findChat() {
   el("find-session").focus();
 }
 
+// From the search down the list of chats, and up again.
+function walk(event) {
+  const rows = [el("find-session"), ...el("sessions").querySelectorAll("a")];
+  const to = rows[rows.indexOf(event.target) + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? NaN)];
+  if (!to || !rows.includes(event.target)) return;
+  event.preventDefault();
+  to.focus();
+}
+
 function onKey(event) {
   if (event.key !== "Escape" || event.defaultPrevented || isComposing(event)) return;
   if (event.target.closest?.(".approval") || (event.target.type === "search" && event.target.value)) return;
@@ -527,6 +536,7 @@ el("skip").addEventListener("click", plainly(() => box.focus())); // an address 
 el("new-chat").addEventListener("click", () => openSession(null));
 el("new-temporary").addEventListener("click", () => openSession(null, { temporary: true }));
 el("find-session").addEventListener("input", find);
+el("sidebar").addEventListener("keydown", walk);
 addEventListener("keydown", onKey);
 addEventListener("keydown", onShortcut);
 addEventListener("popstate", () => openSession(...fromAddress()));

@@ -132,11 +132,7 @@ function folders(project, collections) {
   const gone = project.folders.filter((name) => !own.some(({ path, name: short }) => name === path || name === short));
   if (!own.length && !gone.length) return "";
   const problem = h("p", { class: "problem", role: "alert" });
-  const line = ([path, words, on]) => {
-    const box = h("input", { type: "checkbox", value: path });
-    box.checked = on;
-    return h("li", {}, h("label", {}, box, " ", h("span", { dir: "auto" }, words)));
-  };
+  const line = ([path, words, on]) => h("li", {}, h("label", {}, h("input", { type: "checkbox", value: path, checked: on }), " ", h("span", { dir: "auto" }, words)));
   const rows = [...own.map(({ path, name }) => [path, path, project.folders.includes(path) || project.folders.includes(name)]), ...gone.map((name) => [name, name, true])];
   const list = h("ul", { class: "project-folders" }, rows.map(line));
   list.addEventListener("change", () => {

@@ -56,9 +56,7 @@ export function sessionList(nav, on) {
       if (!next.delete(session.id)) next.add(session.id);
       on.pick(next);
     };
-    const box = h("input", { type: "checkbox", "data-focus": `tick-${session.id}`, "aria-label": t("pick.one", { title: session.title || t("untitled") }), onchange: flip });
-    box.checked = picked.has(session.id);
-    return box;
+    return h("input", { type: "checkbox", checked: picked.has(session.id), "data-focus": `tick-${session.id}`, "aria-label": t("pick.one", { title: session.title || t("untitled") }), onchange: flip });
   }
 
   // The focus goes to the first of those that came.

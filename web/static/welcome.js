@@ -46,7 +46,7 @@ function missing(why, models, servers, engines, settings, gotKey) {
     import("./first_key.js").then(fill).catch((failure) => field.replaceChildren(failure.message));
     return step(t("missing.model"), own, field);
   }
-  const keyed = models.some((model) => usable(model) && !model.local && !/^(ollama|openai-chat):/.test(model.id)); // own servers may need none
+  const keyed = models.some((model) => usable(model) && model.keyed); // own servers may need none
   if (why === "none") return step(t(keyed ? "missing.choose" : "missing.choose.own"), { label: t("missing.choose.do"), open: () => document.getElementById("model").click(), kind: "primary" });
   if (engines.ready.length) return null;
   return step(t("missing.engine", { why: engines.why[0] ?? "" }), { label: t("settings.open.search"), open: () => settings("search"), kind: "primary" });

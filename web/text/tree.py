@@ -127,9 +127,7 @@ def change(old: Sequence[Node], new: Sequence[Node]) -> list[Any]:
     string, {"in": change} changes the children of an element.
     """
     same = 0
-    while same < min(len(old), len(new)) and (
-        old[same] is new[same] or old[same] == new[same]
-    ):
+    while same < min(len(old), len(new)) and (old[same] is new[same] or old[same] == new[same]):
         same += 1
     tail: list[Any] = list(new[same:])
     if tail and same < len(old):

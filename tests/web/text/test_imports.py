@@ -243,6 +243,40 @@ def test_open_webui_keeps_marks_models_and_pins(log: EventLog, tmp_path: Path) -
     assert turn.note.startswith("qwen3:8b")
 
 
+def test_a_circle_of_parents_loses_nothing(log: EventLog, tmp_path: Path) -> None:
+    """A tree that is damaged so is read from its first message on; the rest of it comes too."""
+    nodes = (gpt_node("r", None, "user", "Root?"), gpt_node("q", "a", "user", "Round?"))
+    item = gpt_chat(*nodes, gpt_node("a", "q", "assistant", "And round."), current="a")
+    assert brought(log, tmp_path, [item]).brought == 1
+    shown = [str(event.data) for event in log.read(log.sessions()[0].id)]
+    assert all(any(words in each for each in shown) for words in ("Root?", "Round?", "And round."))
+
+
+def test_a_question_in_parts_is_their_words(log: EventLog, tmp_path: Path) -> None:
+    """Open WebUI keeps what a program asked over its API as a list."""
+    parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {}}]
+    message = {"id": "m", "parentId": None, "role": "user", "content": parts}
+    chat = {"title": "", "history": {"messages": {"m": message}, "currentId": "m"}}
+    assert brought(log, tmp_path, [{"id": "w", "chat": chat}]).brought == 1
+    assert log.sessions()[0].title == "What is this?"
+
+
+def test_a_zip_in_a_zip_is_opened_once(log: EventLog, tmp_path: Path) -> None:
+    """Downloads are packed again by mail and phones; deeper ones are a sentence."""
+
+    def packed(name: str, data: bytes) -> bytes:
+        whole = io.BytesIO()
+        with zipfile.ZipFile(whole, "w") as archive:
+            archive.writestr(name, data)
+        return whole.getvalue()
+
+    twice = packed("export.zip", packed("conversations.json", json.dumps([CLAUDE]).encode()))
+    (tmp_path / "twice.zip").write_bytes(twice)
+    (tmp_path / "thrice.zip").write_bytes(packed("more.zip", twice))
+    assert import_chats(tmp_path / "thrice.zip", log, "m:x").problems
+    assert import_chats(tmp_path / "twice.zip", log, "m:x").brought == 1
+
+
 @pytest.mark.parametrize("item", [branched(), CLAUDE, WEBUI])
 def test_brought_twice_is_there_once(log: EventLog, tmp_path: Path, item: dict[str, Any]) -> None:
     """The second time says so, and what was asked since stays."""

@@ -375,8 +375,12 @@ def test_a_growing_text_reads_the_same_at_every_cut(text: str, data: st.DataObje
 
 
 ROW_OF = {
-    "|": st.sampled_from(["| a | b |", "|c|", "| `d | e", "| **f** [1] | g", "- h", "i", "", "|-|-|", "|c|", "    x"]),
-    "-": st.sampled_from(["- a", "  - b", "* c", "- - -", "---", "", "  d", "    e", "- ```", "> f"]),
+    "|": st.sampled_from(
+        ["| a | b |", "|c|", "| `d | e", "| **f** [1] | g", "- h", "i", "", "|-|-|", "|c|", "    x"]
+    ),
+    "-": st.sampled_from(
+        ["- a", "  - b", "* c", "- - -", "---", "", "  d", "    e", "- ```", "> f"]
+    ),
     "7.": st.sampled_from(["8. a", "9) b", "1. c", "   - d", "", "10. [1]", "===", "   | e |"]),
 }
 

@@ -43,7 +43,8 @@ export function activityView(cite, thoughts, models) {
     });
     doubts.replaceChildren(doubtsOf(turn));
     setText(title, turn.running ? doing(turn) : done(turn));
-    facts.replaceChildren(...(turn.running ? [] : factsOf(turn, models())));
+    const told = h("dl", { class: "facts" }, turn.running ? [] : factsOf(turn, models()));
+    if (!told.isEqualNode(facts)) facts.replaceChildren(...told.childNodes); // else what is selected stays so
     element.classList.toggle("running", turn.running);
     if (wasRunning !== turn.running) element.open = turn.running;
     wasRunning = turn.running;
@@ -138,10 +139,7 @@ function leftBehind({ model, path, steps }, local) {
   ];
 }
 
-function modelText(model) {
-  const [provider, ...rest] = model.split(":");
-  return `${nameOf(provider)} · ${rest.join(":")}`;
-}
+const modelText = (model) => `${nameOf(model.split(":")[0])} · ${model.replace(/^[^:]*:?/, "")}`;
 
 function tokensText(usage) {
   const known = (n) => (n === null || n === undefined ? "?" : number(n));
@@ -171,16 +169,12 @@ function hasFailed({ kind, status }) {
   return kind === "search" && (status === "error" || status === "blocked");
 }
 
-function searching(query) {
-  return query ? t("step.searching", { query }) : t("step.searching.unknown");
-}
-
 const ICONS = { search: "search", page: "page", tool: "tool", servers: "tool" };
 const MARKS = { failed: "warn" };
 
 const LINES = {
   search(step) {
-    if (!step.done) return ["open", searching(step.query)];
+    if (!step.done) return ["open", step.query ? t("step.searching", { query: step.query }) : t("step.searching.unknown")];
     const failed = hasFailed(step);
     const query = step.query ? t("step.searched", { query: step.query }) : t("step.searched.unknown");
     const trail = trailOf(step);

@@ -66,7 +66,7 @@ export function turnView(first, on) {
     sources.update(turn);
     if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));
     if (turn.next !== shown?.next) ahead.replaceChildren(...nextOf(turn, on.write));
-    if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
+    if (!shown || ["running", "notices", "reason"].some((part) => turn[part] !== shown[part])) ending.replaceChildren(...endingOf(turn, on.again));
     if (!turn.running) foot.replaceChildren(readingOf(turn), answerTools(turn, on));
     foot.hidden = turn.running || turn.reason === "lost";
     element.classList.toggle("running", turn.running);
@@ -76,10 +76,6 @@ export function turnView(first, on) {
 
   update(first);
   return { element, update, unsent: question.unsent };
-}
-
-function ends(turn, shown) {
-  return !shown || turn.running !== shown.running || turn.notices !== shown.notices || turn.reason !== shown.reason;
 }
 
 // A text that is read only if somebody opens it.
@@ -140,13 +136,23 @@ function answerView(cite) {
   let drawn = []; // the block objects that stand on the page, in order
   let citations = null;
 
-  // Chips look their source up when they are made, so new citations mean new chips.
+  // New citations may mean other chips; what looks as before stays, with what is selected or has the focus.
+  function renew(old, block) {
+    const now = blockOf(block, cite);
+    const looks = (node) => [...(node.querySelectorAll?.(".chip") ?? [])].map((chip) => chip.className + chip.ariaLabel).join();
+    if (looks(now) === looks(old)) return;
+    const at = [...old.querySelectorAll(".chip")].indexOf(document.activeElement);
+    old.replaceWith(now);
+    now.querySelectorAll(".chip")[at]?.focus({ preventScroll: true });
+  }
+
   function update(turn) {
     const stale = citations !== null && citations !== turn.citations;
     citations = turn.citations;
     const blocks = turn.blocks;
     let same = 0;
-    while (!stale && same < drawn.length && drawn[same] === blocks[same]) same++;
+    while (same < drawn.length && drawn[same] === blocks[same]) same++;
+    for (let i = 0; stale && i < same; i++) renew(element.childNodes[i], blocks[i]);
     if (!stale && grow(element.childNodes[same], drawn[same], blocks[same], cite)) same++;
     while (element.childNodes.length > same) element.lastChild.remove();
     for (const block of blocks.slice(same)) element.append(blockOf(block, cite));

@@ -20,8 +20,7 @@ export function showShortcuts() {
   const dialog = h("dialog", { id: "shortcuts", "aria-labelledby": "keys-title" });
   const mac = /Mac|iP(hone|ad)/.test(navigator.platform);
   const key = (name) => (name ? h("kbd", {}, mac ? name.replace("Ctrl", "⌘") : name) : null);
-  const single = h("input", { type: "checkbox", id: "single-keys" });
-  single.checked = localStorage.getItem(OFF) !== "off";
+  const single = h("input", { type: "checkbox", id: "single-keys", checked: localStorage.getItem(OFF) !== "off" });
   single.addEventListener("change", () => localStorage.setItem(OFF, single.checked ? "on" : "off"));
   const rows = KEYS.map(([first, second, words]) => h("tr", {}, h("th", { scope: "row" }, key(first), second ? " " : null, key(second)), h("td", {}, t(words))));
   dialog.replaceChildren(

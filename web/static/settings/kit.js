@@ -85,8 +85,7 @@ export function segments(name, label, options, value, set) {
 
 /** A switch with its words. `change(on)` may return a promise. */
 export function toggle(label, on, change, props = {}) {
-  const box = h("input", { type: "checkbox", role: "switch", ...props });
-  box.checked = on;
+  const box = h("input", { type: "checkbox", role: "switch", checked: on, ...props });
   box.addEventListener("change", () => change(box.checked));
   return h("label", { class: "flag" }, box, h("span", { class: "track", "aria-hidden": "true" }), label);
 }

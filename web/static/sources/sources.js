@@ -46,7 +46,8 @@ export function chips(card, open) {
     owner = null;
     chip.removeAttribute("aria-describedby");
     still = true;
-    if (card.contains(document.activeElement)) chip.focus({ preventScroll: true });
+    const twin = chip.isConnected ? chip : document.querySelector(`.turn:last-of-type .chip[data-n="${chip.dataset.n}"]`);
+    if (card.contains(document.activeElement)) twin?.focus({ preventScroll: true });
     still = false;
     card.hidePopover();
   }
@@ -84,9 +85,13 @@ export function chips(card, open) {
   function chip(n, find, places = []) {
     const source = find();
     if (!source) return h("span", { class: "chip lost", title: t("cite.unknown", { n }) }, `[${n}]`);
-    const marks = judged(places.map((i) => source.marks?.[i]));
-    const [worst] = marks;
-    const reveal = () => still || show(node, find() ?? source, marks.length ? marks : quoted(source, places));
+    const marksOf = (known) => judged(places.map((i) => known.marks?.[i]));
+    const [worst] = marksOf(source);
+    const reveal = () => {
+      const known = find() ?? source; // a verdict may have come since
+      const marks = marksOf(known); // in logs from before there were verdicts: what is quoted
+      if (!still) show(node, known, marks.length ? marks : places.map((i) => known.marks?.[i]).filter((mark) => mark?.quote));
+    };
     const pin = (event) => {
       if (isWeb(source.url) && (event.ctrlKey || event.metaKey || event.shiftKey)) return;
       event.preventDefault();
@@ -111,11 +116,6 @@ export function chips(card, open) {
   }
 
   return { chip, hide };
-}
-
-// Marks of logs from before there were verdicts: what they quote is shown, and nothing is said of it.
-function quoted(source, places) {
-  return places.map((i) => source.marks?.[i]).filter((mark) => mark?.quote);
 }
 
 function cardContent(source, marks, claim, open) {

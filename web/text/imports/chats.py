@@ -154,9 +154,11 @@ class _Writer:
     def events(self) -> list[Event]:
         """Writes all turns, depth first, and shows the branch that was on show."""
         on_show, shown = self._on_show(), 0
+        # What a circle of parents keeps from every root comes last.
+        roots = [*self._children.get(None, []), *self._chat.nodes.values()]
         # (node, turn before it, question under way, its answer so far)
         waiting: list[tuple[Node, int, Node | None, list[Node]]] = [
-            (node, 0, None, []) for node in reversed(self._children.get(None, []))
+            (node, 0, None, []) for node in reversed(roots)
         ]
         seen: set[str] = set()
         while waiting:

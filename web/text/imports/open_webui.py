@@ -53,7 +53,9 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
     node.at, node.model = moment(given.get("timestamp")), clean(given.get("model"))[:100]
     if role not in ("user", "assistant"):
         return node
-    node.role, text = role, clean(given.get("content"))
+    content = given.get("content")
+    node.role = role
+    text = clean(content) or "".join(clean(part.get("text")) for part in dicts(content))
     if role == "assistant":
         pages = _pages(given)
         node.thinking = "\n\n".join(_SUMMARY.sub("", t).strip() for t in _THINKING.findall(text))

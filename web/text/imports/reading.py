@@ -92,14 +92,19 @@ def _pieces(path: Path) -> Iterator[bytes]:
             first = file.read(PIECE)
 
 
-def _parts(archive: zipfile.ZipFile) -> Iterator[dict[str, Any] | Fault]:
+def _parts(archive: zipfile.ZipFile, *, outermost: bool = True) -> Iterator[dict[str, Any] | Fault]:
     entries = archive.infolist()
     if len(entries) > MOST_PARTS or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
         yield Fault("The ZIP file unpacks to more than searchloop reads; nothing of it was read.")
         return
     named = [e for e in entries if _CHATS.search(e.filename)]
     named = named or [e for e in entries if e.filename.lower().endswith(".json")]
-    if not named:
+    inner = [e for e in entries if e.filename.lower().endswith(".zip")]
+    if not named and inner and outermost:
+        for entry in inner:
+            with archive.open(entry) as part, zipfile.ZipFile(part) as packed:
+                yield from _parts(packed, outermost=False)
+    elif not named:
         yield Fault("The ZIP file holds no chats: no part of it is called conversations.json.")
     for entry in named:
         if entry.flag_bits & _ENCRYPTED:

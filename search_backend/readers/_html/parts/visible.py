@@ -17,7 +17,17 @@ from searchloop.search_backend.readers._html.parts.tables import cells_and_rows,
 _CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
 _HIDDEN_CELL = re.compile(r"<[tT][dDhH]\s[^>]*(?:hidden|style|HIDDEN|STYLE)")
 _may_show = re.compile(r"<(?=[mMsSiI])(?i:(?:m(?:ml)?:)?math|svg|input)[\s>]").search
-_NAMES = ("math/tex", "mwe-math", "mw-editsection", "data-latex", "ltx_note", "sfrac")
+_NAMES = (
+    "math/tex",
+    "mwe-math",
+    "mw-editsection",
+    "data-latex",
+    "ltx_note",
+    "sfrac",
+    "katex",
+    "mjx-",
+    "data-mathml",
+)
 _UNSEEN = ".mw-editsection,.ltx_tag_note,.ltx_note_content>.ltx_note_mark"
 _CELLS = "span[role^=row],span[role$=cell],span[role$=header]"
 _LINES = "pre,.react-file-line"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from searchloop.search_backend.readers._html.blocks import Layout
+from searchloop.search_backend.readers._html.blocks import Box, Layout
 from searchloop.search_backend.readers._html.features import add_inside
 
 # So many words stand in two places of different make for two screens, or are quoted.
@@ -71,15 +71,19 @@ def with_parts(
 
     `roles` are columns of `blocks.roles`: what lies in a part that no text does is beside it.
     """
-    boxes, found = page.boxes, set(kept)
+    boxes, blocks, found = page.boxes, page.blocks, set(kept)
     with_data = {box.parent for box in boxes if box.tag in ("table", "pre")}
     tags = _PARTS - _TERMS if is_forum else _PARTS
-    rest = [at for at in range(len(page.blocks)) if at not in found]
-    inside = {at for at in rest if _is_part(page, at, tags, with_data)}
+    inside = {
+        at
+        for at, block in enumerate(blocks)
+        if (boxes[block.box].tag in tags or block.text[:2] == "$$")
+        and at not in found
+        and _is_part(block.text, boxes[block.box], with_data)
+    }
     taken, others, linked = ([0.0] * len(boxes) for _ in range(3))
-    for at, block in enumerate(page.blocks):
-        taken[block.box] += block.words * (at in found)
-        others[block.box] += block.words * (at not in found and at not in inside)
+    for at, block in enumerate(blocks):
+        (taken if at in found else others)[block.box] += block.words * (at not in inside)
         linked[block.box] += block.words * (block.linked - 0.5)
     for sums in (taken, others, linked):
         add_inside(boxes, sums)
@@ -89,8 +93,11 @@ def with_parts(
     while (up := boxes[home].parent) >= 0 and others[up] * HOME <= taken[up] * (1 - HOME):
         home = up
     beside = [role for role in roles[: len(roles) // 2 - 1] if not any(map(role.__getitem__, kept))]
-    for at in rest:
-        up, is_part = page.blocks[at].box, at in inside
+    end = next((at for at in range(home + 1, len(boxes)) if boxes[at].parent < home), len(boxes))
+    for at, block in enumerate(blocks):
+        if not home <= block.box < end or at in found:
+            continue
+        up, is_part = block.box, at in inside
         while up > home and linked[up] <= 0:
             is_part = is_part or not _NOTES.isdisjoint(boxes[up].names)
             up = boxes[up].parent
@@ -99,13 +106,12 @@ def with_parts(
     return sorted(found)
 
 
-def _is_part(page: Layout, at: int, tags: frozenset[str], with_data: set[int]) -> bool:
-    """Tells whether a block is none of the text but one of its parts. `with_data` are boxes right
-    around tables and code."""
-    box, text = page.boxes[page.blocks[at].box], page.blocks[at].text
+def _is_part(text: str, box: Box, with_data: set[int]) -> bool:
+    """Tells whether a caption or formula is a part. `with_data` are boxes right around tables and
+    code."""
     if box.tag == "figcaption" and box.parent not in with_data:
         return _is_numbered(text) is not None
-    return box.tag in tags or text[:2] == text[-2:] == "$$"
+    return box.tag in _PARTS or text[-2:] == "$$"
 
 
 def once(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What belongs to a text though it looks least like one: its last steps, code, captions and notes.
+"""What belongs to a text though it looks least like one: last steps, code, captions and notes.
 
 The models choose by looks. Here counts where a block stands: in a list of which most is kept, or in
 the box that holds the text. What is said twice is left out.
@@ -14,54 +14,22 @@ from searchloop.search_backend.readers._html.features import add_inside
 
 # So many words stand in two places of different make for two screens, or are quoted.
 LEAST_TWICE = 6
-# So many alike are a list; of this share kept, all of it is.
-LEAST_ITEMS, MOST_ITEMS = 4, 0.6
-# Steps and ingredients of recipes and manuals stay if any of them does.
-_STEP_NAMES = (
-    ".step .steps .instruction .instructions .direction .directions .method .ingredient "
-    ".ingredients i=recipeinstructions i=recipeingredient"
-)
-_STEPS = frozenset(_STEP_NAMES.split())
 _REPEATS = frozenset(("td", "th", "pre"))
 # What stays wherever it stands in a text, but terms in a forum.
 _PARTS = frozenset(("pre", "figcaption", "caption", "th", "td", "summary", "dt", "dd"))
 _TERMS = frozenset(("dt", "dd"))
-_NOTES = frozenset(
-    ("details", ".admonition", ".footnote", ".footnotes", ".endnotes", "r=doc-endnotes")
+_OF_TEXT = (
+    "details .admonition .footnote .footnotes .endnotes r=doc-endnotes .step .steps .instruction "
+    ".instructions .direction .directions .method .ingredient .ingredients i=recipeinstructions "
+    "i=recipeingredient"
 )
+_NOTES = frozenset(_OF_TEXT.split())
 # The box of a text has this share of it, and the text this share of the words of its box.
 HOME, MOSTLY = 0.9, 0.75
 # The caption of a picture is beside the text; of one that has a number the text speaks.
 _is_numbered = re.compile(
     r"(?i)(?:fig(?:ure|ura)?|tab(?:le|elle|leau|la)?|abb(?:ildung)?|listing|chart|scheme)\.?\s?\d"
 ).match
-
-
-def with_lists(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
-    """Returns `kept` with the rest of lists of which most is kept: the last steps of a recipe."""
-    boxes, found = page.boxes, set(kept)
-    items: dict[int, dict[int, list[int]]] = {}
-    for at, block in enumerate(page.blocks):
-        item = block.box
-        for _ in range(2):
-            if item < 0 or boxes[item].tag == "li" or len(boxes[item].names) > 1:
-                break
-            item = boxes[item].parent
-        if item >= 0:
-            items.setdefault(ways[block.box], {}).setdefault(item, []).append(at)
-    for like in items.values():
-        if len(like) < LEAST_ITEMS:
-            continue
-        taken = sum(not found.isdisjoint(item) for item in like.values())
-        if taken >= (1 if _is_steps(page, next(iter(like))) else MOST_ITEMS * len(like)):
-            found.update(at for item in like.values() for at in item)
-    return sorted(found)
-
-
-def _is_steps(page: Layout, item: int) -> bool:
-    up = max(page.boxes[item].parent, 0)
-    around = (item, up, max(page.boxes[up].parent, 0))
-    return any(not _STEPS.isdisjoint(page.boxes[at].names) for at in around)
 
 
 def with_parts(
@@ -99,7 +67,10 @@ def with_parts(
             continue
         up, is_part = block.box, at in inside
         while up > home and linked[up] <= 0:
-            is_part = is_part or not _NOTES.isdisjoint(boxes[up].names)
+            is_item = (
+                boxes[up].tag == "li" and 2 * taken[boxes[up].parent] > others[boxes[up].parent]
+            )
+            is_part = is_part or is_item or not _NOTES.isdisjoint(boxes[up].names)
             up = boxes[up].parent
         if is_part and up == home and not any(role[at] for role in beside):
             found.add(at)

@@ -35,7 +35,7 @@ from searchloop.search_backend.readers._html.features import (
     within,
     wrappers,
 )
-from searchloop.search_backend.readers._html.parts.complete import once, with_lists, with_parts
+from searchloop.search_backend.readers._html.parts.complete import once, with_parts
 
 # Shares of the main text that make a box its home.
 MOST, HALF = 0.8, 0.55
@@ -335,7 +335,7 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     hope = expected(odds, [block.words for block in page.blocks])
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE
     least = by.cut[0 if is_article else 1] * hope
-    kept = with_lists(page, [i for i, odd in enumerate(odds) if odd > least], ways)
+    kept = [i for i, odd in enumerate(odds) if odd > least]
     kept = once(page, with_parts(page, kept, parts, sort[FORUM] > LIKE_FORUM), ways)
     if sort[ARTICLE] > SURE_ARTICLE:
         kept = without_comments(page, kept, parts[COMMENTS])

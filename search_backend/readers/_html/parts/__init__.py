@@ -1,4 +1,4 @@
 """Parts of a text that need rules of their own: formulas, code, tables, lists, raised characters.
 
-Others may import: code, inline, places, tables, visible.
+Others may import: code, complete, inline, places, tables, visible.
 """

@@ -1,4 +1,4 @@
-"""What belongs to a text though it looks least like one: its last steps, code, captions and notes.
+"""What belongs to a text though it looks least like one: last steps, code, captions and notes.
 
 The models choose by looks. Here counts where a block stands: in a list of which most is kept, or in
 the box that holds the text. What is said twice is left out.
@@ -9,59 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from searchloop.search_backend.readers._html.blocks import Layout
+from searchloop.search_backend.readers._html.blocks import Box, Layout
 from searchloop.search_backend.readers._html.features import add_inside
 
 # So many words stand in two places of different make for two screens, or are quoted.
 LEAST_TWICE = 6
-# So many alike are a list; of this share kept, all of it is.
-LEAST_ITEMS, MOST_ITEMS = 4, 0.6
-# Steps and ingredients of recipes and manuals stay if any of them does.
-_STEP_NAMES = (
-    ".step .steps .instruction .instructions .direction .directions .method .ingredient "
-    ".ingredients i=recipeinstructions i=recipeingredient"
-)
-_STEPS = frozenset(_STEP_NAMES.split())
 _REPEATS = frozenset(("td", "th", "pre"))
 # What stays wherever it stands in a text, but terms in a forum.
 _PARTS = frozenset(("pre", "figcaption", "caption", "th", "td", "summary", "dt", "dd"))
 _TERMS = frozenset(("dt", "dd"))
-_NOTES = frozenset(
-    ("details", ".admonition", ".footnote", ".footnotes", ".endnotes", "r=doc-endnotes")
+_OF_TEXT = (
+    "details .admonition .footnote .footnotes .endnotes r=doc-endnotes .step .steps .instruction "
+    ".instructions .direction .directions .method .ingredient .ingredients i=recipeinstructions "
+    "i=recipeingredient"
 )
+_NOTES = frozenset(_OF_TEXT.split())
 # The box of a text has this share of it, and the text this share of the words of its box.
 HOME, MOSTLY = 0.9, 0.75
 # The caption of a picture is beside the text; of one that has a number the text speaks.
 _is_numbered = re.compile(
     r"(?i)(?:fig(?:ure|ura)?|tab(?:le|elle|leau|la)?|abb(?:ildung)?|listing|chart|scheme)\.?\s?\d"
 ).match
-
-
-def with_lists(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
-    """Returns `kept` with the rest of lists of which most is kept: the last steps of a recipe."""
-    boxes, found = page.boxes, set(kept)
-    items: dict[int, dict[int, list[int]]] = {}
-    for at, block in enumerate(page.blocks):
-        item = block.box
-        for _ in range(2):
-            if item < 0 or boxes[item].tag == "li" or len(boxes[item].names) > 1:
-                break
-            item = boxes[item].parent
-        if item >= 0:
-            items.setdefault(ways[block.box], {}).setdefault(item, []).append(at)
-    for like in items.values():
-        if len(like) < LEAST_ITEMS:
-            continue
-        taken = sum(not found.isdisjoint(item) for item in like.values())
-        if taken >= (1 if _is_steps(page, next(iter(like))) else MOST_ITEMS * len(like)):
-            found.update(at for item in like.values() for at in item)
-    return sorted(found)
-
-
-def _is_steps(page: Layout, item: int) -> bool:
-    up = max(page.boxes[item].parent, 0)
-    around = (item, up, max(page.boxes[up].parent, 0))
-    return any(not _STEPS.isdisjoint(page.boxes[at].names) for at in around)
 
 
 def with_parts(
@@ -71,15 +39,19 @@ def with_parts(
 
     `roles` are columns of `blocks.roles`: what lies in a part that no text does is beside it.
     """
-    boxes, found = page.boxes, set(kept)
+    boxes, blocks, found = page.boxes, page.blocks, set(kept)
     with_data = {box.parent for box in boxes if box.tag in ("table", "pre")}
     tags = _PARTS - _TERMS if is_forum else _PARTS
-    rest = [at for at in range(len(page.blocks)) if at not in found]
-    inside = {at for at in rest if _is_part(page, at, tags, with_data)}
+    inside = {
+        at
+        for at, block in enumerate(blocks)
+        if (boxes[block.box].tag in tags or block.text[:2] == "$$")
+        and at not in found
+        and _is_part(block.text, boxes[block.box], with_data)
+    }
     taken, others, linked = ([0.0] * len(boxes) for _ in range(3))
-    for at, block in enumerate(page.blocks):
-        taken[block.box] += block.words * (at in found)
-        others[block.box] += block.words * (at not in found and at not in inside)
+    for at, block in enumerate(blocks):
+        (taken if at in found else others)[block.box] += block.words * (at not in inside)
         linked[block.box] += block.words * (block.linked - 0.5)
     for sums in (taken, others, linked):
         add_inside(boxes, sums)
@@ -89,23 +61,28 @@ def with_parts(
     while (up := boxes[home].parent) >= 0 and others[up] * HOME <= taken[up] * (1 - HOME):
         home = up
     beside = [role for role in roles[: len(roles) // 2 - 1] if not any(map(role.__getitem__, kept))]
-    for at in rest:
-        up, is_part = page.blocks[at].box, at in inside
+    end = next((at for at in range(home + 1, len(boxes)) if boxes[at].parent < home), len(boxes))
+    for at, block in enumerate(blocks):
+        if not home <= block.box < end or at in found:
+            continue
+        up, is_part = block.box, at in inside
         while up > home and linked[up] <= 0:
-            is_part = is_part or not _NOTES.isdisjoint(boxes[up].names)
+            is_item = (
+                boxes[up].tag == "li" and 2 * taken[boxes[up].parent] > others[boxes[up].parent]
+            )
+            is_part = is_part or is_item or not _NOTES.isdisjoint(boxes[up].names)
             up = boxes[up].parent
         if is_part and up == home and not any(role[at] for role in beside):
             found.add(at)
     return sorted(found)
 
 
-def _is_part(page: Layout, at: int, tags: frozenset[str], with_data: set[int]) -> bool:
-    """Tells whether a block is none of the text but one of its parts. `with_data` are boxes right
-    around tables and code."""
-    box, text = page.boxes[page.blocks[at].box], page.blocks[at].text
+def _is_part(text: str, box: Box, with_data: set[int]) -> bool:
+    """Tells whether a caption or formula is a part. `with_data` are boxes right around tables and
+    code."""
     if box.tag == "figcaption" and box.parent not in with_data:
         return _is_numbered(text) is not None
-    return box.tag in tags or text[:2] == text[-2:] == "$$"
+    return box.tag in _PARTS or text[-2:] == "$$"
 
 
 def once(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.providers import Hosts, ModelServer, hosting, load, names, split_model
+from searchloop.agent.providers import Hosts, ModelServer, has, hosting, load, names, split_model
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import write_private
@@ -164,7 +164,7 @@ def whole_name(agent: BareAgent, model: str) -> str:
     """
     if known := aliases(agent.settings.home).get(model):
         return known
-    if re.split("[:/]", model)[0] in names():
+    if has(re.split("[:/]", model)[0]):
         return model
     named = [m for m in agent.models() if m.id.partition(":")[2] in (model, f"{model}:latest")]
     found = [m.id for m in named if m.available] or [m.id for m in named]

@@ -95,8 +95,14 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "yarl": ("agent.transport.pool", "search_backend.fetch"),
     "urllib3": (),
 }
-# Modules that stand on a slow library and are loaded when they are first used.
-LOADED_LATE = (("agent/transport/transport.py", "agent.transport.pool"),)
+# Modules that stand on a slow library, or on patterns that are slow to compile, and are loaded when
+# they are first used: an answer without citations and attachments needs no verdicts and no terms.
+LOADED_LATE = (
+    ("agent/transport/transport.py", "agent.transport.pool"),
+    *(("agent/search/citations.py", f"agent.verdicts.{it}") for it in ("check", "claims", "page")),
+    ("agent/run/second_reading.py", "agent.verdicts.claims"),
+    ("agent/run/question/attached.py", "searchloop.analysis.terms"),
+)
 # Folders in which one file is one part.
 PLUGINS = (
     *("agent.providers", "agent.tools"),

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
@@ -220,6 +219,8 @@ class Connection:
             self._settled.set()
 
     async def _open(self, stack: AsyncExitStack) -> Client:
+        from importlib.metadata import version
+
         from mcp import Client
         from mcp.types import Implementation
 

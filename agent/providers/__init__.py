@@ -239,6 +239,11 @@ def names() -> list[str]:
     return sorted({*_own(), *(plugin.name for plugin in provider_plugins() if plugin.value)})
 
 
+def has(name: str) -> bool:
+    """Tells whether there is a provider of this name; looks for plugins, which is slow, last."""
+    return name in _own() or name in names()
+
+
 @cache
 def provider_plugins() -> tuple[Plugin, ...]:
     """Returns the modules that other packages bring as providers, broken ones included."""
@@ -264,8 +269,9 @@ def _refused(name: str, module: Any) -> str:
 
 
 def _module(name: str) -> Any:
-    brought = next((p.value for p in provider_plugins() if p.name == name), None)
-    return brought or import_module(f"{__name__}.{name.replace('-', '_')}")
+    if name in _own():
+        return import_module(f"{__name__}.{name.replace('-', '_')}")
+    return next(p.value for p in provider_plugins() if p.name == name)
 
 
 def settings_of(name: str) -> list[Any]:
@@ -275,14 +281,14 @@ def settings_of(name: str) -> list[Any]:
 
 def system_name(name: str) -> str:
     """Returns a provider's name in OpenTelemetry's GenAI conventions: its `SYSTEM`, else `name`."""
-    return str(getattr(_module(name), "SYSTEM", name)) if name in names() else name
+    return str(getattr(_module(name), "SYSTEM", name)) if has(name) else name
 
 
 def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
     """Creates the provider called `name`. Raises ConfigError with the names that exist."""
-    if broken := next((p for p in provider_plugins() if p.name == name and p.problem), None):
-        raise ConfigError(**broken.notice())
-    if name not in names():
+    if not has(name):
+        if broken := next((p for p in provider_plugins() if p.name == name and p.problem), None):
+            raise ConfigError(**broken.notice())
         remedy = f"Write models as provider:model; providers are {', '.join(names())}."
         raise ConfigError("unknown_provider", f"There is no provider called {name!r}.", remedy)
     try:

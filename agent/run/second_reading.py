@@ -22,7 +22,6 @@ from searchloop.agent.types import (
     Request,
     Streams,
 )
-from searchloop.agent.verdicts.claims import Claims
 
 _MOST = 24  # marks of one answer
 _AT_ONCE = 4
@@ -54,6 +53,8 @@ def marks_of(events: Sequence[Event], turn: int) -> list[Read]:
     ends = [e for e in _turn(events, turn) if e.type == "run_finished"]
     if not ends:
         raise ConfigError("no_turn", "There is no finished answer here.", "Choose an answer.")
+    from searchloop.agent.verdicts.claims import Claims
+
     text, citations = ends[-1].data["answer"], ends[-1].data["citations"]
     spans = [tuple(m["span"]) for c in citations for m in c["marks"] if m["span"]]
     claims = Claims(text, spans)

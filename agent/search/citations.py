@@ -14,14 +14,16 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from searchloop.agent.search.marks import find
 from searchloop.agent.search.source_numbers import SourceTable, merged
 from searchloop.agent.types import Citation, Mark, Message, Source, Span
-from searchloop.agent.verdicts.check import Verdict, check
-from searchloop.agent.verdicts.claims import Claims
-from searchloop.agent.verdicts.page import Page
 from searchloop.analysis.addresses import is_tracking
+
+if TYPE_CHECKING:
+    from searchloop.agent.verdicts.check import Verdict
+    from searchloop.agent.verdicts.page import Page
 
 # Perplexity writes [1] or [1, 2], xAI [[1]](address); both count the pages of one answer.
 _VENDOR_MARK = re.compile(r"\[\d+(?:[,;、，]\s?\d+)*\]|\[\[\d+\]\]\([^()\s]*\)", re.ASCII)
@@ -177,6 +179,12 @@ def _cited(spans: Mapping[int, list[Mark]], table: SourceTable) -> tuple[Citatio
 
 def _judged(text: str, citations: tuple[Citation, ...], table: SourceTable) -> tuple[Citation, ...]:
     """Gives each mark its verdict."""
+    if not citations:
+        return ()
+    from searchloop.agent.verdicts.check import Verdict
+    from searchloop.agent.verdicts.claims import Claims
+    from searchloop.agent.verdicts.page import Page
+
     left = _CHECKED
     claims: Claims | None = None
     out = []
@@ -201,6 +209,8 @@ def _judged(text: str, citations: tuple[Citation, ...], table: SourceTable) -> t
 
 def _verdict(claims: Sequence[str], page: Page) -> Verdict:
     """Compares the readings of a claim; where the wider one does not hold, the narrower decides."""
+    from searchloop.agent.verdicts.check import Verdict, check
+
     verdict = Verdict("unclear")
     for claim in claims:
         verdict = check(claim, page)

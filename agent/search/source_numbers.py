@@ -200,7 +200,7 @@ _TOUCHES = re.compile(
     r"|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
     r"|(?<=[가-힣])(?=(?:을|를|은|는|이|가|의|에서?|으?로|와|과|도)\Z)|(?='[^\W\d_]{1,4}\Z)"
 )
-_STARTS = re.compile(rf"(?<=[{_GLUED}])(?=[a-z0-9{_GLUED}])", re.IGNORECASE)
+_STARTS = re.compile(rf"(?<=[{_GLUED}])(?=[A-Za-z0-9{_GLUED}])")
 # Names of files look like names of hosts; with a path behind it, it is a host.
 _FILE = re.compile(
     r"[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb"

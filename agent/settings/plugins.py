@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Plugin:
 def find_plugins(group: str, check: Callable[[str, Any], str]) -> tuple[Plugin, ...]:
     """Returns the plugins of `searchloop.GROUP`, by name; `check` gets the name and the object, and
     returns why it cannot be used, or nothing."""
+    from importlib.metadata import entry_points  # a slow import, and few runs need it
+
     points = sorted(entry_points(group=f"searchloop.{group}"), key=lambda point: point.name)
     return tuple(_loaded(point, check) for point in points)
 

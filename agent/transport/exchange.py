@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -63,6 +64,7 @@ class Origin:
         return self.host == "localhost" or self.host.endswith(".localhost")
 
 
+@lru_cache(maxsize=256)
 def origin_of(url: str) -> Origin | None:
     """Returns the origin of an http or https URL, None for anything else."""
     with suppress(ValueError):

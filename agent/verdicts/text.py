@@ -124,10 +124,10 @@ _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0903\u093a-\u094f\u096
 PIECE = re.compile(
     r"(?P<number>\d{1,3}(?:[,.'’\u00a0\u202f\u2009 ]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*)"
     rf"|(?P<run>[{SPACELESS}]+)"
-    r"|(?P<elided>(?:[cdjlmnst]|qu|lorsqu|jusqu|puisqu|(?:d|n|s|a)ell|un)['’](?=[^\W\d_]))"
+    # Letter case here alone: over whole scripts it takes 12 ms to compile.
+    r"|(?P<elided>(?i:[cdjlmnst]|qu|lorsqu|jusqu|puisqu|(?:d|n|s|a)ell|un)['’](?=[^\W\d_]))"
     rf"|(?P<word>[^\W\d_{SPACELESS}](?:[^\W_{SPACELESS}]|[{_MARKS}]|['’](?=[^\W\d_]))*)"
-    r"|(?P<sign>°[CF]?|[%‰$€£¥℃℉])",
-    re.IGNORECASE,
+    r"|(?P<sign>°[CFcf]?|[%‰$€£¥℃℉])"
 )
 _BLANKED = re.compile(
     r"\[\d{1,4}(?:[,;]\s?\d{1,4})*\](?![(:])|(?<=[\w.,])\[(?:[a-z]|[†‡§¶]{1,3})\]"

@@ -92,8 +92,15 @@ _log = logging.getLogger(__name__)
 _TRIES = 50  # at changing a new file over to WAL while others do the same
 _MOST_IDLE = 4  # connections that wait for readers
 _EVERY = weakref.WeakSet["Index"]()
-if hasattr(os, "register_at_fork"):  # SQLite forbids to fork with open connections
-    os.register_at_fork(before=lambda: [index.close() for index in list(_EVERY)])
+
+
+def _close_all() -> None:  # SQLite forbids to fork with open connections
+    for index in list(_EVERY):
+        index.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_all)
 
 
 def _close(idle: list[sqlite3.Connection]) -> None:

@@ -36,13 +36,16 @@ Item = dict[str, Any]
 def encode_body(head: Item, request: Request, provider: str, tail: Item) -> bytes:
     """Returns the body; answers of `provider` and this model are replayed as they came."""
     made = (provider, request.model if request.replay == "whole" else "", VERSION)
-    items = encode_items(request.messages, made, request.native_search is not None)
-    end = dump(tail)[1:]
-    return b"".join((dump(head)[:-1], b',"input":[', items, b"]", b"," if tail else b"", end))
+    items = encode_items(request.messages, made, request.native_search is not None) or [b""]
+    items[0] = dump(head)[:-1] + b',"input":[' + items[0]
+    items[-1] += (b"]," if tail else b"]") + dump(tail)[1:]
+    return b",".join(items)  # the one copy of a long history
 
 
-def encode_items(messages: Sequence[Message], made: tuple[str, str, str], searching: bool) -> bytes:
-    """Returns the elements of `input`, joined by commas. Encodes each message once.
+def encode_items(
+    messages: Sequence[Message], made: tuple[str, str, str], searching: bool
+) -> list[bytes]:
+    """Returns the elements of `input`; a piece may hold several. Encodes each message once.
 
     Answers that were `made` there are replayed as they came, none where the model is "".
     """
@@ -54,7 +57,7 @@ def encode_items(messages: Sequence[Message], made: tuple[str, str, str], search
             pieces += [_remembered(result, _FLAT) for result in results]
         if strays:
             pieces += [_remembered(stray, f"{_FLAT}:stray") for stray in strays]
-    return b",".join(filter(None, pieces))
+    return [*filter(None, pieces)]
 
 
 def _variant(message: Message, made: tuple[str, str, str], searching: bool) -> str:

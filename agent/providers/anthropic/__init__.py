@@ -166,8 +166,10 @@ class MessagesCodec(CodecBase):
             cites=MODELS.of(request.model).cites and not _formed(request),
             replay=request.replay,
         )
-        messages = assemble(request.messages, view)
-        return b"".join((head[:-1], b',"messages":[', messages, b"],", dump(_tail(request))[1:]))
+        messages = assemble(request.messages, view) or [b""]
+        messages[0] = head[:-1] + b',"messages":[' + messages[0]
+        messages[-1] += b"]," + dump(_tail(request))[1:]
+        return b",".join(messages)  # the one copy of a long history
 
     def decoder(self, request: Request, content_type: str) -> MessagesDecoder:
         return MessagesDecoder(self, request, self._start(request)[1], content_type)

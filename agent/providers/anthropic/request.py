@@ -275,8 +275,8 @@ def container(messages: Sequence[Message], model: str) -> str | None:
     return None
 
 
-def assemble(messages: Sequence[Message], view: ReplayView) -> bytes:
-    """Returns the elements of `messages`, joined by commas. Encodes each message once."""
+def assemble(messages: Sequence[Message], view: ReplayView) -> list[bytes]:
+    """Returns the elements of `messages`. Encodes each message once."""
     pieces: list[Piece] = []
     left_out = _unpaired(messages, view) if view.searching else {}
     for message, results, strays in steps(messages):
@@ -293,7 +293,7 @@ def assemble(messages: Sequence[Message], view: ReplayView) -> bytes:
             pieces.append(("user", _message("user", blocks), len(blocks)))
     _open_and_close(pieces, messages, view)
     _mark_long_step(pieces)
-    return b",".join(piece[1] for piece in pieces)
+    return [piece[1] for piece in pieces]
 
 
 def _open_and_close(pieces: list[Piece], messages: Sequence[Message], view: ReplayView) -> None:

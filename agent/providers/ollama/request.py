@@ -49,7 +49,10 @@ def encode_request(
         head["format"] = shape
     parts += encode_messages(request.messages, request.model, words)
     listed = b',"tools":' + tools if tools else b""
-    return b"".join((dump(head)[:-1], listed, b',"messages":[', b",".join(parts), b"]}"))
+    parts = parts or [b""]
+    parts[0] = b"".join((dump(head)[:-1], listed, b',"messages":[', parts[0]))
+    parts[-1] += b"]}"
+    return b",".join(parts)  # the one copy of a long history
 
 
 def encode_tools(tools: Sequence[ToolSpec]) -> bytes:

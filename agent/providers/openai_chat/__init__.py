@@ -215,8 +215,8 @@ class ChatCodec(CodecBase):
                 tools.append(_search_tool(dialect.search, request.native_search))
         if tools:
             head["tools"] = tools
-        messages = encode_messages(request, self._server.host, dialect)
-        parts = [dump(head)[:-1], b',"messages":[', messages, b"]"]
+        messages = encode_messages(request, self._server.host, dialect) or [b""]
+        messages[0] = dump(head)[:-1] + b',"messages":[' + messages[0]
         tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
         tail |= sampling(request, _OPTIONS)
         # Local servers have one grammar for an answer: either of its calls or of its form.
@@ -225,8 +225,8 @@ class ChatCodec(CodecBase):
             tail["response_format"] = form
         if request.max_output_tokens is not None:
             tail[dialect.limit] = request.max_output_tokens
-        end = dump(tail)[1:]
-        return b"".join((*parts, b"," if tail else b"", end))
+        messages[-1] += (b"]," if tail else b"]") + dump(tail)[1:]
+        return b",".join(messages)  # the one copy of a long history
 
     def decoder(self, request: Request, content_type: str) -> ChatDecoder:
         dialect = self.dialects.of(request.model)

@@ -51,8 +51,8 @@ def version(host: str) -> str:
     return f"1 {host}"
 
 
-def encode_messages(request: Request, host: str, dialect: Dialect) -> bytes:
-    """Returns the elements of `messages`, joined by commas. Encodes each message once."""
+def encode_messages(request: Request, host: str, dialect: Dialect) -> list[bytes]:
+    """Returns the elements of `messages`. Encodes each message once."""
     own = request.model if request.replay == "whole" else ""
     out = _Transcript(own, version(host), dialect)
     if request.system:
@@ -65,7 +65,7 @@ def encode_messages(request: Request, host: str, dialect: Dialect) -> bytes:
         for stray in strays:  # APIs refuse a result without its call
             out.say("user", _text(stray_text(stray)))
     out.end()
-    return b",".join(out.items)
+    return out.items
 
 
 class _Transcript:

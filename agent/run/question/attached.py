@@ -23,7 +23,6 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Message, Notice, Request, StreamEvent
 from searchloop.agent.types.attachments import PDF, Attachment
-from searchloop.analysis.terms import terms
 
 MOST_SENT = 14_000_000  # bytes of files in one request: 19 MB in base64, which every vendor takes
 _MOST_PAGES = 100  # of a PDF that goes as it is: vendors take as many
@@ -179,6 +178,8 @@ def _chosen(question: str, pages: Sequence[str], room: int) -> list[tuple[int, s
     numbered = [(number, text) for number, text in enumerate(pages, 1) if text]
     if sum(len(text) for _, text in numbered) <= room:
         return numbered
+    from searchloop.analysis.terms import terms
+
     words = [set(terms(text)) for _, text in numbered]
     wanted = set(terms(question))
     rare = {w: ln(1 + len(words) / (1 + sum(w in held for held in words))) for w in wanted}

@@ -185,7 +185,10 @@ def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
         if left > 0 and (cover >= ENOUGH or not seen):
             window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
             left -= len(window)
-            seen.append((compare(said, window, weights, page), first, last))
+            found = compare(said, window, weights, page)
+            seen.append((found, first, last))
+            if first == last and found.near and not found.fault:
+                break  # nothing outdoes the source's own sentence
     found, first, last = max(_deciding(seen), key=_rank)
     start, end = page.spans[first][0], page.spans[last][1]
     if foreign:

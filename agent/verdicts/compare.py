@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -175,7 +176,8 @@ def _whole(content: Sequence[Gap]) -> bool:
     return not any(t.number or t.kind == "not" for t in left_out)
 
 
-def align(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
+@lru_cache(maxsize=8)  # the rules ask for the same two again
+def align(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[int, int]]:
     """Returns the index pairs of a longest common subsequence.
 
     Hyyrö's algorithm: one addition of long integers for each key of `theirs`.
@@ -203,7 +205,7 @@ def align(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _aligned(ours: Sequence[Token], theirs: Sequence[Token]) -> Pairs:
-    return align([t.key for t in ours], [t.key for t in theirs])
+    return align(tuple(t.key for t in ours), tuple(t.key for t in theirs))
 
 
 def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple[list[Gap], int]:

@@ -69,10 +69,10 @@ def surer(
 def bounded(claim: Sequence[Token], window: Sequence[Token]) -> bool:
     """Tells whether a number of the claim is a bound that the source does not give."""
     for i, token in enumerate(claim):
-        bound = _bound(claim, i) if token.number else ""
-        there = [_bound(window, j) for j, t in enumerate(window) if t.key == token.key]
-        if bound in ("more", "less") and there and bound not in there:
-            return True
+        if token.number and (bound := _bound(claim, i)):
+            there = [_bound(window, j) for j, t in enumerate(window) if t.key == token.key]
+            if there and bound not in there:
+                return True
     return False
 
 

@@ -144,7 +144,7 @@ def lent(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
         return False
     for there, tokens in given.items():
         kinds = {_filler(t) for t in tokens}
-        if len(kinds) != 1 or "" in kinds or all(map(_filler, unused.get(there, ()))):
+        if len(kinds) != 1 or "" in kinds or there not in unused:
             continue
         for here, others in given.items():
             rivals = {_filler(t) for t in unused.get(here, ())}
@@ -265,7 +265,7 @@ def _year(value: float) -> bool:
 
 def _month(tokens: Sequence[Token], at: int) -> bool:
     """Tells whether a word stands between a day and a year: `7. Juni 2019`, `9 de octubre de`."""
-    day = any(t.number and t.number.value <= 31 for t in tokens[max(0, at - 3) : at])
+    day = any(t.number and t.number.value <= 31 and not t.number.unit for t in tokens[max(0, at - 3) : at])
     return day and tokens[at].kind in ("word", "stop")
 
 

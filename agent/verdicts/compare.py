@@ -436,7 +436,10 @@ def _replaced(apart: Sequence[Gap]) -> str:
     """Finds a word, name or number that differs in what is otherwise the source's sentence."""
     for gap in apart:
         ours, theirs = gap.content()
-        if not ours or not theirs or any(_alike(a, b) for a in ours for b in theirs):
+        if not ours or not theirs:
+            continue
+        about = numbers.ABOUT.issuperset(t.word for t in (*ours, *theirs))
+        if about or any(_alike(a, b) for a in ours for b in theirs):
             continue
         if gap is apart[-1] and all("ぁ" <= c <= "ゟ" for t in ours for c in t.key):
             continue  # another ending of the last word

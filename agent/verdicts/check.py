@@ -90,7 +90,9 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             _at(page, "quoted", start, end, "The quoted words stand in the source."),
             quote=max(quotes, key=len),
         )
-        if any(elided(q) and _turns(q, place, page) for q, place in zip(quotes, found, strict=True)):
+        if any(
+            elided(q) and _turns(q, place, page) for q, place in zip(quotes, found, strict=True)
+        ):
             return replace(verdict, verdict="unclear", reason=DENIAL)
         filled = sum(map(len, quotes)) / len(claim)
         if filled > _MOST or any(map(elided, quotes)) or _says_little(claim, quotes, page):

@@ -157,20 +157,38 @@ def lent(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
 
 
 def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Tells whether two words have each other's neighbours: `open Monday, closed Tuesday`."""
-    said, have = (
-        {
-            (a.key, b.key)
-            for a, b in pairwise([t for t in side if t.kind not in ("stop", "not")])
-            if "letter" not in (a.kind, b.kind) and 1 == times[a.key] == times[b.key]
-        }
-        for side in (ours, theirs)
-        for times in [Counter(t.key for t in side)]
-    )
-    behind = dict(have)
-    before = {b: a for a, b in have}
+    """Tells whether two names or words have each other's neighbours.
+
+    `Open Tuesday, closed Monday` for `open Monday, closed Tuesday`, `B beat A` for `A beat B`.
+    """
+    one, other = _units(ours), _units(theirs)
+    said, have = set(pairwise(one)), set(pairwise(other))
+    behind, before = dict(have), {b: a for a, b in have}
     new = said - have
-    return any((before.get(b), behind.get(a)) in new for a, b in new)
+    if any((before.get(b), behind.get(a)) in new for a, b in new):
+        return True
+    if any((b, a) in have and a[0] == "#" == b[0] for a, b in new):
+        return True
+    passive = len({not _BY.isdisjoint({t.key for t in side}) for side in (ours, theirs)}) == 2
+    turned = {(c, b, a) for a, b, c in zip(other, other[1:], other[2:], strict=False)}
+    return not passive and bool(turned & {*zip(one, one[1:], one[2:], strict=False)})
+
+
+_BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
+
+
+def _units(tokens: Sequence[Token]) -> list[str]:
+    """Returns the keys of words that occur once, of the capitalised ones in a row together."""
+    found: list[str] = []
+    last: Token | None = None
+    for token in (t for t in tokens if t.kind in ("word", "number")):
+        if last and last.capital and token.capital and token.start - last.end <= 1:
+            found[-1] += f" {token.key}"
+        else:
+            found.append(token.key)
+        last = token
+    times = Counter(found)
+    return [key for key in found if times[key] == 1]
 
 
 def reversed_(ours: Sequence[Token], theirs: Sequence[Token], lang: str) -> bool:
@@ -187,7 +205,8 @@ def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[set[str], set[st
     found = []
     for i, token in enumerate(tokens):
         if token.word in _THAN.get(lang, ()) and (
-            lang not in _AMBIGUOUS or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
+            lang not in _AMBIGUOUS
+            or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
         ):
             behind = [t.key for t in tokens[i + 1 : i + 5] if t.kind == "word"][:2]
             before = {t.key for t in tokens[max(0, i - 14) : i] if t.kind == "word"}
@@ -265,29 +284,10 @@ def _year(value: float) -> bool:
 
 def _month(tokens: Sequence[Token], at: int) -> bool:
     """Tells whether a word stands between a day and a year: `7. Juni 2019`, `9 de octubre de`."""
-    day = any(t.number and t.number.value <= 31 and not t.number.unit for t in tokens[max(0, at - 3) : at])
+    day = any(
+        t.number and t.number.value <= 31 and not t.number.unit for t in tokens[max(0, at - 3) : at]
+    )
     return day and tokens[at].kind in ("word", "stop")
 
 
 _DATE_LETTERS = frozenset("日に于於")
-
-
-def rotated(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Tells whether a phrase at the source's front stands at the claim's end, or vice versa."""
-    said, have = {t.key for t in ours}, {t.key for t in theirs}
-    one = [t for t in ours if t.kind not in ("stop", "letter") and t.key in have]
-    other = [t.key for t in theirs if t.kind not in ("stop", "letter") and t.key in said]
-    keys = [t.key for t in one]
-    if keys == other or sorted(keys) != sorted(other) or len(set(keys)) < len(keys):
-        return False
-    cut = keys.index(other[0])
-    return keys[cut:] + keys[:cut] == other and (_led(ours, one[cut]) or _led(ours, one[0]))
-
-
-def _led(tokens: Sequence[Token], token: Token) -> bool:
-    """Tells whether `in` or the like stands before a word."""
-    at = next(i for i, t in enumerate(tokens) if t.start == token.start)
-    return any(t.word in _PLACES for t in tokens[max(0, at - 2) : at])
-
-
-_PLACES = frozenset("in at on im am en em à nel nella nei no na op w we в во på during per".split())

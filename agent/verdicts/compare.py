@@ -22,7 +22,6 @@ from searchloop.agent.verdicts.clauses import (
     filled,
     lent,
     reversed_,
-    rotated,
     undated,
     written,
 )
@@ -124,7 +123,7 @@ def compare(
         or _degree(claim, window, (*apart, *content), page.lang)
         or (_replaced(apart) if near else "")
         or _name(lost, page.about)
-        or _order(claim, window, near, shuffled)
+        or _order(claim, window, near or shuffled)
         or (TURNED if reversed_(claim, window, page.lang) else "")
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
         or (ELSEWHERE if lent(ours, theirs, page) or filled(claim, window, page) else "")
@@ -340,75 +339,13 @@ def _crossed(apart: Sequence[Gap]) -> str:
     return ""
 
 
-class Anchor(NamedTuple):
-    """A number or a run of capitalised words, with the content words beside it."""
-
-    keys: frozenset[str]
-    at: int
-    numeric: bool
-    left: str
-    right: str
-
-    def beside(self, other: Anchor) -> bool:
-        """Tells whether the same word stands on the same side of both."""
-        left = self.left and self.left == other.left
-        return bool(left or (self.right and self.right == other.right))
-
-
-_BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
-
-
-def _turned(claim: Sequence[Token], window: Sequence[Token], near: bool) -> str:
-    """Finds neighbouring names or numbers that stand the other way round, beside other words.
-
-    Names may turn where one side speaks in the passive, numbers in a sentence told in other words.
-    """
-    passive = {t.key for t in claim} & _BY != {t.key for t in window} & _BY
-    found = _anchors(window)
-    for one, other in pairwise(_anchors(claim)):
-        if one.keys == other.keys or one.numeric != other.numeric:
-            continue
-        if (one.numeric and not near) or (passive and not one.numeric):
-            continue
-        there = [a for a in found if a.keys & one.keys]
-        then = [a for a in found if a.keys & other.keys]
-        if not there or not then or any(a.at <= b.at for a in there for b in then):
-            continue
-        if not any(one.beside(a) for a in there) and not any(other.beside(b) for b in then):
-            return TURNED
-    return ""
-
-
-def _order(
-    claim: Sequence[Token], window: Sequence[Token], near: bool, shuffled: bool
-) -> str:
+def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool) -> str:
     """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
     claim, window = undated(claim, window)
-    if rotated(claim, window):
-        return ""
+    if exchanged(claim, window):
+        return TURNED
     apart, _ = _gaps(claim, window, _aligned(claim, window))
-    turned = TURNED if exchanged(claim, window) else _turned(claim, window, near or shuffled)
-    return turned or (_moved(window, apart) if shuffled or near else "")
-
-
-def _anchors(tokens: Sequence[Token]) -> list[Anchor]:
-    words = [t for t in tokens if t.kind in ("word", "number")]
-    found = []
-    i = 0
-    while i < len(words):
-        j, numeric = i + 1, words[i].number is not None
-        if numeric or words[i].capital:
-            while not numeric and j < len(words) and _continues(words[j - 1], words[j]):
-                j += 1
-            keys = frozenset(t.key for t in words[i:j])
-            left, right = words[i - 1].key if i else "", words[j].key if j < len(words) else ""
-            found.append(Anchor(keys, i, numeric, left, right))
-        i = j
-    return found
-
-
-def _continues(one: Token, other: Token) -> bool:
-    return other.capital and other.start - one.end <= 1
+    return _moved(window, apart) if alike else ""
 
 
 def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:

@@ -92,7 +92,13 @@ _CJK_UNIT = re.compile(
 
 
 HANGUL_UNIT = re.compile(
-    "|".join(sorted((u for u in {*UNITS, *_SCALES} if "\uac00" <= u[0] <= "\ud7a3" and len(u) > 1), key=len, reverse=True))
+    "|".join(
+        sorted(
+            (u for u in {*UNITS, *_SCALES} if "\uac00" <= u[0] <= "\ud7a3" and len(u) > 1),
+            key=len,
+            reverse=True,
+        )
+    )
 )
 
 
@@ -204,9 +210,7 @@ def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
     """Reads `万`, `亿`, ... and a unit behind digits; returns (factor, end, unit)."""
     factor = 1.0
     whole = _CJK_UNIT.match(text, at)  # `千米` is one unit
-    while not (whole and len(whole[0]) > 1) and (
-        by := _CJK_SCALES.get(text[at : at + 1], 0.0)
-    ):
+    while not (whole and len(whole[0]) > 1) and (by := _CJK_SCALES.get(text[at : at + 1], 0.0)):
         factor, at = factor * by, at + 1
         whole = _CJK_UNIT.match(text, at)
     for word, by in _THAI_SCALES.items():

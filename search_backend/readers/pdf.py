@@ -82,9 +82,7 @@ _NO_TEXT = Problem(
     "no_text", "This PDF holds pictures and no text.", "Look for a version with text."
 )
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
-_LOCKED = Problem(
-    "bad_pdf", "This PDF needs a password.", "Save a copy of it without a password."
-)
+_LOCKED = Problem("bad_pdf", "This PDF needs a password.", "Save a copy of it without a password.")
 _BAD = Problem(
     "bad_pdf", "This PDF is damaged or needs a password.", "Look for another copy of it."
 )

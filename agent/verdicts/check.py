@@ -17,7 +17,7 @@ from searchloop.agent.verdicts.compare import (
     compare,
     turned_by_gap,
 )
-from searchloop.agent.verdicts.degrees import unsure
+from searchloop.agent.verdicts.degrees import hedged
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.text import (
     PIECE,
@@ -155,7 +155,7 @@ def _free(page: Page, start: int, end: int) -> bool:
     cut = any(
         t.number and (t.start < start < t.end or t.start < end < t.end) for t in (*before, *behind)
     )
-    return not cut and not any(t.kind == "not" for t in around) and not unsure(around, page.lang)
+    return not cut and not any(t.kind == "not" for t in around) and not hedged(around, page.lang)
 
 
 def _compared(claim: str, page: Page, foreign: bool) -> Verdict:

@@ -73,18 +73,6 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
     odd = [t.kind != "not" and t.key not in said for t in theirs]
     if not pairs:
         return False
-    (lead, first), (end, last) = pairs[0], pairs[-1]
-    for at, beside, loose in ((first, first - 1, ours[:lead]), (last, last + 1, ours[end + 1 :])):
-        lent = {t.key for t, n in zip(theirs, clauses, strict=True) if n != clauses[at]}
-        if (
-            1 == len(loose) == len(ours) - len(pairs)
-            and (loose[0].capital or loose[0].number)
-            and loose[0].key in lent
-            and 0 <= beside < len(theirs)
-            and odd[beside]
-            and clauses[beside] == clauses[at]
-        ):
-            return True
     for (i, p), (k, q) in (
         pairwise(pairs) if len(pairs) >= min(_ALIGNED * len(ours), len(ours) - 1) else ()
     ):
@@ -99,8 +87,8 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         if own and (again or (clauses[p] != clauses[q] and _SUBJECT.search(" ".join(own)))):
             return True
         if page.lang == "zh" and own and clauses[p] != clauses[q] and odd[p + 1]:
-            lead = page.clean[theirs[here[0]].start : theirs[q].start]
-            if len(_SMALL_WORDS.sub("", lead)) > 1:  # the clause's own subject
+            before = page.clean[theirs[here[0]].start : theirs[q].start]
+            if len(_SMALL_WORDS.sub("", before)) > 1:  # the clause's own subject
                 return True
         counted = ours[i].number or (i and ours[i - 1].number)
         if counted and any(theirs[m].number and odd[m] for m in here):
@@ -151,7 +139,7 @@ def lent(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
             apart = page.sentence_of(tokens[0].start) != page.sentence_of(others[0].start)
             if here == there or apart:
                 continue
-            if kinds <= rivals and not all(map(_filler, others)):
+            if kinds <= rivals:
                 return True
     return False
 
@@ -220,33 +208,6 @@ _MORE = re.compile(
     "m[aá]s|menos|mayor|menor|mejor|peor|plus|moins|meilleure?s?|pires?|più|meno|migliore?|mais|maior"
     "|melhor|pior|mehr|weniger|meer|minder|[^ ]{2,}er|[^ ]{3,}e[rn]en?"
 )
-
-
-def filled(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
-    """Tells of a word put where the source has another one, taken from a clause of its own.
-
-    `Open on Monday and closed on Tuesday` does not say `open on Tuesday`.
-    """
-    said = {t.key for t in ours}
-    clauses = _clauses(theirs, page)
-    content = [(m, t) for m, t in enumerate(theirs) if t.kind != "stop"]
-    beside = {(a.key, b.key) for (_, a), (_, b) in pairwise(content)}
-    slots = {}
-    for (m, a), (n, b) in pairwise(content):
-        if b.key not in said and clauses[m] == clauses[n] and b.kind == "word":
-            slots[a.key] = (clauses[m], [t.key for t in theirs[m + 1 : n]])
-    spoken = [(m, t) for m, t in enumerate(ours) if t.kind != "stop"]
-    for (m, a), (n, b) in pairwise(spoken):
-        if a.key not in slots or (a.key, b.key) in beside or b.kind != "word":
-            continue
-        clause, link = slots[a.key]
-        for at in (i for i, t in content if t.key == b.key and clauses[i] == clause + 1):
-            own = [t for i, t in content if clauses[i] == clauses[at] and i < at]
-            own = [t for t in own if t.key not in said]
-            same = link and link == [t.key for t in ours[m + 1 : n]]
-            if own and (same or all(map(_filler, own))):
-                return True
-    return False
 
 
 def undated(

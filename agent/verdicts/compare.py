@@ -19,7 +19,6 @@ from searchloop.agent.verdicts.clauses import (
     borrowed,
     elsewhere,
     exchanged,
-    filled,
     lent,
     reversed_,
     undated,
@@ -126,7 +125,7 @@ def compare(
         or _order(claim, window, near or shuffled)
         or (TURNED if reversed_(claim, window, page.lang) else "")
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
-        or (ELSEWHERE if lent(ours, theirs, page) or filled(claim, window, page) else "")
+        or (ELSEWHERE if lent(ours, theirs, page) else "")
         or (FEW if cover < enough else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)

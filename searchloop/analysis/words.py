@@ -113,8 +113,8 @@ NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     doubtful
     fail failed fails false
     falsely hardly incorrect incorrectly isnt lack lacked lacking lacks myth neither never no
-    nobody none nor not nothing nowhere rarely refuse refused refuses refusing refuted scarcely seldom
-    unable unlikely untrue wasnt werent without wont wrong wrongly
+    nobody none nor not nothing nowhere rarely refuse refused refuses refusing refuted scarcely
+    seldom unable unlikely untrue wasnt werent without wont wrong wrongly
     de: bestreitet bestritten dementiert falsch fälschlich irrtum irrtümlich kaum kein keine
     keinem keinen keiner keines keinesfalls
     keineswegs nicht nichts nie niemals niemand niemanden nirgends ohne unwahr weder widerlegt

@@ -62,10 +62,12 @@ def file_text(path: Path) -> str:
         if len(body) > MOST_BYTES:
             raise ConfigError("no_source", most, "Give the part that matters.")
         return load(Found(path.name, path.absolute()), body, WORKERS.read).text
-    except (OSError, SearchBackendError) as error:
-        why = (error.strerror or "") if isinstance(error, OSError) else error.message
-        said = f"{path} could not be read: {why.rstrip('.')}."
+    except OSError as error:
+        said = f"{path} could not be read: {error.strerror}."
         raise ConfigError("no_source", said, "Check the path.") from error
+    except SearchBackendError as error:
+        said = f"{path} could not be read: {error.message}"
+        raise ConfigError("no_source", said, error.remedy or "Check the path.") from error
 
 
 def forget_pages(home: Path) -> None:

@@ -30,7 +30,9 @@ _JOINS = re.compile(r"[ \t,;、，]*\n?(?:and|und|et|y|和|と|、)? *")
 _IDENTIFIER = re.compile(r"[\w$.\\]+\Z", re.ASCII)
 _CODE_LIKE = re.compile(r"\A\w\Z|\A[a-z]+\Z|[_$.\\\d]|[a-z][A-Z]", re.ASCII)
 _CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
-_OTHER = re.compile(r"\](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z")  # no mark before
+_OTHER = re.compile(
+    r"\](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z"
+)  # no mark before
 _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
 _LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")

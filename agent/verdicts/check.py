@@ -17,7 +17,7 @@ from searchloop.agent.verdicts.compare import (
     compare,
     turned_by_gap,
 )
-from searchloop.agent.verdicts.degrees import unsure
+from searchloop.agent.verdicts.degrees import hedged
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.text import (
     PIECE,
@@ -90,7 +90,9 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             _at(page, "quoted", start, end, "The quoted words stand in the source."),
             quote=max(quotes, key=len),
         )
-        if any(elided(q) and _turns(q, place, page) for q, place in zip(quotes, found, strict=True)):
+        if any(
+            elided(q) and _turns(q, place, page) for q, place in zip(quotes, found, strict=True)
+        ):
             return replace(verdict, verdict="unclear", reason=DENIAL)
         filled = sum(map(len, quotes)) / len(claim)
         if filled > _MOST or any(map(elided, quotes)) or _says_little(claim, quotes, page):
@@ -153,7 +155,7 @@ def _free(page: Page, start: int, end: int) -> bool:
     cut = any(
         t.number and (t.start < start < t.end or t.start < end < t.end) for t in (*before, *behind)
     )
-    return not cut and not any(t.kind == "not" for t in around) and not unsure(around, page.lang)
+    return not cut and not any(t.kind == "not" for t in around) and not hedged(around, page.lang)
 
 
 def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
@@ -185,7 +187,10 @@ def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
         if left > 0 and (cover >= ENOUGH or not seen):
             window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
             left -= len(window)
-            seen.append((compare(said, window, weights, page), first, last))
+            found = compare(said, window, weights, page)
+            seen.append((found, first, last))
+            if first == last and found.near and not found.fault:
+                break  # nothing outdoes the source's own sentence
     found, first, last = max(_deciding(seen), key=_rank)
     start, end = page.spans[first][0], page.spans[last][1]
     if foreign:

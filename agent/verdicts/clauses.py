@@ -73,18 +73,6 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
     odd = [t.kind != "not" and t.key not in said for t in theirs]
     if not pairs:
         return False
-    (lead, first), (end, last) = pairs[0], pairs[-1]
-    for at, beside, loose in ((first, first - 1, ours[:lead]), (last, last + 1, ours[end + 1 :])):
-        lent = {t.key for t, n in zip(theirs, clauses, strict=True) if n != clauses[at]}
-        if (
-            1 == len(loose) == len(ours) - len(pairs)
-            and (loose[0].capital or loose[0].number)
-            and loose[0].key in lent
-            and 0 <= beside < len(theirs)
-            and odd[beside]
-            and clauses[beside] == clauses[at]
-        ):
-            return True
     for (i, p), (k, q) in (
         pairwise(pairs) if len(pairs) >= min(_ALIGNED * len(ours), len(ours) - 1) else ()
     ):
@@ -99,8 +87,8 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         if own and (again or (clauses[p] != clauses[q] and _SUBJECT.search(" ".join(own)))):
             return True
         if page.lang == "zh" and own and clauses[p] != clauses[q] and odd[p + 1]:
-            lead = page.clean[theirs[here[0]].start : theirs[q].start]
-            if len(_SMALL_WORDS.sub("", lead)) > 1:  # the clause's own subject
+            before = page.clean[theirs[here[0]].start : theirs[q].start]
+            if len(_SMALL_WORDS.sub("", before)) > 1:  # the clause's own subject
                 return True
         counted = ours[i].number or (i and ours[i - 1].number)
         if counted and any(theirs[m].number and odd[m] for m in here):
@@ -144,33 +132,51 @@ def lent(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
         return False
     for there, tokens in given.items():
         kinds = {_filler(t) for t in tokens}
-        if len(kinds) != 1 or "" in kinds or all(map(_filler, unused.get(there, ()))):
+        if len(kinds) != 1 or "" in kinds or there not in unused:
             continue
         for here, others in given.items():
             rivals = {_filler(t) for t in unused.get(here, ())}
             apart = page.sentence_of(tokens[0].start) != page.sentence_of(others[0].start)
             if here == there or apart:
                 continue
-            if kinds <= rivals and not all(map(_filler, others)):
+            if kinds <= rivals:
                 return True
     return False
 
 
 def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Tells whether two words have each other's neighbours: `open Monday, closed Tuesday`."""
-    said, have = (
-        {
-            (a.key, b.key)
-            for a, b in pairwise([t for t in side if t.kind not in ("stop", "not")])
-            if "letter" not in (a.kind, b.kind) and 1 == times[a.key] == times[b.key]
-        }
-        for side in (ours, theirs)
-        for times in [Counter(t.key for t in side)]
-    )
-    behind = dict(have)
-    before = {b: a for a, b in have}
+    """Tells whether two names or words have each other's neighbours.
+
+    `Open Tuesday, closed Monday` for `open Monday, closed Tuesday`, `B beat A` for `A beat B`.
+    """
+    one, other = _units(ours), _units(theirs)
+    said, have = set(pairwise(one)), set(pairwise(other))
+    behind, before = dict(have), {b: a for a, b in have}
     new = said - have
-    return any((before.get(b), behind.get(a)) in new for a, b in new)
+    if any((before.get(b), behind.get(a)) in new for a, b in new):
+        return True
+    if any((b, a) in have and a[0] == "#" == b[0] for a, b in new):
+        return True
+    passive = len({not _BY.isdisjoint({t.key for t in side}) for side in (ours, theirs)}) == 2
+    turned = {(c, b, a) for a, b, c in zip(other, other[1:], other[2:], strict=False)}
+    return not passive and bool(turned & {*zip(one, one[1:], one[2:], strict=False)})
+
+
+_BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
+
+
+def _units(tokens: Sequence[Token]) -> list[str]:
+    """Returns the keys of words that occur once, of the capitalised ones in a row together."""
+    found: list[str] = []
+    last: Token | None = None
+    for token in (t for t in tokens if t.kind in ("word", "number")):
+        if last and last.capital and token.capital and token.start - last.end <= 1:
+            found[-1] += f" {token.key}"
+        else:
+            found.append(token.key)
+        last = token
+    times = Counter(found)
+    return [key for key in found if times[key] == 1]
 
 
 def reversed_(ours: Sequence[Token], theirs: Sequence[Token], lang: str) -> bool:
@@ -187,7 +193,8 @@ def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[set[str], set[st
     found = []
     for i, token in enumerate(tokens):
         if token.word in _THAN.get(lang, ()) and (
-            lang not in _AMBIGUOUS or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
+            lang not in _AMBIGUOUS
+            or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
         ):
             behind = [t.key for t in tokens[i + 1 : i + 5] if t.kind == "word"][:2]
             before = {t.key for t in tokens[max(0, i - 14) : i] if t.kind == "word"}
@@ -201,33 +208,6 @@ _MORE = re.compile(
     "m[aá]s|menos|mayor|menor|mejor|peor|plus|moins|meilleure?s?|pires?|più|meno|migliore?|mais|maior"
     "|melhor|pior|mehr|weniger|meer|minder|[^ ]{2,}er|[^ ]{3,}e[rn]en?"
 )
-
-
-def filled(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
-    """Tells of a word put where the source has another one, taken from a clause of its own.
-
-    `Open on Monday and closed on Tuesday` does not say `open on Tuesday`.
-    """
-    said = {t.key for t in ours}
-    clauses = _clauses(theirs, page)
-    content = [(m, t) for m, t in enumerate(theirs) if t.kind != "stop"]
-    beside = {(a.key, b.key) for (_, a), (_, b) in pairwise(content)}
-    slots = {}
-    for (m, a), (n, b) in pairwise(content):
-        if b.key not in said and clauses[m] == clauses[n] and b.kind == "word":
-            slots[a.key] = (clauses[m], [t.key for t in theirs[m + 1 : n]])
-    spoken = [(m, t) for m, t in enumerate(ours) if t.kind != "stop"]
-    for (m, a), (n, b) in pairwise(spoken):
-        if a.key not in slots or (a.key, b.key) in beside or b.kind != "word":
-            continue
-        clause, link = slots[a.key]
-        for at in (i for i, t in content if t.key == b.key and clauses[i] == clause + 1):
-            own = [t for i, t in content if clauses[i] == clauses[at] and i < at]
-            own = [t for t in own if t.key not in said]
-            same = link and link == [t.key for t in ours[m + 1 : n]]
-            if own and (same or all(map(_filler, own))):
-                return True
-    return False
 
 
 def undated(
@@ -265,29 +245,10 @@ def _year(value: float) -> bool:
 
 def _month(tokens: Sequence[Token], at: int) -> bool:
     """Tells whether a word stands between a day and a year: `7. Juni 2019`, `9 de octubre de`."""
-    day = any(t.number and t.number.value <= 31 for t in tokens[max(0, at - 3) : at])
+    day = any(
+        t.number and t.number.value <= 31 and not t.number.unit for t in tokens[max(0, at - 3) : at]
+    )
     return day and tokens[at].kind in ("word", "stop")
 
 
 _DATE_LETTERS = frozenset("日に于於")
-
-
-def rotated(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Tells whether a phrase at the source's front stands at the claim's end, or vice versa."""
-    said, have = {t.key for t in ours}, {t.key for t in theirs}
-    one = [t for t in ours if t.kind not in ("stop", "letter") and t.key in have]
-    other = [t.key for t in theirs if t.kind not in ("stop", "letter") and t.key in said]
-    keys = [t.key for t in one]
-    if keys == other or sorted(keys) != sorted(other) or len(set(keys)) < len(keys):
-        return False
-    cut = keys.index(other[0])
-    return keys[cut:] + keys[:cut] == other and (_led(ours, one[cut]) or _led(ours, one[0]))
-
-
-def _led(tokens: Sequence[Token], token: Token) -> bool:
-    """Tells whether `in` or the like stands before a word."""
-    at = next(i for i, t in enumerate(tokens) if t.start == token.start)
-    return any(t.word in _PLACES for t in tokens[max(0, at - 2) : at])
-
-
-_PLACES = frozenset("in at on im am en em à nel nella nei no na op w we в во på during per".split())

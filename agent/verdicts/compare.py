@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,10 +19,8 @@ from searchloop.agent.verdicts.clauses import (
     borrowed,
     elsewhere,
     exchanged,
-    filled,
     lent,
     reversed_,
-    rotated,
     undated,
     written,
 )
@@ -123,10 +122,10 @@ def compare(
         or _degree(claim, window, (*apart, *content), page.lang)
         or (_replaced(apart) if near else "")
         or _name(lost, page.about)
-        or _order(claim, window, near, shuffled)
+        or _order(claim, window, near or shuffled)
         or (TURNED if reversed_(claim, window, page.lang) else "")
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
-        or (ELSEWHERE if lent(ours, theirs, page) or filled(claim, window, page) else "")
+        or (ELSEWHERE if lent(ours, theirs, page) else "")
         or (FEW if cover < enough else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
@@ -175,7 +174,8 @@ def _whole(content: Sequence[Gap]) -> bool:
     return not any(t.number or t.kind == "not" for t in left_out)
 
 
-def align(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
+@lru_cache(maxsize=8)  # the rules ask for the same two again
+def align(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[int, int]]:
     """Returns the index pairs of a longest common subsequence.
 
     Hyyrö's algorithm: one addition of long integers for each key of `theirs`.
@@ -203,7 +203,7 @@ def align(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _aligned(ours: Sequence[Token], theirs: Sequence[Token]) -> Pairs:
-    return align([t.key for t in ours], [t.key for t in theirs])
+    return align(tuple(t.key for t in ours), tuple(t.key for t in theirs))
 
 
 def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple[list[Gap], int]:
@@ -338,75 +338,13 @@ def _crossed(apart: Sequence[Gap]) -> str:
     return ""
 
 
-class Anchor(NamedTuple):
-    """A number or a run of capitalised words, with the content words beside it."""
-
-    keys: frozenset[str]
-    at: int
-    numeric: bool
-    left: str
-    right: str
-
-    def beside(self, other: Anchor) -> bool:
-        """Tells whether the same word stands on the same side of both."""
-        left = self.left and self.left == other.left
-        return bool(left or (self.right and self.right == other.right))
-
-
-_BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
-
-
-def _turned(claim: Sequence[Token], window: Sequence[Token], near: bool) -> str:
-    """Finds neighbouring names or numbers that stand the other way round, beside other words.
-
-    Names may turn where one side speaks in the passive, numbers in a sentence told in other words.
-    """
-    passive = {t.key for t in claim} & _BY != {t.key for t in window} & _BY
-    found = _anchors(window)
-    for one, other in pairwise(_anchors(claim)):
-        if one.keys == other.keys or one.numeric != other.numeric:
-            continue
-        if (one.numeric and not near) or (passive and not one.numeric):
-            continue
-        there = [a for a in found if a.keys & one.keys]
-        then = [a for a in found if a.keys & other.keys]
-        if not there or not then or any(a.at <= b.at for a in there for b in then):
-            continue
-        if not any(one.beside(a) for a in there) and not any(other.beside(b) for b in then):
-            return TURNED
-    return ""
-
-
-def _order(
-    claim: Sequence[Token], window: Sequence[Token], near: bool, shuffled: bool
-) -> str:
+def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool) -> str:
     """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
     claim, window = undated(claim, window)
-    if rotated(claim, window):
-        return ""
+    if exchanged(claim, window):
+        return TURNED
     apart, _ = _gaps(claim, window, _aligned(claim, window))
-    turned = TURNED if exchanged(claim, window) else _turned(claim, window, near or shuffled)
-    return turned or (_moved(window, apart) if shuffled or near else "")
-
-
-def _anchors(tokens: Sequence[Token]) -> list[Anchor]:
-    words = [t for t in tokens if t.kind in ("word", "number")]
-    found = []
-    i = 0
-    while i < len(words):
-        j, numeric = i + 1, words[i].number is not None
-        if numeric or words[i].capital:
-            while not numeric and j < len(words) and _continues(words[j - 1], words[j]):
-                j += 1
-            keys = frozenset(t.key for t in words[i:j])
-            left, right = words[i - 1].key if i else "", words[j].key if j < len(words) else ""
-            found.append(Anchor(keys, i, numeric, left, right))
-        i = j
-    return found
-
-
-def _continues(one: Token, other: Token) -> bool:
-    return other.capital and other.start - one.end <= 1
+    return _moved(window, apart) if alike else ""
 
 
 def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:
@@ -434,7 +372,10 @@ def _replaced(apart: Sequence[Gap]) -> str:
     """Finds a word, name or number that differs in what is otherwise the source's sentence."""
     for gap in apart:
         ours, theirs = gap.content()
-        if not ours or not theirs or any(_alike(a, b) for a in ours for b in theirs):
+        if not ours or not theirs:
+            continue
+        about = numbers.ABOUT.issuperset(t.word for t in (*ours, *theirs))
+        if about or any(_alike(a, b) for a in ours for b in theirs):
             continue
         if gap is apart[-1] and all("ぁ" <= c <= "ゟ" for t in ours for c in t.key):
             continue  # another ending of the last word

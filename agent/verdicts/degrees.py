@@ -1,4 +1,4 @@
-"""Tells claims that say more than their source: of all for some, surely for perhaps, below for at."""
+"""Tells claims that say more than their source: all for some, is for may be, below for at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def _kinds(name: str) -> Mapping[str, str]:
     return {word.replace("-", " "): kind for kind, words in found for word in words}
 
 
-_QUANTITIES, _HEDGES, _BOUNDS = _kinds("quantifiers"), _kinds("hedges"), _kinds("bounds")
+_QUANTITIES, _BOUNDS = _kinds("quantifiers"), _kinds("bounds")
+_HEDGES = {lang: frozenset(words) for lang, words in table(numbers.TABLES["hedges"]).items()}
 _NEAR = 2  # tokens between "may" and what it doubts
 
 
@@ -32,20 +33,8 @@ def other_quantity(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
 
 def hedged(tokens: Sequence[Token], lang: str) -> list[int]:
     """Returns the places of words such as "may" and "perhaps"."""
-    return [i for i, t in enumerate(tokens) if _doubts(t, lang)]
-
-
-def _doubts(token: Token, lang: str) -> bool:
-    doubtful = _HEDGES.get(said(token)) is not None and not token.capital
-    return doubtful and (lang == "" or said(token) in _OF.get(lang, ()))
-
-
-_OF = {lang: frozenset(words) for lang, words in table(numbers.TABLES["hedges"]).items()}
-
-
-def unsure(around: Sequence[Token], lang: str) -> bool:
-    """Tells whether the words just around a part of a sentence doubt it."""
-    return bool(hedged(around, lang))
+    words = _HEDGES.get(lang, ())
+    return [i for i, t in enumerate(tokens) if said(t) in words and not t.capital]
 
 
 def surer(
@@ -54,14 +43,15 @@ def surer(
     """Tells whether the source doubts what the claim says without a doubt."""
     if hedged(claim, lang):
         return False
-    places = dict((j, i) for i, j in pairs)
+    places = {j for _, j in pairs}
     for at in hedged(window, lang):
         if window[at].kind == "letter" or lang == "ko":
             beside = range(max(0, at - 3), at) if lang in ("ja", "ko") else range(at + 1, at + 4)
         else:
             beside = range(at + 1, at + 1 + _NEAR)
-        before = [j for j in places if j < at]
-        if before and any(j in places and window[j].kind != "stop" for j in beside):
+        if min(places, default=at) < at and any(
+            j in places and window[j].kind != "stop" for j in beside
+        ):
             return True
     return False
 
@@ -69,10 +59,10 @@ def surer(
 def bounded(claim: Sequence[Token], window: Sequence[Token]) -> bool:
     """Tells whether a number of the claim is a bound that the source does not give."""
     for i, token in enumerate(claim):
-        bound = _bound(claim, i) if token.number else ""
-        there = [_bound(window, j) for j, t in enumerate(window) if t.key == token.key]
-        if bound in ("more", "less") and there and bound not in there:
-            return True
+        if token.number and (bound := _bound(claim, i)):
+            there = [_bound(window, j) for j, t in enumerate(window) if t.key == token.key]
+            if there and bound not in there:
+                return True
     return False
 
 

@@ -55,6 +55,7 @@ _POINTS = re.compile(
     "|pontos percentuais|процентных пункт(?:а|ов)"
 )
 _OF = frozenset(("de", "d", "of", "di"))
+ABOUT = frozenset(word for words in table(TABLES["about"])["about"] for word in words.split("-"))
 _ABOUT = "|".join(table(TABLES["about"])["about"]).replace("-", " ")
 _ABOUT_END = re.compile(rf"(?:\b|(?<=[\u3040-\u9fff]))(?:{_ABOUT})\W{{0,2}}\Z", re.IGNORECASE)
 _ROUNDED = 0.02  # share of a value by which rounding may change it
@@ -91,7 +92,13 @@ _CJK_UNIT = re.compile(
 
 
 HANGUL_UNIT = re.compile(
-    "|".join(sorted((u for u in {*UNITS, *_SCALES} if "\uac00" <= u[0] <= "\ud7a3" and len(u) > 1), key=len, reverse=True))
+    "|".join(
+        sorted(
+            (u for u in {*UNITS, *_SCALES} if "\uac00" <= u[0] <= "\ud7a3" and len(u) > 1),
+            key=len,
+            reverse=True,
+        )
+    )
 )
 
 
@@ -202,8 +209,10 @@ def follow(
 def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
     """Reads `万`, `亿`, ... and a unit behind digits; returns (factor, end, unit)."""
     factor = 1.0
-    while by := _CJK_SCALES.get(text[at : at + 1], 0.0):
+    whole = _CJK_UNIT.match(text, at)  # `千米` is one unit
+    while not (whole and len(whole[0]) > 1) and (by := _CJK_SCALES.get(text[at : at + 1], 0.0)):
         factor, at = factor * by, at + 1
+        whole = _CJK_UNIT.match(text, at)
     for word, by in _THAI_SCALES.items():
         if text.startswith(word, at):
             factor, at = factor * by, at + len(word)

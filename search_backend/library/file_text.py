@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from searchloop.search_backend import readers
-from searchloop.search_backend.readers import find_readers, kind_of, reader_for_name
+from searchloop.search_backend.readers import container_of, find_readers, kind_of, reader_for_name
 from searchloop.search_backend.text.clean import binary_share
 from searchloop.search_backend.types import Page, SearchBackendError
 
@@ -22,6 +22,7 @@ MOST_BYTES = 10 * 2**20
 HIDDEN, LINK = "a hidden file", "a symbolic link"
 NOT_READ = "not a kind of file that is read"
 MAY_COME_BACK = ("cannot be read", "larger than")  # the old text of such a file stays
+_OTHER_COPY = "Save it as text or without a password."
 SECRET = "holds keys or passwords"
 _MEDIA = ("image/", "audio/", "video/", "font/")
 # Programs and archives, of which some would pass for text in their first bytes.
@@ -88,7 +89,8 @@ def load(found: Found, body: bytes, read: ReadPage) -> Page:
     known = any(reader.knows(body) for reader in find_readers() if reader.knows)
     reader = reader_for_name(found.file.name)
     if not known and not (reader and reader.knows) and binary_share(body[:8192]):
-        raise SearchBackendError("unreadable", "a binary file")
+        what = container_of(body) or "a binary file"
+        raise SearchBackendError("unreadable", what, _OTHER_COPY)
     content_type = min(reader.types) if reader else "text/plain"
     if kind_of(body, content_type) == "text/plain":
         read = readers.read  # in linear time: no work for another process

@@ -50,6 +50,7 @@ _CONTAINERS = {
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Office file, or one with a password",
     b"PK\x03\x04": "an archive or a damaged document",
 }
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")  # the stream of an Office file so protected
 _KINDS = {"html": "application/xhtml+xml"} | dict.fromkeys(
     ("rss", "feed", "rdf"), "application/rss+xml"
 )
@@ -149,6 +150,15 @@ def read(body: bytes, *, url: str, content_type: str, charset: str | None = None
     return reader.read(body, url, charset)
 
 
+def container_of(body: bytes) -> str:
+    """Returns what kind of archive the bytes are, and whether it has a password, or ""."""
+    if body.startswith(b"PK\x03\x04") and body[6:7] and body[6] & 1:
+        return "an archive with a password"
+    if body.startswith(b"\xd0\xcf\x11\xe0") and _ENCRYPTED in body:
+        return "an Office file with a password"
+    return next((what for magic, what in _CONTAINERS.items() if body.startswith(magic)), "")
+
+
 def kind_of(body: bytes, content_type: str, charset: str | None = None) -> str:
     """Returns the media type of a reader, or what the document is instead.
 
@@ -161,9 +171,8 @@ def kind_of(body: bytes, content_type: str, charset: str | None = None) -> str:
             return min(reader.types)
         if kind in reader.types and reader.knows:  # it is something else
             kind = ""
-    for magic, what in _CONTAINERS.items():
-        if body.startswith(magic):
-            return what
+    if what := container_of(body):
+        return what
     head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
     binary, is_page = binary_share(body, charset), kind in ("text/html", "application/xhtml+xml")
     if kind == "video/mp2t" and not binary:  # program text in .ts, for servers that know only films

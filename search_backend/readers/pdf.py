@@ -28,8 +28,8 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
     with _ONE_AT_A_TIME:
         try:
             document = pypdfium2.PdfDocument(body)
-        except pypdfium2.PdfiumError:
-            return failed_page(url, _BAD)
+        except pypdfium2.PdfiumError as error:
+            return failed_page(url, _LOCKED if error.err_code == _PASSWORD else _BAD)
         try:
             texts, read, length = list[str](), 0, 0
             for number in range(min(len(document), MOST_PAGES)):
@@ -81,6 +81,8 @@ def _page_text(document: Any, number: int) -> str:
 _NO_TEXT = Problem(
     "no_text", "This PDF holds pictures and no text.", "Look for a version with text."
 )
+_PASSWORD = 4  # FPDF_ERR_PASSWORD
+_LOCKED = Problem("bad_pdf", "This PDF needs a password.", "Save a copy of it without a password.")
 _BAD = Problem(
     "bad_pdf", "This PDF is damaged or needs a password.", "Look for another copy of it."
 )

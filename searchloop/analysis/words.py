@@ -92,7 +92,8 @@ STOPS: Mapping[str, frozenset[str]] = _sets(
     στο στον στους στα τα τη την της τις το τον του τους των ως
     ar: إلى إن أن أو الذي التي الذين بعد بين تم ثم حتى حيث خلال ذلك على عن عند عندما غير في قبل
     قد كان كانت كل كما لا لم له لها ما مع من منذ نحو هذا هذه هو هي هناك و وقد ولا وهو وهي يكون
-    hi: अपने और इस इसके उनके उस उसके एक एवं ऐसे और कर करता करते करना करने कहा का कि किया किसी की के को गई
+    hi: अपने और इस इसके उनके उस उसके एक एवं ऐसे और कर करता करते करना करने कहा का कि किया किसी की
+    के को गई
     गए गया जब जा जाता जाती जाने जिस जैसे जो तक तथा तो था थी थे दिया ने पर बाद भी में यह या ये रहा
     रहे लिए वह वाले वे से हुआ हुई हुए है हैं हो होता होती होने
     fa: از است اما این ان او اگر با باید بر برای بود بودند به بین پس تا چون خود دارد در دیگر را
@@ -108,22 +109,29 @@ STOPS: Mapping[str, frozenset[str]] = _sets(
 # Words that turn a statement round, or say that somebody does not believe it.
 NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     """
-    en: arent barely cannot debunked denied denies deny didnt disproved disproven doesnt dont doubtful
+    en: arent barely cannot debunked denied denies deny didnt disproved disproven doesnt dont
+    doubtful
     fail failed fails false
     falsely hardly incorrect incorrectly isnt lack lacked lacking lacks myth neither never no
-    nobody none nor not nothing nowhere rarely refuse refused refuses refusing refuted scarcely seldom
-    unable unlikely untrue wasnt werent without wont wrong wrongly
-    de: bestreitet bestritten dementiert falsch fälschlich irrtum irrtümlich kaum kein keine keinem keinen keiner keines keinesfalls
+    nobody none nor not nothing nowhere rarely refuse refused refuses refusing refuted scarcely
+    seldom unable unlikely untrue wasnt werent without wont wrong wrongly
+    de: bestreitet bestritten dementiert falsch fälschlich irrtum irrtümlich kaum kein keine
+    keinem keinen keiner keines keinesfalls
     keineswegs nicht nichts nie niemals niemand niemanden nirgends ohne unwahr weder widerlegt
-    es: apenas desmiente desmintió falsa incorrecto inexacto falsamente falso jamás nada nadie ni ninguna ninguno ningún no nunca sin
+    es: apenas desmiente desmintió falsa incorrecto inexacto falsamente falso jamás nada nadie
+    ni ninguna ninguno ningún no nunca sin
     tampoco
-    fr: aucun aucune dément démenti erroné fausse faussement faux guère inexact jamais n ne ni non nullement pas personne
+    fr: aucun aucune dément démenti erroné fausse faussement faux guère inexact jamais n ne ni
+    non nullement pas personne
     rien sans
-    it: errato falsa falso inesatto mai neanche neppure nessun nessuna nessuno niente non nulla né senza
-    pt: desmentiu falsa falso incorreto jamais nada nem nenhum nenhuma ninguém nunca não sem tampouco
+    it: errato falsa falso inesatto mai neanche neppure nessun nessuna nessuno niente non nulla
+    né senza
+    pt: desmentiu falsa falso incorreto jamais nada nem nenhum nenhuma ninguém nunca não sem
+    tampouco
     nl: allerminst allesbehalve geen nauwelijks niemand niet niets noch nooit onjuist onwaar zonder
     ru: без ложно ложь миф не неверно неправда нельзя нет ни никогда никто ничего
-    ar: خطأ رفض رفضت نفى نفت لا لم لن ليس ليست ليسوا لست وليس وليست ولا ولم ولن فلا فلم فليس غير بدون دون كلا
+    ar: خطأ رفض رفضت نفى نفت لا لم لن ليس ليست ليسوا لست وليس وليست ولا ولم ولن فلا فلم فليس غير
+    بدون دون كلا
     cs: bez nebyl nebyla nebyli nebylo nejsou nelze nemá nemají nemohl nemohou nemůže není nikdo
     nikdy nikoli žádná žádné žádný
     da: aldrig ej ikke ingen intet uden
@@ -140,7 +148,8 @@ NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     pl: bez nie nigdy nigdzie nikt nic żaden żadna żadne
     ro: fals fără n neadevărat nici niciodată niciun nicio nimeni nimic nu
     sv: aldrig ej icke inga ingen inget inte utan
-    tr: asla reddetti reddedildi hiç hiçbir hiçbiri yok yoktu yoktur olmadan olmaksızın olmayan yanlış
+    tr: asla reddetti reddedildi hiç hiçbir hiçbiri yok yoktu yoktur olmadan olmaksızın olmayan
+    yanlış
     uk: без не немає ні ніколи ніхто нічого
     vi: chưa chả chẳng không sai đừng
     """
@@ -198,7 +207,8 @@ ASKS: Mapping[str, frozenset[str]] = _sets(
     el: γιατί πόσα πόσες πόση πόσο πόσοι πόσος πότε ποια ποιαν ποιας ποιες ποιο ποιοι ποιον ποιος
     ποιους που πού πως πώς τι
     ar: أي أية أين بماذا كم كيف لماذا ما ماذا متى مَن من هل
-    hi: कब कहाँ कहां का कितना कितनी कितने किन किस किसका किसकी किसके किसको किसने किसे कैसे कौन कौनसा कौनसी
+    hi: कब कहाँ कहां का कितना कितनी कितने किन किस किसका किसकी किसके किसको किसने किसे कैसे कौन
+    कौनसा कौनसी
     क्या क्यों
     fa: آیا چرا چطور چقدر چگونه چند چه چی چیست کجا کدام کی
     uk: де звідки коли кого кому котрий куди навіщо скільки хто чому що яка яке який які

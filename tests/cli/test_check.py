@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.attached import LOCKED_PDF
 from tests.cli.conftest import Cli
 
 PAGE = "The bridge was opened in 1931. It carries 81,365 cars a day.\n"
@@ -49,6 +50,10 @@ def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "blob.bin").write_bytes(bytes(range(256)) * 9)
     (tmp_path / "page.txt").write_text(PAGE, "utf-8")
     (tmp_path / "empty.txt").write_text(" \n", "utf-8")
+    (tmp_path / "locked.pdf").write_bytes(LOCKED_PDF)
+    (tmp_path / "locked.zip").write_bytes(b"PK\x03\x04\x14\0\1\0" + bytes(range(256)))
+    office = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le")
+    (tmp_path / "locked.xlsx").write_bytes(office)
     with (tmp_path / "large.txt").open("wb") as large:
         large.truncate(100 * 2**20)
     for words, told in (
@@ -58,6 +63,9 @@ def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
         (("check", "A claim.", "missing.txt"), "missing.txt could not be read"),
         (("check", "A claim.", "blob.bin"), "blob.bin could not be read: a binary file."),
         (("check", "A claim.", "empty.txt"), "empty.txt could not be read: no text in it."),
+        (("check", "A claim.", "locked.pdf"), "read: This PDF needs a password. Save a copy"),
+        (("check", "A claim.", "locked.zip"), "read: an archive with a password. Save it"),
+        (("check", "A claim.", "locked.xlsx"), "read: an Office file with a password. Save it"),
         (("check", "A claim.", "large.txt"), "large.txt is larger than 10 MB."),
         (("check", "--batch", "missing.jsonl"), "missing.jsonl could not be read"),
     ):

@@ -177,7 +177,7 @@ PLAIN = Instructions()
 
 
 T = TypeVar("T")
-Reply = tuple[Literal["once", "always", "deny"], Mapping[str, Any] | None]
+Reply = tuple[Literal["once", "always", "folder", "deny"], Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True, slots=True)

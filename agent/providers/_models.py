@@ -3,7 +3,8 @@
 `offered` holds the names of the picker, or names and titles, while the server gives no list; any
 other name works too. `[listed]` tells which names of a server's list are models for conversations.
 `[models]` holds what a model can do under a prefix of its name: the longest one counts, "" stands
-for any name. What several models can do stands once under `[kinds]`, which `is` names.
+for any name; `before` is what may stand in front. What several models can do stands once under
+`[kinds]`, which `is` names.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class ModelTable(Generic[T]):
 
     def of(self, name: str) -> T:
         """Returns what is known of a model."""
+        name = name.removeprefix(self._table.get("before", ""))
         models = self._table["models"]
         prefix = max(filter(name.startswith, models), key=len)
         if prefix not in self._made:

@@ -48,12 +48,6 @@ class GeminiModel:
 
 MODELS = ModelTable(__file__, GeminiModel)
 
-
-def model(name: str) -> GeminiModel:
-    """Returns what is known of a model; of a tuned one, what any can do."""
-    return MODELS.of(name.removeprefix("models/"))
-
-
 __all__ = ["FEATURES", "SETTINGS", "SYSTEM", "Gemini", "create"]
 
 SYSTEM = "gcp.gemini"
@@ -157,7 +151,7 @@ class GeminiCodec(CodecBase):
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. Raises NativeSearchRejected before anything is sent."""
-        known = model(request.model)
+        known = MODELS.of(request.model)
         _check_search(request, both=known.can.tools_with_native_search)
         searching = request.native_search is not None
         own = request.model if request.replay == "whole" else ""
@@ -258,13 +252,13 @@ class Gemini(KeyedProvider):
         self._windows: dict[str, int] = {}
 
     def capabilities(self, model_name: str) -> Capabilities:
-        can = model(model_name).can
+        can = MODELS.of(model_name).can
         return replace(can, context=self._windows.get(model_name, can.context))
 
     async def takes(self, model_name: str) -> frozenset[str]:
         """See `providers.media_types`: Gemma and models for pictures take pictures only."""
         found = await super().takes(model_name)
-        return found if model(model_name).can.tools else found - {PDF}
+        return found if MODELS.of(model_name).can.tools else found - {PDF}
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         events = super().stream(request)

@@ -34,12 +34,6 @@ from searchloop.agent.types import Capabilities, NativeSearch, Request
 
 MODELS: ModelTable[Capabilities] = ModelTable(__file__, lambda able: able)
 
-
-def capabilities(model: str) -> Capabilities:
-    """Returns what a model can do; a fine-tuned one can do what its base can."""
-    return MODELS.of(model.removeprefix("ft:"))
-
-
 __all__ = ["FEATURES", "SETTINGS", "OpenAI", "create"]
 
 DEFAULT_BASE = "https://api.openai.com/v1"
@@ -61,9 +55,6 @@ class OpenAI(KeyedProvider):
     name, key_setting = "openai", "OPENAI_API_KEY"
     options: ClassVar = SAMPLING
     known: ClassVar = MODELS
-
-    def capabilities(self, model: str) -> Capabilities:
-        return capabilities(model)
 
     def _read_list(self, answer: Any) -> dict[str, str]:
         names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
@@ -87,7 +78,7 @@ class ResponsesCodec(CodecBase):
         return self.endpoint.address("responses")
 
     def encode(self, request: Request) -> bytes:
-        thinks = capabilities(request.model).thinking
+        thinks = MODELS.of(request.model).thinking
         return encode_body(head(request, thinks), request, OpenAI.name, tail(request))
 
     def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:

@@ -22,7 +22,7 @@ from searchloop.agent.errors import (
     NativeSearchRejected,
     ProviderError,
 )
-from searchloop.agent.providers.openai import ResponsesCodec, capabilities, create
+from searchloop.agent.providers.openai import MODELS, ResponsesCodec, create
 from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -700,12 +700,12 @@ def listed(**env: str) -> list[ModelInfo]:
 
 def test_what_models_can_do() -> None:
     """By the longest known beginning of the name; strangers get safe defaults."""
-    assert not capabilities("gpt-4.1-nano").native_search
-    assert capabilities("gpt-4.1-mini-2025-04-14").native_search
-    assert capabilities("ft:gpt-4o-mini:org::1").context == 128_000
-    assert capabilities("gpt-6.1-terra").thinking
-    assert not capabilities("o3-mini").native_search
-    stranger = capabilities("stranger-1")
+    assert not MODELS.of("gpt-4.1-nano").native_search
+    assert MODELS.of("gpt-4.1-mini-2025-04-14").native_search
+    assert MODELS.of("ft:gpt-4o-mini:org::1").context == 128_000
+    assert MODELS.of("gpt-6.1-terra").thinking
+    assert not MODELS.of("o3-mini").native_search
+    stranger = MODELS.of("stranger-1")
     assert (stranger.tools, stranger.native_search, stranger.thinking) == (True, True, False)
 
 

@@ -250,7 +250,7 @@ def test_a_number_is_never_glued_to_one(base: str, tag: str, number: int, after:
 SPAN = '<span style="display:inline-block;vertical-align:-0.4em;text-align:{}">{}<br>{}</span>'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("markup", "text"),
     [
         ("SO<span class=template-chem2-su><span>2−</span><span>4</span></span>", "SO4^(2−)"),

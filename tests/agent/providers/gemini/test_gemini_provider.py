@@ -11,7 +11,7 @@ import pytest
 
 from searchloop.agent import providers
 from searchloop.agent.errors import ConfigError, ProviderError
-from searchloop.agent.providers.gemini import create, model
+from searchloop.agent.providers.gemini import MODELS, create
 from searchloop.agent.providers.gemini.links import is_redirect, resolved, target
 from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
@@ -76,15 +76,15 @@ def marks(*spans: tuple[int, int]) -> tuple[Mark, ...]:
 
 def test_what_models_can_do() -> None:
     """By the longest known beginning of the name; newer ones are like the newest, others safe."""
-    assert not model("gemini-2.5-flash").can.tools_with_native_search
-    assert model("models/gemini-2.5-pro-preview-06").can.thinking
-    assert not model("gemini-2.5-flash").signs
+    assert not MODELS.of("gemini-2.5-flash").can.tools_with_native_search
+    assert MODELS.of("models/gemini-2.5-pro-preview-06").can.thinking
+    assert not MODELS.of("gemini-2.5-flash").signs
     for name in ("gemini-3-flash-preview", "gemini-4.2-pro", "gemini-flash-latest"):
-        assert model(name).signs
-        assert model(name).can.tools_with_native_search
-    assert not model("gemma-3-27b-it").can.tools
-    assert not model("gemini-1.5-pro").can.native_search
-    stranger = model("stranger-1").can
+        assert MODELS.of(name).signs
+        assert MODELS.of(name).can.tools_with_native_search
+    assert not MODELS.of("gemma-3-27b-it").can.tools
+    assert not MODELS.of("gemini-1.5-pro").can.native_search
+    stranger = MODELS.of("stranger-1").can
     assert (stranger.tools, stranger.native_search, stranger.thinking) == (True, True, False)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -23,7 +23,7 @@ _ABILITIES = {field.name for field in fields(Capabilities)}
 
 
 class ModelTable(Generic[T]):
-    """The table beside `module`, read when it is first asked.
+    """The table beside `module`, read when it is first asked: `of(name)` is what `make` returns.
 
     `make` gets the capabilities of a model, and by name what else its entry holds.
     """
@@ -31,7 +31,7 @@ class ModelTable(Generic[T]):
     def __init__(self, module: str, make: Callable[..., T]) -> None:
         self._file = Path(module).with_name("models.toml")
         self._make = make
-        self._made: dict[str, T] = {}
+        self.of: Callable[[str], T] = lru_cache(maxsize=256)(self._of)
 
     @cached_property
     def _table(self) -> Mapping[str, Any]:
@@ -49,17 +49,12 @@ class ModelTable(Generic[T]):
         words, prefixes = listed["without"], tuple(listed["prefixes"])
         return name.startswith(prefixes) and not any(word in name for word in words)
 
-    def of(self, name: str) -> T:
-        """Returns what is known of a model."""
+    def _of(self, name: str) -> T:
         name = name.removeprefix(self._table.get("before", ""))
         models = self._table["models"]
-        prefix = max(filter(name.startswith, models), key=len)
-        if prefix not in self._made:
-            values = self._values(models[prefix])
-            able = Capabilities(**{k: v for k, v in values.items() if k in _ABILITIES})
-            rest = {k: v for k, v in values.items() if k not in _ABILITIES}
-            self._made[prefix] = self._make(able, **rest)
-        return self._made[prefix]
+        values = self._values(models[max(filter(name.startswith, models), key=len)])
+        able = Capabilities(**{k: v for k, v in values.items() if k in _ABILITIES})
+        return self._make(able, **{k: v for k, v in values.items() if k not in _ABILITIES})
 
     def _values(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         kind = entry.get("is")

@@ -26,16 +26,13 @@ export function sessionList(nav, on) {
     const key = JSON.stringify([state.current, state.query, state.more, state.archive, state.archived, [...(state.picked ?? ["none"])], rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s), s.found, s.settings?.archived, s.settings?.project])]);
     if (key === drawn) return;
     drawn = key;
-    keepFocus(nav, () => draw(state, rows));
-  }
-
-  function draw(state, rows) {
     const shown = state.query ? [["found", rows]] : state.archived ? [["archived", rows]] : groups(rows);
-    nav.replaceChildren(...shown.filter(([, list]) => list.length).flatMap(([label, list]) => group(label, list, state)));
-    if (!rows.length) nav.append(emptyLine(state));
-    if (state.picked) nav.prepend(pickBar(rows, state.picked));
-    if (state.more) nav.append(h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")));
-    if (!state.query && (state.archived || state.archive)) nav.append(h("button", { type: "button", class: "quiet", "data-focus": "archive", onclick: () => on.archive(!state.archived) }, state.archived ? t("archive.leave") : t("archive.show", { n: state.archive })));
+    const parts = shown.filter(([, list]) => list.length).flatMap(([label, list]) => group(label, list, state));
+    if (!rows.length) parts.push(emptyLine(state));
+    if (state.picked) parts.unshift(pickBar(rows, state.picked));
+    if (state.more) parts.push(h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")));
+    if (!state.query && (state.archived || state.archive)) parts.push(h("button", { type: "button", class: "quiet", "data-focus": "archive", onclick: () => on.archive(!state.archived) }, state.archived ? t("archive.leave") : t("archive.show", { n: state.archive })));
+    keepFocus(nav, () => nav.replaceChildren(...parts));
   }
 
   // What is done with the chats that are ticked.

@@ -22,8 +22,7 @@ export async function modelsPage(body, { changed, store }) {
   body.append(usual, own, others);
   let [{ list, servers }, providers] = await Promise.all([api.models(), api.providers()]);
   const hosts = new Set(servers.map((server) => server.provider));
-  drawUsual();
-  drawServers();
+  draw();
   const rank = ({ address, key }) => (address ? 2 : key?.set ? 0 : 1);
   const rest = providers.filter(({ name }) => !hosts.has(name)).sort((a, b) => rank(a) - rank(b));
   others.replaceChildren(...rest.map((provider) => providerCard(provider)));
@@ -33,17 +32,13 @@ export async function modelsPage(body, { changed, store }) {
   async function look() {
     changed();
     ({ list, servers } = await api.models());
-    drawUsual();
-    drawServers();
+    draw();
   }
 
-  function drawUsual() {
+  function draw() {
     const ready = list.filter((model) => model.available).map(({ id, ...model }) => [id, choiceOf({ id, ...model })]);
     const field = settingField(store, USUAL, { label: t(`set.${USUAL}`), make: choice([["", t("set.model.last")], ...ready]) });
     usual.replaceChildren(field);
-  }
-
-  function drawServers() {
     keepFocus(own, () => own.replaceChildren(...servers.map(serverCard)));
   }
 
@@ -125,8 +120,7 @@ export async function modelsPage(body, { changed, store }) {
     if (!store.get(USUAL)?.changeable) return null;
     const use = async () => {
       await store.change({ [USUAL]: id });
-      drawUsual();
-      drawServers();
+      draw();
     };
     return button(t("models.use"), use, { id: `use-${id}`, "aria-label": t("models.use.of", { model: titleOf({ id, ...model }) }) });
   }

@@ -7,7 +7,7 @@ fades in, or that arrives in pieces.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -99,7 +99,7 @@ class _Hidden:
         """Remove what is hidden on any axis."""
         own, ruled = self._by_attributes(), self._by_sheets()
         nodes, place_of = self._cascade.nodes, self._cascade.place
-        size = {place: _length(nodes[place]) for place in sorted({*own, *ruled})}
+        size = self._sizes({*own, *ruled})
         suspects = {
             place: own.get(place, _NONE) | ruled.get(place, _NONE) for place in size if size[place]
         }
@@ -120,6 +120,34 @@ class _Hidden:
             self._empty(nodes[place], hidden[place])
             if not _text(nodes[place]).strip():
                 _drop([nodes[place]])
+
+    def _sizes(self, places: Collection[int]) -> dict[int, int]:
+        """The characters of text in each element, in order; those of one inside another are counted
+        once, as thousands may be nested."""
+        cascade, size = self._cascade, dict[int, int]()
+        holding: set[int] = set()
+        seen: set[int] = set()
+        for place in places:
+            around = cascade.parent(place)
+            while around >= 0 and around not in seen:
+                seen.add(around)
+                if around in places:
+                    holding.add(around)
+                around = cascade.parent(around)
+        for place in sorted(places, reverse=True):
+            waiting, size[place] = [cascade.nodes[place]] if place in holding else [], 0
+            if not waiting:
+                size[place] = _length(cascade.nodes[place])
+            while waiting:
+                for one in waiting.pop().iter(include_text=True):
+                    known = size.get(cascade.place.get(one.mem_id, -1))
+                    if known is not None:
+                        size[place] += known
+                    elif one.is_element_node:
+                        waiting.append(one)
+                    elif one.is_text_node:
+                        size[place] += len((one.text_content or "").strip())
+        return dict(sorted(size.items()))
 
     def _by_attributes(self) -> dict[int, frozenset[str]]:
         """The elements that their own attributes may hide, and on which axes."""

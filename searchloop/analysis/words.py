@@ -110,8 +110,7 @@ STOPS: Mapping[str, frozenset[str]] = _sets(
 NEGATIONS: Mapping[str, frozenset[str]] = _sets(
     """
     en: arent barely cannot debunked denied denies deny didnt disproved disproven doesnt dont
-    doubtful
-    fail failed fails false
+    doubtful fail failed fails false
     falsely hardly incorrect incorrectly isnt lack lacked lacking lacks myth neither never no
     nobody none nor not nothing nowhere rarely refuse refused refuses refusing refuted scarcely
     seldom unable unlikely untrue wasnt werent without wont wrong wrongly

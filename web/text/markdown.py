@@ -119,7 +119,7 @@ class Incremental:
         elif len(self._tail) > _LONG_PARTS and len(blocks) == 1 and (parts := _parts(blocks[0])):
             kept, self._tail = document.last_parts()
             self._finished = parts[: len(parts) - kept]
-            self._attributes = {name: blocks[0][name] for name in ("a",) if name in blocks[0]}
+            self._attributes = {"a": blocks[0]["a"]} if "a" in blocks[0] else {}
         self._base += done
         self._shown = blocks[done:]
         return told

@@ -55,7 +55,7 @@ export function iconButton(name, label, onclick, props = {}) {
   return h("button", { type: "button", "aria-label": label, title: label, onclick, ...props }, icon(name));
 }
 
-/** Draws parts of `root` anew by `draw`; what loses the focus to it has it again, found by its data-focus, id or name. */
+/** Draws parts of `root` anew by `draw`, and gives the focus back to what had it: by its data-focus, id or name. */
 export function keepFocus(root, draw) {
   const focused = root.contains(document.activeElement) && document.activeElement;
   const keyOf = (node) => node.dataset.focus || node.id || node.ariaLabel || node.textContent;

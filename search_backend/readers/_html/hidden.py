@@ -67,6 +67,7 @@ _FOLDING = frozenset({"display", "visibility", "size", "opacity"})
 _FURNITURE = frozenset({"nav", "header", "footer"})
 # What opens something is not long. Shorter text in it is a label; with more links it is a menu.
 LONGEST_LABEL, LEAST_FOLDED, MOST_LINKED = 300, 40, 1 / 8
+_EMPTY_CELL = LexborHTMLParser("<table><tr><td hidden></table>").css("td")[0]
 _COLOURED = re.compile(r"[;{/]\s*+(?:-webkit-text-fill-)?color\s*:")
 _DEAR = re.compile(r"[:~+]|\S\s+(?=[^\s,])")
 
@@ -361,5 +362,7 @@ def _unfold_noscript(tree: LexborHTMLParser) -> None:
 def _drop(nodes: list[LexborNode]) -> None:
     # Taken off the tree but not freed: a node may lie inside another one of the list.
     for node in nodes:
+        if node.tag in ("td", "th"):  # the rest of its row stays in place
+            node.insert_before(_EMPTY_CELL)
         if node.tag not in ("html", "body", "head"):
             node.remove()

@@ -12,10 +12,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.parts.formulas import write_formulas
-from searchloop.search_backend.readers._html.parts.tables import cells_and_rows, fill_places
 
 _CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
-_HIDDEN_CELL = re.compile(r"<[tT][dDhH]\s[^>]*(?:hidden|style|HIDDEN|STYLE)")
 # One search that begins at each "<": a search for each of these names takes three times as long.
 _may_show = re.compile(
     r"<(?=[mMsSiIdt])(?:(?i:(?:m(?:ml)?:)?math|svg|input)[\s>]|mjx-|script [^>]{0,60}math/tex"
@@ -54,10 +52,7 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
             role, inside = cell.attributes["role"], cell.inner_html
             made = LexborHTMLParser(f'<div role="{role}">{inside}</div>').css("div")
             cell.replace_with(made[0])
-    may_hide = "<style" in markup or _HIDDEN_CELL.search(markup)
-    cells = cells_and_rows(tree) if may_hide else []
     remove_hidden(tree)
-    fill_places(cells)
 
 
 def _write_checkboxes(tree: LexborHTMLParser) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade, Style
+from searchloop.search_backend.readers._html.styles import MOST_STEPS, SHAPES, Cascade, Style
 from searchloop.search_backend.readers._html.visibility import (
     MAY_HIDE,
     NAMES,
@@ -72,17 +72,17 @@ _COLOURED = re.compile(r"[;{/]\s*+(?:-webkit-text-fill-)?color\s*:")
 _DEAR = re.compile(r"[:~+]|\S\s+(?=[^\s,])")
 
 
-def remove_hidden(tree: LexborHTMLParser) -> int:
-    """Remove elements without text or without any that is shown. Changes `tree`; returns the steps
-    that its sheets and styles cost, at most MOST_STEPS."""
-    cascade = Cascade(tree, MAY_HIDE)
+def remove_hidden(tree: LexborHTMLParser) -> Cascade:
+    """Remove elements without text or without any that is shown. Changes `tree`; returns what its
+    sheets say, with what is left of its budget."""
+    cascade = Cascade(tree, (MAY_HIDE, SHAPES))
     _show_streamed(tree)
     _drop(tree.css(_NO_TEXT))
     _drop([node for node in tree.css("rp") if len(_text(node).strip()) > _LONGEST_RP])
     _unfold_noscript(tree)
     if tree.body is not None:
         _Hidden(tree, cascade).take_out()
-    return MOST_STEPS - cascade.left
+    return cascade
 
 
 class _Hidden:

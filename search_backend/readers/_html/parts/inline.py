@@ -26,8 +26,9 @@ _OF_FORMULA = re.compile(
 _IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
+_INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
 _SCRIPT_LIKE = re.compile(
-    r"<(span|small|font)(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
+    rf"<({_INLINE})(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
     r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>'
     r"([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>"
 )
@@ -116,8 +117,8 @@ def _code(text: str, cut: str) -> str:
 def _struck(text: str, cut: str) -> str:
     """Marks struck text, in each of the pieces that it runs through."""
     tag = re.compile(
-        rf"<(?:(s|del|strike)(?: [^>]*)?|(span)(?: [^>]*line-through[^>]*)|(/?)(s|del|strike|span)"
-        rf"(?: [^>]*)?)>|{cut}"
+        rf"<(?:(s|del|strike)(?: [^>]*)?|({_INLINE})(?: [^>]*line-through[^>]*)"
+        rf"|(/?)(s|del|strike|{_INLINE})(?: [^>]*)?)>|{cut}"
     )
     opened: list[tuple[str, bool]] = []
     parts: list[str] = []

@@ -25,6 +25,9 @@ _CELLS = "span[role^=row],span[role$=cell],span[role$=header]"
 _LINES = "pre,.react-file-line"
 _LABELS = ("sr-only", "visually-hidden", "screen-reader-text")
 LONGEST_LABEL = 40
+# Lines of a page; each takes an element.
+MOST_TYPED = 5_000
+is_typed = re.compile(r"white-space: ?(?:pre|break)").search
 
 
 def show(tree: LexborHTMLParser, markup: str) -> None:
@@ -52,7 +55,27 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
             role, inside = cell.attributes["role"], cell.inner_html
             made = LexborHTMLParser(f'<div role="{role}">{inside}</div>').css("div")
             cell.replace_with(made[0])
-    remove_hidden(tree)
+    remove_hidden(tree).write_shapes()
+    _break_lines(tree)
+
+
+def _break_lines(tree: LexborHTMLParser) -> None:
+    """Ends the lines of text that a style shows as typed, but for code."""
+    end, left = tree.create_node("br"), MOST_TYPED
+    for around in tree.css("[style*=white-space]:not(pre,code)"):
+        style = around.attributes["style"] or ""
+        if not is_typed(style) or "monospace" in style or _around(around, "pre") is not None:
+            continue
+        for node in [*around.traverse(include_text=True)]:
+            lines = (node.text_content or "").split("\n") if node.is_text_node else []
+            left -= len(lines)
+            if len(lines) < 2 or left < 0:
+                continue
+            for line in lines[:-1]:
+                node.insert_before(line or " ")
+                node.insert_before(end)
+            node.insert_before(lines[-1] or " ")
+            node.remove()
 
 
 def _write_checkboxes(tree: LexborHTMLParser) -> None:

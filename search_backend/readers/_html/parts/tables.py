@@ -24,7 +24,7 @@ MOST_WORDS, MOST_WORDS_BELOW_HEADINGS = 60, 200
 # Places that the spans of a table may add, and the empty ones at the ends of its rows.
 MOST_SPANNED = 10_000
 _SPAN = re.compile(r' (?:aria-)?(col|row)span="\s*(\d{1,4})')
-_ARRANGES = re.compile(r' role="(?:presentation|none)"')
+_ARRANGES = re.compile(r' role="(?:presentation|none)"|[ "]ltx_eqn_table[ "]')
 _SECTIONS = {"thead": 0, "tfoot": 2}
 _OUTLINE = frozenset(("table", "pre", "h1", "h2", "h3", "h4", "form", "article", "section"))
 _CELLS = frozenset(("td", "th", "caption"))
@@ -192,7 +192,9 @@ class Tables:
                 text = "<br>".join(ticked(line) for line in code if line.strip())
             last, item = item, self._places[block.box].item
             if item > cell and item != last:
-                text = f"{self._labels[item]} {text}"
+                text, up = f"{self._labels[item]} {text}", item
+                while (up := self._places[boxes[up].parent].item) > cell:  # a list inside another
+                    text = f"  {text}"
             _, inner = next(self._around(block.box))
             before, row = row, boxes[inner].parent
             is_beside = row == before and inner != cell

@@ -18,10 +18,11 @@ _CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
 _may_show = re.compile(
     r"<(?=[mMsSiIdt])(?:(?i:(?:m(?:ml)?:)?math|svg|input)[\s>]|mjx-|script [^>]{0,60}math/tex"
     r"|span (?:(?:id|role)=\S+ )?class=[\"']?(?:katex|sfrac|mwe-math|mw-editsection|ltx_note)"
-    r"|div class=[\"']?(?:react-)?line-numbers|th [^>]{0,40}filename)"
+    r"|div class=[\"']?(?:(?:react-)?line-numbers|fragment|language-)|th [^>]{0,40}filename)"
 ).search
 _UNSEEN = ".mw-editsection,.ltx_tag_note,.ltx_note_content>.ltx_note_mark"
-_CELLS = "span[role^=row],span[role$=cell],span[role$=header]"
+_CELLS = "span[role^=row],span[role$=cell],span[role$=header],span[class*=ltx_t]"
+_OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th": "columnheader"}
 _LINES = "pre,.react-file-line"
 _LABELS = ("sr-only", "visually-hidden", "screen-reader-text")
 LONGEST_LABEL = 40
@@ -50,9 +51,13 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
             note.insert_after(")")
     if "<td" in markup:
         _write_labels(tree, markup)
-    if "columnheader" in markup:
+    if "columnheader" in markup or '<span class="ltx_t' in markup:
         for cell in reversed(tree.css(_CELLS)):
-            role, inside = cell.attributes["role"], cell.inner_html
+            name = (cell.attributes.get("class") or "").partition(" ")[0]
+            role = cell.attributes.get("role") or _OF_PAPERS.get(name)
+            if role is None:
+                continue
+            inside = cell.inner_html
             made = LexborHTMLParser(f'<div role="{role}">{inside}</div>').css("div")
             cell.replace_with(made[0])
     remove_hidden(tree).write_shapes()
@@ -71,10 +76,11 @@ def _break_lines(tree: LexborHTMLParser) -> None:
             left -= len(lines)
             if len(lines) < 2 or left < 0:
                 continue
-            for line in lines[:-1]:
-                node.insert_before(line or " ")
-                node.insert_before(end)
-            node.insert_before(lines[-1] or " ")
+            for number, line in enumerate(lines):
+                if number:
+                    node.insert_before(end)
+                if line:
+                    node.insert_before(line)
             node.remove()
 
 
@@ -89,6 +95,10 @@ def _write_checkboxes(tree: LexborHTMLParser) -> None:
 
 def _put_code_in_order(tree: LexborHTMLParser) -> None:
     """Removes numbers of lines beside some code; puts the name of a file in front of its code."""
+    for label in tree.css("div[class*=language-]>span.lang"):  # the fence says it
+        label.remove()
+    for line in tree.css("div.fragment>div.line:first-child"):  # of Doxygen
+        line.parent.attrs["class"] = "hljs"
     for numbers in tree.css("div.line-numbers,div.react-line-numbers"):
         code = numbers.next
         while code is not None and not code.is_element_node:

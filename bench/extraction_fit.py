@@ -81,7 +81,7 @@ def example(sample: Sample) -> Example:
     markup = bounded(decode(body, "utf-8"))[0]
     tree = LexborHTMLParser(markup)
     about = About(_about.kind(_about.metadata(tree)), sample.url)
-    show(tree, markup)
+    show(tree)
     page = layout(written(tree))
     truth, total = len(WORD.findall(sample.truth)), sum(block.words for block in page.blocks)
     scale = max(30, truth) ** 0.75 * max(50, total) ** 0.25

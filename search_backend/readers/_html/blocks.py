@@ -29,8 +29,8 @@ _BLOCK_NAMES = (
     "pre section summary table tbody td tfoot th thead tr ul"
 )
 _EMPTY = frozenset(("br", "hr"))
-# What the parser writes as it was, with "<" in it.
-_RAW = ("xmp", "noembed", "noframes", "plaintext")
+# What the parser writes as it was, with "<" in it, and a page may show.
+_RAW = ("xmp", "plaintext")
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -101,12 +101,10 @@ def written(tree: LexborHTMLParser) -> str:
     """The body as the parser writes it, without comments."""
     if tree.body is None:
         return ""
-    html = tree.body.html or ""
-    if any(f"<{name}" in html for name in _RAW):
+    if tree.css_first(",".join(_RAW)) is not None:  # far sooner found than in the text
         tree.unwrap_tags(list(_RAW))
-        html = tree.body.html or ""
     # An empty tag in its place: text before and after a comment is not one text.
-    return _COMMENT.sub("<!>", html) if "<!--" in html else html
+    return _COMMENT.sub("<!>", tree.body.html or "")
 
 
 def layout(markup: str) -> Layout:

@@ -30,9 +30,9 @@ from searchloop.search_backend.readers._html.features import (
     add_inside,
     around,
     columns,
+    distances,
     name_scores,
     same_ways,
-    within,
     wrappers,
 )
 from searchloop.search_backend.readers._html.parts.complete import once, with_parts
@@ -151,10 +151,9 @@ def _of_run(odds: Sequence[float], mass: list[float], weights: list[float]) -> C
     before = [0.0, *accumulate(weights)]
     whole, total = before.pop(), sum(mass)
     passed = [0.0, *accumulate(mass[:-1])]
-    count = range(len(odds))
     return [
-        [within(at - first) for at in count],
-        [within(at - last) for at in count],
+        distances(len(odds), first),
+        distances(len(odds), last),
         [(at - before[first]) / whole for at in before],
         [(at - before[last]) / whole for at in before],
         [part / total for part in passed],

@@ -21,7 +21,7 @@ def whole_page(markup: str, url: str, title: str = "") -> Page:
     markup, cut = bounded(markup)
     tree = LexborHTMLParser(markup)
     metadata = _about.metadata(tree)
-    show(tree, markup)
+    show(tree)
     body = written(tree)
     shown = layout(body)
     text, unseen = cleaned(markdown(shown, range(len(shown.blocks)), url))

@@ -54,8 +54,6 @@ _SIGN_LINK = re.compile(
 
 def stacked(markup: str) -> str:
     """Writes what stands over something else as raised and lowered: of ions and of isotopes."""
-    if "template-chem2-su" not in markup and "inline-block" not in markup:
-        return markup
     return _OVER.sub(_as_scripts, markup)
 
 
@@ -97,12 +95,10 @@ def inline(pieces: list[str], signs: str) -> list[str]:
     they do not have."""
     cut = signs[0]
     text = _CUSTOM.sub(r"\1 ", cut.join(pieces))
-    if not may_mark(text) and not any(name in text for name in _STYLED):
-        return text.split(cut) if pieces else []
     for names, change in _CHANGES:
         if any(name in text for name in names):
             text = change(text, cut)
-    return text.split(cut)
+    return text.split(cut) if pieces else []
 
 
 def _code(text: str, cut: str) -> str:
@@ -192,8 +188,6 @@ def _apart(text: str, _: str) -> str:
     return _ON_ITS_LINE.sub(lambda own: f" {own[1]}{own[3] or ''} ", text)
 
 
-# What a page has if a change can mean anything to it.
-may_mark = re.compile(r"<(?:code|img|q|rt|s|del|strike|sup|sub)[ >]").search
 _ON_ITS_LINE = re.compile(
     r'(<(span|[abi]|strong|em|small) [^>]*(?:style="[^"]*display: ?(?:block|flex|grid|table)[^>]*>'
     r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^>]*>'
@@ -202,14 +196,13 @@ _ON_ITS_LINE = re.compile(
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
 _RAISED = ("vertical-align", 'class="su')
-_STYLED = ("line-through", 'href="', "⁄", "display:", "sr-only", "hidden", "-reader-text", *_RAISED)
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
-    (("display:", "sr-only", "hidden", "-reader-text"), _apart),
+    (("display:", "sr-only", "visually", "-reader-text"), _apart),
     (("<code",), _code),
     (('href="#',), _anchors),
     (("<img",), _images),
     (("<q>", "<q "), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
     (("<rt",), _reading),
     (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
-    (("<sup", "<sub", 'href="', "⁄", *_RAISED), _scripts),
+    (("<sup", "<sub", 'href="#', "footnote", "⁄", *_RAISED), _scripts),
 )

@@ -94,8 +94,9 @@ def _put_code_in_order(tree: LexborHTMLParser) -> None:
     """Removes numbers of lines beside some code; puts the name of a file in front of its code."""
     for label in tree.css(_LANGUAGE):  # the fence says it
         label.remove()
-    for line in tree.css(_DOXYGEN):  # of Doxygen
-        line.parent.attrs["class"] = "hljs"
+    for line in tree.css(_DOXYGEN):
+        if line.parent is not None:
+            line.parent.attrs["class"] = "hljs"
     for numbers in tree.css(_NUMBERS):
         code = numbers.next
         while code is not None and not code.is_element_node:

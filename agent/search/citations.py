@@ -16,7 +16,6 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from searchloop.agent.search.marks import find
 from searchloop.agent.search.source_numbers import SourceTable, merged
 from searchloop.agent.types import Citation, Mark, Message, Source, Span
 from searchloop.analysis.addresses import is_tracking
@@ -139,6 +138,8 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
 
 def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
     """Returns the text without marks of unknown numbers, and the citations of the others."""
+    from searchloop.agent.search.marks import find
+
     out: list[str] = []
     spans: dict[int, list[Mark]] = {}
     length = last = 0
@@ -157,6 +158,8 @@ def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
 
 def _in_strings(text: str, table: SourceTable) -> tuple[Citation, ...]:
     """Returns the citations of the marks inside the strings of a JSON text."""
+    from searchloop.agent.search.marks import find
+
     spans: dict[int, list[Mark]] = {}
     for string in _STRING.finditer(text):
         for place in find(string[0], table.numbers, max(table.numbers, default=0)):

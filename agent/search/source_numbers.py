@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 
 from searchloop.agent.types import Message, Source, SourceState
 from searchloop.analysis.addresses import url_key
@@ -85,14 +84,14 @@ class SourceTable:
         key, new = url_key(url), Source(url, title, state, published=published)
         known = merged(self._by_key.get(key, new), new)
         if number and known.n is None:
-            known = replace(known, n=max(self._by_number, default=0) + 1)
+            known = known._replace(n=max(self._by_number, default=0) + 1)
         return self._keep(key, known)
 
     def restore(self, source: Source) -> None:
         """Adds a source with the number that it has already."""
         key = url_key(source.url)
         known = self._by_key.get(key, source)
-        self._keep(key, replace(merged(known, source), url=source.url))
+        self._keep(key, merged(known, source)._replace(url=source.url))
         if source.n is not None:  # of a page that once had two numbers, both lead to it
             self._by_number.setdefault(source.n, key)
 
@@ -145,8 +144,7 @@ class SourceTable:
 
 def merged(known: Source, new: Source) -> Source:
     """Merges two mentions of one page; where they differ, the first counts."""
-    return replace(
-        known,
+    return known._replace(
         state=max(known.state, new.state, key=_RANK.__getitem__),
         title=known.title or new.title,
         n=known.n or new.n,

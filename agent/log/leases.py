@@ -167,8 +167,9 @@ def machine() -> str:
     those apart. Where a part cannot be read, a random one makes the name this process's alone.
     """
     try:
+        name = Path("/proc/sys/kernel/hostname").read_text("ascii").strip()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        name, space = os.uname().nodename, os.stat("/proc/self/ns/pid").st_ino
+        space = os.stat("/proc/self/ns/pid").st_ino
     except (OSError, ValueError):  # no Linux: no namespaces, but two machines of one name
         import platform  # slow to import, as `uuid` is
         import uuid

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from searchloop.agent.calls.caller import CALLER, PLAIN, Instructions
@@ -310,8 +311,8 @@ _LAST = ("calls", "window", "prompt_estimate", "shortened")
 
 def performance(messages: Sequence[Message]) -> dict[str, Any]:
     """Sums up the numbers of the last turn's steps: times added, the last window, mean speed."""
-    last = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
-    steps = [m.details for m in messages[last + 1 :] if m.role == "assistant"]
+    turn = takewhile(lambda message: message.role != "user", reversed(messages))
+    steps = [message.details for message in turn if message.role == "assistant"][::-1]
     named = (*_SUMS, *_LAST, "prefix_reused")
     known = {name: [step[name] for step in steps if name in step] for name in named}
     numbers: dict[str, Any] = {n: round(sum(known[n]), 3) for n in _SUMS if known[n]}

@@ -61,6 +61,28 @@ def write_private(path: Path, text: str) -> None:
         raise StoreError(code, f"{path} cannot be written: {error}.", remedy) from error
 
 
+def read_object(path: Path, code: str, what: str) -> dict[str, Any] | None:
+    """Reads the JSON object in a file of the user's, None without one. Raises ConfigError.
+
+    The error has this `code` and calls the file `what`.
+    """
+    try:
+        value = json.loads(path.read_text("utf-8"))
+        if not isinstance(value, dict):
+            raise ValueError("it is not an object")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        remedy = f"Correct {path}, or remove it."
+        raise ConfigError(code, f"{what} cannot be read: {error}.", remedy) from error
+    return value
+
+
+def write_object(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes such a file. Raises StoreError."""
+    write_private(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
 FILE = "keys.json"
 LONGEST = 4_096
 

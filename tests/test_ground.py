@@ -222,7 +222,6 @@ def test_every_setting_in_the_source_is_declared() -> None:
     problems = [
         f"{module.at(constant.lineno)} names {name}"
         for module in modules()
-        if not module.at(1).startswith("agent/settings/removed.py")
         for constant in strings(module)
         if ENV_NAME.fullmatch(name := str(constant.value)) and ENV_PREFIX.match(name)
         if name not in declared | aliases | NOT_OURS

@@ -112,6 +112,12 @@ def every_setting() -> list[Setting]:
     return list(found.values())
 
 
+def unknown_settings(env: Environment) -> list[str]:
+    """Returns names like ours that are set and mean nothing: misspelled, or of another version."""
+    known = {name for each in every_setting() for name in (each.name, *each.aliases)}
+    return sorted(name for name in env if name.startswith("SEARCHLOOP_") and name not in known)
+
+
 def listed_settings(env: Environment) -> list[Setting]:
     """Returns the settings that a list shows: of the ..._BASE_URL only those that are set."""
     return [s for s in every_setting() if not s.name.endswith("_BASE_URL") or env.get(s.name)]

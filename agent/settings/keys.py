@@ -15,10 +15,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import util
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import ConfigError, StoreError
@@ -61,6 +61,28 @@ def write_private(path: Path, text: str) -> None:
         raise StoreError(code, f"{path} cannot be written: {error}.", remedy) from error
 
 
+def read_object(path: Path, code: str, what: str) -> dict[str, Any] | None:
+    """Reads the JSON object in a file of the user's, None without one. Raises ConfigError.
+
+    The error has this `code` and calls the file `what`.
+    """
+    try:
+        value = json.loads(path.read_text("utf-8"))
+        if not isinstance(value, dict):
+            raise ValueError("it is not an object")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        remedy = f"Correct {path}, or remove it."
+        raise ConfigError(code, f"{what} cannot be read: {error}.", remedy) from error
+    return value
+
+
+def write_object(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes such a file. Raises StoreError."""
+    write_private(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
 FILE = "keys.json"
 LONGEST = 4_096
 
@@ -77,8 +99,7 @@ class Ring(Protocol):
     def delete_password(self, service: str, name: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """A setting (under any of its names) that says where a key is sent, and what it is if unset."""
 
     names: tuple[str, ...]
@@ -251,7 +272,7 @@ class KeyStore:
             name: {
                 "place": saved.place,
                 **({"value": saved.value} if saved.value else {}),
-                "sent_to": [{**asdict(a), "origin": origin} for a, origin in saved.sent_to],
+                "sent_to": [{**a._asdict(), "origin": origin} for a, origin in saved.sent_to],
             }
             for name, saved in keys.items()
         }

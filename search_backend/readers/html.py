@@ -115,7 +115,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
 
 def _main(page: Layout, about: About) -> tuple[str, int]:
     """Returns the main text, and the number of invisible characters removed from it."""
-    kept = chosen(page, about).blocks if len(page.blocks) <= MOST_BLOCKS else []
+    kept = chosen(page, about) if len(page.blocks) <= MOST_BLOCKS else []
     words = sum(page.blocks[index].words for index in kept)
     is_short = sum(block.words for block in page.blocks) < SHORT_PAGE or not words
     if is_short:

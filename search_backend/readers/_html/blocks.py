@@ -21,7 +21,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
 from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
-from searchloop.search_backend.readers._html.text import TAG, batches, in_order, normal, plain, runs
+from searchloop.search_backend.readers._html.text import TAG, in_order, normal, plain, runs
 
 _BLOCK_NAMES = (
     "address article aside blockquote body br button caption center dd details div dl dt fieldset "
@@ -148,7 +148,7 @@ def layout(markup: str) -> Layout:
     pieces = inline(pieces, signs)
     for at, code in codes.items():
         pieces[at] = code
-    return Layout(boxes, _blocks(pieces, homes, signs) if pieces else [], signs)
+    return Layout(boxes, [*_blocks(pieces, homes, signs)] if pieces else [], signs)
 
 
 def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
@@ -164,20 +164,10 @@ def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
     return "".join(held)
 
 
-def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> list[Block]:
-    """The blocks of these pieces of markup that have text."""
+def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> Iterator[Block]:
+    """The blocks of these pieces of markup that have text. `signs` stand for the end of a piece,
+    the start and end of a link, and other tags."""
     links: list[str] = []  # those that are open, each inside the one before
-    blocks: list[Block] = []
-    for part in batches(pieces):
-        blocks += _some_blocks(pieces[part], homes[part], links, signs)
-    return blocks
-
-
-def _some_blocks(
-    pieces: list[str], homes: list[tuple[int, int]], links: list[str], signs: str
-) -> Iterator[Block]:
-    """Brings `links` up to date. `signs` stand for the end of a piece, the start and end of a link,
-    and other tags."""
     cut, start, end, tag = tuple(signs)
     whole_link = start + end
     # Text, name, text, name and so on; a name for a link and its end only.

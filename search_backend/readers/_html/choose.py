@@ -306,18 +306,11 @@ def _expression(tree: Tree, used: set[int]) -> str:
     return f"({yes} if f{int(number)} <= {float(most)!r} else {no})"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Indexes of the blocks that are main text, in order, and the F1 they are expected to have."""
-
-    blocks: list[int]
-    expected: float
-
-
-def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
-    """The main text of a page: a look at each block, then a look at how it fits what was found."""
+def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
+    """The indexes of the blocks that are main text, in order: a look at each, then one at how it
+    fits what was found."""
     if not page.blocks:
-        return Choice([], 0.0)
+        return []
     by = by or model()
     sort = genre(page_names(page, about.url, about.kind), by.genres)
     wrapped = wrappers(page)
@@ -338,7 +331,7 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     kept = once(page, with_parts(page, kept, parts, sort[FORUM] > LIKE_FORUM), ways)
     if sort[ARTICLE] > SURE_ARTICLE:
         kept = without_comments(page, kept, parts[COMMENTS])
-    return Choice(kept, hope)
+    return kept
 
 
 def alike(page: Layout, scores: list[float], ways: Sequence[int]) -> list[float]:

@@ -7,7 +7,6 @@ values, and five escapes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 _LINK_TAG = re.compile(r"<(/a|a(?: [^>]*)?)>")
@@ -57,18 +56,6 @@ def in_order(text: str) -> str:
     while "  " in text:
         text = text.replace("  ", " ")
     return text
-
-
-def batches(pieces: list[str], most: int = 200_000) -> Iterator[slice]:
-    """Parts of `pieces` with so many characters at most, or one piece that is longer."""
-    begun = size = 0
-    for at, piece in enumerate(pieces):
-        if size + len(piece) > most and at > begun:
-            yield slice(begun, at)
-            begun, size = at, 0
-        size += len(piece)
-    if begun < len(pieces):
-        yield slice(begun, len(pieces))
 
 
 def site(url: str) -> str:

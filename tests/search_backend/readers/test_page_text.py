@@ -13,7 +13,6 @@ from searchloop.search_backend.readers._html.markdown import Writer, markdown
 from searchloop.search_backend.readers._html.text import (
     TAG,
     bare,
-    batches,
     in_order,
     normal,
     plain,
@@ -111,11 +110,3 @@ def test_links_of_a_page_in_markdown() -> None:
 def test_blanks_become_one(text: str) -> None:
     """As splitting and joining does."""
     assert in_order(text).strip(" ") == " ".join(text.split())
-
-
-@given(st.lists(st.text(max_size=9), max_size=30), st.integers(1, 20))
-def test_batches_hold_every_piece_once(pieces: list[str], most: int) -> None:
-    """In order, and no larger than asked unless one piece is."""
-    parts = [pieces[part] for part in batches(pieces, most)]
-    assert [piece for part in parts for piece in part] == pieces
-    assert all(len(part) == 1 or sum(map(len, part)) <= most for part in parts)

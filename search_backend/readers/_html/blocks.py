@@ -104,7 +104,11 @@ def written(tree: LexborHTMLParser) -> str:
     if tree.css_first(",".join(_RAW)) is not None:  # far sooner found than in the text
         tree.unwrap_tags(list(_RAW))
     # An empty tag in its place: text before and after a comment is not one text.
-    return _COMMENT.sub("<!>", tree.body.html or "")
+    html = _COMMENT.sub("<!>", tree.body.html or "")
+    if html.count("<") == html.count(">"):
+        return html
+    # A name may have this sign in it; a tag must not look like two.
+    return TAG.sub(lambda tag: "<" + tag[0][1:].replace("<", "-"), html)
 
 
 def layout(markup: str) -> Layout:

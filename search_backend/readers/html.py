@@ -74,7 +74,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     cut = cut or len(body) > MOST_BYTES
     tree = LexborHTMLParser(markup)
     # Read before scripts go: some pages tell their date only there.
-    metadata = _about.metadata(tree)
+    metadata = _about.metadata(tree, url)
     page = Page(
         url=url,
         final_url=url,
@@ -95,7 +95,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     # Each of these is as large as the page.
     size = len(markup)
     del markup, tree
-    text, unseen = _main(layout(written_body), About(_about.kind(metadata), url))
+    text, unseen = _main(layout(written_body), About(_about.kind(metadata), url), metadata.base)
     page = replace(page, text=text, links=links, invisible=unseen)
     words = len(text.split(None, SHELL_WORDS))
     asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
@@ -113,7 +113,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     return replace(page, text="", status="needs_js", error=problem)
 
 
-def _main(page: Layout, about: About) -> tuple[str, int]:
+def _main(page: Layout, about: About, base: str) -> tuple[str, int]:
     """Returns the main text, and the number of invisible characters removed from it."""
     kept = chosen(page, about) if len(page.blocks) <= MOST_BLOCKS else []
     words = sum(page.blocks[index].words for index in kept)
@@ -124,7 +124,7 @@ def _main(page: Layout, about: About) -> tuple[str, int]:
     if is_short or not _COOKIES.isdisjoint(names):
         beside = _beside(page, is_short)
         kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
-    return cleaned(markdown(page, kept, about.url))
+    return cleaned(markdown(page, kept, base))
 
 
 def _beside(page: Layout, is_short: bool) -> list[bool]:

@@ -16,6 +16,8 @@ from searchloop.search_backend.readers._html.text import (
     plain,
     runs,
 )
+from searchloop.search_backend.readers.html import read
+from tests.tables import each_row
 
 _PIECES = (
     *(
@@ -107,6 +109,20 @@ def test_links_of_a_page_in_markdown() -> None:
         "See [the [first]](https://example.org/x) one\n\nup\n\n"
         "[A card](https://example.org/card)\n\n[of two](https://example.org/card)"
     )
+
+
+@each_row(
+    ("base", "target"),
+    [
+        ("<base href=/v2/>", "https://e.example/v2/a"),
+        ("<base target=_top><base href=https://o.example><base href=/v3/>", "https://o.example/a"),
+        ("<base href='javascript:x'>", "https://e.example/docs/a"),
+    ],
+)
+def test_links_start_from_the_address_that_a_page_names(base: str, target: str) -> None:
+    """In its text as in the list of its links."""
+    page = read(f"<head>{base}<p>A <a href=a>way</a>".encode(), "https://e.example/docs/b", None)
+    assert (page.text, page.links) == (f"A [way]({target})", (target,))
 
 
 @given(st.text(alphabet=" \n\xa0\u3000ab\x1c", max_size=40))

@@ -21,7 +21,14 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
 from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
-from searchloop.search_backend.readers._html.text import TAG, in_order, normal, plain, runs
+from searchloop.search_backend.readers._html.text import (
+    TAG,
+    in_order,
+    normal,
+    one_blank,
+    plain,
+    runs,
+)
 
 _BLOCK_NAMES = (
     "address article aside blockquote body br button caption center dd details div dl dt fieldset "
@@ -176,9 +183,10 @@ def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> Iter
     whole_link = start + end
     # Text, name, text, name and so on; a name for a link and its end only.
     parts = re.split(f"<(/?a(?=[ >]))?[^>{cut}]*>", cut.join(pieces))
-    texts = in_order(plain("".join(parts[::2]))).split(cut)
     parts[1::2] = map({"a": start, "/a": end, None: tag}.__getitem__, parts[1::2])
-    marks = in_order(plain("".join(parts))).split(cut)
+    marked_text = in_order(plain("".join(parts)))
+    text = marked_text.replace(start, "").replace(end, "").replace(tag, "")
+    marks, texts = marked_text.split(cut), one_blank(text).split(cut)
     in_links = re.compile(f"{start}([^{start}{end}]*+){end}").findall
     for piece, marked, raw, (home, after) in zip(pieces, marks, texts, homes, strict=True):
         text = raw.strip(" ")

@@ -53,6 +53,11 @@ def in_order(text: str) -> str:
     for blank in _ASCII_BLANKS if text.isascii() else _ODD_BLANKS:
         if blank in text:
             text = text.replace(blank, " ")
+    return one_blank(text)
+
+
+def one_blank(text: str) -> str:
+    """`text` with one plain blank for several."""
     while "  " in text:
         text = text.replace("  ", " ")
     return text

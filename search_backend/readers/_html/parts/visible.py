@@ -25,7 +25,7 @@ _LANGUAGE, _FILE = "div[class*=language-]>span.lang", "table.highlighttable th.f
 # All of them at once: one search of the tree tells that an ordinary page has none.
 _MAY_SHOW = (
     f"{FORMULAS},{_CHECKBOXES},{_DRAWINGS},{_LABELS},{_UNSEEN},{_CELLS},{_NUMBERS},{_DOXYGEN},"
-    f"{_LANGUAGE},{_FILE},.sfrac,.ltx_note_outer"
+    f"{_LANGUAGE},{_FILE},.sfrac .sr-only,.ltx_note_outer"
 )
 LONGEST_LABEL = 40
 # Lines of a page; each takes an element.
@@ -43,11 +43,7 @@ def show(tree: LexborHTMLParser) -> None:
         for node in tree.css(_UNSEEN):
             node.remove()
         for mark in tree.css(".sfrac .sr-only"):
-            mark.replace_with("/" if "/" in mark.text() else " ")
-        for fraction in tree.css(".sfrac"):
-            before = fraction.prev.text() if fraction.prev is not None else ""
-            if before[-1:].isdigit() and not fraction.text().startswith(" "):
-                fraction.insert_before(" ")
+            mark.replace_with("⁄" if "/" in mark.text() else " ")
         for note in tree.css(".ltx_note_outer"):  # behind its mark, in LaTeXML
             note.insert_before(" (")
             note.insert_after(")")

@@ -27,6 +27,7 @@ _IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
 _INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
+_STRUCK_LINK = re.compile(r"(<a [^>]*line-through[^>]*>)([^<]*+(?:<(?!/?a[ >])[^<]*+)*+)</a>")
 _SCRIPT_LIKE = re.compile(
     rf"<({_INLINE})(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
     r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>'
@@ -115,6 +116,7 @@ def _code(text: str, cut: str) -> str:
 
 def _struck(text: str, cut: str) -> str:
     """Marks struck text, in each of the pieces that it runs through."""
+    text = _STRUCK_LINK.sub(r"\1<s>\2</s></a>", text)
     tag = re.compile(
         rf"<(?:(s|del|strike)(?: [^>]*)?|({_INLINE})(?: [^>]*line-through[^>]*)"
         rf"|(/?)(s|del|strike|{_INLINE})(?: [^>]*)?)>|{cut}"

@@ -211,10 +211,10 @@ def _options(settings: Settings, args: argparse.Namespace) -> NativeSearch:
     most = args.max_searches or settings.limits.searches
     options = search_options(settings.env, max_searches=most)
     if args.domain:
-        options = replace(options, allowed_domains=domains(",".join(args.domain), "--domain"))
+        options = options._replace(allowed_domains=domains(",".join(args.domain), "--domain"))
     if args.block_domain:
         blocked = domains(",".join(args.block_domain), "--block-domain")
-        options = replace(options, blocked_domains=blocked)
+        options = options._replace(blocked_domains=blocked)
     return options
 
 

@@ -100,6 +100,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
 LOADED_LATE = (
     ("agent/transport/transport.py", "agent.transport.pool"),
     *(("agent/search/citations.py", f"agent.verdicts.{it}") for it in ("check", "claims", "page")),
+    ("agent/search/citations.py", "agent.search.marks"),
     ("agent/run/second_reading.py", "agent.verdicts.claims"),
     ("agent/run/question/attached.py", "searchloop.analysis.terms"),
 )

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
 from searchloop.agent.calls.arguments import coerced
@@ -88,8 +88,7 @@ class Rule:
         return bool(hits) and (all(hits) if self.action == "allow" else any(hits))
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(NamedTuple):
     """The hosts and paths in a call's arguments, at any depth."""
 
     hosts: tuple[str, ...]

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.settings.keys import write_private
@@ -29,8 +29,7 @@ EFFECTS: tuple[Effect, ...] = get_args(Effect)
 SECONDS, STARTUP_SECONDS = 60.0, 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """An error in a file, or in one server of it; `line` and `column` count from 1."""
 
     file: str
@@ -54,8 +53,7 @@ class Problem:
         return ConfigError(self.code, self.message, self.remedy)
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(NamedTuple):
     """The user's settings for one tool."""
 
     enabled: bool = True

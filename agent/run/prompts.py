@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from searchloop.agent.calls.caller import PLAIN, Instructions
 from searchloop.agent.errors import ConfigError
@@ -243,8 +243,7 @@ MOST_FOLDERS, LONGEST_FOLDER = 20, 4_096
 _FILE = "instructions.json"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnWords:
+class OwnWords(NamedTuple):
     """What a person tells every chat: who they are, and how they want to be answered."""
 
     about: str = ""
@@ -252,7 +251,7 @@ class OwnWords:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns them as JSON."""
-        return asdict(self)
+        return self._asdict()
 
 
 def own_words(home: Path) -> OwnWords:
@@ -299,7 +298,7 @@ def lent_files(log: EventLog, session: Session) -> list[Attachment]:
 def with_folders(log: EventLog, session: Session, options: NativeSearch) -> NativeSearch:
     """Returns search options that keep to the library folders of a session's project."""
     project = project_of(log, session.settings)
-    return replace(options, folders=project.folders) if project else options
+    return options._replace(folders=project.folders) if project else options
 
 
 def with_standing(

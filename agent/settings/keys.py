@@ -15,10 +15,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import util
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import ConfigError, StoreError
@@ -99,8 +99,7 @@ class Ring(Protocol):
     def delete_password(self, service: str, name: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """A setting (under any of its names) that says where a key is sent, and what it is if unset."""
 
     names: tuple[str, ...]
@@ -273,7 +272,7 @@ class KeyStore:
             name: {
                 "place": saved.place,
                 **({"value": saved.value} if saved.value else {}),
-                "sent_to": [{**asdict(a), "origin": origin} for a, origin in saved.sent_to],
+                "sent_to": [{**a._asdict(), "origin": origin} for a, origin in saved.sent_to],
             }
             for name, saved in keys.items()
         }

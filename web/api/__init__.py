@@ -67,6 +67,10 @@ _KINDS: Mapping[type[AgentError], int] = {
     ProviderError: 502,
     StoreError: 503,
 }
+_PARTS = (
+    *(SessionsApi, McpApi, AgentsApi, SettingsApi),
+    *(PolicyApi, ProvidersApi, LibraryApi, ProjectsApi),
+)
 
 
 class Api(Handlers):
@@ -82,15 +86,9 @@ class Api(Handlers):
 
     def handlers(self) -> list[tuple[Route, Handler]]:
         """Returns every handler of the API with its route."""
-        others = (SessionsApi, McpApi, AgentsApi, SettingsApi, PolicyApi, ProvidersApi)
-        more = (LibraryApi, ProjectsApi)
         server = ServerApi(self._services, self._on_loop, self._access)
-        parts = [
-            self,
-            *(self.local_models, self.imports),
-            server,
-            *(p(self._services, self._on_loop) for p in (*others, *more)),
-        ]
+        made = [part(self._services, self._on_loop) for part in _PARTS]
+        parts = (self, self.local_models, self.imports, server, *made)
         return [found for part in parts for found in routes_of(part)]
 
     @route("get", "/api/models", "Models")

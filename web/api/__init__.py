@@ -21,6 +21,7 @@ from searchloop.agent.errors import (
     StoreError,
     ToolError,
 )
+from searchloop.agent.providers import taken_options
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
 from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
@@ -112,10 +113,9 @@ class Api(Handlers):
 
     def _options(self, model: str) -> list[str]:
         """Returns the names of the options that a model takes."""
-        known = None
-        with suppress(ConfigError):  # one that is not set up
-            known = getattr(self._runner.provider(model)[0], "options", None)
-        return [] if known is None else [*known, "max_tokens"]
+        with suppress(ConfigError):
+            return taken_options(self._runner.provider(model)[0])
+        return []  # it is not set up
 
     @route("post", "/api/check", "Verdict", "Check")
     def check(self, call: Call) -> Reply:

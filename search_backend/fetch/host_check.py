@@ -186,11 +186,9 @@ def plain_url(url: str, allow: Sequence[Network] = ()) -> str | None:
 def refuse_outside(host: str, rules: Callable[[str], bool] | None) -> None:
     """Raises FetchRefused(refused_domain) when the rules do not let `host` through."""
     if rules and not rules(host):
-        raise FetchRefused(
-            "refused_domain",
-            f"The domain rules do not allow {host}.",
-            "Use a page of an allowed domain, or change the rules.",
-        )
+        what = f"The domain rules do not allow {host}."
+        remedy = "Use a page of an allowed domain, or change the rules."
+        raise FetchRefused("refused_domain", what, remedy)
 
 
 # (host, port) -> addresses as text. Raises OSError.

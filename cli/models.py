@@ -16,7 +16,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers import Hosts, ModelServer, has, hosting, load, names, split_model
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config
-from searchloop.agent.settings.keys import read_object, write_object
+from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
 from searchloop.cli.arguments import actions, one_line, output, size, tell, warn

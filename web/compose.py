@@ -35,7 +35,8 @@ from searchloop.agent.settings import (
     read_config,
 )
 from searchloop.agent.settings.config_file import SavedFiles
-from searchloop.agent.settings.keys import Address, replace_private
+from searchloop.agent.settings.keys import Address
+from searchloop.agent.settings.private_files import replace_private
 from searchloop.agent.tools import ToolSource
 from searchloop.agent.tools.backend import Backend, backend_for
 from searchloop.agent.tools.workspace import Workspace

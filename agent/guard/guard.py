@@ -47,7 +47,7 @@ from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import Review, refused, withdrawn
 from searchloop.agent.settings import Settings
-from searchloop.agent.settings.keys import read_object, write_object
+from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition
 from searchloop.agent.types import Effect, Emit, Message, Request, StreamEvent, Streams, ToolCall

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
-from searchloop.agent.settings.keys import write_private
+from searchloop.agent.settings.private_files import write_private
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect

@@ -24,7 +24,7 @@ from searchloop.agent.log.projects import Project
 from searchloop.agent.log.session import Session
 from searchloop.agent.providers import Provider, split_model, taken_options
 from searchloop.agent.settings import Settings
-from searchloop.agent.settings.keys import read_object, write_object
+from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.text import one_line, well_formed
 from searchloop.agent.tools import ALLOWED, Tool
 from searchloop.agent.types import SEARCHES, Mode, NativeSearch, Search

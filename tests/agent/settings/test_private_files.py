@@ -18,7 +18,8 @@ from searchloop.agent.log.backup import backup
 from searchloop.agent.mcp.server import change_object
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.settings.config_file import change_config
-from searchloop.agent.settings.keys import KeyStore, replace_private, write_private
+from searchloop.agent.settings.keys import KeyStore
+from searchloop.agent.settings.private_files import replace_private, write_private
 from tests.agent.scripted import no_room
 
 OPEN_FILES = Path("/proc/self/fd")

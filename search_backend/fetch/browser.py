@@ -51,7 +51,7 @@ _FLAGS = (
     *("--no-default-browser-check", "--renderer-process-limit=2", "--password-store=basic"),
     "--js-flags=--max-old-space-size=512",
     "--disable-features=MediaRouter,DialMediaRouteProvider,OptimizationHints,Translate,AsyncDns"
-    ",PreconnectToSearch",  # it greets www.google.com, also from the page's own context
+    ",AimEnabled,PreconnectToSearch",  # these call www.google.com, also beside our page
 )
 # A second bar: without it no page finds the API whose packets would be UDP.
 _NO_WEBRTC = "delete globalThis.RTCPeerConnection; delete globalThis.webkitRTCPeerConnection"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
-from searchloop.agent.settings.keys import replace_private
+from searchloop.agent.settings.private_files import write_private
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect
@@ -223,18 +223,8 @@ def change_object(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
     with _LOCK:
         value = read_object(path)
         change(value)
-        write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replaces a file in one step; mode 0600. A link stays one. Raises StoreError."""
-    path = path.resolve()
-    try:
-        replace_private(path, text)
-    except OSError as error:
-        words = f"{path} cannot be written: {error.strerror or error}."
-        remedy = "Check the disk and the folder's rights."
-        raise StoreError("store_failed", words, remedy) from error
+        text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+        write_private(path.resolve(), text)  # a link stays one
 
 
 _MILLISECONDS = 1000  # other programs write times in milliseconds: from here on that is meant

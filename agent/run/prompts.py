@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from searchloop.agent.calls.caller import PLAIN, Instructions
-from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.projects import Project
 from searchloop.agent.log.session import Session
 from searchloop.agent.providers import Provider, split_model
 from searchloop.agent.settings import Settings
-from searchloop.agent.settings.keys import replace_private
+from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.text import one_line, well_formed
 from searchloop.agent.tools import ALLOWED, Tool
 from searchloop.agent.types import SEARCHES, Mode, NativeSearch, Search
@@ -132,14 +132,9 @@ class NamedAgents:
 
     def get(self, name: str) -> NamedAgent:
         """Returns the agent of this name. Raises ConfigError('no_agent') if there is none."""
-        path = self._folder / f"{name}.json"
-        try:
-            data = json.loads(path.read_text("utf-8")) if _NAME.fullmatch(name) else None
-        except (FileNotFoundError, NotADirectoryError):
-            data = None
-        except (OSError, ValueError, RecursionError) as error:
-            what = f"The agent {name} cannot be read: {error}."
-            raise ConfigError("bad_agent", what, f"Correct {path}, or remove it.") from error
+        path, data = self._folder / f"{name}.json", None
+        if _NAME.fullmatch(name):
+            data = read_object(path, "bad_agent", f"The agent {name}")
         if data is not None:
             return replace(agent_from(name, data), changed=name in built_in())
         if name not in built_in():
@@ -172,12 +167,7 @@ class NamedAgents:
 
     def _save(self, preset: NamedAgent) -> NamedAgent:
         data = {name: getattr(preset, name) for name in _FIELDS}
-        try:
-            text = json.dumps(data, indent=1, ensure_ascii=False)
-            replace_private(self._folder / f"{preset.name}.json", text)
-        except OSError as error:
-            what = f"The agent {preset.name} could not be saved: {error}."
-            raise StoreError("not_saved", what, "Check the data folder and its disk.") from error
+        write_object(self._folder / f"{preset.name}.json", data)
         return preset
 
 
@@ -266,26 +256,15 @@ class OwnWords(NamedTuple):
 
 def own_words(home: Path) -> OwnWords:
     """Reads a person's words. Raises ConfigError for a file that cannot be read."""
-    path = home / _FILE
-    try:
-        data = json.loads(path.read_text("utf-8"))
-        return OwnWords(*(_text(name, data.get(name) or "") for name in ("about", "answer")))
-    except (FileNotFoundError, NotADirectoryError):
-        return OwnWords()
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
-        what = f"Your instructions cannot be read: {error}."
-        raise ConfigError("bad_instructions", what, f"Correct {path}, or remove it.") from error
+    data = read_object(home / _FILE, "bad_instructions", "Your instructions") or {}
+    return OwnWords(*(_text(name, data.get(name) or "") for name in ("about", "answer")))
 
 
 def save_words(home: Path, data: Mapping[str, Any]) -> OwnWords:
     """Stores a person's words. Raises ConfigError for too many, StoreError."""
     given = {**own_words(home).as_dict(), **data}
     words = OwnWords(**{name: _text(name, text) for name, text in given.items()})
-    try:
-        replace_private(home / _FILE, json.dumps(words.as_dict(), indent=1, ensure_ascii=False))
-    except OSError as error:
-        what = f"Your instructions could not be saved: {error}."
-        raise StoreError("not_saved", what, "Check the data folder and its disk.") from error
+    write_object(home / _FILE, words.as_dict())
     return words
 
 

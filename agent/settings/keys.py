@@ -7,11 +7,8 @@ keys.json: {NAME: {"place": "keyring" | "file", "value"?, "sent_to": [{names, de
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
-import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -22,44 +19,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import ConfigError, StoreError
-
-
-def replace_private(path: Path, text: str) -> None:
-    """Writes the file atomically and durably, mode 0600; makes its folder. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flushes a folder's names to the disk, where the system can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Does the same, with the remedy for settings. Raises StoreError."""
-    try:
-        replace_private(path, text)
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        code = "disk_full" if full else "read_only"
-        remedy = "Free some space, then try again." if full else "Make its folder writable."
-        raise StoreError(code, f"{path} cannot be written: {error}.", remedy) from error
-
+from searchloop.agent.settings.private_files import write_object
 
 FILE = "keys.json"
 LONGEST = 4_096
@@ -254,7 +214,7 @@ class KeyStore:
             }
             for name, saved in keys.items()
         }
-        write_private(self._path, json.dumps(shape, indent=1) + "\n")
+        write_object(self._path, shape)
         self._keys = dict(keys)
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote
 
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.settings.keys import write_private
+from searchloop.agent.settings.private_files import write_private
 
 TOKEN_FILE = "token"
 SHORTEST = 16  # characters of a token where other machines can reach the server

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import Conflict, StoreError, ToolError
-from searchloop.agent.settings.keys import sync_folder
+from searchloop.agent.settings.private_files import sync_folder
 from searchloop.agent.text import plain, to_json, well_formed
 from searchloop.agent.tools import object_schema, text_schema
 from searchloop.agent.tools.workspace.folders import exists_already

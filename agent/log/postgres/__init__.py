@@ -274,9 +274,9 @@ def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
         for b, pack, each in own
     ]
     of_events = [
-        (b.session, place, *row, unnumbered(b.session, *row, b.at))
+        (b.session, place, kind, text, unnumbered(b.session, kind, text, b.at))
         for b in batches
-        for place, *row in b.lasting
+        for place, kind, text in b.lasting
     ]
     return {
         **_columns("sessions fences afters counts questions times clears packs news", of_batches),

@@ -50,7 +50,8 @@ _FLAGS = (
     *("--disable-breakpad", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio"),
     *("--no-default-browser-check", "--renderer-process-limit=2", "--password-store=basic"),
     "--js-flags=--max-old-space-size=512",
-    "--disable-features=MediaRouter,DialMediaRouteProvider,OptimizationHints,Translate,AsyncDns",
+    "--disable-features=MediaRouter,DialMediaRouteProvider,OptimizationHints,Translate,AsyncDns"
+    ",PreconnectToSearch",  # it greets www.google.com, also from the page's own context
 )
 # A second bar: without it no page finds the API whose packets would be UDP.
 _NO_WEBRTC = "delete globalThis.RTCPeerConnection; delete globalThis.webkitRTCPeerConnection"

@@ -36,6 +36,7 @@ from searchloop.agent.types import (
 )
 
 _log = logging.getLogger(__name__)
+_run = logging.getLogger("searchloop.run")
 _MOST = 4 * 1024 * 1024  # recorded bytes of one answer; a longer one is marked as cut
 _ANSWERS = frozenset({"message", "run_finished"})
 
@@ -82,6 +83,52 @@ class Observers(Observer):
                 notify(observer)
             except Exception:
                 _log.exception("%s failed", type(observer).__name__)
+
+
+_KEPT: Mapping[str, tuple[str, ...]] = {
+    "run_started": ("model", "mode", "search", "search_path"),
+    "run_resumed": ("takeovers",),
+    "run_finished": ("model", "reason", "search_path", "limit"),
+    "search_finished": ("by", "status"),
+    "page_opened": ("status",),
+    "tool_call": ("call_id", "effect"),
+    "tool_result": ("call_id", "is_error"),
+    "approval_requested": ("call_id", "effect"),
+    "approval_decided": ("call_id", "decision"),
+    "notice": ("code",),
+}
+_COUNTS = ("input_tokens", "output_tokens", "searches", "pages", "seconds")
+
+
+class RunLog(Observer):
+    """An observer that writes a line for each step of a run: kinds, counts and codes."""
+
+    def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
+        if not _run.isEnabledFor(logging.INFO):
+            return
+        for event in events:
+            kept = _KEPT.get(event.type)
+            if kept is None:
+                continue
+            data = event.data
+            fields = {name: data[name] for name in kept if data.get(name) is not None}
+            if "run_id" in data:
+                fields = {"run_id": data["run_id"], "session_id": session_id, **fields}
+            usage = data.get("usage") if event.type == "run_finished" else None
+            fields.update({n: usage[n] for n in _COUNTS if usage and usage.get(n) is not None})
+            if event.type == "run_finished" and data.get("error"):
+                fields["code"] = data["error"]["code"]
+            _run.info(event.type, extra={"fields": fields})
+
+    def lost(self, session_id: str) -> None:
+        _run.warning("run_lost", extra={"fields": {"session_id": session_id}})
+
+    def requested(self, request: ProviderRequest) -> None:
+        fields = {"provider": request.provider, "seconds": round(request.seconds, 3)}
+        if request.problem:
+            _run.info("provider_asked", extra={"fields": {**fields, "code": request.problem}})
+        else:
+            _run.debug("provider_asked", extra={"fields": fields})
 
 
 class ObservedLog(EventLog):

@@ -14,18 +14,17 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from searchloop.agent.errors import AgentError, ConfigError
-from searchloop.agent.log.events import Event
 from searchloop.agent.observe import (
     ObservedLog,
     ObservedTransport,
     Observer,
     Observers,
-    ProviderRequest,
+    RunLog,
     current,
 )
 from searchloop.agent.observe.telemetry import telemetry
@@ -42,8 +41,6 @@ _ASSIGNED = re.compile(
 )
 _SHAPES = re.compile(r"\b(?:sk|tvly|pplx|ghp|gho|hf|xox[abp])[-_][\w-]{8,}|\bAIza[\w-]{10,}")
 _USERINFO = re.compile(r"(\w+://)[^\s/@]+@")
-
-_run = logging.getLogger("searchloop.run")
 
 
 class Redactor:
@@ -161,52 +158,6 @@ def _form_and_level(env: Mapping[str, str]) -> tuple[str, str]:
             "SEARCHLOOP_LOG=json,info.",
         )
     return (forms or ["text"])[0], (levels or ["warning"])[0]
-
-
-_KEPT: Mapping[str, tuple[str, ...]] = {
-    "run_started": ("model", "mode", "search", "search_path"),
-    "run_resumed": ("takeovers",),
-    "run_finished": ("model", "reason", "search_path", "limit"),
-    "search_finished": ("by", "status"),
-    "page_opened": ("status",),
-    "tool_call": ("call_id", "effect"),
-    "tool_result": ("call_id", "is_error"),
-    "approval_requested": ("call_id", "effect"),
-    "approval_decided": ("call_id", "decision"),
-    "notice": ("code",),
-}
-_COUNTS = ("input_tokens", "output_tokens", "searches", "pages", "seconds")
-
-
-class RunLog(Observer):
-    """An observer that writes a line for each step of a run: kinds, counts and codes."""
-
-    def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
-        if not _run.isEnabledFor(logging.INFO):
-            return
-        for event in events:
-            kept = _KEPT.get(event.type)
-            if kept is None:
-                continue
-            data = event.data
-            fields = {name: data[name] for name in kept if data.get(name) is not None}
-            if "run_id" in data:
-                fields = {"run_id": data["run_id"], "session_id": session_id, **fields}
-            usage = data.get("usage") if event.type == "run_finished" else None
-            fields.update({n: usage[n] for n in _COUNTS if usage and usage.get(n) is not None})
-            if event.type == "run_finished" and data.get("error"):
-                fields["code"] = data["error"]["code"]
-            _run.info(event.type, extra={"fields": fields})
-
-    def lost(self, session_id: str) -> None:
-        _run.warning("run_lost", extra={"fields": {"session_id": session_id}})
-
-    def requested(self, request: ProviderRequest) -> None:
-        fields = {"provider": request.provider, "seconds": round(request.seconds, 3)}
-        if request.problem:
-            _run.info("provider_asked", extra={"fields": {**fields, "code": request.problem}})
-        else:
-            _run.debug("provider_asked", extra={"fields": fields})
 
 
 _FILES = 65_536

@@ -282,6 +282,11 @@ def _word(word: str, lang: str) -> tuple[tuple[str, ...], ...]:
     return (forms, *(_forms(part, lang) for part in smaller))
 
 
+def stem(word: str, lang: str) -> str:
+    """Returns what the forms of a word have in common."""
+    return _forms(word, lang)[0]
+
+
 def _forms(word: str, lang: str) -> tuple[str, ...]:
     """Returns the stem of one word, and the word as those write it who leave out its accents."""
     low = word.casefold()

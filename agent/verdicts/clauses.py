@@ -81,19 +81,26 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         if all(t.kind == "letter" and not written(t) for t in ours[k:]):
             break  # only the ending of the last word is left
         here = [m for m in range(p + 1, q) if clauses[m] == clauses[q]]
-        own = [theirs[m].key for m in here if odd[m]]
+        crossed, rest = clauses[p] != clauses[q], [m for m in here if odd[m]]
+        own = [theirs[m].key for m in rest]
         again = ours[i].kind != "letter" or written(ours[i])
         again = again and any(theirs[m].key == ours[i].key and any(odd[here[0] : m]) for m in here)
-        if own and (again or (clauses[p] != clauses[q] and _SUBJECT.search(" ".join(own)))):
+        if own and (again or (crossed and _SUBJECT.search(" ".join(own)))):
             return True
-        if page.lang == "zh" and own and clauses[p] != clauses[q] and odd[p + 1]:
+        left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
+        if crossed and all(any(theirs[m].kind == "word" for m in side) for side in (left, rest)):
+            return True  # `open on Monday and closed on Tuesday`
+        if page.lang == "zh" and own and crossed and odd[p + 1]:
             before = page.clean[theirs[here[0]].start : theirs[q].start]
             if len(_SMALL_WORDS.sub("", before)) > 1:  # the clause's own subject
                 return True
         counted = ours[i].number or (i and ours[i - 1].number)
-        if counted and any(theirs[m].number and odd[m] for m in here):
+        counted = counted or crossed and any(
+            ours[a].number and clauses[b] == clauses[p] for a, b in pairs
+        )
+        if counted and any(theirs[m].number for m in rest):
             return True
-        if ours[k].number and clauses[p] != clauses[q]:
+        if ours[k].number and crossed:
             rival = any(
                 n == clauses[p] and odd[m] and theirs[m].number for m, n in enumerate(clauses)
             )

@@ -24,7 +24,7 @@ from searchloop.agent.verdicts.clauses import (
     undated,
     written,
 )
-from searchloop.agent.verdicts.degrees import bounded, other_quantity, surer
+from searchloop.agent.verdicts.degrees import bounded, modified, other_quantity, said, speaks, surer
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 
@@ -45,6 +45,7 @@ CROSSED = "Two words of the source have changed places."
 TURNED = "Names or numbers stand the other way round."
 ELSEWHERE = "What the claim joins stands in two clauses of the source, each with its own words."
 REPLACED = "One word of the source's sentence is replaced by another."
+SPEAKER = "The claim tells of its writer, the source does not."
 DEGREE = "The source says it of more or fewer, or less surely."
 # What a claim is refused for although its words stand in the source.
 FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE, DEGREE))
@@ -121,6 +122,8 @@ def compare(
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
         or (_replaced(apart) if near else "")
+        or (_exchanged_word(content) if len(weights) <= FEWER else "")
+        or (SPEAKER if speaks(claim) and not speaks(window) else "")
         or _name(lost, page.about)
         or _order(claim, window, near or shuffled)
         or (TURNED if reversed_(claim, window, page.lang) else "")
@@ -161,7 +164,7 @@ def _degree(
     claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap], lang: str
 ) -> str:
     """Finds `all` for `some`, `is` for `may be`, `below` for `at`."""
-    amounts = any(other_quantity(gap.ours, gap.theirs) for gap in apart)
+    amounts = any(other_quantity(*gap) or modified(*gap) for gap in apart)
     surely = surer(claim, window, _aligned(claim, window), lang)
     return DEGREE if amounts or surely or bounded(claim, window) else ""
 
@@ -271,9 +274,13 @@ def _name(lost: Sequence[Token], known: frozenset[str]) -> str:
 
 def _opposite(claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap]) -> str:
     """Finds a word whose opposite stands in the window in its stead."""
-    said, have = {t.word for t in claim}, {t.word for t in window}
-    places = [(said - have, have - said)]
+    own, have = {t.word for t in claim}, {t.word for t in window}
+    places = [(own - have, have - own)]
     places += [({t.word for t in g.ours}, {t.word for t in g.theirs}) for g in apart if g.ours]
+    for gap in apart:  # `fell by` for `fell to`, `will be` for `was`
+        ours, theirs = ({said(t) for t in side[-_CLOSE:]} for side in gap)
+        if any(one in theirs and other in ours for one, other in _CONTRASTS):
+            return OPPOSITE
     for ours, theirs in places:
         for one in ours:
             if any(_reverse(one, other) for other in theirs):
@@ -293,6 +300,12 @@ def _reverse(one: str, other: str) -> bool:
     return False
 
 
+_CLOSE = 3  # tokens before what both sides have
+_CONTRASTS = {
+    pair
+    for one, _, other in (p.partition("/") for p in numbers.TABLES["contrasts"].split())
+    for pair in ((one, other), (other, one))
+}
 _PREFIXES = frozenset(["un", "in", "im", "ir", "il", "dis", "non", "des", "dés"])
 
 
@@ -363,9 +376,14 @@ def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:
                 continue
             if all(t.key in have for t in content):
                 moved = content
-        if any(t.capital or t.number or written(t) for t in moved):
+        if any(t.capital or t.number or written(t) or _caseless(t) for t in moved):
             return TURNED
     return ""
+
+
+def _caseless(token: Token) -> bool:
+    """Tells whether a word is of a script that writes names like other words."""
+    return token.kind == "word" and not token.word[0].islower()
 
 
 def _replaced(apart: Sequence[Gap]) -> str:
@@ -388,10 +406,24 @@ def _replaced(apart: Sequence[Gap]) -> str:
     return ""
 
 
+def _exchanged_word(content: Sequence[Gap]) -> str:
+    """Finds the one word of a shortened sentence that stands where the source has another."""
+    own = [gap for gap in content if gap.ours]
+    if len(own) != 1:
+        return ""
+    [(ours, theirs)] = own
+    if ours[0].kind == "letter":
+        found = any(map(written, ours)) and any(map(written, theirs)) and len(theirs) <= 5
+    else:
+        found = len(ours) == 1 and 1 <= len(theirs) <= 3 and ours[0].word not in numbers.ABOUT
+    return REPLACED if found and not any(_alike(a, b) for a in ours for b in theirs) else ""
+
+
 def _alike(one: Token, other: Token) -> bool:
     """Tells whether two words or pairs of letters are forms of one; scales are not."""
     if one.kind == other.kind == "letter":
         return one.key[0] == other.key[0] and all("ぁ" <= t.key[-1] <= "ゟ" for t in (one, other))
     if one.key[0] in "#~" or any(numbers.scale(t.word, "") for t in (one, other)):
         return False
-    return len(one.key) > 3 and one.key[:4] == other.key[:4]
+    same = 2 if one.key[0] >= "\uac00" else 4  # syllables, letters
+    return len(one.key) >= same and one.key[:same] == other.key[:same]

@@ -56,8 +56,8 @@ def _breaks(lang: str) -> re.Pattern[str]:
 
 def _clauses(tokens: Sequence[Token], page: Page) -> list[int]:
     """Returns for each token the number of its clause."""
-    start = tokens[0].start
-    text = page.clean[start : tokens[-1].end]
+    start = min(t.start for t in tokens)
+    text = page.clean[start : max(t.end for t in tokens)]
     breaks = [start + m.start() for m in _breaks(page.lang).finditer(text)]
     return [bisect(breaks, t.start) for t in tokens]
 
@@ -94,11 +94,9 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
             before = page.clean[theirs[here[0]].start : theirs[q].start]
             if len(_SMALL_WORDS.sub("", before)) > 1:  # the clause's own subject
                 return True
-        counted = ours[i].number or (i and ours[i - 1].number)
-        counted = counted or crossed and any(
-            ours[a].number and clauses[b] == clauses[p] for a, b in pairs
-        )
-        if counted and any(theirs[m].number for m in rest):
+        units = {n.unit for t in ours[max(0, i - 1) : i + 1] if (n := t.number)}
+        units |= {n.unit for a, b in pairs if crossed and clauses[b] == clauses[p] and (n := ours[a].number)}
+        if any(n.unit in units for m in rest if (n := theirs[m].number)):
             return True
         if ours[k].number and crossed:
             rival = any(
@@ -169,6 +167,28 @@ def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     return not passive and bool(turned & {*zip(one, one[1:], one[2:], strict=False)})
 
 
+def active(ours: Sequence[Token], theirs: Sequence[Token]) -> Sequence[Token]:
+    """Returns `B was built by A` as `A built B`, unless the other side is passive, too."""
+    verbs = {t.key for t, by in pairwise(theirs) if by.word in _BY}
+    for at in range(2, len(ours) - 1):
+        verb, by, agent = ours[at - 1 : at + 2]
+        if by.word not in _BY or verb.key in verbs or verb.kind != "word" or agent.number:
+            continue
+        first = at - 1
+        while first and ours[first - 1].word in _AUXILIARY:
+            first -= 1
+        end = at + 2
+        while end < len(ours) and ours[end].kind == "word" and ours[end].start - ours[end - 1].end < 2:
+            end += 1
+        if 0 < first < at - 1:
+            return (*ours[at + 1 : end], verb, *ours[:first], *ours[end:])
+    return ours
+
+
+_AUXILIARY = frozenset(
+    "was were is are been being has have had es son fue fueron ha han sido est sont fut furent été"
+    " ont è sono fu furono stato stata foi foram é são".split()
+)
 _BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
 
 
@@ -188,28 +208,29 @@ def _units(tokens: Sequence[Token]) -> list[str]:
 
 def reversed_(ours: Sequence[Token], theirs: Sequence[Token], lang: str) -> bool:
     """Tells whether what stands behind `than` stands before it in the source, and vice versa."""
-    for before, behind in _compared(ours, lang):
-        for there, then in _compared(theirs, lang):
-            if behind & there and then & before and not behind & then:
+    for pivot, before, behind in _compared(ours, lang):
+        for same, there, then in _compared(theirs, lang):
+            if pivot == same and behind & there and then & before and not behind & then:
                 return True
     return False
 
 
-def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[set[str], set[str]]]:
-    """Returns what stands before and just behind each `than`."""
+def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[str, set[str], set[str]]]:
+    """Returns each `than` or `before`, and what stands before and just behind it."""
     found = []
     for i, token in enumerate(tokens):
-        if token.word in _THAN.get(lang, ()) and (
+        if token.word in _PIVOTS or token.word in _THAN.get(lang, ()) and (
             lang not in _AMBIGUOUS
             or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
         ):
             behind = [t.key for t in tokens[i + 1 : i + 5] if t.kind == "word"][:2]
             before = {t.key for t in tokens[max(0, i - 14) : i] if t.kind == "word"}
-            found.append((before, set(behind)))
+            found.append((token.word, before, set(behind)))
     return found
 
 
 _THAN = table(numbers.TABLES["than"])
+_PIVOTS = frozenset("before after unlike vor nach antes después avant après prima dopo depois".split())
 _AMBIGUOUS = frozenset(("de", "es", "fr", "it", "nl", "pt"))  # their `than` is `that` or `of`, too
 _MORE = re.compile(
     "m[aá]s|menos|mayor|menor|mejor|peor|plus|moins|meilleure?s?|pires?|più|meno|migliore?|mais|maior"
@@ -225,7 +246,10 @@ def undated(
     if len(one) != 1 or len(other) != 1:
         return ours, theirs
     [(i, k)], [(j, m)] = one, other
-    if [t.key for t in ours[i:k] if t.number] != [t.key for t in theirs[j:m] if t.number]:
+    one, other = (
+        {t.key for t in side if t.kind in ("number", "word")} for side in (ours[i:k], theirs[j:m])
+    )
+    if one != other:
         return ours, theirs
     return (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
 
@@ -234,7 +258,8 @@ def _dates(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """Returns the ranges that hold a year, with the day, the month and the word before it."""
     found: list[tuple[int, int]] = []
     for i, token in enumerate(tokens):
-        if not (token.number and token.number.unit in ("", "year") and _year(token.number.value)):
+        year = token.number and token.number.unit in ("", "year") and _year(token.number.value)
+        if not year and token.word not in _DAYS:
             continue
         start, end = i, i + 1
         while start and (tokens[start - 1].number or _month(tokens, start - 1)):
@@ -244,6 +269,9 @@ def _dates(tokens: Sequence[Token]) -> list[tuple[int, int]]:
         start -= start > 0 and tokens[start - 1].kind == "stop"
         found.append((start, end))
     return found
+
+
+_DAYS = frozenset(numbers.TABLES["days"].split())
 
 
 def _year(value: float) -> bool:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.clauses import (
     Pairs,
+    active,
     borrowed,
     elsewhere,
     exchanged,
@@ -97,6 +98,9 @@ def compare(
     `weights` gives what each key of the claim's content counts. A window need not repeat what the
     page is about.
     """
+    claim = active(claim, window)
+    if page.sentence_of(window[0].start) == page.sentence_of(window[-1].start):
+        window = active(window, claim)
     lost = _lost([t for t in claim if t.key in weights], window)
     claim = [_rounded(t, window) for t in claim]
     cover = 1 - sum(weights[key] for key in {t.key for t in lost}) / sum(weights.values())
@@ -110,6 +114,7 @@ def compare(
     ours, theirs = ([t for t in side if t.kind != "stop"] for side in (claim, window))
     pairs = _aligned(ours, theirs)
     content, matched = _gaps(ours, theirs, pairs)
+    dateless = _dateless(claim, window)
     same = sum((Counter(t.key for t in ours) & Counter(t.key for t in theirs)).values())
     shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
@@ -121,8 +126,8 @@ def compare(
         or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
-        or (_replaced(apart) if near else "")
-        or (_exchanged_word(content) if len(weights) <= FEWER else "")
+        or (_replaced(dateless) if near else "")
+        or (_exchanged_word(dateless, lost, page) if len(weights) <= FEWER else "")
         or (SPEAKER if speaks(claim) and not speaks(window) else "")
         or _name(lost, page.about)
         or _order(claim, window, near or shuffled)
@@ -223,6 +228,14 @@ def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple
     found += [Gap(ours[i + 1 : k], theirs[j + 1 : m]) for (i, j), (k, m) in pairwise(pairs)]
     found.append(Gap(ours[end + 1 :], theirs[last + 1 : last + 2 + tail] if tail else ()))
     return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
+
+
+def _dateless(claim: Sequence[Token], window: Sequence[Token]) -> list[Gap]:
+    """Returns the places that differ but for a date, where the numbers of both stand in order."""
+    one, other = ([t.key for t in side if t.number] for side in (claim, window))
+    if [key for key in one if key in other] == [key for key in other if key in one]:
+        claim, window = undated(claim, window)
+    return _gaps(claim, window, _aligned(claim, window))[0]
 
 
 def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
@@ -372,7 +385,7 @@ def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:
         moved = [t for t in gap.ours if t.key in (have if t.kind == "letter" else loose) - there]
         content, _ = gap.content()
         if len(content) > 1 and not there:
-            if content[0].kind != "letter" and " ".join(t.key for t in gap.ours) in place:
+            if content[0].kind != "letter" and not _caseless(content[0]) and " ".join(t.key for t in gap.ours) in place:
                 continue
             if all(t.key in have for t in content):
                 moved = content
@@ -406,9 +419,12 @@ def _replaced(apart: Sequence[Gap]) -> str:
     return ""
 
 
-def _exchanged_word(content: Sequence[Gap]) -> str:
-    """Finds the one word of a shortened sentence that stands where the source has another."""
-    own = [gap for gap in content if gap.ours]
+def _exchanged_word(apart: Sequence[Gap], lost: Sequence[Token], page: Page) -> str:
+    """Finds the one word of a shortened sentence that stands where the source has another.
+
+    What the page is about may stand for a pronoun.
+    """
+    own = [sides for gap in apart if (sides := gap.content())[0]]
     if len(own) != 1:
         return ""
     [(ours, theirs)] = own
@@ -416,6 +432,7 @@ def _exchanged_word(content: Sequence[Gap]) -> str:
         found = any(map(written, ours)) and any(map(written, theirs)) and len(theirs) <= 5
     else:
         found = len(ours) == 1 and 1 <= len(theirs) <= 3 and ours[0].word not in numbers.ABOUT
+        found = found and not ours[0].number and not (ours[0] in lost and ours[0].key in page.about)
     return REPLACED if found and not any(_alike(a, b) for a in ours for b in theirs) else ""
 
 

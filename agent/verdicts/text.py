@@ -160,9 +160,13 @@ def folded(word: str) -> str:
 def key_of(word: str, lang: str) -> str:
     """Returns what a word has in common with its other forms; `HTTPS` is not `HTTP`."""
     short = word.isupper() and 1 < len(word) < 6
-    return folded(word) if short else stem(folded(word).removesuffix("'s"), lang)
+    low = folded(word) if short else folded(word).removesuffix("'s")
+    if "\uac00" <= low[:1] <= "\ud7a3" and len(low) > 2:
+        return _PARTICLES.sub("", low)
+    return low if short else stem(low, lang) or low
 
 
+_PARTICLES = re.compile("(?:에서|에게|으로|까지|부터|은|는|이|가|을|를|에|의|로|와|과|도)\\Z")
 _DENIALS = frozenset().union(*NEGATIONS.values()) - {"et", "n", "sin", "ni"}
 
 

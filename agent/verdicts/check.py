@@ -41,7 +41,7 @@ _MOST = 0.95  # share of a claim that a quotation fills, where nothing else need
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
 
 
-# `Yes,` and `According to the report,`: what follows is the claim, unless the page says such things.
+# Behind `Yes,` and `According to the report,` the claim begins, unless the page says such things.
 _LEAD = re.compile(
     r"(?:Yes|Yeah|No|Ja|Nein|Sí|Oui|Non|Sì|Sim|Não|Да|Нет)[,.!:]\s+(?=\w)"
     r"|(?P<to>According to|As per|Según|Selon|D['’]après|Secondo|Segundo|Согласно|По данным)"

@@ -7,7 +7,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.page import Page
@@ -95,7 +95,11 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
             if len(_SMALL_WORDS.sub("", before)) > 1:  # the clause's own subject
                 return True
         units = {n.unit for t in ours[max(0, i - 1) : i + 1] if (n := t.number)}
-        units |= {n.unit for a, b in pairs if crossed and clauses[b] == clauses[p] and (n := ours[a].number)}
+        units |= {
+            n.unit
+            for a, b in pairs
+            if crossed and clauses[b] == clauses[p] and (n := ours[a].number)
+        }
         if any(n.unit in units for m in rest if (n := theirs[m].number)):
             return True
         if ours[k].number and crossed:
@@ -167,6 +171,16 @@ def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     return not passive and bool(turned & {*zip(one, one[1:], one[2:], strict=False)})
 
 
+def swapped(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether two numbers stand behind each other's words."""
+    one, other = (
+        {t.key: before and before.key for before, t in pairwise((None, *side)) if t and t.number}
+        for side in (ours, theirs)
+    )
+    both = sorted(one.keys() & other.keys())
+    return any(one[a] == other[b] != other[a] == one[b] for a, b in combinations(both, 2))
+
+
 def active(ours: Sequence[Token], theirs: Sequence[Token]) -> Sequence[Token]:
     """Returns `B was built by A` as `A built B`, unless the other side is passive, too."""
     verbs = {t.key for t, by in pairwise(theirs) if by.word in _BY}
@@ -178,17 +192,16 @@ def active(ours: Sequence[Token], theirs: Sequence[Token]) -> Sequence[Token]:
         while first and ours[first - 1].word in _AUXILIARY:
             first -= 1
         end = at + 2
-        while end < len(ours) and ours[end].kind == "word" and ours[end].start - ours[end - 1].end < 2:
+        while (
+            end < len(ours) and ours[end].kind == "word" and ours[end].start - ours[end - 1].end < 2
+        ):
             end += 1
         if 0 < first < at - 1:
             return (*ours[at + 1 : end], verb, *ours[:first], *ours[end:])
     return ours
 
 
-_AUXILIARY = frozenset(
-    "was were is are been being has have had es son fue fueron ha han sido est sont fut furent été"
-    " ont è sono fu furono stato stata foi foram é são".split()
-)
+_AUXILIARY = frozenset(numbers.TABLES["auxiliaries"].split())
 _BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
 
 
@@ -219,10 +232,11 @@ def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[str, set[str], s
     """Returns each `than` or `before`, and what stands before and just behind it."""
     found = []
     for i, token in enumerate(tokens):
-        if token.word in _PIVOTS or token.word in _THAN.get(lang, ()) and (
+        than = token.word in _THAN.get(lang, ()) and (
             lang not in _AMBIGUOUS
             or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
-        ):
+        )
+        if than or token.word in _PIVOTS:
             behind = [t.key for t in tokens[i + 1 : i + 5] if t.kind == "word"][:2]
             before = {t.key for t in tokens[max(0, i - 14) : i] if t.kind == "word"}
             found.append((token.word, before, set(behind)))
@@ -230,7 +244,7 @@ def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[str, set[str], s
 
 
 _THAN = table(numbers.TABLES["than"])
-_PIVOTS = frozenset("before after unlike vor nach antes después avant après prima dopo depois".split())
+_PIVOTS = frozenset(numbers.TABLES["pivots"].split())
 _AMBIGUOUS = frozenset(("de", "es", "fr", "it", "nl", "pt"))  # their `than` is `that` or `of`, too
 _MORE = re.compile(
     "m[aá]s|menos|mayor|menor|mejor|peor|plus|moins|meilleure?s?|pires?|più|meno|migliore?|mais|maior"
@@ -246,10 +260,10 @@ def undated(
     if len(one) != 1 or len(other) != 1:
         return ours, theirs
     [(i, k)], [(j, m)] = one, other
-    one, other = (
-        {t.key for t in side if t.kind in ("number", "word")} for side in (ours[i:k], theirs[j:m])
+    date, same = (
+        [t.key for t in side if t.kind in ("number", "word")] for side in (ours[i:k], theirs[j:m])
     )
-    if one != other:
+    if date != same:
         return ours, theirs
     return (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
 

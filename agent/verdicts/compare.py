@@ -22,6 +22,7 @@ from searchloop.agent.verdicts.clauses import (
     exchanged,
     lent,
     reversed_,
+    swapped,
     undated,
     written,
 )
@@ -366,6 +367,8 @@ def _crossed(apart: Sequence[Gap]) -> str:
 
 def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool) -> str:
     """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
+    if swapped(claim, window):
+        return TURNED
     claim, window = undated(claim, window)
     if exchanged(claim, window):
         return TURNED
@@ -385,7 +388,11 @@ def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:
         moved = [t for t in gap.ours if t.key in (have if t.kind == "letter" else loose) - there]
         content, _ = gap.content()
         if len(content) > 1 and not there:
-            if content[0].kind != "letter" and not _caseless(content[0]) and " ".join(t.key for t in gap.ours) in place:
+            if (
+                content[0].kind != "letter"
+                and not _caseless(content[0])
+                and " ".join(t.key for t in gap.ours) in place
+            ):
                 continue
             if all(t.key in have for t in content):
                 moved = content

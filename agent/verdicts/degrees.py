@@ -73,8 +73,7 @@ def speaks(tokens: Sequence[Token]) -> bool:
     """Tells whether somebody speaks of himself; the `I` of `George I` is a number."""
     before = (None, *tokens)
     return any(
-        t.word in _SPEAKERS and not (b and b.capital)
-        for b, t in zip(before, tokens, strict=False)
+        t.word in _SPEAKERS and not (b and b.capital) for b, t in zip(before, tokens, strict=False)
     )
 
 

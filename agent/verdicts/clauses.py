@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, pairwise
 
@@ -159,12 +159,7 @@ def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     `Open Tuesday, closed Monday` for `open Monday, closed Tuesday`, `B beat A` for `A beat B`.
     """
     one, other = _units(ours), _units(theirs)
-    said, have = set(pairwise(one)), set(pairwise(other))
-    behind, before = dict(have), {b: a for a, b in have}
-    new = said - have
-    if any((before.get(b), behind.get(a)) in new for a, b in new):
-        return True
-    if any((b, a) in have and a[0] == "#" == b[0] for a, b in new):
+    if _cross(*(dict(pairwise(reversed(units))) for units in (one, other))):
         return True
     passive = len({not _BY.isdisjoint({t.key for t in side}) for side in (ours, theirs)}) == 2
     turned = {(c, b, a) for a, b, c in zip(other, other[1:], other[2:], strict=False)}
@@ -172,13 +167,18 @@ def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
 
 
 def swapped(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Tells whether two numbers stand behind each other's words."""
+    """Tells whether two numbers stand behind each other's words, or the later one first."""
     one, other = (
         {t.key: before and before.key for before, t in pairwise((None, *side)) if t and t.number}
         for side in (ours, theirs)
     )
-    both = sorted(one.keys() & other.keys())
-    return any(one[a] == other[b] != other[a] == one[b] for a, b in combinations(both, 2))
+    return _cross(one, other) or any(other.get(b) == a for a, b in one.items() if b in other)
+
+
+def _cross(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bool:
+    """Tells whether two keys of both have each other's value."""
+    differ = sorted(key for key in one.keys() & other.keys() if one[key] != other[key])
+    return any(one[a] == other[b] and one[b] == other[a] for a, b in combinations(differ, 2))
 
 
 def active(ours: Sequence[Token], theirs: Sequence[Token]) -> Sequence[Token]:

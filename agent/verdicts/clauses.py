@@ -15,12 +15,18 @@ from searchloop.agent.verdicts.text import Token
 from searchloop.analysis.words import table
 
 Pairs = Sequence[tuple[int, int]]  # places in the claim and the window that hold the same
+_LETTERS = 0.65  # the same in scripts without spaces
 _ALIGNED = 0.8  # share of the claim in the window's order, or all but one word of it
 
 
 def written(token: Token) -> bool:
     """Tells whether two letters are of a name or a noun rather than Japanese endings."""
     return token.kind == "letter" and not any("\u3041" <= c <= "\u309f" for c in token.key)
+
+
+def tells(token: Token) -> bool:
+    """Tells whether a token is of a word with a meaning, not of grammar."""
+    return token.kind == "word" or written(token)
 
 
 def borrowed(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page: Page) -> bool:
@@ -73,8 +79,9 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
     odd = [t.kind != "not" and t.key not in said for t in theirs]
     if not pairs:
         return False
+    share = _LETTERS if sum(t.kind == "letter" for t in ours) * 2 > len(ours) else _ALIGNED
     for (i, p), (k, q) in (
-        pairwise(pairs) if len(pairs) >= min(_ALIGNED * len(ours), len(ours) - 1) else ()
+        pairwise(pairs) if len(pairs) >= min(share * len(ours), len(ours) - 1) else ()
     ):
         if k - i > 1 + (ours[i].kind == "letter") or q == p + 1:
             continue
@@ -88,7 +95,7 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         if own and (again or (crossed and _SUBJECT.search(" ".join(own)))):
             return True
         left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
-        if crossed and all(any(theirs[m].kind == "word" for m in side) for side in (left, rest)):
+        if crossed and all(any(tells(theirs[m]) for m in side) for side in (left, rest)):
             return True  # `open on Monday and closed on Tuesday`
         if page.lang == "zh" and own and crossed and odd[p + 1]:
             before = page.clean[theirs[here[0]].start : theirs[q].start]

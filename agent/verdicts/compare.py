@@ -109,6 +109,7 @@ def compare(
         return Comparison(cover, FEW)
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near = paired >= _near(claim) * len(claim)
+    few = FEWER if _near(claim) == NEAR else 3 * FEWER
     enough = ENOUGH if len(weights) >= FEWER else MORE
     if cover < enough and not near:
         return Comparison(cover, FEW)
@@ -128,7 +129,7 @@ def compare(
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
         or (_replaced(dateless) if near else "")
-        or (_exchanged_word(dateless, lost, page) if len(weights) <= FEWER else "")
+        or (_exchanged_word(dateless, lost, page) if len(weights) <= few else "")
         or (SPEAKER if speaks(claim) and not speaks(window) else "")
         or _name(lost, page.about)
         or _order(claim, window, near or shuffled)
@@ -432,13 +433,17 @@ def _exchanged_word(apart: Sequence[Gap], lost: Sequence[Token], page: Page) -> 
     What the page is about may stand for a pronoun.
     """
     own = [sides for gap in apart if (sides := gap.content())[0]]
-    if len(own) != 1:
+    own = [side for side in own if side[0][0].kind != "letter" or any(map(written, side[0]))]
+    if len(own) != 1 or not own[0][1]:
         return ""
     [(ours, theirs)] = own
     if ours[0].kind == "letter":
-        found = any(map(written, ours)) and any(map(written, theirs)) and len(theirs) <= 5
+        # One pair of letters stands where something is left out.
+        edges = ours[0].key[0] == theirs[0].key[0] or ours[0].key[-1] == theirs[-1].key[-1]
+        left_out = edges and len(ours) == 1 < len(theirs)
+        found = not left_out and len(theirs) <= 5 and any(map(written, theirs))
     else:
-        found = len(ours) == 1 and 1 <= len(theirs) <= 3 and ours[0].word not in numbers.ABOUT
+        found = len(ours) == 1 and len(theirs) <= 3 and ours[0].word not in numbers.ABOUT
         found = found and not ours[0].number and not (ours[0] in lost and ours[0].key in page.about)
     return REPLACED if found and not any(_alike(a, b) for a in ours for b in theirs) else ""
 

@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -302,8 +302,8 @@ class McpServers:
         return {
             "file": str(self.catalogue.user_file),
             "servers": [self._report(server, found) for server in found.servers],
-            "problems": [asdict(problem) for problem in found.problems],
-            "untrusted": waits and {**asdict(waits), "commands": commands},
+            "problems": [problem._asdict() for problem in found.problems],
+            "untrusted": waits and {**waits._asdict(), "commands": commands},
         }
 
     async def test(

@@ -297,7 +297,7 @@ def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
         plugin = next((p for p in provider_plugins() if p.name == name), None)
         if plugin is None or isinstance(error, AgentError):
             raise
-        failed = replace(plugin, problem=f"It failed: {type(error).__name__}: {error}"[:300])
+        failed = plugin._replace(problem=f"It failed: {type(error).__name__}: {error}"[:300])
         raise ConfigError(**failed.notice()) from error
     return provider
 

@@ -2,7 +2,7 @@
 
 Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
 
-Others may import: config_file, keys, plugins, removed, secrets, usual_model.
+Others may import: config_file, keys, plugins, private_files, secrets, usual_model.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from wsgiref.util import setup_testing_defaults
 
 from searchloop.agent.errors import ProviderError, ToolError, ended
@@ -149,8 +148,7 @@ def _checked(status: int, data: Any) -> dict[str, Any]:
     raise ToolError(str(known["code"]), str(known["message"]), str(known["remedy"]))
 
 
-@dataclass(frozen=True, slots=True)
-class ChatBackend:
+class ChatBackend(NamedTuple):
     """A backend that is told which chat asks, so that it can forget what that one brought.
 
     `settings` are those of the chat: a `temporary` one leaves nothing on any disk.

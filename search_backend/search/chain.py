@@ -15,7 +15,7 @@ from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.engines import Access, Engine, find_engines
 from searchloop.search_backend.fetch.client import run
-from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.merge import filtered
 from searchloop.search_backend.search.ranking import rank

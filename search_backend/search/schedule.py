@@ -20,7 +20,7 @@ from math import ceil, inf
 
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.client import in_thread
-from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.plugin import HttpResponse, secrets_in, without_keys
 from searchloop.search_backend.search.limits import LONGEST_WAIT, CircuitBreakers, TokenBuckets

@@ -105,7 +105,7 @@ class Api(Handlers):
             | {"keyed": has_key(m.id, settings.env)}
             for m, options in zip(models, taken, strict=True)
         ]
-        listed = {"models": rows, "servers": list(map(asdict, servers))}
+        listed = {"models": rows, "servers": [server._asdict() for server in servers]}
         choice = self._on_loop(self._runner.usual.choose())
         why = {"by": choice.by, "why": choice.why}
         usual = {"default": choice.model, "default_why": why, "search": settings.search}

@@ -323,4 +323,4 @@ async def _read(file: AttachedFile, backend: Backend) -> AttachedFile:
             what = f"{known.name} is damaged or needs a password."
         raise ConfigError("bad_attachment", what, "Send another copy of it, or its text.")
     length = sum(map(len, pages))
-    return replace(file, attachment=replace(known, pages=len(pages), length=length), texts=pages)
+    return file._replace(attachment=replace(known, pages=len(pages), length=length), texts=pages)

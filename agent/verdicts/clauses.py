@@ -45,13 +45,6 @@ def borrowed(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page:
     return False
 
 
-_SMALL_WORDS = re.compile(
-    "主要|目前|现在|現在|后来|後來|随后|同时|因此|所以|此外|另外|其中|之后|当时|最终|最后|首先|然后|曾经|已经|仍然|依然"
-    r"|正在|分别|通常|一般|特别|尤其|例如|包括|大约|[\W\d]|[其该並并也还還又都均则則而且曾已将將于於在由被与與和及以为為从對对因后後前年月日是有了的]"
-)
-_SUBJECT = re.compile("[^ ][がは]|[由被]")
-
-
 @lru_cache
 def _breaks(lang: str) -> re.Pattern[str]:
     """Returns what stands between two clauses: punctuation, a line's end, `and`."""
@@ -77,8 +70,8 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
     clauses = _clauses(theirs, page)
     said = {t.key for t in ours}
     odd = [t.kind != "not" and t.key not in said for t in theirs]
-    if not pairs:
-        return False
+    if not pairs or lent(ours, theirs, page):
+        return bool(pairs)
     share = _LETTERS if sum(t.kind == "letter" for t in ours) * 2 > len(ours) else _ALIGNED
     for (i, p), (k, q) in (
         pairwise(pairs) if len(pairs) >= min(share * len(ours), len(ours) - 1) else ()
@@ -89,34 +82,23 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
             break  # only the ending of the last word is left
         here = [m for m in range(p + 1, q) if clauses[m] == clauses[q]]
         crossed, rest = clauses[p] != clauses[q], [m for m in here if odd[m]]
-        own = [theirs[m].key for m in rest]
         again = ours[i].kind != "letter" or written(ours[i])
         again = again and any(theirs[m].key == ours[i].key and any(odd[here[0] : m]) for m in here)
-        if own and (again or (crossed and _SUBJECT.search(" ".join(own)))):
+        if rest and again:
             return True
         left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
         if crossed and all(any(tells(theirs[m]) for m in side) for side in (left, rest)):
             return True  # `open on Monday and closed on Tuesday`
-        if page.lang == "zh" and own and crossed and odd[p + 1]:
-            before = page.clean[theirs[here[0]].start : theirs[q].start]
-            if len(_SMALL_WORDS.sub("", before)) > 1:  # the clause's own subject
-                return True
-        units = {n.unit for t in ours[max(0, i - 1) : i + 1] if (n := t.number)}
-        units |= {
-            n.unit
-            for a, b in pairs
-            if crossed and clauses[b] == clauses[p] and (n := ours[a].number)
-        }
+        before = [ours[a] for a, b in pairs if crossed and clauses[b] == clauses[p]]
+        units = {n.unit for t in (*before, *ours[max(0, i - 1) : i + 1]) if (n := t.number)}
         if any(n.unit in units for m in rest if (n := theirs[m].number)):
             return True
         if ours[k].number and crossed:
-            rival = any(
-                n == clauses[p] and odd[m] and theirs[m].number for m, n in enumerate(clauses)
-            )
+            odd_there = [m for m, n in enumerate(clauses) if n == clauses[p] and odd[m]]
             mixed = any(
                 n == clauses[q] and odd[m] and not theirs[m].number for m, n in enumerate(clauses)
             )
-            if rival and (mixed or k + 1 >= len(ours)):
+            if any(theirs[m].number for m in odd_there) and (mixed or k + 1 >= len(ours)):
                 return True
     return False
 

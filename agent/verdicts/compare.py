@@ -7,7 +7,7 @@ only where the claim is the source's own sentence but for the one difference tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -20,7 +20,6 @@ from searchloop.agent.verdicts.clauses import (
     borrowed,
     elsewhere,
     exchanged,
-    lent,
     reversed_,
     swapped,
     undated,
@@ -104,45 +103,40 @@ def compare(
         window = active(window, claim)
     lost = _lost([t for t in claim if t.key in weights], window)
     claim = [_rounded(t, window) for t in claim]
-    cover = 1 - sum(weights[key] for key in {t.key for t in lost}) / sum(weights.values())
+    absent = {t.key for t in lost}
+    cover = 1 - sum(weights[key] for key in absent) / sum(weights.values())
     if cover < LEAST:
         return Comparison(cover, FEW)
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near = paired >= _near(claim) * len(claim)
-    few = FEWER if _near(claim) == NEAR else 3 * FEWER
+    short = len(weights) <= FEWER * (1 if _near(claim) == NEAR else 3)
     enough = ENOUGH if len(weights) >= FEWER else MORE
     if cover < enough and not near:
         return Comparison(cover, FEW)
     ours, theirs = ([t for t in side if t.kind != "stop"] for side in (claim, window))
     pairs = _aligned(ours, theirs)
     content, matched = _gaps(ours, theirs, pairs)
-    dateless = _dateless(claim, window)
     same = sum((Counter(t.key for t in ours) & Counter(t.key for t in theirs)).values())
     shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
-        _number(lost)
-        or (NUMBER if any(map(_other_unit, apart)) else "")
+        _number(lost, apart)
         or _opposite(claim, window, apart)
         or _denial(ours, theirs, (*content, *apart) if close else ())
         or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
-        or (_replaced(dateless) if near else "")
-        or (_exchanged_word(dateless, lost, page) if len(weights) <= few else "")
+        or _replaced(_dateless(claim, window), near, short, absent & page.about)
         or (SPEAKER if speaks(claim) and not speaks(window) else "")
-        or _name(lost, page.about)
-        or _order(claim, window, near or shuffled)
-        or (TURNED if reversed_(claim, window, page.lang) else "")
+        or (NAME if any(t.named and t.key not in page.about for t in lost) else "")
+        or _order(claim, window, near or shuffled, page.lang)
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
-        or (ELSEWHERE if lent(ours, theirs, page) else "")
         or (FEW if cover < enough else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
     denied = near and bool(fault) and _only(apart, fault)
-    if near and fault == MISSING_NUMBER:
-        fault = NUMBER
-    return Comparison(cover, fault, near, denied, _whole(content))
+    told = NUMBER if near and fault == MISSING_NUMBER else fault
+    return Comparison(cover, told, near, denied, _whole(content))
 
 
 def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
@@ -272,19 +266,15 @@ def _only(apart: Sequence[Gap], fault: str) -> bool:
     return fault == OPPOSITE and len(ours) == 1 == len(theirs)
 
 
-def _number(lost: Sequence[Token]) -> str:
-    return MISSING_NUMBER if any(t.number for t in lost) else ""
-
-
-def _other_unit(gap: Gap) -> bool:
-    """Tells of `a month` for `a year`, where no number stands before them."""
-    ours, theirs = gap.content()
-    keys = [t.key for t in (*ours, *theirs) if t.key[0] == "~"]
-    return len(ours) == len(theirs) == 1 and len(set(keys)) == 2
-
-
-def _name(lost: Sequence[Token], known: frozenset[str]) -> str:
-    return NAME if any(t.named and t.key not in known for t in lost) else ""
+def _number(lost: Sequence[Token], apart: Sequence[Gap]) -> str:
+    """Finds a number that is not there, or `a month` for `a year` where none stands before it."""
+    if any(t.number for t in lost):
+        return MISSING_NUMBER
+    for ours, theirs in (gap.content() for gap in apart):
+        units = {t.key for t in (*ours, *theirs) if t.key[0] == "~"}
+        if len(ours) == len(theirs) == 1 and len(units) == 2:
+            return NUMBER
+    return ""
 
 
 def _opposite(claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap]) -> str:
@@ -366,9 +356,9 @@ def _crossed(apart: Sequence[Gap]) -> str:
     return ""
 
 
-def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool) -> str:
+def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool, lang: str) -> str:
     """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
-    if swapped(claim, window):
+    if swapped(claim, window) or reversed_(claim, window, lang):
         return TURNED
     claim, window = undated(claim, window)
     if exchanged(claim, window):
@@ -407,45 +397,38 @@ def _caseless(token: Token) -> bool:
     return token.kind == "word" and not token.word[0].islower()
 
 
-def _replaced(apart: Sequence[Gap]) -> str:
-    """Finds a word, name or number that differs in what is otherwise the source's sentence."""
-    for gap in apart:
-        ours, theirs = gap.content()
-        if not ours or not theirs:
+def _replaced(apart: Sequence[Gap], near: bool, short: bool, known: Set[str]) -> str:
+    """Finds a word, name or number in place of another: in the source's sentence, or a part of it.
+
+    In a part it is one word; what the page is about may stand there for a pronoun.
+    """
+    own = [sides for gap in apart if any(map(_tells, (sides := gap.content())[0]))]
+    for ours, theirs in own:
+        if not theirs or numbers.ABOUT.issuperset(t.word for t in (*ours, *theirs)):
             continue
-        about = numbers.ABOUT.issuperset(t.word for t in (*ours, *theirs))
-        if about or any(_alike(a, b) for a in ours for b in theirs):
+        if any(_alike(a, b) for a in ours for b in theirs) or _bridges(ours, theirs):
             continue
-        if gap is apart[-1] and all("ぁ" <= c <= "ゟ" for t in ours for c in t.key):
-            continue  # another ending of the last word
-        fewer, more = sorted((len(ours), len(theirs)))
-        if ours[0].kind == theirs[0].kind == "letter" and fewer == 1 < more:
-            continue  # letters that one side has more of break one pair of the other
         marked = [any(t.capital or t.number for t in side) for side in (ours, theirs)]
-        if len(apart) == 1 or all(marked):
+        if near and (len(apart) == 1 or all(marked)):
+            return REPLACED
+        if ours[0].kind == "letter":
+            one = len(theirs) <= 5 and any(map(written, theirs))
+        else:
+            one = len(ours) == 1 and len(theirs) <= 3 and not ours[0].number
+        if short and len(own) == 1 and one and ours[0].key not in known:
             return REPLACED
     return ""
 
 
-def _exchanged_word(apart: Sequence[Gap], lost: Sequence[Token], page: Page) -> str:
-    """Finds the one word of a shortened sentence that stands where the source has another.
+def _tells(token: Token) -> bool:
+    """Tells whether a token is more than an ending in hiragana."""
+    return token.kind != "letter" or not all("ぁ" <= c <= "ゟ" for c in token.key)
 
-    What the page is about may stand for a pronoun.
-    """
-    own = [sides for gap in apart if (sides := gap.content())[0]]
-    own = [side for side in own if side[0][0].kind != "letter" or any(map(written, side[0]))]
-    if len(own) != 1 or not own[0][1]:
-        return ""
-    [(ours, theirs)] = own
-    if ours[0].kind == "letter":
-        # One pair of letters stands where something is left out.
-        edges = ours[0].key[0] == theirs[0].key[0] or ours[0].key[-1] == theirs[-1].key[-1]
-        left_out = edges and len(ours) == 1 < len(theirs)
-        found = not left_out and len(theirs) <= 5 and any(map(written, theirs))
-    else:
-        found = len(ours) == 1 and len(theirs) <= 3 and ours[0].word not in numbers.ABOUT
-        found = found and not ours[0].number and not (ours[0] in lost and ours[0].key in page.about)
-    return REPLACED if found and not any(_alike(a, b) for a in ours for b in theirs) else ""
+
+def _bridges(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells of one pair of letters where the source has more: the claim leaves something out."""
+    edges = ours[0].key[0] == theirs[0].key[0] or ours[-1].key[-1] == theirs[-1].key[-1]
+    return ours[0].kind == "letter" and edges and len(ours) == 1 < len(theirs)
 
 
 def _alike(one: Token, other: Token) -> bool:

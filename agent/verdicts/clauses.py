@@ -244,25 +244,26 @@ _MORE = re.compile(
 def undated(
     ours: Sequence[Token], theirs: Sequence[Token]
 ) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Returns both sides without their date, if each has one and it is the same."""
-    one, other = _dates(ours), _dates(theirs)
-    if len(one) != 1 or len(other) != 1:
-        return ours, theirs
-    [(i, k)], [(j, m)] = one, other
-    date, same = (
-        [t.key for t in side if t.kind in ("number", "word")] for side in (ours[i:k], theirs[j:m])
-    )
-    if date != same:
-        return ours, theirs
-    return (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
+    """Returns both sides without their date or weekday, if each has one and it is the same."""
+    for named in (True, False):
+        one, other = _dates(ours, named), _dates(theirs, named)
+        if len(one) == len(other) == 1:
+            [(i, k)], [(j, m)] = one, other
+            date, same = (
+                [t.key for t in side if t.kind in ("number", "word")]
+                for side in (ours[i:k], theirs[j:m])
+            )
+            if date == same:
+                ours, theirs = (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
+    return ours, theirs
 
 
-def _dates(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Returns the ranges that hold a year, with the day, the month and the word before it."""
+def _dates(tokens: Sequence[Token], named: bool) -> list[tuple[int, int]]:
+    """Returns the ranges that hold a year or a named day, with day and month, and what leads in."""
     found: list[tuple[int, int]] = []
     for i, token in enumerate(tokens):
         year = token.number and token.number.unit in ("", "year") and _year(token.number.value)
-        if not year and token.word not in _DAYS:
+        if not (token.word in _DAYS if named else year):
             continue
         start, end = i, i + 1
         while start and (tokens[start - 1].number or _month(tokens, start - 1)):

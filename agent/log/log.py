@@ -163,23 +163,12 @@ class EventLog:
         return session_of(row)
 
     def sessions(
-        self,
-        q: str | None = None,
-        limit: int = 200,
-        *,
-        project: str | None = None,
-        archived: bool | None = None,
+        self, limit: int = 200, *, project: str | None = None, archived: bool | None = None
     ) -> list[Session]:
-        """Lists sessions, newest first, and every pinned one; those that `find` finds for `q`.
+        """Lists sessions, newest first, and every pinned one.
 
         Of one project, and only those that are archived, or only those that are not.
         """
-        if q:
-            rows = {
-                id: self._one(f"{_SELECT} AND id = ?", (self._person, id))
-                for id in self.find(q, limit)
-            }
-            return [session_of(row) for row in rows.values() if row is not None]
         held, values = _SELECT, [self._person]
         if archived is not None:
             held += f" AND settings {'' if archived else 'NOT'} LIKE ?"
@@ -226,7 +215,8 @@ class EventLog:
             if settings:
                 merged = {**json.loads(row[0]), **settings}
                 kept = to_json({k: v for k, v in merged.items() if v is not None})
-                db.execute("UPDATE sessions SET settings = ? WHERE id = ?", (kept, session_id))
+                if kept != row[0]:
+                    db.execute("UPDATE sessions SET settings = ? WHERE id = ?", (kept, session_id))
         return self.session(session_id)
 
     def name_session(self, session_id: str, title: str, data: Mapping[str, Any]) -> None:

@@ -289,11 +289,6 @@ class McpServers:
             given |= kept_tokens(self._settings.home)
         return given
 
-    def status(self, workspace: str | None = None) -> list[dict[str, Any]]:
-        """Describes every server of this folder's files."""
-        report: list[dict[str, Any]] = self.overview(workspace)["servers"]
-        return report
-
     def overview(self, workspace: str | None = None) -> dict[str, Any]:
         """Describes the servers, the problems of the files, and a file that is not trusted."""
         found = self.catalogue.find(workspace)

@@ -210,9 +210,8 @@ def read_object(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(
-            "bad_file", f"{path} cannot be read: {error}.", "Correct it, or move it away."
-        ) from error
+        what = f"{path} cannot be read: {error}."
+        raise StoreError("bad_file", what, "Correct it, or move it away.") from error
     if not isinstance(value, dict):
         raise StoreError("bad_file", f"{path} holds no object.", "Correct it, or move it away.")
     return value

@@ -128,10 +128,15 @@ async def media_types(provider: object, model: str) -> frozenset[str]:
     return found
 
 
+def taken_options(provider: Provider) -> list[str]:
+    """Returns the names of the options that the provider's API takes."""
+    known = getattr(provider, "options", None)
+    return [] if known is None else [*known, "max_tokens"]
+
+
 def check_options(provider: Provider, own: Instructions) -> None:
     """Raises ConfigError for what the provider's API does not take."""
-    known = getattr(provider, "options", None)
-    taken = [*known, "max_tokens"] if known is not None else []
+    taken = taken_options(provider)
     if wrong := [name for name in own.options if name not in taken]:
         what = f"{provider.name} takes no option {wrong[0]}"
         what += f", only {', '.join(taken)}." if taken else "."
@@ -157,8 +162,8 @@ class HttpProvider:
         self._replays: OrderedDict[str, Replay] = OrderedDict()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        known = self._replays.get(request.session_id or "")
-        request = replace(request, replay=known or request.replay)
+        if known := self._replays.get(request.session_id or ""):
+            request = replace(request, replay=known)
         body = self._codec.encode(request)
         waits = Delays()
         while True:

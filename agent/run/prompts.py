@@ -22,7 +22,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.projects import Project
 from searchloop.agent.log.session import Session
-from searchloop.agent.providers import Provider, split_model
+from searchloop.agent.providers import Provider, split_model, taken_options
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.text import one_line, well_formed
@@ -310,10 +310,8 @@ def with_standing(
     that this one does not take is left out.
     """
     said = standing_text(own_words(home), project_of(log, chat))
-    taken = {*(getattr(provider, "options", None) or ()), "max_tokens"}
+    taken = taken_options(provider)
     kept = {name: value for name, value in (chat.get("options") or {}).items() if name in taken}
-    if getattr(provider, "options", None) is None:
-        kept = {}
     system = "\n\n".join(filter(None, (said, own.system)))
     return replace(own, system=system or None, options={**kept, **own.options})
 

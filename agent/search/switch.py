@@ -71,11 +71,9 @@ def choose_path(facts: Facts, options: NativeSearch = ANYWHERE) -> SearchPath:
         return OFF
     hindrance = _hindrance(facts, beside=facts.tools)
     if facts.search == "native" and hindrance:
-        raise ConfigError(
-            "no_native_search",
-            f"The model's own web search was asked for, but {hindrance}.",
-            "Choose local search, which is our own, or auto to let searchloop choose.",
-        )
+        what = f"The model's own web search was asked for, but {hindrance}."
+        remedy = "Choose local search, which is our own, or auto to let searchloop choose."
+        raise ConfigError("no_native_search", what, remedy)
     alone = facts.tools and not facts.capabilities.tools_with_native_search
     if facts.search == "local" or hindrance:
         combined = facts.search == "auto" and alone and _hindrance(facts, beside=False) is None

@@ -116,9 +116,8 @@ def load_environment(
     """Reads the layers. Raises ConfigError for a broken file."""
     process = dict(os.environ if environ is None else environ)
     dotenv = _read_dotenv((cwd or Path.cwd()) / ".env")
-    upper = Environment({"flag": flags or {}, "environment": process, ".env": dotenv})
-    home = default_home(upper)
     layers = {"flag": flags or {}, "environment": process, ".env": dotenv}
+    home = default_home(Environment(layers))
     return Environment({**layers, LOWEST: read_config(home / "config.toml")}, KeyStore(home))
 
 

@@ -280,9 +280,8 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
     def document(path: str) -> Response:
         page = library.open(SCHEME + path)
         if page is None:
-            raise SearchBackendError(
-                "not_found", "There is no such document in the library.", "Search the library."
-            )
+            what = "There is no such document in the library."
+            raise SearchBackendError("not_found", what, "Search the library.")
         return jsonify({"url": page.final_url, "title": page.title, "content": page.text})
 
     @app.get("/api/health")

@@ -137,10 +137,8 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadRequest(
-            f"{name} is not a whole number from {least} to {most}.",
-            f"Send such a number, or leave {name} out.",
-        )
+        what = f"{name} is not a whole number from {least} to {most}."
+        raise BadRequest(what, f"Send such a number, or leave {name} out.")
     return value
 
 

@@ -135,23 +135,17 @@ def _parse_range(text: str) -> Network:
     try:
         block = ip_network(text if _RANGE.fullmatch(text) else "")
     except ValueError:
-        raise ConfigError(
-            "bad_range",
-            f"{text!r} is not a range of addresses.",
-            "Write it as address/length with nothing after the prefix, such as 198.18.0.0/15.",
-        ) from None
+        what = f"{text!r} is not a range of addresses."
+        remedy = "Write it as address/length with nothing after the prefix, such as 198.18.0.0/15."
+        raise ConfigError("bad_range", what, remedy) from None
     if block.prefixlen < _WIDEST[block.version]:
-        raise ConfigError(
-            "bad_range",
-            f"The range {text} is too wide to be opened.",
-            f"Name the part that is used, /{_WIDEST[block.version]} or narrower.",
-        )
+        what = f"The range {text} is too wide to be opened."
+        remedy = f"Name the part that is used, /{_WIDEST[block.version]} or narrower."
+        raise ConfigError("bad_range", what, remedy)
     ends = block.network_address, block.broadcast_address
     row = next((row for row in _TABLE if all(end in row.network for end in ends)), None)
     if row is None or not row.may_open:
-        raise ConfigError(
-            "bad_range",
-            f"The range {text} cannot be opened: it is not inside one private block.",
-            "Only parts of " + ", ".join(_ROWS["may_open"]) + " can be.",
-        )
+        what = f"The range {text} cannot be opened: it is not inside one private block."
+        remedy = "Only parts of " + ", ".join(_ROWS["may_open"]) + " can be."
+        raise ConfigError("bad_range", what, remedy)
     return block

@@ -302,8 +302,6 @@ def _second_opinion(raw: str, scheme: str, host: str, port: str | None) -> None:
 
 
 def _refused(why: str) -> FetchRefused:
-    return FetchRefused(
-        "refused_url",
-        f"This address cannot be opened: {why}.",
-        "Give the full address of a public page, such as https://example.com/page.",
-    )
+    what = f"This address cannot be opened: {why}."
+    remedy = "Give the full address of a public page, such as https://example.com/page."
+    return FetchRefused("refused_url", what, remedy)

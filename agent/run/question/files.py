@@ -308,9 +308,8 @@ async def _read(file: AttachedFile, backend: Backend) -> AttachedFile:
         )
         error, pages = found["error"], tuple(map(str, found["pages"]))
     except ToolError as problem:
-        raise ConfigError(
-            "bad_attachment", f"{known.name}: {problem.message}", problem.remedy
-        ) from None
+        words = f"{known.name}: {problem.message}"
+        raise ConfigError("bad_attachment", words, problem.remedy) from None
     except (LookupError, TypeError):
         what = f"The search backend cannot read files, so {known.name} is not read."
         raise ConfigError("bad_attachment", what, "Bring the search backend up to date.") from None

@@ -99,6 +99,14 @@ def test_a_message_and_the_end_of_its_deltas_are_one_step(log: EventLog, session
     assert [(e.seq, e.type) for e in log.read(session)] == [(1, "user_message"), (5, "message")]
 
 
+def test_an_append_keeps_no_delta_that_it_replaces_itself(log: EventLog, session: str) -> None:
+    """Followers get the delta before its message, readers the message; a delta behind it stays."""
+    log.append(session, [delta("a")])
+    told = log.append(session, [delta("b"), message("ab"), delta("c")])
+    assert [(e.seq, e.type) for e in told] == [(2, "text_delta"), (3, "message"), (4, "text_delta")]
+    assert [(e.seq, e.type) for e in log.read(session)] == [(3, "message"), (4, "text_delta")]
+
+
 def test_deltas_of_other_sessions_stay(log: EventLog, session: str) -> None:
     """A message removes its own session's deltas only."""
     other = log.create_session(model="m").id
@@ -195,7 +203,7 @@ def test_search_takes_words_as_they_are(
 ) -> None:
     """Operators of the index mean nothing; only what was written is looked through."""
     log.append(session, [asked(text), message("an answer")])
-    assert [s.id for s in log.sessions(query)] == ([session] if hit else [])
+    assert list(log.find(query)) == ([session] if hit else [])
 
 
 def test_search_finds_titles(log: EventLog, session: str) -> None:
@@ -204,9 +212,9 @@ def test_search_finds_titles(log: EventLog, session: str) -> None:
     for title in ("About 5_bridges", "About 5_bridges and tunnels"):
         log.update_session(session, title=title)
         log.chat_search.moment = LATE  # which a slow machine may need
-        assert [s.id for s in log.sessions("5_b")] == [session]
-        assert log.sessions("5xb") == []
-    assert [s.id for s in log.sessions("tunnel")] == [session]
+        assert list(log.find("5_b")) == [session]
+        assert log.find("5xb") == {}
+    assert list(log.find("tunnel")) == [session]
 
 
 def test_one_run_a_session(log: EventLog, session: str) -> None:

@@ -41,6 +41,15 @@ _MOST = 0.95  # share of a claim that a quotation fills, where nothing else need
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
 
 
+# Behind `Yes,` and `According to the report,` the claim begins, unless the page says such things.
+_LEAD = re.compile(
+    r"(?:Yes|Yeah|No|Ja|Nein|Sí|Oui|Non|Sì|Sim|Não|Да|Нет)[,.!:]\s+(?=\w)"
+    r"|(?P<to>According to|As per|Según|Selon|D['’]après|Secondo|Segundo|Согласно|По данным)"
+    r"[^,A-ZÀ-ÞА-Я]{1,80}, |(?:Laut|Gemäß) [^,]{1,80}, |(?:据|根据|據|根據)[^，。]{1,20}，"
+    r"|[^、。]{1,20}(?:によれば|によると)、|[가-힣 ]{1,20}에 따르면,? |(?:وفقا|وفقًا) ل[^،]{1,60}، "
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """How a source bears on a claim.
@@ -73,6 +82,9 @@ def check(claim: str, page: Page) -> Verdict:
         return Verdict("unclear", reason="The source holds no text.")
     if not page.readable:
         return Verdict("unclear", reason="The source is no readable text.")
+    lead = _LEAD.match(claim)
+    if lead and not (lead["to"] and lead["to"].casefold() in page.text.casefold()):
+        claim = claim[lead.end() :]
     lang = language(claim)
     foreign = _foreign(claim, lang, page)
     quotes = quotations(claim, lang or page.lang)

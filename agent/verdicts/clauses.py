@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.page import Page
@@ -15,12 +15,18 @@ from searchloop.agent.verdicts.text import Token
 from searchloop.analysis.words import table
 
 Pairs = Sequence[tuple[int, int]]  # places in the claim and the window that hold the same
+_LETTERS = 0.65  # the same in scripts without spaces
 _ALIGNED = 0.8  # share of the claim in the window's order, or all but one word of it
 
 
 def written(token: Token) -> bool:
     """Tells whether two letters are of a name or a noun rather than Japanese endings."""
     return token.kind == "letter" and not any("\u3041" <= c <= "\u309f" for c in token.key)
+
+
+def tells(token: Token) -> bool:
+    """Tells whether a token is of a word with a meaning, not of grammar."""
+    return token.kind == "word" or written(token)
 
 
 def borrowed(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page: Page) -> bool:
@@ -39,13 +45,6 @@ def borrowed(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page:
     return False
 
 
-_SMALL_WORDS = re.compile(
-    "主要|目前|现在|現在|后来|後來|随后|同时|因此|所以|此外|另外|其中|之后|当时|最终|最后|首先|然后|曾经|已经|仍然|依然"
-    r"|正在|分别|通常|一般|特别|尤其|例如|包括|大约|[\W\d]|[其该並并也还還又都均则則而且曾已将將于於在由被与與和及以为為从對对因后後前年月日是有了的]"
-)
-_SUBJECT = re.compile("[^ ][がは]|[由被]")
-
-
 @lru_cache
 def _breaks(lang: str) -> re.Pattern[str]:
     """Returns what stands between two clauses: punctuation, a line's end, `and`."""
@@ -56,8 +55,8 @@ def _breaks(lang: str) -> re.Pattern[str]:
 
 def _clauses(tokens: Sequence[Token], page: Page) -> list[int]:
     """Returns for each token the number of its clause."""
-    start = tokens[0].start
-    text = page.clean[start : tokens[-1].end]
+    start = min(t.start for t in tokens)
+    text = page.clean[start : max(t.end for t in tokens)]
     breaks = [start + m.start() for m in _breaks(page.lang).finditer(text)]
     return [bisect(breaks, t.start) for t in tokens]
 
@@ -71,36 +70,35 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
     clauses = _clauses(theirs, page)
     said = {t.key for t in ours}
     odd = [t.kind != "not" and t.key not in said for t in theirs]
-    if not pairs:
-        return False
+    if not pairs or lent(ours, theirs, page):
+        return bool(pairs)
+    share = _LETTERS if sum(t.kind == "letter" for t in ours) * 2 > len(ours) else _ALIGNED
     for (i, p), (k, q) in (
-        pairwise(pairs) if len(pairs) >= min(_ALIGNED * len(ours), len(ours) - 1) else ()
+        pairwise(pairs) if len(pairs) >= min(share * len(ours), len(ours) - 1) else ()
     ):
         if k - i > 1 + (ours[i].kind == "letter") or q == p + 1:
             continue
         if all(t.kind == "letter" and not written(t) for t in ours[k:]):
             break  # only the ending of the last word is left
         here = [m for m in range(p + 1, q) if clauses[m] == clauses[q]]
-        own = [theirs[m].key for m in here if odd[m]]
+        crossed, rest = clauses[p] != clauses[q], [m for m in here if odd[m]]
         again = ours[i].kind != "letter" or written(ours[i])
         again = again and any(theirs[m].key == ours[i].key and any(odd[here[0] : m]) for m in here)
-        if own and (again or (clauses[p] != clauses[q] and _SUBJECT.search(" ".join(own)))):
+        if rest and again:
             return True
-        if page.lang == "zh" and own and clauses[p] != clauses[q] and odd[p + 1]:
-            before = page.clean[theirs[here[0]].start : theirs[q].start]
-            if len(_SMALL_WORDS.sub("", before)) > 1:  # the clause's own subject
-                return True
-        counted = ours[i].number or (i and ours[i - 1].number)
-        if counted and any(theirs[m].number and odd[m] for m in here):
+        left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
+        if crossed and all(any(tells(theirs[m]) for m in side) for side in (left, rest)):
+            return True  # `open on Monday and closed on Tuesday`
+        before = [ours[a] for a, b in pairs if crossed and clauses[b] == clauses[p]]
+        units = {n.unit for t in (*before, *ours[max(0, i - 1) : i + 1]) if (n := t.number)}
+        if any(n.unit in units for m in rest if (n := theirs[m].number)):
             return True
-        if ours[k].number and clauses[p] != clauses[q]:
-            rival = any(
-                n == clauses[p] and odd[m] and theirs[m].number for m, n in enumerate(clauses)
-            )
+        if ours[k].number and crossed:
+            odd_there = [m for m, n in enumerate(clauses) if n == clauses[p] and odd[m]]
             mixed = any(
                 n == clauses[q] and odd[m] and not theirs[m].number for m, n in enumerate(clauses)
             )
-            if rival and (mixed or k + 1 >= len(ours)):
+            if any(theirs[m].number for m in odd_there) and (mixed or k + 1 >= len(ours)):
                 return True
     return False
 
@@ -150,18 +148,49 @@ def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     `Open Tuesday, closed Monday` for `open Monday, closed Tuesday`, `B beat A` for `A beat B`.
     """
     one, other = _units(ours), _units(theirs)
-    said, have = set(pairwise(one)), set(pairwise(other))
-    behind, before = dict(have), {b: a for a, b in have}
-    new = said - have
-    if any((before.get(b), behind.get(a)) in new for a, b in new):
-        return True
-    if any((b, a) in have and a[0] == "#" == b[0] for a, b in new):
+    if _cross(*(dict(pairwise(reversed(units))) for units in (one, other))):
         return True
     passive = len({not _BY.isdisjoint({t.key for t in side}) for side in (ours, theirs)}) == 2
     turned = {(c, b, a) for a, b, c in zip(other, other[1:], other[2:], strict=False)}
     return not passive and bool(turned & {*zip(one, one[1:], one[2:], strict=False)})
 
 
+def swapped(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether two numbers stand behind each other's words, or the later one first."""
+    one, other = (
+        {t.key: before and before.key for before, t in pairwise((None, *side)) if t and t.number}
+        for side in (ours, theirs)
+    )
+    return _cross(one, other) or any(other.get(b) == a for a, b in one.items() if b in other)
+
+
+def _cross(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bool:
+    """Tells whether two keys of both have each other's value."""
+    differ = sorted(key for key in one.keys() & other.keys() if one[key] != other[key])
+    return any(one[a] == other[b] and one[b] == other[a] for a, b in combinations(differ, 2))
+
+
+def active(ours: Sequence[Token], theirs: Sequence[Token]) -> Sequence[Token]:
+    """Returns `B was built by A` as `A built B`, unless the other side is passive, too."""
+    verbs = {t.key for t, by in pairwise(theirs) if by.word in _BY}
+    for at in range(2, len(ours) - 1):
+        verb, by, agent = ours[at - 1 : at + 2]
+        if by.word not in _BY or verb.key in verbs or verb.kind != "word" or agent.number:
+            continue
+        first = at - 1
+        while first and ours[first - 1].word in _AUXILIARY:
+            first -= 1
+        end = at + 2
+        while (
+            end < len(ours) and ours[end].kind == "word" and ours[end].start - ours[end - 1].end < 2
+        ):
+            end += 1
+        if 0 < first < at - 1:
+            return (*ours[at + 1 : end], verb, *ours[:first], *ours[end:])
+    return ours
+
+
+_AUXILIARY = frozenset(numbers.TABLES["auxiliaries"].split())
 _BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
 
 
@@ -181,28 +210,30 @@ def _units(tokens: Sequence[Token]) -> list[str]:
 
 def reversed_(ours: Sequence[Token], theirs: Sequence[Token], lang: str) -> bool:
     """Tells whether what stands behind `than` stands before it in the source, and vice versa."""
-    for before, behind in _compared(ours, lang):
-        for there, then in _compared(theirs, lang):
-            if behind & there and then & before and not behind & then:
+    for pivot, before, behind in _compared(ours, lang):
+        for same, there, then in _compared(theirs, lang):
+            if pivot == same and behind & there and then & before and not behind & then:
                 return True
     return False
 
 
-def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[set[str], set[str]]]:
-    """Returns what stands before and just behind each `than`."""
+def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[str, set[str], set[str]]]:
+    """Returns each `than` or `before`, and what stands before and just behind it."""
     found = []
     for i, token in enumerate(tokens):
-        if token.word in _THAN.get(lang, ()) and (
+        than = token.word in _THAN.get(lang, ()) and (
             lang not in _AMBIGUOUS
             or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
-        ):
+        )
+        if than or token.word in _PIVOTS:
             behind = [t.key for t in tokens[i + 1 : i + 5] if t.kind == "word"][:2]
             before = {t.key for t in tokens[max(0, i - 14) : i] if t.kind == "word"}
-            found.append((before, set(behind)))
+            found.append((token.word, before, set(behind)))
     return found
 
 
 _THAN = table(numbers.TABLES["than"])
+_PIVOTS = frozenset(numbers.TABLES["pivots"].split())
 _AMBIGUOUS = frozenset(("de", "es", "fr", "it", "nl", "pt"))  # their `than` is `that` or `of`, too
 _MORE = re.compile(
     "m[aá]s|menos|mayor|menor|mejor|peor|plus|moins|meilleure?s?|pires?|più|meno|migliore?|mais|maior"
@@ -213,21 +244,26 @@ _MORE = re.compile(
 def undated(
     ours: Sequence[Token], theirs: Sequence[Token]
 ) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Returns both sides without their date, if each has one and it is the same."""
-    one, other = _dates(ours), _dates(theirs)
-    if len(one) != 1 or len(other) != 1:
-        return ours, theirs
-    [(i, k)], [(j, m)] = one, other
-    if [t.key for t in ours[i:k] if t.number] != [t.key for t in theirs[j:m] if t.number]:
-        return ours, theirs
-    return (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
+    """Returns both sides without their date or weekday, if each has one and it is the same."""
+    for named in (True, False):
+        one, other = _dates(ours, named), _dates(theirs, named)
+        if len(one) == len(other) == 1:
+            [(i, k)], [(j, m)] = one, other
+            date, same = (
+                [t.key for t in side if t.kind in ("number", "word")]
+                for side in (ours[i:k], theirs[j:m])
+            )
+            if date == same:
+                ours, theirs = (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
+    return ours, theirs
 
 
-def _dates(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Returns the ranges that hold a year, with the day, the month and the word before it."""
+def _dates(tokens: Sequence[Token], named: bool) -> list[tuple[int, int]]:
+    """Returns the ranges that hold a year or a named day, with day and month, and what leads in."""
     found: list[tuple[int, int]] = []
     for i, token in enumerate(tokens):
-        if not (token.number and token.number.unit in ("", "year") and _year(token.number.value)):
+        year = token.number and token.number.unit in ("", "year") and _year(token.number.value)
+        if not (token.word in _DAYS if named else year):
             continue
         start, end = i, i + 1
         while start and (tokens[start - 1].number or _month(tokens, start - 1)):
@@ -237,6 +273,9 @@ def _dates(tokens: Sequence[Token]) -> list[tuple[int, int]]:
         start -= start > 0 and tokens[start - 1].kind == "stop"
         found.append((start, end))
     return found
+
+
+_DAYS = frozenset(numbers.TABLES["days"].split())
 
 
 def _year(value: float) -> bool:

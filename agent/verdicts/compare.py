@@ -7,7 +7,7 @@ only where the claim is the source's own sentence but for the one difference tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -16,15 +16,16 @@ from typing import NamedTuple
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.clauses import (
     Pairs,
+    active,
     borrowed,
     elsewhere,
     exchanged,
-    lent,
     reversed_,
+    swapped,
     undated,
     written,
 )
-from searchloop.agent.verdicts.degrees import bounded, other_quantity, surer
+from searchloop.agent.verdicts.degrees import bounded, modified, other_quantity, said, speaks, surer
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 
@@ -45,6 +46,7 @@ CROSSED = "Two words of the source have changed places."
 TURNED = "Names or numbers stand the other way round."
 ELSEWHERE = "What the claim joins stands in two clauses of the source, each with its own words."
 REPLACED = "One word of the source's sentence is replaced by another."
+SPEAKER = "The claim tells of its writer, the source does not."
 DEGREE = "The source says it of more or fewer, or less surely."
 # What a claim is refused for although its words stand in the source.
 FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE, DEGREE))
@@ -96,13 +98,18 @@ def compare(
     `weights` gives what each key of the claim's content counts. A window need not repeat what the
     page is about.
     """
+    claim = active(claim, window)
+    if page.sentence_of(window[0].start) == page.sentence_of(window[-1].start):
+        window = active(window, claim)
     lost = _lost([t for t in claim if t.key in weights], window)
     claim = [_rounded(t, window) for t in claim]
-    cover = 1 - sum(weights[key] for key in {t.key for t in lost}) / sum(weights.values())
+    absent = {t.key for t in lost}
+    cover = 1 - sum(weights[key] for key in absent) / sum(weights.values())
     if cover < LEAST:
         return Comparison(cover, FEW)
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near = paired >= _near(claim) * len(claim)
+    short = len(weights) <= FEWER * (1 if _near(claim) == NEAR else 3)
     enough = ENOUGH if len(weights) >= FEWER else MORE
     if cover < enough and not near:
         return Comparison(cover, FEW)
@@ -113,26 +120,23 @@ def compare(
     shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
-        _number(lost)
-        or (NUMBER if any(map(_other_unit, apart)) else "")
+        _number(lost, apart)
         or _opposite(claim, window, apart)
         or _denial(ours, theirs, (*content, *apart) if close else ())
         or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
-        or (_replaced(apart) if near else "")
-        or _name(lost, page.about)
-        or _order(claim, window, near or shuffled)
-        or (TURNED if reversed_(claim, window, page.lang) else "")
+        or _replaced(_dateless(claim, window), near, short, absent & page.about)
+        or (SPEAKER if speaks(claim) and not speaks(window) else "")
+        or (NAME if any(t.named and t.key not in page.about for t in lost) else "")
+        or _order(claim, window, near or shuffled, page.lang)
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
-        or (ELSEWHERE if lent(ours, theirs, page) else "")
         or (FEW if cover < enough else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
     denied = near and bool(fault) and _only(apart, fault)
-    if near and fault == MISSING_NUMBER:
-        fault = NUMBER
-    return Comparison(cover, fault, near, denied, _whole(content))
+    told = NUMBER if near and fault == MISSING_NUMBER else fault
+    return Comparison(cover, told, near, denied, _whole(content))
 
 
 def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
@@ -161,7 +165,7 @@ def _degree(
     claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap], lang: str
 ) -> str:
     """Finds `all` for `some`, `is` for `may be`, `below` for `at`."""
-    amounts = any(other_quantity(gap.ours, gap.theirs) for gap in apart)
+    amounts = any(other_quantity(*gap) or modified(*gap) for gap in apart)
     surely = surer(claim, window, _aligned(claim, window), lang)
     return DEGREE if amounts or surely or bounded(claim, window) else ""
 
@@ -222,6 +226,14 @@ def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple
     return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
 
 
+def _dateless(claim: Sequence[Token], window: Sequence[Token]) -> list[Gap]:
+    """Returns the places that differ but for a date, where the numbers of both stand in order."""
+    one, other = ([t.key for t in side if t.number] for side in (claim, window))
+    if [key for key in one if key in other] == [key for key in other if key in one]:
+        claim, window = undated(claim, window)
+    return _gaps(claim, window, _aligned(claim, window))[0]
+
+
 def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     """Tells whether one side denies where the other goes on: `did … expect` for `did not expect`.
 
@@ -254,26 +266,26 @@ def _only(apart: Sequence[Gap], fault: str) -> bool:
     return fault == OPPOSITE and len(ours) == 1 == len(theirs)
 
 
-def _number(lost: Sequence[Token]) -> str:
-    return MISSING_NUMBER if any(t.number for t in lost) else ""
-
-
-def _other_unit(gap: Gap) -> bool:
-    """Tells of `a month` for `a year`, where no number stands before them."""
-    ours, theirs = gap.content()
-    keys = [t.key for t in (*ours, *theirs) if t.key[0] == "~"]
-    return len(ours) == len(theirs) == 1 and len(set(keys)) == 2
-
-
-def _name(lost: Sequence[Token], known: frozenset[str]) -> str:
-    return NAME if any(t.named and t.key not in known for t in lost) else ""
+def _number(lost: Sequence[Token], apart: Sequence[Gap]) -> str:
+    """Finds a number that is not there, or `a month` for `a year` where none stands before it."""
+    if any(t.number for t in lost):
+        return MISSING_NUMBER
+    for ours, theirs in (gap.content() for gap in apart):
+        units = {t.key for t in (*ours, *theirs) if t.key[0] == "~"}
+        if len(ours) == len(theirs) == 1 and len(units) == 2:
+            return NUMBER
+    return ""
 
 
 def _opposite(claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap]) -> str:
     """Finds a word whose opposite stands in the window in its stead."""
-    said, have = {t.word for t in claim}, {t.word for t in window}
-    places = [(said - have, have - said)]
+    own, have = {t.word for t in claim}, {t.word for t in window}
+    places = [(own - have, have - own)]
     places += [({t.word for t in g.ours}, {t.word for t in g.theirs}) for g in apart if g.ours]
+    for gap in apart:  # `fell by` for `fell to`, `will be` for `was`
+        ours, theirs = ({said(t) for t in side[-_CLOSE:]} for side in gap)
+        if any(one in theirs and other in ours for one, other in _CONTRASTS):
+            return OPPOSITE
     for ours, theirs in places:
         for one in ours:
             if any(_reverse(one, other) for other in theirs):
@@ -293,6 +305,12 @@ def _reverse(one: str, other: str) -> bool:
     return False
 
 
+_CLOSE = 3  # tokens before what both sides have
+_CONTRASTS = {
+    pair
+    for one, _, other in (p.partition("/") for p in numbers.TABLES["contrasts"].split())
+    for pair in ((one, other), (other, one))
+}
 _PREFIXES = frozenset(["un", "in", "im", "ir", "il", "dis", "non", "des", "dés"])
 
 
@@ -338,8 +356,10 @@ def _crossed(apart: Sequence[Gap]) -> str:
     return ""
 
 
-def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool) -> str:
+def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool, lang: str) -> str:
     """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
+    if swapped(claim, window) or reversed_(claim, window, lang):
+        return TURNED
     claim, window = undated(claim, window)
     if exchanged(claim, window):
         return TURNED
@@ -359,33 +379,56 @@ def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:
         moved = [t for t in gap.ours if t.key in (have if t.kind == "letter" else loose) - there]
         content, _ = gap.content()
         if len(content) > 1 and not there:
-            if content[0].kind != "letter" and " ".join(t.key for t in gap.ours) in place:
+            if (
+                content[0].kind != "letter"
+                and not _caseless(content[0])
+                and " ".join(t.key for t in gap.ours) in place
+            ):
                 continue
             if all(t.key in have for t in content):
                 moved = content
-        if any(t.capital or t.number or written(t) for t in moved):
+        if any(t.capital or t.number or written(t) or _caseless(t) for t in moved):
             return TURNED
     return ""
 
 
-def _replaced(apart: Sequence[Gap]) -> str:
-    """Finds a word, name or number that differs in what is otherwise the source's sentence."""
-    for gap in apart:
-        ours, theirs = gap.content()
-        if not ours or not theirs:
+def _caseless(token: Token) -> bool:
+    """Tells whether a word is of a script that writes names like other words."""
+    return token.kind == "word" and not token.word[0].islower()
+
+
+def _replaced(apart: Sequence[Gap], near: bool, short: bool, known: Set[str]) -> str:
+    """Finds a word, name or number in place of another: in the source's sentence, or a part of it.
+
+    In a part it is one word; what the page is about may stand there for a pronoun.
+    """
+    own = [sides for gap in apart if any(map(_tells, (sides := gap.content())[0]))]
+    for ours, theirs in own:
+        if not theirs or numbers.ABOUT.issuperset(t.word for t in (*ours, *theirs)):
             continue
-        about = numbers.ABOUT.issuperset(t.word for t in (*ours, *theirs))
-        if about or any(_alike(a, b) for a in ours for b in theirs):
+        if any(_alike(a, b) for a in ours for b in theirs) or _bridges(ours, theirs):
             continue
-        if gap is apart[-1] and all("ぁ" <= c <= "ゟ" for t in ours for c in t.key):
-            continue  # another ending of the last word
-        fewer, more = sorted((len(ours), len(theirs)))
-        if ours[0].kind == theirs[0].kind == "letter" and fewer == 1 < more:
-            continue  # letters that one side has more of break one pair of the other
         marked = [any(t.capital or t.number for t in side) for side in (ours, theirs)]
-        if len(apart) == 1 or all(marked):
+        if near and (len(apart) == 1 or all(marked)):
+            return REPLACED
+        if ours[0].kind == "letter":
+            one = len(theirs) <= 5 and any(map(written, theirs))
+        else:
+            one = len(ours) == 1 and len(theirs) <= 3 and not ours[0].number
+        if short and len(own) == 1 and one and ours[0].key not in known:
             return REPLACED
     return ""
+
+
+def _tells(token: Token) -> bool:
+    """Tells whether a token is more than an ending in hiragana."""
+    return token.kind != "letter" or not all("ぁ" <= c <= "ゟ" for c in token.key)
+
+
+def _bridges(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells of one pair of letters where the source has more: the claim leaves something out."""
+    edges = ours[0].key[0] == theirs[0].key[0] or ours[-1].key[-1] == theirs[-1].key[-1]
+    return ours[0].kind == "letter" and edges and len(ours) == 1 < len(theirs)
 
 
 def _alike(one: Token, other: Token) -> bool:
@@ -394,4 +437,5 @@ def _alike(one: Token, other: Token) -> bool:
         return one.key[0] == other.key[0] and all("ぁ" <= t.key[-1] <= "ゟ" for t in (one, other))
     if one.key[0] in "#~" or any(numbers.scale(t.word, "") for t in (one, other)):
         return False
-    return len(one.key) > 3 and one.key[:4] == other.key[:4]
+    same = 2 if one.key[0] >= "\uac00" else 4  # syllables, letters
+    return len(one.key) >= same and one.key[:same] == other.key[:same]

@@ -17,6 +17,10 @@ def _kinds(name: str) -> Mapping[str, str]:
 
 _QUANTITIES, _BOUNDS = _kinds("quantifiers"), _kinds("bounds")
 _HEDGES = {lang: frozenset(words) for lang, words in table(numbers.TABLES["hedges"]).items()}
+_WAYS = ("by", "to", "from")  # of which the source may have none
+_ALL = {"all"}
+_MODIFIERS = frozenset(numbers.TABLES["modifiers"].split())
+_SPEAKERS = frozenset(numbers.TABLES["speakers"].split())
 _NEAR = 2  # tokens between "may" and what it doubts
 
 
@@ -28,7 +32,16 @@ def said(token: Token) -> str:
 def other_quantity(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     """Tells whether one place speaks of all and the other of some, or of most, or of few."""
     one, other = ({_QUANTITIES.get(said(t)) for t in side} - {None} for side in (ours, theirs))
+    counted = [any(t.number for t in side) for side in (ours, theirs)]
+    if (one, other, *counted) in ((_ALL, set(), False, True), (set(), _ALL, True, False)):
+        return True
     return bool(one and other and not one & other)
+
+
+def modified(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells of `the largest` for `the second largest`, `the president` for `the vice president`."""
+    one, other = (bool(side) and side[-1].word in _MODIFIERS for side in (ours, theirs))
+    return one != other
 
 
 def hedged(tokens: Sequence[Token], lang: str) -> list[int]:
@@ -56,12 +69,20 @@ def surer(
     return False
 
 
+def speaks(tokens: Sequence[Token]) -> bool:
+    """Tells whether somebody speaks of himself; the `I` of `George I` is a number."""
+    before = (None, *tokens)
+    return any(
+        t.word in _SPEAKERS and not (b and b.capital) for b, t in zip(before, tokens, strict=False)
+    )
+
+
 def bounded(claim: Sequence[Token], window: Sequence[Token]) -> bool:
     """Tells whether a number of the claim is a bound that the source does not give."""
     for i, token in enumerate(claim):
         if token.number and (bound := _bound(claim, i)):
             there = [_bound(window, j) for j, t in enumerate(window) if t.key == token.key]
-            if there and bound not in there:
+            if there and bound not in there and (bound not in _WAYS or "" not in there):
                 return True
     return False
 

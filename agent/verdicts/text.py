@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.numbers import Number
+from searchloop.analysis.terms import stem
 from searchloop.analysis.words import DENYING_PHRASES, DENYING_WORDS, NEGATIONS, STOPS
 
 
@@ -155,35 +156,17 @@ def folded(word: str) -> str:
     return word.casefold().removesuffix("'")
 
 
-_ENDINGS = {
-    "en": re.compile(r"(?:(?<=[^aeious])(?:ings?|edly|ed|es|s|ly|e)|(?<=[aeiou])(?:ings?|s|d))\Z"),
-    "de": re.compile(r"(?:ern|em|en|er|es|e|n|s|t)\Z"),
-    "": re.compile(r"(?:[aeoiuáéíóú]?[sn]|[aeoiuéàáó]|es|er)\Z"),
-}
-
-
 @lru_cache(maxsize=65536)
-def stem(word: str, lang: str = "") -> str:
-    """Returns the word without its commonest endings; enough to compare, too little to read."""
-    word = word.removesuffix("'s").rstrip("'")
-    if len(word) < 5 or not word[0].isalpha():
-        return word.removesuffix("s") if len(word) == 4 and lang in ("en", "") else word
-    if lang in ("en", ""):
-        word = re.sub("ies\\Z|ied\\Z", "y", word)
-    short = _ENDINGS.get(lang, _ENDINGS["en" if not lang else ""]).sub("", word)
-    if len(short) < 3:
-        return word
-    if len(short) > 4 and short[-1] == short[-2] and short[-1] not in "sl":
-        short = short[:-1]
-    return short.removesuffix("e") if len(short) > 4 else short
-
-
 def key_of(word: str, lang: str) -> str:
     """Returns what a word has in common with its other forms; `HTTPS` is not `HTTP`."""
     short = word.isupper() and 1 < len(word) < 6
-    return folded(word) if short else stem(folded(word), lang)
+    low = folded(word) if short else folded(word).removesuffix("'s")
+    if "\uac00" <= low[:1] <= "\ud7a3" and len(low) > 2:
+        return _PARTICLES.sub("", low)
+    return low if short else stem(low, lang) or low
 
 
+_PARTICLES = re.compile("(?:에서|에게|으로|까지|부터|은|는|이|가|을|를|에|의|로|와|과|도)\\Z")
 _DENIALS = frozenset().union(*NEGATIONS.values()) - {"et", "n", "sin", "ni"}
 
 

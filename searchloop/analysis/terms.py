@@ -10,7 +10,6 @@ A term is made of letters, digits and PUNCTUATION. https://snowballstem.org/
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -98,7 +97,6 @@ _NOT_LATIN = frozenset(lang for *_, langs in _OF_SCRIPT for lang in langs) | {
 # Here accents are left out before the stem is taken, not after.
 _BARE_FIRST = frozenset(("ar", "el", "fa", "he", "hi", "ru", "uk"))
 _ASKING = re.compile("|".join(map(re.escape, ASKING_PHRASES)))
-_LOCK = threading.Lock()  # a stemmer is not made for two threads
 
 
 class Wanted(NamedTuple):
@@ -282,6 +280,11 @@ def _word(word: str, lang: str) -> tuple[tuple[str, ...], ...]:
     return (forms, *(_forms(part, lang) for part in smaller))
 
 
+def stem(word: str, lang: str) -> str:
+    """Returns what the forms of a word have in common."""
+    return _forms(word, lang)[0]
+
+
 def _forms(word: str, lang: str) -> tuple[str, ...]:
     """Returns the stem of one word, and the word as those write it who leave out its accents."""
     low = word.casefold()
@@ -305,13 +308,8 @@ def _forms(word: str, lang: str) -> tuple[str, ...]:
 def _stem(word: str, lang: str) -> str:
     if lang not in _STEMMERS or word.isdigit():
         return word
-    with _LOCK:
-        return str(_stemmer(lang).stemWord(word))
-
-
-@lru_cache(maxsize=64)
-def _stemmer(lang: str) -> Stemmer.Stemmer:
-    return Stemmer.Stemmer(_STEMMERS[lang], 0)
+    # A stemmer is not made for two threads, and made at once.
+    return str(Stemmer.Stemmer(_STEMMERS[lang], 0).stemWord(word))
 
 
 def _language_of(letter: str, lang: str) -> str:

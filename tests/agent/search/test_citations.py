@@ -170,7 +170,7 @@ def test_each_mark_shows_its_own_passage() -> None:
         ("The old bridge opened in 1932 [1] and is 2,149 metres long [1].", "su"),
         ("The old bridge opened in 1942 [1] and its arch bears trains and cars [1].", "cs"),
         ("According to [1], the old bridge opened in 1932.", "s"),
-        ("According to [1], the old bridge opened in 1942.", "u"),
+        ("According to [1], the old bridge opened in 1942.", "c"),
         ("The old bridge opened in 1932.[1] It is 1,149 metres long. [1]", "ss"),
         ("- The old bridge opened in 1932 [1]\n- It is 2,149 metres long [1]", "sc"),
         ("The bridge, as Dr. Smith says, opened in 1932 after eight years of work [1].", "u"),

@@ -6,7 +6,8 @@ It knows nothing of the search switch, which decides tools and the request's own
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from searchloop.agent.errors import IncompleteError, lacking
 from searchloop.agent.log.events import message_data, result_data, result_message
@@ -36,8 +37,7 @@ _CUT = "Not run: the answer was cut off before this call was complete."
 _LATE = "Not run: a limit was reached, and an answer was asked for."
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The end of a run: its last message and usage, why it stopped, the limit that it reached."""
 
     message: Message

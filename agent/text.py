@@ -66,6 +66,17 @@ def object_in(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def is_shallow(value: Any, most: int) -> bool:
+    """Tells whether lists and objects of JSON are nested at most this deep; does not recurse."""
+    level = [value]
+    for _ in range(most):
+        inner = [list(each.values()) if isinstance(each, dict) else each for each in level]
+        level = [child for each in inner if isinstance(each, list) for child in each]
+        if not level:
+            return True
+    return False
+
+
 _ROLES = "system|user|assistant|human|tool|developer|function|model|ipython|observation"
 _CALLS = (
     "tools?_?(?:call|result|response|output|use)s?|available_tools|function_?(?:call|result|calls|"

@@ -175,7 +175,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _ours(collection: Collection) -> None:
-    with tempfile.TemporaryDirectory() as home:
+    # A folder is still re-read in the background when the last question is answered.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         search, rate = library(Path(home), collection.texts)
         _show(f"{collection.name} library", measure(search, collection), rate)
 

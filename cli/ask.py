@@ -23,7 +23,6 @@ from searchloop.agent.run.question.files import MOST_DOCUMENT, NewFile
 from searchloop.agent.run.undo import plan_to_run
 from searchloop.agent.search.switch import domains, search_options
 from searchloop.agent.settings import Settings
-from searchloop.agent.settings.removed import warn_of_removed
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools.present_plan import run_text
 from searchloop.agent.types import Limits, NativeSearch
@@ -162,7 +161,6 @@ def instructions(args: argparse.Namespace) -> Turn:
 def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
     """Opens the agent with the search backend, the file tools and the MCP servers."""
     configure_if_asked(settings.env, lambda: secrets_in(settings))
-    warn_of_removed(settings.env)
     app, mcp = search_app(settings), McpServers(settings)
     with BareAgent(
         settings, search_backend=app, bring=tool_sources(settings, mcp, lambda: agent.log)
@@ -213,10 +211,10 @@ def _options(settings: Settings, args: argparse.Namespace) -> NativeSearch:
     most = args.max_searches or settings.limits.searches
     options = search_options(settings.env, max_searches=most)
     if args.domain:
-        options = replace(options, allowed_domains=domains(",".join(args.domain), "--domain"))
+        options = options._replace(allowed_domains=domains(",".join(args.domain), "--domain"))
     if args.block_domain:
         blocked = domains(",".join(args.block_domain), "--block-domain")
-        options = replace(options, blocked_domains=blocked)
+        options = options._replace(blocked_domains=blocked)
     return options
 
 

@@ -23,7 +23,6 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.providers import ProviderRegistry, split_model
 from searchloop.agent.settings import Environment, Settings, default_home, load_environment
-from searchloop.agent.settings.removed import removed_settings
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools.backend import error_words
@@ -35,7 +34,7 @@ from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
 from searchloop.cli.terminal.bundle import write_bundle
-from searchloop.web.compose import find_plugins, listed_settings
+from searchloop.web.compose import find_plugins, listed_settings, unknown_settings
 from searchloop.web.gate.access import KeptToken
 from searchloop.web.gate.exposure import exposures
 
@@ -113,8 +112,8 @@ def _machine(settings: Settings) -> Iterator[Finding]:
     yield Finding("hint" if lacks else "ok", "SQLite", said)
     if settings.offline:
         yield Finding("hint", "Network", "SEARCHLOOP_OFFLINE is on: nothing leaves this machine")
-    for name, said in removed_settings(settings.env).items():
-        yield Finding("hint", name, said)
+    for name in unknown_settings(settings.env):
+        yield Finding("hint", name, "no such setting: it has no effect", "searchloop config")
     for what, check in (("Certificates", certificates), ("Proxy", check_proxies)):
         try:
             check()

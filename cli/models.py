@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import re
 import sys
 import time
@@ -17,7 +16,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers import Hosts, ModelServer, has, hosting, load, names, split_model
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config
-from searchloop.agent.settings.keys import write_private
+from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
 from searchloop.cli.arguments import actions, one_line, output, size, tell, warn
@@ -182,15 +181,8 @@ _ALIAS = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 
 def aliases(home: Path) -> dict[str, str]:
     """Returns the user's own short names of models. Raises ConfigError for a broken file."""
-    path = home / _ALIASES
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
-        what = f"The short names of models cannot be read: {error}."
-        raise ConfigError("bad_aliases", what, f"Correct {path}, or remove it.") from error
-    return {k: v for k, v in found.items() if isinstance(v, str)} if type(found) is dict else {}
+    found = read_object(home / _ALIASES, "bad_aliases", "The list of short names of models") or {}
+    return {name: model for name, model in found.items() if isinstance(model, str)}
 
 
 def _no_alias(name: str) -> ConfigError:
@@ -209,7 +201,7 @@ def change_alias(home: Path, name: str, model: str | None) -> None:
         raise ConfigError("bad_alias", what, "Use small letters, digits, dots and hyphens.")
     changed = {**known, name: model}
     kept = {key: value for key, value in sorted(changed.items()) if value is not None}
-    write_private(home / _ALIASES, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    write_object(home / _ALIASES, kept)
 
 
 async def own_servers(settings: Settings) -> list[ModelServer]:

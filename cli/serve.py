@@ -13,7 +13,6 @@ from searchloop.agent.errors import AgentError
 from searchloop.agent.observe.logs import configure
 from searchloop.agent.settings import Settings, load_environment
 from searchloop.agent.settings.config_file import SavedFiles
-from searchloop.agent.settings.removed import warn_of_removed
 from searchloop.cli.arguments import number, whole
 from searchloop.cli.main import OK
 from searchloop.search_backend.api.app import Quota, create_app
@@ -22,7 +21,7 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.other_apis import error_at, form_paths
 from searchloop.search_backend.settings import Settings as BackendSettings
 from searchloop.search_backend.types import Problem, SearchBackendError
-from searchloop.web.compose import open_services
+from searchloop.web.compose import open_services, unknown_settings
 from searchloop.web.gate import Gate, Refusal
 from searchloop.web.listen import access_to, listen, run_server
 from searchloop.web.serve import serve
@@ -67,7 +66,8 @@ def _serve(args: argparse.Namespace) -> int:
     """Serves the web UI and the API until it is stopped."""
     services = open_services(load_environment())
     configure(services.settings.env, services.secrets)
-    warn_of_removed(services.settings.env)
+    if unknown := unknown_settings(services.settings.env):
+        _log.warning("there are no such settings, so they have no effect: %s", ", ".join(unknown))
     return serve(services, args.host, args.port, open_browser=args.open)
 
 

@@ -142,11 +142,8 @@ def _names(mapping: Mapping[str, str], name: str, known: Iterable[str]) -> tuple
     """Parses a list of known names, without repetitions."""
     names = tuple(dict.fromkeys(part.lower() for part in _parts(mapping, name)))
     for unknown in (one for one in names if one not in known):
-        raise ConfigError(
-            "config",
-            f"{name} names what there is not: {unknown[:60]!r}.",
-            f"Use a comma-separated list of: {', '.join(known)}.",
-        )
+        what = f"{name} names what there is not: {unknown[:60]!r}."
+        raise ConfigError("config", what, f"Use a comma-separated list of: {', '.join(known)}.")
     return names
 
 
@@ -160,9 +157,8 @@ def _domains(mapping: Mapping[str, str], name: str) -> tuple[str, ...]:
 def _country(raw: str) -> str | None:
     country = raw.strip().lower()
     if country and not re.fullmatch(r"[a-z]{2}", country):
-        raise ConfigError(
-            "config", f"SEARCH_COUNTRY is no country: {raw[:40]!r}.", "Write two letters, e.g. DE."
-        )
+        what = f"SEARCH_COUNTRY is no country: {raw[:40]!r}."
+        raise ConfigError("config", what, "Write two letters, e.g. DE.")
     return country or None
 
 
@@ -175,7 +171,6 @@ def _ranges(mapping: Mapping[str, str]) -> tuple[str, ...]:
 def _switch(mapping: Mapping[str, str], name: str) -> bool:
     word = mapping.get(name, "").strip().lower()
     if word not in TRUE_WORDS | FALSE_WORDS:
-        raise ConfigError(
-            "config", f"{name} is neither on nor off: {word!r}.", f"Set {name} to 1 or 0."
-        )
+        what = f"{name} is neither on nor off: {word!r}."
+        raise ConfigError("config", what, f"Set {name} to 1 or 0.")
     return word in TRUE_WORDS

@@ -376,26 +376,17 @@ class NotReachable(FetchFailed, FetchRefused):
 
 def timed_out(seconds: float) -> FetchFailed:
     """Returns the error for a page that did not come before the deadline."""
-    return FetchFailed(
-        "timeout",
-        f"The page did not come within {seconds:g} s.",
-        "Try again later, or use another source.",
-    )
+    what = f"The page did not come within {seconds:g} s."
+    return FetchFailed("timeout", what, "Try again later, or use another source.")
 
 
 def too_large(most: int) -> FetchFailed:
     """Returns the error for a file over the limits, of a kind of which a part is useless."""
-    return FetchFailed(
-        "too_large",
-        f"The file is too large: more than {most:,} bytes are not loaded.",
-        "Use another source.",
-    )
+    what = f"The file is too large: more than {most:,} bytes are not loaded."
+    return FetchFailed("too_large", what, "Use another source.")
 
 
 def bad_response(host: str) -> FetchFailed:
     """Returns the error for an answer that is not HTTP or is incomplete."""
-    return FetchFailed(
-        "bad_response",
-        f"The server of {host} broke off or gave an answer that is not valid HTTP.",
-        "Try again later, or use another source.",
-    )
+    what = f"The server of {host} broke off or gave an answer that is not valid HTTP."
+    return FetchFailed("bad_response", what, "Try again later, or use another source.")

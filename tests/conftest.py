@@ -47,7 +47,7 @@ _ROOM = 4 << 30
 
 # The only modules of the search backend from which a connection or a look-up may come.
 BACKEND_DOORS = frozenset(
-    f"searchloop.search_backend.fetch.{name}" for name in ("fetch", "engines", "proxy")
+    f"searchloop.search_backend.fetch.{name}" for name in ("fetch", "engine_client", "proxy")
 )
 
 
@@ -168,7 +168,7 @@ def _guard(event: str, args: tuple[Any, ...]) -> None:
         attempt = f"{event} by {module}, round the doors"
         _attempts.append(attempt)
         raise NetworkRefused(
-            f"{attempt}: pages leave by fetch or its proxy, engines by fetch.engines"
+            f"{attempt}: pages leave by fetch or its proxy, engines by fetch.engine_client"
         )
     if event in ("socket.connect", "socket.sendto"):
         address = args[1]

@@ -53,12 +53,16 @@ NEVER: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("agent.mcp", ("agent.log.log", "agent.loop", "agent.providers"), "a source of tools"),
     (
         "search_backend.engines",
-        ("search_backend.fetch.fetch", "search_backend.fetch.engines", "search_backend.search"),
+        (
+            "search_backend.fetch.fetch",
+            "search_backend.fetch.engine_client",
+            "search_backend.search",
+        ),
         "an engine is a leaf that moves no bytes",
     ),
     ("search_backend.pages.open_page", ("search_backend.fetch.fetch",), "reading fetches"),
     ("search_backend.readers", ("search_backend.fetch.fetch",), "readers are pure"),
-    ("search_backend.readers", ("search_backend.fetch.engines",), "readers are pure"),
+    ("search_backend.readers", ("search_backend.fetch.engine_client",), "readers are pure"),
 )
 # The loop gets provider, tools and log as arguments. Whatever it stands on is values and pure
 # functions: none of these is reached from it, directly or through others.
@@ -75,13 +79,13 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     # pages are named by models and must not be.
     "socket": (
         *("agent.transport", "web.listen", "web.serve"),
-        *("search_backend.fetch.fetch", "search_backend.fetch.engines"),
+        *("search_backend.fetch.fetch", "search_backend.fetch.engine_client"),
         # The way of the user's own browser, which sees no other network than the guard's.
         *("search_backend.fetch.client", "search_backend.fetch.proxy"),
     ),
     "ssl": (
         *("agent.transport", "search_backend.fetch.fetch"),
-        *("search_backend.fetch.engines", "search_backend.fetch.client"),
+        *("search_backend.fetch.engine_client", "search_backend.fetch.client"),
     ),
     "h11": (),
     "http.client": (),
@@ -100,6 +104,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
 LOADED_LATE = (
     ("agent/transport/transport.py", "agent.transport.pool"),
     *(("agent/search/citations.py", f"agent.verdicts.{it}") for it in ("check", "claims", "page")),
+    ("agent/search/citations.py", "agent.search.marks"),
     ("agent/run/second_reading.py", "agent.verdicts.claims"),
     ("agent/run/question/attached.py", "searchloop.analysis.terms"),
 )

@@ -73,7 +73,6 @@ VENDORS = (
 VENDOR = re.compile(rf"(?<![a-z])({VENDORS})(?![a-z0-9])", re.IGNORECASE)
 # Help texts, defaults and the page's catalogue of words name vendors because people do.
 VENDORS_WELCOME = (
-    "agent/settings/removed.py",  # names settings that vendors' files no longer read
     *("cli/", "agent/settings/__init__.py", "search_backend/settings.py"),
     "web/static/locales/",
 )

@@ -35,7 +35,8 @@ from searchloop.agent.settings import (
     read_config,
 )
 from searchloop.agent.settings.config_file import SavedFiles
-from searchloop.agent.settings.keys import Address, replace_private
+from searchloop.agent.settings.keys import Address
+from searchloop.agent.settings.private_files import replace_private
 from searchloop.agent.tools import ToolSource
 from searchloop.agent.tools.backend import Backend, backend_for
 from searchloop.agent.tools.workspace import Workspace
@@ -110,6 +111,12 @@ def every_setting() -> list[Setting]:
         for setting in owned:
             found.setdefault(setting.name, setting)
     return list(found.values())
+
+
+def unknown_settings(env: Environment) -> list[str]:
+    """Returns names like ours that are set and mean nothing: misspelled, or of another version."""
+    known = {name for each in every_setting() for name in (each.name, *each.aliases)}
+    return sorted(name for name in env if name.startswith("SEARCHLOOP_") and name not in known)
 
 
 def listed_settings(env: Environment) -> list[Setting]:

@@ -183,7 +183,7 @@ def with_own_ids(message: Message, before: Iterable[Message]) -> Message:
     calls = tuple(replace(call, id=fresh.get(call.id, call.id)) for call in message.tool_calls)
     raw = message.provider_data
     if raw is not None:
-        raw = replace(raw, blocks=tuple(_renamed(block, fresh) for block in raw.blocks))
+        raw = raw._replace(blocks=tuple(_renamed(block, fresh) for block in raw.blocks))
     return replace(message, tool_calls=calls, provider_data=raw, encoded={})
 
 

@@ -18,7 +18,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.types import Finished, Request, StreamEvent, Streams, ToolCall, ToolResult
@@ -228,8 +238,7 @@ class Hooks:
         """May return another result; a tool that raised has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """`approve` gets the data of an `approval_requested` and decides."""
 
     context: Any = None

@@ -12,10 +12,9 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from searchloop.agent.calls.caller import CALLER
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
@@ -31,8 +30,7 @@ DECISIONS: tuple[Decision, ...] = get_args(Decision)
 APPROVES: tuple[Approve, ...] = get_args(Approve)
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAnswer:
+class ApprovalAnswer(NamedTuple):
     """A decision, with the arguments to run with: the user may have changed them."""
 
     decision: Decision

@@ -11,10 +11,9 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus
 
 from searchloop.agent.search.source_numbers import SourceTable
@@ -114,8 +113,7 @@ _WORD = re.compile(r"\w+")
 _RUN = 5  # words of a private text in a row that count as a piece of it
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """The reason why a call may not go out unseen; with `refuse` not even the user is asked."""
 
     code: str

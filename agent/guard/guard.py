@@ -8,7 +8,6 @@ something or comes from an MCP server.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import OrderedDict
@@ -26,7 +25,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
 from searchloop.agent.calls.arguments import coerced
@@ -48,7 +47,7 @@ from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import Review, refused, withdrawn
 from searchloop.agent.settings import Settings
-from searchloop.agent.settings.keys import write_private
+from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition
 from searchloop.agent.types import Effect, Emit, Message, Request, StreamEvent, Streams, ToolCall
@@ -89,8 +88,7 @@ class Rule:
         return bool(hits) and (all(hits) if self.action == "allow" else any(hits))
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(NamedTuple):
     """The hosts and paths in a call's arguments, at any depth."""
 
     hosts: tuple[str, ...]
@@ -176,20 +174,16 @@ def holds_private(messages: Iterable[Message]) -> bool:
 def load_policy(home: Path) -> Policy:
     """Reads the user's policy, or returns the default. Raises ConfigError for a broken file."""
     path = home / FILE
+    data = read_object(path, "bad_policy", str(path))
     try:
-        return Policy.of(json.loads(path.read_text("utf-8")))
-    except (FileNotFoundError, NotADirectoryError):
-        return DEFAULT_POLICY
-    except (OSError, ValueError, RecursionError) as error:
-        what = f"{path} cannot be read: {error}."
-        raise ConfigError("bad_policy", what, "Correct it, or remove it.") from error
+        return DEFAULT_POLICY if data is None else Policy.of(data)
     except ConfigError as error:
         raise ConfigError("bad_policy", f"{path}: {error.message}", error.remedy) from error
 
 
 def save_policy(home: Path, policy: Policy) -> None:
     """Writes the file atomically. Raises StoreError."""
-    write_private(home / FILE, json.dumps(policy.as_dict(), indent=1, ensure_ascii=False))
+    write_object(home / FILE, policy.as_dict())
 
 
 def _rule(number: int, data: Any) -> Rule:

@@ -26,7 +26,7 @@ from searchloop.agent.log.sqlite.file import (
     sqlite_errors,
 )
 from searchloop.agent.log.sqlite.repair import ReadOnlyFile
-from searchloop.agent.settings.keys import sync_folder
+from searchloop.agent.settings.private_files import sync_folder
 
 _SESSION = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, "

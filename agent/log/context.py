@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.types import Message
@@ -20,8 +20,7 @@ _ANSWER_SHARE, _ANSWER_MOST = 4, 8192
 _RESULT_SHARE = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """The division of a window, in tokens: `fixed` is the system text and the tools."""
 
     window: int
@@ -43,8 +42,7 @@ class Budget:
         return int(self.room * _RESULT_SHARE)
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(NamedTuple):
     """The messages to send; `tokens` estimates them, `shortened` counts those that were cut.
 
     `turns` counts the questions that were left out.

@@ -10,9 +10,8 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.events import Event, checksum
@@ -28,8 +27,7 @@ TEMPORARY = '%"temporary":true%'  # as `to_json` writes it into settings
 _CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
 
 
-@dataclass(frozen=True, slots=True)
-class RunDeltas:
+class RunDeltas(NamedTuple):
     """Deltas of one run, to be appended to its session."""
 
     session: str
@@ -37,8 +35,7 @@ class RunDeltas:
     fence: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Events of one session that are stored together; they may replace (`clears`) its deltas.
 
     `fence` is the writer's, None without a lease; `after` is what the last event's number must be.
@@ -220,8 +217,7 @@ _FILE = "digest, data, pages"
 _HELD = "SELECT digest FROM attachments WHERE session = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedFile:
+class AttachedFile(NamedTuple):
     """A file with its content and, for a document, the text of each page."""
 
     attachment: Attachment

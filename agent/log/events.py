@@ -44,7 +44,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from json import JSONDecoder
@@ -321,7 +321,7 @@ def citation_data(citation: Citation) -> dict[str, Any]:
         "spans": [list(span) for span in citation.spans],
         "marks": [
             {
-                **asdict(mark),
+                **mark._asdict(),
                 "span": list(mark.span) if mark.span else None,
                 "verified": mark.verified,
             }

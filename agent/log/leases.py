@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import getnode
 
 from searchloop.agent.errors import Conflict, busy
 from searchloop.agent.log.contract import Database
@@ -169,11 +167,16 @@ def machine() -> str:
     those apart. Where a part cannot be read, a random one makes the name this process's alone.
     """
     try:
+        name = Path("/proc/sys/kernel/hostname").read_text("ascii").strip()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         space = os.stat("/proc/self/ns/pid").st_ino
     except (OSError, ValueError):  # no Linux: no namespaces, but two machines of one name
-        boot, space = f"{getnode():x}", 0  # random where no network card is found
-    return f"{platform.node()}/{boot}:{space}"
+        import platform  # slow to import, as `uuid` is
+        import uuid
+
+        # random where no network card is found
+        name, boot, space = platform.node(), f"{uuid.getnode():x}", 0
+    return f"{name}/{boot}:{space}"
 
 
 def holder() -> str:

@@ -163,23 +163,12 @@ class EventLog:
         return session_of(row)
 
     def sessions(
-        self,
-        q: str | None = None,
-        limit: int = 200,
-        *,
-        project: str | None = None,
-        archived: bool | None = None,
+        self, limit: int = 200, *, project: str | None = None, archived: bool | None = None
     ) -> list[Session]:
-        """Lists sessions, newest first, and every pinned one; those that `find` finds for `q`.
+        """Lists sessions, newest first, and every pinned one.
 
         Of one project, and only those that are archived, or only those that are not.
         """
-        if q:
-            rows = {
-                id: self._one(f"{_SELECT} AND id = ?", (self._person, id))
-                for id in self.find(q, limit)
-            }
-            return [session_of(row) for row in rows.values() if row is not None]
         held, values = _SELECT, [self._person]
         if archived is not None:
             held += f" AND settings {'' if archived else 'NOT'} LIKE ?"

@@ -12,9 +12,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.mcp.server import (
@@ -102,8 +101,7 @@ USER_FILE, PROJECT_FILE, TRUST_FILE = "mcp.json", ".mcp.json", "mcp_trust.json"
 _LARGEST = 1_000_000  # bytes of a file of servers
 
 
-@dataclass(frozen=True, slots=True)
-class Untrusted:
+class Untrusted(NamedTuple):
     """A project's file that the user has not trusted; `commands` is what its servers would run."""
 
     file: str
@@ -111,8 +109,7 @@ class Untrusted:
     commands: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerList:
+class ServerList(NamedTuple):
     """The servers of a folder: the user's own, and those of its project once it is trusted."""
 
     servers: tuple[Server, ...] = ()

@@ -13,9 +13,8 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log.context import tokens
@@ -37,8 +36,7 @@ class Unusable(ValueError):
     """The reason why a definition is not offered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(NamedTuple):
     """A tool as its server describes it. `hints` are the server's claims and grant nothing."""
 
     name: str

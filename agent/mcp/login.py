@@ -157,9 +157,8 @@ async def log_in(
         except Exception as error:
             raise _meaning(server, error) from error
     if not callback.used:
-        raise ConfigError(
-            "no_login", f"The MCP server {server.name!r} asks for no login.", "It can be used."
-        )
+        words = f"The MCP server {server.name!r} asks for no login."
+        raise ConfigError("no_login", words, "It can be used.")
 
 
 async def _connect(server: Server, tokens: Tokens) -> None:

@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -289,11 +289,6 @@ class McpServers:
             given |= kept_tokens(self._settings.home)
         return given
 
-    def status(self, workspace: str | None = None) -> list[dict[str, Any]]:
-        """Describes every server of this folder's files."""
-        report: list[dict[str, Any]] = self.overview(workspace)["servers"]
-        return report
-
     def overview(self, workspace: str | None = None) -> dict[str, Any]:
         """Describes the servers, the problems of the files, and a file that is not trusted."""
         found = self.catalogue.find(workspace)
@@ -302,8 +297,8 @@ class McpServers:
         return {
             "file": str(self.catalogue.user_file),
             "servers": [self._report(server, found) for server in found.servers],
-            "problems": [asdict(problem) for problem in found.problems],
-            "untrusted": waits and {**asdict(waits), "commands": commands},
+            "problems": [problem._asdict() for problem in found.problems],
+            "untrusted": waits and {**waits._asdict(), "commands": commands},
         }
 
     async def test(

@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
-from searchloop.agent.settings.keys import replace_private
+from searchloop.agent.settings.private_files import write_private
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect
@@ -29,8 +29,7 @@ EFFECTS: tuple[Effect, ...] = get_args(Effect)
 SECONDS, STARTUP_SECONDS = 60.0, 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """An error in a file, or in one server of it; `line` and `column` count from 1."""
 
     file: str
@@ -54,8 +53,7 @@ class Problem:
         return ConfigError(self.code, self.message, self.remedy)
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(NamedTuple):
     """The user's settings for one tool."""
 
     enabled: bool = True
@@ -212,9 +210,8 @@ def read_object(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(
-            "bad_file", f"{path} cannot be read: {error}.", "Correct it, or move it away."
-        ) from error
+        what = f"{path} cannot be read: {error}."
+        raise StoreError("bad_file", what, "Correct it, or move it away.") from error
     if not isinstance(value, dict):
         raise StoreError("bad_file", f"{path} holds no object.", "Correct it, or move it away.")
     return value
@@ -225,18 +222,8 @@ def change_object(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
     with _LOCK:
         value = read_object(path)
         change(value)
-        write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replaces a file in one step; mode 0600. A link stays one. Raises StoreError."""
-    path = path.resolve()
-    try:
-        replace_private(path, text)
-    except OSError as error:
-        words = f"{path} cannot be written: {error.strerror or error}."
-        remedy = "Check the disk and the folder's rights."
-        raise StoreError("store_failed", words, remedy) from error
+        text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+        write_private(path.resolve(), text)  # a link stays one
 
 
 _MILLISECONDS = 1000  # other programs write times in milliseconds: from here on that is meant

@@ -13,9 +13,8 @@ import shutil
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.mcp.server import Pace, Server, clean
@@ -35,8 +34,7 @@ _END = 4.0  # seconds that the supervisor has to end everything
 _CHUNK = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """A program to run, with all of its environment."""
 
     command: str

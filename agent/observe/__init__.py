@@ -14,9 +14,9 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import AgentError, Conflict
@@ -40,8 +40,7 @@ _MOST = 4 * 1024 * 1024  # recorded bytes of one answer; a longer one is marked 
 _ANSWERS = frozenset({"message", "run_finished"})
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderRequest:
+class ProviderRequest(NamedTuple):
     """A request to a provider that is over; `problem` is an error's code or an HTTP status."""
 
     provider: str
@@ -253,7 +252,7 @@ class _Recording:
             data["base64"] = base64.b64encode(body).decode()
         if running.recorded_tools != running.tools:
             running.recorded_tools = running.tools
-            data["tools"] = [asdict(tool) for tool in running.tools]
+            data["tools"] = [tool._asdict() for tool in running.tools]
         running.exchanges.append(data)
 
 

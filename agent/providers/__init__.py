@@ -128,10 +128,15 @@ async def media_types(provider: object, model: str) -> frozenset[str]:
     return found
 
 
+def taken_options(provider: Provider) -> list[str]:
+    """Returns the names of the options that the provider's API takes."""
+    known = getattr(provider, "options", None)
+    return [] if known is None else [*known, "max_tokens"]
+
+
 def check_options(provider: Provider, own: Instructions) -> None:
     """Raises ConfigError for what the provider's API does not take."""
-    known = getattr(provider, "options", None)
-    taken = [*known, "max_tokens"] if known is not None else []
+    taken = taken_options(provider)
     if wrong := [name for name in own.options if name not in taken]:
         what = f"{provider.name} takes no option {wrong[0]}"
         what += f", only {', '.join(taken)}." if taken else "."
@@ -297,7 +302,7 @@ def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
         plugin = next((p for p in provider_plugins() if p.name == name), None)
         if plugin is None or isinstance(error, AgentError):
             raise
-        failed = replace(plugin, problem=f"It failed: {type(error).__name__}: {error}"[:300])
+        failed = plugin._replace(problem=f"It failed: {type(error).__name__}: {error}"[:300])
         raise ConfigError(**failed.notice()) from error
     return provider
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -433,7 +432,7 @@ class ShownAnswer:
 def _readable(named: _Named) -> _Named:
     """Returns a source or a citation without invisible signs in its title."""
     title = visible(named.title)
-    return named if title == named.title else replace(named, title=title)
+    return named if title == named.title else named._replace(title=title)
 
 
 def said(text: str) -> Iterable[StreamEvent]:

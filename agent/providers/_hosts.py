@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.types import ModelInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(NamedTuple):
     """Describes a provider in the words of the README's table.
 
     `replay` says how history is sent back; `searches` and `thinks` are set where the models are not
@@ -26,8 +24,7 @@ class Features:
     thinks: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PullProgress:
+class PullProgress(NamedTuple):
     """Progress of a download: `done` of `total` bytes, 0 of 0 while the size is unknown."""
 
     status: str
@@ -35,8 +32,7 @@ class PullProgress:
     total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ModelServer:
+class ModelServer(NamedTuple):
     """A server that runs models. `version` is None while it does not answer; `cloud` is True if it
     may pass questions on to a cloud, None if it does not say.
     """

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.types import Usage
@@ -22,8 +21,7 @@ PACKAGED = Path(__file__).with_name("prices.toml")
 _MILLION, _THOUSAND = 1e6, 1e3
 
 
-@dataclass(frozen=True, slots=True)
-class PriceTable:
+class PriceTable(NamedTuple):
     """Prices in US dollars by model pattern: per million tokens, per thousand searches."""
 
     models: Mapping[str, Mapping[str, float]]

@@ -15,16 +15,16 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from searchloop.agent.calls.caller import PLAIN, Instructions
-from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.projects import Project
 from searchloop.agent.log.session import Session
-from searchloop.agent.providers import Provider, split_model
+from searchloop.agent.providers import Provider, split_model, taken_options
 from searchloop.agent.settings import Settings
-from searchloop.agent.settings.keys import replace_private
+from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.text import one_line, well_formed
 from searchloop.agent.tools import ALLOWED, Tool
 from searchloop.agent.types import SEARCHES, Mode, NativeSearch, Search
@@ -132,14 +132,9 @@ class NamedAgents:
 
     def get(self, name: str) -> NamedAgent:
         """Returns the agent of this name. Raises ConfigError('no_agent') if there is none."""
-        path = self._folder / f"{name}.json"
-        try:
-            data = json.loads(path.read_text("utf-8")) if _NAME.fullmatch(name) else None
-        except (FileNotFoundError, NotADirectoryError):
-            data = None
-        except (OSError, ValueError, RecursionError) as error:
-            what = f"The agent {name} cannot be read: {error}."
-            raise ConfigError("bad_agent", what, f"Correct {path}, or remove it.") from error
+        path, data = self._folder / f"{name}.json", None
+        if _NAME.fullmatch(name):
+            data = read_object(path, "bad_agent", f"The agent {name}")
         if data is not None:
             return replace(agent_from(name, data), changed=name in built_in())
         if name not in built_in():
@@ -172,12 +167,7 @@ class NamedAgents:
 
     def _save(self, preset: NamedAgent) -> NamedAgent:
         data = {name: getattr(preset, name) for name in _FIELDS}
-        try:
-            text = json.dumps(data, indent=1, ensure_ascii=False)
-            replace_private(self._folder / f"{preset.name}.json", text)
-        except OSError as error:
-            what = f"The agent {preset.name} could not be saved: {error}."
-            raise StoreError("not_saved", what, "Check the data folder and its disk.") from error
+        write_object(self._folder / f"{preset.name}.json", data)
         return preset
 
 
@@ -253,8 +243,7 @@ MOST_FOLDERS, LONGEST_FOLDER = 20, 4_096
 _FILE = "instructions.json"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnWords:
+class OwnWords(NamedTuple):
     """What a person tells every chat: who they are, and how they want to be answered."""
 
     about: str = ""
@@ -262,31 +251,20 @@ class OwnWords:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns them as JSON."""
-        return asdict(self)
+        return self._asdict()
 
 
 def own_words(home: Path) -> OwnWords:
     """Reads a person's words. Raises ConfigError for a file that cannot be read."""
-    path = home / _FILE
-    try:
-        data = json.loads(path.read_text("utf-8"))
-        return OwnWords(*(_text(name, data.get(name) or "") for name in ("about", "answer")))
-    except (FileNotFoundError, NotADirectoryError):
-        return OwnWords()
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
-        what = f"Your instructions cannot be read: {error}."
-        raise ConfigError("bad_instructions", what, f"Correct {path}, or remove it.") from error
+    data = read_object(home / _FILE, "bad_instructions", "Your instructions") or {}
+    return OwnWords(*(_text(name, data.get(name) or "") for name in ("about", "answer")))
 
 
 def save_words(home: Path, data: Mapping[str, Any]) -> OwnWords:
     """Stores a person's words. Raises ConfigError for too many, StoreError."""
     given = {**own_words(home).as_dict(), **data}
     words = OwnWords(**{name: _text(name, text) for name, text in given.items()})
-    try:
-        replace_private(home / _FILE, json.dumps(words.as_dict(), indent=1, ensure_ascii=False))
-    except OSError as error:
-        what = f"Your instructions could not be saved: {error}."
-        raise StoreError("not_saved", what, "Check the data folder and its disk.") from error
+    write_object(home / _FILE, words.as_dict())
     return words
 
 
@@ -320,7 +298,7 @@ def lent_files(log: EventLog, session: Session) -> list[Attachment]:
 def with_folders(log: EventLog, session: Session, options: NativeSearch) -> NativeSearch:
     """Returns search options that keep to the library folders of a session's project."""
     project = project_of(log, session.settings)
-    return replace(options, folders=project.folders) if project else options
+    return options._replace(folders=project.folders) if project else options
 
 
 def with_standing(
@@ -332,10 +310,8 @@ def with_standing(
     that this one does not take is left out.
     """
     said = standing_text(own_words(home), project_of(log, chat))
-    taken = {*(getattr(provider, "options", None) or ()), "max_tokens"}
+    taken = taken_options(provider)
     kept = {name: value for name, value in (chat.get("options") or {}).items() if name in taken}
-    if getattr(provider, "options", None) is None:
-        kept = {}
     system = "\n\n".join(filter(None, (said, own.system)))
     return replace(own, system=system or None, options={**kept, **own.options})
 

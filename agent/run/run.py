@@ -7,8 +7,9 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 from searchloop.agent.calls.caller import CALLER, PLAIN, Instructions
 from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected
@@ -68,8 +69,7 @@ class HandedOver(Exception):
     """The run is not over: another process goes on with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """The question of a run, with all that is decided before it starts."""
 
     run_id: str
@@ -167,7 +167,7 @@ class Run:
         question = self.question
         there = await waited(question.gathered, recorder.event)
         check_plan(question.touches, there.tools, question.session)
-        self.question = replace(question, gathered=there)
+        self.question = question._replace(gathered=there)
         try:
             return await self._loop(question.path, recorder, table)
         except NativeSearchRejected as problem:
@@ -302,7 +302,7 @@ class Run:
             searches = max(searches or 0, recorder.searches)
         if outcome is None or pages is None:
             pages = max(pages or 0, recorder.pages)
-        return replace(usage, searches=searches, pages=pages, seconds=seconds)
+        return usage._replace(searches=searches, pages=pages, seconds=seconds)
 
 
 _SUMS = ("load_ms", "prompt_ms", "eval_ms")
@@ -311,8 +311,8 @@ _LAST = ("calls", "window", "prompt_estimate", "shortened")
 
 def performance(messages: Sequence[Message]) -> dict[str, Any]:
     """Sums up the numbers of the last turn's steps: times added, the last window, mean speed."""
-    last = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
-    steps = [m.details for m in messages[last + 1 :] if m.role == "assistant"]
+    turn = takewhile(lambda message: message.role != "user", reversed(messages))
+    steps = [message.details for message in turn if message.role == "assistant"][::-1]
     named = (*_SUMS, *_LAST, "prefix_reused")
     known = {name: [step[name] for step in steps if name in step] for name in named}
     numbers: dict[str, Any] = {n: round(sum(known[n]), 3) for n in _SUMS if known[n]}

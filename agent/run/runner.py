@@ -8,7 +8,6 @@ import secrets
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -148,7 +147,7 @@ class Runner:
                 attached = list[Attachment]()
                 if files or replaces or lent:
                     attached, left = await attach(files, replaces, before, *to, lent)
-                    question = replace(question, gathered=question.gathered.telling(left))
+                    question = question._replace(gathered=question.gathered.telling(left))
                 said = asked_data(text, session, replaces, plan, attached)
                 question = await self._stored(question, lease, changes, before, said)
             except BaseException as error:
@@ -229,7 +228,7 @@ class Runner:
         events += question.gathered.notices
         stored = await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
         before.append(question_message(asked, stored[0].at, before))
-        return replace(question, path=path)
+        return question._replace(path=path)
 
     async def _path(
         self, question: Question, before: Sequence[Message], *, rejected: bool = False
@@ -389,7 +388,7 @@ class Runner:
         question = await self._question(lease.run_id, session, turn)
         before, asked = past.before(events)
         path = await self._path(question, before, rejected=past.fell_back)
-        question = replace(question, path=path)
+        question = question._replace(path=path)
         messages = [*before, asked]
         start = (question, lease, self._batches, self._backend, messages, self._guards)
         return Run(*start, past, unseen=self._unseen)

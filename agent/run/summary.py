@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError, busy
 from searchloop.agent.log import EventLog
@@ -56,8 +56,7 @@ _LISTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Summariser:
+class Summariser(NamedTuple):
     """Writes the summaries of one session, with the session's own model."""
 
     provider: Provider
@@ -125,7 +124,7 @@ class Summariser:
             usage, said = end.usage, end.stop_reason in ("stop", "length")
             text = neutral(end.message.content).strip() if said else ""
         cost = self.price(usage) if self.price else usage.cost_usd
-        return _cut(text, _most(space)) or None, replace(usage, cost_usd=cost)
+        return _cut(text, _most(space)) or None, usage._replace(cost_usd=cost)
 
     async def by_hand(self, fence: int | None) -> None:
         """Appends a summary of all turns but the last two, at the user's wish."""

@@ -16,7 +16,6 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from searchloop.agent.search.marks import find
 from searchloop.agent.search.source_numbers import SourceTable, merged
 from searchloop.agent.types import Citation, Mark, Message, Source, Span
 from searchloop.analysis.addresses import is_tracking
@@ -72,18 +71,18 @@ def joined(parts: Sequence[Message]) -> Message:
     text = ""
     for part in parts:
         for c in part.citations:
-            citations.append(replace(c, marks=tuple(_moved(mark, len(text)) for mark in c.marks)))
+            citations.append(c._replace(marks=tuple(_moved(mark, len(text)) for mark in c.marks)))
         text += part.content
     return replace(parts[-1], content=text, citations=_merged(citations), encoded={})
 
 
 def _moved(mark: Mark, by: int) -> Mark:
-    return replace(mark, span=(mark.span[0] + by, mark.span[1] + by)) if mark.span else mark
+    return mark._replace(span=(mark.span[0] + by, mark.span[1] + by)) if mark.span else mark
 
 
 def _numbered(citations: Iterable[Citation], table: SourceTable) -> tuple[Citation, ...]:
     """Gives a provider's citations the session's numbers."""
-    return _merged(replace(c, n=table.meet(c.url, c.title, "cited").n or c.n) for c in citations)
+    return _merged(c._replace(n=table.meet(c.url, c.title, "cited").n or c.n) for c in citations)
 
 
 def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:
@@ -91,7 +90,7 @@ def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:
     found: dict[int, Citation] = {}
     for c in citations:
         known = found.get(c.n)
-        found[c.n] = replace(known, marks=(*known.marks, *c.marks)) if known else c
+        found[c.n] = known._replace(marks=(*known.marks, *c.marks)) if known else c
     return tuple(found.values())
 
 
@@ -131,14 +130,16 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
         if not mark.span:
             return mark
         span = own.get((mark.span, n)) or (place(mark.span[0]), place(mark.span[1]))
-        return replace(mark, span=span)
+        return mark._replace(span=span)
 
-    renewed = (replace(c, marks=tuple(new(mark, c.n) for mark in c.marks)) for c in citations)
+    renewed = (c._replace(marks=tuple(new(mark, c.n) for mark in c.marks)) for c in citations)
     return "".join(out), tuple(renewed)
 
 
 def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
     """Returns the text without marks of unknown numbers, and the citations of the others."""
+    from searchloop.agent.search.marks import find
+
     out: list[str] = []
     spans: dict[int, list[Mark]] = {}
     length = last = 0
@@ -157,6 +158,8 @@ def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
 
 def _in_strings(text: str, table: SourceTable) -> tuple[Citation, ...]:
     """Returns the citations of the marks inside the strings of a JSON text."""
+    from searchloop.agent.search.marks import find
+
     spans: dict[int, list[Mark]] = {}
     for string in _STRING.finditer(text):
         for place in find(string[0], table.numbers, max(table.numbers, default=0)):
@@ -203,7 +206,7 @@ def _judged(text: str, citations: tuple[Citation, ...], table: SourceTable) -> t
                     claims = Claims(text, (m.span for k in citations for m in k.marks if m.span))
                 verdict = _verdict(claims.at(*mark.span), page)
             marks.append(_with(mark, verdict))
-        out.append(replace(c, marks=tuple(marks)))
+        out.append(c._replace(marks=tuple(marks)))
     return tuple(out)
 
 
@@ -223,8 +226,7 @@ def _with(mark: Mark, verdict: Verdict) -> Mark:
     passage = verdict.passage
     if len(passage) > _PASSAGE:
         passage = passage[:_PASSAGE] + "…"
-    return replace(
-        mark,
+    return mark._replace(
         verdict=verdict.verdict,
         quote=mark.quote or verdict.quote or None,
         passage=passage or None,
@@ -242,7 +244,7 @@ def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple
             found[page if known is None else f"{page} {source.n}"] = source
             continue
         url = source.url if source.n else known.url
-        found[page] = replace(merged(known, source), url=url)
+        found[page] = merged(known, source)._replace(url=url)
     return tuple(found.values())
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 
 from searchloop.agent.types import Message, Source, SourceState
 from searchloop.analysis.addresses import url_key
@@ -85,14 +84,14 @@ class SourceTable:
         key, new = url_key(url), Source(url, title, state, published=published)
         known = merged(self._by_key.get(key, new), new)
         if number and known.n is None:
-            known = replace(known, n=max(self._by_number, default=0) + 1)
+            known = known._replace(n=max(self._by_number, default=0) + 1)
         return self._keep(key, known)
 
     def restore(self, source: Source) -> None:
         """Adds a source with the number that it has already."""
         key = url_key(source.url)
         known = self._by_key.get(key, source)
-        self._keep(key, replace(merged(known, source), url=source.url))
+        self._keep(key, merged(known, source)._replace(url=source.url))
         if source.n is not None:  # of a page that once had two numbers, both lead to it
             self._by_number.setdefault(source.n, key)
 
@@ -145,8 +144,7 @@ class SourceTable:
 
 def merged(known: Source, new: Source) -> Source:
     """Merges two mentions of one page; where they differ, the first counts."""
-    return replace(
-        known,
+    return known._replace(
         state=max(known.state, new.state, key=_RANK.__getitem__),
         title=known.title or new.title,
         n=known.n or new.n,
@@ -173,41 +171,35 @@ _ENDS = (
     r"\u3001-\u3003\u3008-\u3011\u3014-\u301b\u301d-\u301f\ufe10-\ufe6b\ufeff\uff01-\uff0f\uff1a-\uff20"
     r"\uff3b-\uff40\uff5b-\uff65"
 )
+# The patterns below stay text: few questions need one, and together they take 10 ms to compile.
 # An address inside of another one follows a separator; after anything else a new one begins.
 _REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
 _DOTTED = re.compile(r"\.[^\s.]|localhost|\w:\d{4}|\w:\d+/|\[[\da-f:]*::", re.IGNORECASE)
 _ADDRESSES = (
-    re.compile(rf"(?:https?|library|zim)://(?:{_REST})+", re.IGNORECASE),
+    rf"(?i)(?:https?|library|zim)://(?:{_REST})+",
     # A name of a host without a scheme: labels, one of letters, and perhaps a port and a path.
-    re.compile(
-        r"(?<![\w@./:\\%&=#~+-])(?:(?:\d{1,3}\.){3}\d{1,3}(?=[:/]\w)"
-        r"|(?:[\w\u0900-\u0dff-]{1,63}\.)+"
-        r"(?:xn--[a-z0-9-]{2,59}|(?:[^\W\d_]|[\u0900-\u0dff]){2,24}))"
-        rf"(?![\w@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?",
-        re.IGNORECASE,
-    ),
+    r"(?i)(?<![\w@./:\\%&=#~+-])(?:(?:\d{1,3}\.){3}\d{1,3}(?=[:/]\w)"
+    r"|(?:[\w\u0900-\u0dff-]{1,63}\.)+"
+    r"(?:xn--[a-z0-9-]{2,59}|(?:[^\W\d_]|[\u0900-\u0dff]){2,24}))"
+    rf"(?![\w@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?",
     # A host of the user's own network, by its name or number with a port.
-    re.compile(
-        r"(?<![a-z0-9_@./:\\%&=#~+-])(?:localhost(?![\w.-])(?=[:/])|(?:[a-z][a-z0-9-]{0,62}"
-        r"|\[[\da-f:]{2,39}\])(?=:\d{4,5}(?!\d)|:\d{2,5}/))"
-        rf"(?::\d{{1,5}})?(?![\d.:])(?:[/?#](?:{_REST})*)?",
-        re.IGNORECASE,
-    ),
+    r"(?i)(?<![a-z0-9_@./:\\%&=#~+-])(?:localhost(?![\w.-])(?=[:/])|(?:[a-z][a-z0-9-]{0,62}"
+    r"|\[[\da-f:]{2,39}\])(?=:\d{4,5}(?!\d)|:\d{2,5}/))"
+    rf"(?::\d{{1,5}})?(?![\d.:])(?:[/?#](?:{_REST})*)?",
 )
 # Where prose may begin behind an address, and end in front of one.
-_TOUCHES = re.compile(
+_TOUCHES = (
     rf"(?<=[!-~])(?=[{_GLUED}])|(?<=\.[{_GLUED}]{{2}})(?=[{_GLUED}])|(?<=\.[{_GLUED}]{{3}})(?=[{_GLUED}])"
     r"|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
     r"|(?<=[가-힣])(?=(?:을|를|은|는|이|가|의|에서?|으?로|와|과|도)\Z)|(?='[^\W\d_]{1,4}\Z)"
 )
-_STARTS = re.compile(rf"(?<=[{_GLUED}])(?=[A-Za-z0-9{_GLUED}])")
+_STARTS = rf"(?<=[{_GLUED}])(?=[A-Za-z0-9{_GLUED}])"
 # Names of files look like names of hosts; with a path behind it, it is a host.
-_FILE = re.compile(
-    r"[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb"
+_FILE = (
+    r"(?is)[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb"
     r"|java|jpe?g|js|jsonl?|jsx|kt|lock|log|md|mjs|mp[34]|odt|pdf|php|png|pptx?|ps1|pyc?|rar|rb|rst?"
     r"|scss|sh|sql|sqlite|svg|swift|tar|tex|tgz|toml|tsx?|txt|vue|wav|webp|whl|xlsx?|xml|ya?ml|zip)"
-    r"(?:[:?#].*)?",
-    re.IGNORECASE | re.DOTALL,
+    r"(?:[:?#].*)?"
 )
 _MOST_READINGS = 8
 
@@ -220,21 +212,24 @@ def urls_in(text: str) -> list[str]:
     found: dict[str, None] = {}
     # The tests are far faster than the patterns, and mostly enough.
     for word in text.split() if "://" in text or _DOTTED.search(text) else ():
-        for match in _ADDRESSES[0].finditer(word) if "://" in word else ():
+        for match in re.finditer(_ADDRESSES[0], word) if "://" in word else ():
             found |= dict.fromkeys(_readings(match[0]))
-        for match in _ADDRESSES[1].finditer(word) if "." in word.rstrip(".") else ():
+        for match in re.finditer(_ADDRESSES[1], word) if "." in word.rstrip(".") else ():
             name, host = match[0], match[0].partition(".")[0]
-            if name.startswith("www.") or not _FILE.fullmatch(name):
-                starts = [0, *[begin.start() for begin in _STARTS.finditer(host)][-_MOST_READINGS:]]
+            if name.startswith("www.") or not re.fullmatch(_FILE, name):
+                starts = [
+                    0,
+                    *[begin.start() for begin in re.finditer(_STARTS, host)][-_MOST_READINGS:],
+                ]
                 found |= {f"https://{url}": None for at in starts for url in _readings(name[at:])}
-        for match in _ADDRESSES[2].finditer(word) if ":" in word or "localhost" in word else ():
+        for match in re.finditer(_ADDRESSES[2], word) if ":" in word or "localhost" in word else ():
             found |= {f"http://{url}": None for url in _readings(match[0])}
     return list(found)
 
 
 def _readings(run: str) -> Iterator[str]:
     """Yields the address that takes all of `run`, and those that end where prose may begin."""
-    ends = [len(run), *(found.start() for found in _TOUCHES.finditer(run))]
+    ends = [len(run), *(found.start() for found in re.finditer(_TOUCHES, run))]
     for end in ends[:_MOST_READINGS]:
         url = _trim(run[:end])
         if "." in url or "localhost" in url or (":" in url and not url.endswith("://")):

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Setting
@@ -23,8 +22,7 @@ Held = Literal["review", "private"]
 REJECTED = "native_search_rejected"  # the code of the notice about a fallback
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPath:
+class SearchPath(NamedTuple):
     """The path of a turn. `name` is stored and shown: off, native:PROVIDER, local or local:ENGINE.
 
     `notice` is the data of a `notice` event, where the user should know why it is this path.
@@ -39,8 +37,7 @@ class SearchPath:
 OFF = SearchPath("off")
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """The guard's facts about queries that the user cannot see before they leave.
 
     `queries`: the user wants to see each query first. `private`: the user's own data is in the
@@ -52,8 +49,7 @@ class Review:
     mixing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """The facts that decide the path of a turn: the user's switch, the model, the guard's review.
 
     `tools`: the turn offers other tools. `rejected`: the provider has refused its own search for
@@ -75,11 +71,9 @@ def choose_path(facts: Facts, options: NativeSearch = ANYWHERE) -> SearchPath:
         return OFF
     hindrance = _hindrance(facts, beside=facts.tools)
     if facts.search == "native" and hindrance:
-        raise ConfigError(
-            "no_native_search",
-            f"The model's own web search was asked for, but {hindrance}.",
-            "Choose local search, which is our own, or auto to let searchloop choose.",
-        )
+        what = f"The model's own web search was asked for, but {hindrance}."
+        remedy = "Choose local search, which is our own, or auto to let searchloop choose."
+        raise ConfigError("no_native_search", what, remedy)
     alone = facts.tools and not facts.capabilities.tools_with_native_search
     if facts.search == "local" or hindrance:
         combined = facts.search == "auto" and alone and _hindrance(facts, beside=False) is None

@@ -64,9 +64,9 @@ _UNSEEN = "[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\
 _FLAG_START = "\U0001f3f4[\U000e0061-\U000e007a]{0,5}"
 _FLAG = "\U0001f3f4[\U000e0061-\U000e007a]{4,5}\U000e007f"
 _OTHERS = f"(?P<kept>{_FLAG})|(?P<mark>{_MARK}|{_UNSEEN})"
-_FIND = re.compile(rf"(?P<maybe>(?:{_MAYBE}|{_FLAG_START})\Z)|{_OTHERS}")
-_WHOLE = re.compile(_OTHERS)
-_SIGNS = re.compile(f"(?P<kept>{_FLAG})|{_UNSEEN}")
+# Few texts need these, and they take 4 ms to compile: so they stay text until one does.
+_FIND = rf"(?P<maybe>(?:{_MAYBE}|{_FLAG_START})\Z)|{_OTHERS}"
+_SIGNS = f"(?P<kept>{_FLAG})|{_UNSEEN}"
 _BEGUN = re.compile(rf"{_FLAG_START}\Z")
 _OPENERS = re.compile(f"[\ue200-\ue2ff【\U0001f3f4]|{_UNSEEN}")
 _ENDS = tuple(word[:n] for word in ("filecite", "cite", "turn") for n in range(1, len(word) + 1))
@@ -105,7 +105,7 @@ class Residue:
 
     def close(self) -> str:
         """Returns the buffered end of the text."""
-        return self._strip(self._held, _WHOLE) if self._held else ""
+        return self._strip(self._held, _OTHERS) if self._held else ""
 
     def position(self, raw: int) -> int:
         """Maps offset `raw` of the original text to the text without marks."""
@@ -114,8 +114,8 @@ class Residue:
             raw = min(raw, self._starts[found])  # an offset inside a mark becomes the mark's place
         return raw - self._gone[found]
 
-    def _strip(self, text: str, find: re.Pattern[str]) -> str:
-        kept, at = [], 0
+    def _strip(self, text: str, pattern: str) -> str:
+        find, kept, at = re.compile(pattern), [], 0
         while match := find.search(text, at):
             kept.append(text[at : match.start()] + (match["kept"] or ""))
             at = match.end() if match["kept"] else match.start()
@@ -147,16 +147,16 @@ class Seen:
         text = self._held + piece
         begun = _BEGUN.search(text)
         self._held = begun[0] if begun else ""
-        return _SIGNS.sub(_kept, text[: begun.start()] if begun else text)
+        return re.sub(_SIGNS, _kept, text[: begun.start()] if begun else text)
 
     def close(self) -> str:
         """Returns the buffered end of the text."""
-        return _SIGNS.sub(_kept, self._held)
+        return re.sub(_SIGNS, _kept, self._held)
 
 
 def strip(text: str) -> str:
     """Returns `text` without marks."""
-    return _WHOLE.sub(_kept, text)
+    return re.sub(_OTHERS, _kept, text)
 
 
 def _kept(found: re.Match[str]) -> str:

@@ -2,7 +2,7 @@
 
 Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
 
-Others may import: config_file, keys, plugins, removed, secrets, usual_model.
+Others may import: config_file, keys, plugins, private_files, secrets, usual_model.
 """
 
 from __future__ import annotations
@@ -116,9 +116,8 @@ def load_environment(
     """Reads the layers. Raises ConfigError for a broken file."""
     process = dict(os.environ if environ is None else environ)
     dotenv = _read_dotenv((cwd or Path.cwd()) / ".env")
-    upper = Environment({"flag": flags or {}, "environment": process, ".env": dotenv})
-    home = default_home(upper)
     layers = {"flag": flags or {}, "environment": process, ".env": dotenv}
+    home = default_home(Environment(layers))
     return Environment({**layers, LOWEST: read_config(home / "config.toml")}, KeyStore(home))
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import LOWEST
-from searchloop.agent.settings.keys import FILE, write_private
+from searchloop.agent.settings.keys import FILE
+from searchloop.agent.settings.private_files import write_private
 
 _LOCK = threading.Lock()
 _TABLE = re.compile(r"\s*\[")

@@ -7,59 +7,19 @@ keys.json: {NAME: {"place": "keyring" | "file", "value"?, "sent_to": [{names, de
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
-import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import util
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import ConfigError, StoreError
-
-
-def replace_private(path: Path, text: str) -> None:
-    """Writes the file atomically and durably, mode 0600; makes its folder. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flushes a folder's names to the disk, where the system can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Does the same, with the remedy for settings. Raises StoreError."""
-    try:
-        replace_private(path, text)
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        code = "disk_full" if full else "read_only"
-        remedy = "Free some space, then try again." if full else "Make its folder writable."
-        raise StoreError(code, f"{path} cannot be written: {error}.", remedy) from error
-
+from searchloop.agent.settings.private_files import write_object
 
 FILE = "keys.json"
 LONGEST = 4_096
@@ -77,8 +37,7 @@ class Ring(Protocol):
     def delete_password(self, service: str, name: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """A setting (under any of its names) that says where a key is sent, and what it is if unset."""
 
     names: tuple[str, ...]
@@ -251,11 +210,11 @@ class KeyStore:
             name: {
                 "place": saved.place,
                 **({"value": saved.value} if saved.value else {}),
-                "sent_to": [{**asdict(a), "origin": origin} for a, origin in saved.sent_to],
+                "sent_to": [{**a._asdict(), "origin": origin} for a, origin in saved.sent_to],
             }
             for name, saved in keys.items()
         }
-        write_private(self._path, json.dumps(shape, indent=1) + "\n")
+        write_object(self._path, shape)
         self._keys = dict(keys)
 
 

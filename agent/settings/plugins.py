@@ -13,15 +13,13 @@ Spec: https://packaging.python.org/en/latest/specifications/entry-points/
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(NamedTuple):
     """One entry point: its name, its package with the version, what it has brought, or why not."""
 
     name: str

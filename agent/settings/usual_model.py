@@ -16,7 +16,7 @@ from typing import Literal
 
 from searchloop.agent.errors import AgentError, StoreError
 from searchloop.agent.settings import BUILTIN, Settings
-from searchloop.agent.settings.keys import write_private
+from searchloop.agent.settings.private_files import write_private
 from searchloop.agent.types import ModelInfo
 
 FILE = "last-model"

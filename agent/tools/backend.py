@@ -16,8 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from wsgiref.util import setup_testing_defaults
 
 from searchloop.agent.errors import ProviderError, ToolError, ended
@@ -96,11 +95,9 @@ class RemoteBackend:
                 return _checked(200, await self._transport.get_json(url, self._headers))
             return _checked(*await self._transport.post_json(url, payload, self._headers, _SECONDS))
         except ProviderError as error:
-            raise ToolError(
-                "backend_unreachable",
-                f"The search backend at {self._url} does not answer.",
-                "Start it with `searchloop search-backend serve`, or unset SEARCH_BACKEND_URL.",
-            ) from error
+            what = f"The search backend at {self._url} does not answer."
+            remedy = "Start it with `searchloop search-backend serve`, or unset SEARCH_BACKEND_URL."
+            raise ToolError("backend_unreachable", what, remedy) from error
 
 
 def call_wsgi(
@@ -149,8 +146,7 @@ def _checked(status: int, data: Any) -> dict[str, Any]:
     raise ToolError(str(known["code"]), str(known["message"]), str(known["remedy"]))
 
 
-@dataclass(frozen=True, slots=True)
-class ChatBackend:
+class ChatBackend(NamedTuple):
     """A backend that is told which chat asks, so that it can forget what that one brought.
 
     `settings` are those of the chat: a `temporary` one leaves nothing on any disk.
@@ -175,11 +171,9 @@ class NoBackend:
     """Stands for a missing search backend: every request raises ToolError."""
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        raise ToolError(
-            "no_backend",
-            "There is no search backend.",
-            "Use searchloop.Agent, which brings one, or set SEARCH_BACKEND_URL.",
-        )
+        what = "There is no search backend."
+        remedy = "Use searchloop.Agent, which brings one, or set SEARCH_BACKEND_URL."
+        raise ToolError("no_backend", what, remedy)
 
 
 def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> Backend:

@@ -97,11 +97,8 @@ class Overflow:
         found = self._whole.get(arguments["call_id"])
         if found is None:
             known = ", ".join(self._whole)
-            raise ToolError(
-                "unknown_call",
-                f"No result of {arguments['call_id']!r} was cut.",
-                f"Calls with more to read: {known}.",
-            )
+            what = f"No result of {arguments['call_id']!r} was cut."
+            raise ToolError("unknown_call", what, f"Calls with more to read: {known}.")
         text, marks = found
         offset = min(arguments["offset"], len(text))
         content = _part(text, offset, arguments["call_id"], len(text))

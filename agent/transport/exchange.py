@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
@@ -35,8 +35,7 @@ _STANDARD = {
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(NamedTuple):
     """Limits in seconds: to connect, between two reads, to send and until the answer's head."""
 
     connect: float = 10.0
@@ -44,8 +43,7 @@ class Timeouts:
     head: float = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """The server that a request goes to, as far as an error may name it."""
 
     scheme: str

@@ -6,7 +6,6 @@ None of aiohttp's errors is chained to ours: they hold URLs and headers, and so 
 from __future__ import annotations
 
 import asyncio
-import io
 import ssl
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -47,8 +46,15 @@ with _no_certificates():
     import aiohttp
     from yarl import URL
 
-_LARGE = 1024 * 1024  # bytes; aiohttp warns about a larger body that is not a file
 _socket: ContextVar[asyncio.Transport | None] = ContextVar("socket", default=None)
+
+
+class _Body(aiohttp.BytesPayload):
+    """Bytes in one piece: of a large body aiohttp wants a file, which it would copy twice."""
+
+    def __init__(self, body: bytes) -> None:
+        aiohttp.Payload.__init__(self, body)
+        self._size = len(body)
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -109,7 +115,7 @@ class Pool:
                     method,
                     URL(f"{origin}{target_of(url)}", encoded=True),
                     headers=headers,
-                    data=io.BytesIO(body) if body and len(body) > _LARGE else body,
+                    data=_Body(body) if body else body,
                     allow_redirects=False,
                     proxy=proxy,
                     ssl=self._context(origin, proxy),

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.analysis.redaction import redacted
@@ -56,8 +56,7 @@ CAP = 8.0
 TOTAL = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """An answer that is an error, `said` in the server's words; its methods name the cause."""
 
     server: str

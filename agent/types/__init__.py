@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
 
 from searchloop.agent.types.attachments import Attachment
 
@@ -42,8 +42,7 @@ class ToolCall:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A URL met in a session. `n` is its number once the model may cite it, else None.
 
     `published` is the ISO date of the page according to an engine or the page itself.
@@ -56,8 +55,7 @@ class Source:
     published: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """One place of an answer that a source supports.
 
     `span` is a half-open range in code points, None where the provider names no place. `quote`
@@ -80,8 +78,7 @@ class Mark:
 _VERIFIED = {"quoted": True, "supported": True, "misquoted": False, "contradicted": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(NamedTuple):
     """Source `n` supports the answer at each of `marks`."""
 
     n: int
@@ -110,8 +107,7 @@ class Citation:
         return telling[0] if telling else Mark()
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Counts as the provider reported them; None for those it did not report."""
 
     input_tokens: int | None = None
@@ -123,15 +119,15 @@ class Usage:
     seconds: float | None = None
     cost_usd: float | None = None
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(*(plus(getattr(self, f), getattr(other, f)) for f in USAGE_FIELDS))
+    def __add__(self, other: Usage) -> Usage:  # type: ignore[override]  # sums, no longer tuple
+        return Usage(*map(plus, self, other))
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the usage object of every surface."""
-        return {f: getattr(self, f) for f in USAGE_FIELDS}
+        return self._asdict()
 
 
-USAGE_FIELDS: tuple[str, ...] = tuple(Usage.__dataclass_fields__)
+USAGE_FIELDS = Usage._fields
 
 
 def plus(a: Any, b: Any) -> Any:
@@ -158,8 +154,7 @@ class ToolResult:
     usage: Usage = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderData:
+class ProviderData(NamedTuple):
     """Raw blocks of a provider, sent back byte-equal and only to that provider and model."""
 
     provider: str
@@ -190,8 +185,7 @@ class Message:
     encoded: dict[str, bytes] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(NamedTuple):
     """A tool as a model sees it; `parameters` is a JSON Schema object."""
 
     name: str
@@ -200,8 +194,7 @@ class ToolSpec:
     effect: Effect = "read"
 
 
-@dataclass(frozen=True, slots=True)
-class NativeSearch:
+class NativeSearch(NamedTuple):
     """Options of a search. In a request they ask for the provider's own, which has no `folders`."""
 
     allowed_domains: tuple[str, ...] = ()
@@ -424,8 +417,7 @@ class Meter:
     def usage(self) -> Usage:
         """The sum so far; the cost is the model's alone, None if a price is unknown."""
         model, tools = self._model, self._tools
-        return replace(
-            model,
+        return model._replace(
             searches=plus(model.searches, tools.searches),
             pages=plus(model.pages, tools.pages),
             seconds=round(time.monotonic() - self._began, 3),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.settings.keys import write_private
+from searchloop.agent.settings.private_files import write_private
 
 HISTORY = "chat-history"
 _MOST = 1000  # lines

@@ -28,6 +28,7 @@ from werkzeug.exceptions import HTTPException
 
 from searchloop.search_backend.api import openapi, payload
 from searchloop.search_backend.api.embeddings import embedder
+from searchloop.search_backend.api.schemas import MOST_FILE
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.engines import Access, Engine, find_shelves
@@ -268,7 +269,7 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
 
     @app.post(READ_FILE)
     def read_file() -> Response:
-        request.max_content_length = 2 * payload.MOST_FILE
+        request.max_content_length = 2 * MOST_FILE
         return jsonify(file_pages(*payload.read_file(_body())))
 
     @app.get("/api/engines")
@@ -279,9 +280,8 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
     def document(path: str) -> Response:
         page = library.open(SCHEME + path)
         if page is None:
-            raise SearchBackendError(
-                "not_found", "There is no such document in the library.", "Search the library."
-            )
+            what = "There is no such document in the library."
+            raise SearchBackendError("not_found", what, "Search the library.")
         return jsonify({"url": page.final_url, "title": page.title, "content": page.text})
 
     @app.get("/api/health")

@@ -15,7 +15,7 @@ from math import isfinite
 from urllib.parse import urlsplit
 
 from searchloop.search_backend.fetch.client import run
-from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library.meaning import Embed, Vector
 from searchloop.search_backend.plugin import HttpResponse, post, without_keys
 from searchloop.search_backend.plugin.answers import checked, rows

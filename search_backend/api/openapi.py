@@ -1,67 +1,18 @@
-"""GET /api/openapi.json: every route of the backend as data, those of `shapes` included.
-
-`schemas.toml` holds our own routes and the objects.
-"""
+"""GET /api/openapi.json: every route of the backend as data, those of `shapes` included."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from searchloop.analysis.schemas import COUNT, KINDS, TEXT, Schema, nullable, objects, one_of, ref
-from searchloop.search_backend.api import payload
+from searchloop.analysis.schemas import TEXT, Schema, ref
+from searchloop.search_backend.api.schemas import SCHEMAS, TABLES, loose
 from searchloop.search_backend.other_apis import Route, find_shapes
-from searchloop.search_backend.pages.open_page import LONGEST_SLICE
-from searchloop.search_backend.types import MOST_RESULTS
-
-
-def _words(most: int) -> Schema:
-    return {**TEXT, "minLength": 1, "maxLength": most}
-
-
-_KINDS: Mapping[str, Schema] = {
-    **KINDS,
-    "query": _words(payload.LONGEST_QUERY),
-    "url": _words(payload.LONGEST_URL),
-    "find": _words(payload.LONGEST_FIND),
-    "chat": _words(payload.LONGEST_CHAT),
-    "name": _words(100),
-    "file": _words(300),
-    "type": _words(200),
-    "base64": {**TEXT, "contentEncoding": "base64"},
-    "code": {**TEXT, "pattern": "^[A-Za-z]{2}$"},
-    "results": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
-    "offset": {**COUNT, "maximum": 2**53},
-    "slice": {"type": "integer", "minimum": 1, "maximum": LONGEST_SLICE},
-    "folders": {"type": "array", "items": TEXT, "maxItems": payload.MOST_FOLDERS},
-    "time": one_of([*payload.TIME_RANGES, payload.ANY_TIME]),
-    "safety": one_of(payload.SAFE_SEARCHES),
-}
-_TABLES = tomllib.loads(Path(__file__).with_name("schemas.toml").read_text("utf-8"))
-_DESCRIPTIONS: Mapping[str, str] = _TABLES["descriptions"]
-
-
-def _loose(asked: Schema) -> Schema:
-    """Returns the schema of a body in which null means the same as leaving a value out."""
-    needed = asked.get("required", ())
-    values = asked["properties"].items()
-    loose = {name: value if name in needed else nullable(value) for name, value in values}
-    return {**asked, "properties": loose}
-
-
-_ASKED = objects(_TABLES["closed"], _KINDS, _DESCRIPTIONS, additionalProperties=False)
-_SCHEMAS: Mapping[str, Schema] = {
-    **{name: _loose(asked) for name, asked in _ASKED.items()},
-    **objects(_TABLES["open"], _KINDS, _DESCRIPTIONS),
-}
 
 
 def document(*, secured: bool = False) -> dict[str, Any]:
     """Returns the OpenAPI 3.1 document; with `secured`, every route but health needs the token."""
     paths: dict[str, Any] = {}
-    for method, path, words, body, answer in _TABLES["routes"]:
+    for method, path, words, body, answer in TABLES["routes"]:
         operation = _operation(words, ref(answer))
         if body:
             content = _content(ref(body))
@@ -87,7 +38,7 @@ def document(*, secured: bool = False) -> dict[str, Any]:
         "security": [{"bearer": []}, {"basic": []}] if secured else [],
         "paths": paths,
         "components": {
-            "schemas": dict(_SCHEMAS),
+            "schemas": dict(SCHEMAS),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "basic": {"type": "http", "scheme": "basic"},
@@ -116,7 +67,7 @@ def _foreign(route: Route, method: str) -> dict[str, Any]:
         ]
         return operation
     kind = "application/x-www-form-urlencoded" if route.form else "application/json"
-    schema = route.asked if route.form else _loose(route.asked)
+    schema = route.asked if route.form else loose(route.asked)
     operation["requestBody"] = {"required": True, "content": {kind: {"schema": schema}}}
     return operation
 

@@ -5,32 +5,16 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
+from searchloop.analysis.schemas import Schema
+from searchloop.search_backend.api.schemas import ANY_TIME, ASKED, MOST_FILE
 from searchloop.search_backend.fetch.host_check import Rules, parse_rules
-from searchloop.search_backend.pages.open_page import DEFAULT_LENGTH, LONGEST_SLICE
-from searchloop.search_backend.types import (
-    MOST_RESULTS,
-    Chat,
-    Query,
-    SafeSearch,
-    SearchBackendError,
-    TimeRange,
-)
+from searchloop.search_backend.pages.open_page import DEFAULT_LENGTH
+from searchloop.search_backend.types import Chat, Query, SearchBackendError
 
-ANY_TIME = "all"  # what people write for no time range
-LONGEST_QUERY = 2_000
-LONGEST_URL = 8_192
-LONGEST_FIND = 500
-MOST_FILE = 20 * 2**20  # bytes of a file that is read
-LONGEST_CHAT = 100
-MOST_FOLDERS, LONGEST_FOLDER = 20, 4_096
 DEFAULT_RESULTS = 8
-TIME_RANGES = ("d", "w", "m", "y")
-SAFE_SEARCHES = ("off", "moderate", "strict")
-
-Check = Callable[[str, Any], Any]
 
 
 class BadRequest(SearchBackendError):
@@ -53,81 +37,44 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
     """Returns the query, the engine asked for by name, and the chat. Raises BadRequest."""
-    values = _checked(
-        data,
-        {
-            "query": _text(LONGEST_QUERY),
-            "max_results": _number(1, MOST_RESULTS),
-            "allowed_domains": _domains,
-            "blocked_domains": _domains,
-            "time_range": _one_of((*TIME_RANGES, ANY_TIME)),
-            "country": _code,
-            "language": _code,
-            "safe_search": _one_of(SAFE_SEARCHES),
-            "engine": _text(100),
-            "folders": _folders,
-            **_FOR,
-            "explain": _flag,
-        },
-        needed="query",
-    )
-    when = values.get("time_range")
+    values = _checked(data, "WebSearch")
+    rules, when = _rules(values), values.get("time_range")
     query = Query(
         text=" ".join(values["query"].split()),
         max_results=values.get("max_results") or DEFAULT_RESULTS,
-        allowed_domains=values.get("allowed_domains") or (),
-        blocked_domains=values.get("blocked_domains") or (),
-        time_range=None if when == ANY_TIME else cast("TimeRange | None", when),
-        country=values.get("country"),
-        language=values.get("language"),
-        safe_search=cast("SafeSearch | None", values.get("safe_search")),
-        folders=values.get("folders") or (),
+        allowed_domains=rules.allowed,
+        blocked_domains=rules.blocked,
+        time_range=None if when == ANY_TIME else when,
+        country=_name(values, "country"),
+        language=_name(values, "language"),
+        safe_search=values.get("safe_search"),
+        folders=tuple(values.get("folders", ())),
     )
-    engine = values.get("engine")
-    return query, engine.strip().lower() if engine else None, _chat(values)
+    return query, _name(values, "engine"), _chat(values)
 
 
 def forget(data: Mapping[str, Any]) -> str:
     """Returns the chat that is to be forgotten. Raises BadRequest."""
-    return str(_checked(data, {"chat": _text(LONGEST_CHAT)}, needed="chat")["chat"])
-
-
-def _chat(values: Mapping[str, Any]) -> Chat:
-    return Chat(values.get("chat", ""), values.get("temporary", False))
+    return str(_checked(data, "Forget")["chat"])
 
 
 def open_page(data: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of `Pages.open_page`. Raises BadRequest."""
-    values = _checked(
-        data,
-        {
-            "url": _text(LONGEST_URL),
-            "find": _text(LONGEST_FIND),
-            "offset": _number(0, 2**53),
-            "max_length": _number(1, LONGEST_SLICE),
-            "allowed_domains": _domains,
-            "blocked_domains": _domains,
-            "reader": _text(100),
-            **_FOR,
-        },
-        needed="url",
-    )
-    reader = values.get("reader")
+    values = _checked(data, "OpenPage")
     return {
         "url": values["url"].strip(),
         "find": values.get("find"),
         "offset": values.get("offset"),
         "max_length": values.get("max_length") or DEFAULT_LENGTH,
-        "rules": Rules(values.get("allowed_domains") or (), values.get("blocked_domains") or ()),
-        "reader": reader.strip().lower() if reader else None,
+        "rules": _rules(values),
+        "reader": _name(values, "reader"),
         "chat": _chat(values),
     }
 
 
 def read_file(data: Mapping[str, Any]) -> tuple[str, str, bytes]:
     """Returns name, media type and content of a file to read. Raises BadRequest."""
-    checks = {"name": _text(300), "media_type": _text(200), "data": _text(2 * MOST_FILE)}
-    values = _checked(data, checks, needed="data")
+    values = _checked(data, "ReadFile")
     try:
         body = b64decode(values["data"], validate=True)
     except ValueError:
@@ -138,92 +85,76 @@ def read_file(data: Mapping[str, Any]) -> tuple[str, str, bytes]:
     return values.get("name") or "file", values.get("media_type") or "", body
 
 
-def _checked(data: Mapping[str, Any], checks: Mapping[str, Check], needed: str) -> dict[str, Any]:
+def _chat(values: Mapping[str, Any]) -> Chat:
+    return Chat(values.get("chat", ""), values.get("temporary", False))
+
+
+def _name(values: Mapping[str, Any], key: str) -> str | None:
+    return values[key].strip().lower() if key in values else None
+
+
+def _rules(values: Mapping[str, Any]) -> Rules:
+    names = ("allowed_domains", "blocked_domains")
+    return Rules(*(parse_rules(values.get(name, ()), name) for name in names))
+
+
+def _checked(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Returns the values of a body that fits its schema. Raises BadRequest."""
+    known = ASKED[name]["properties"]
     for key in data:
-        if key not in checks:
-            raise BadRequest(f"Unknown key {key[:60]!r}.", f"Known keys: {', '.join(checks)}.")
-    if data.get(needed) is None:
-        raise BadRequest(f"{needed} is missing.", f"Send {needed} as a text.")
+        if key not in known:
+            raise BadRequest(f"Unknown key {key[:60]!r}.", f"Known keys: {', '.join(known)}.")
+    for needed in ASKED[name]["required"]:
+        if data.get(needed) is None:
+            raise BadRequest(f"{needed} is missing.", f"Send {needed} as a text.")
     # null is the same as leaving a key out.
-    return {key: checks[key](key, value) for key, value in data.items() if value is not None}
+    return {key: _value(key, value, known[key]) for key, value in data.items() if value is not None}
 
 
-def _text(most: int) -> Check:
-    def check(name: str, value: Any) -> str:
-        if not isinstance(value, str):
-            raise BadRequest(f"{name} is not a text.", f"Send {name} as a JSON string.")
-        if not value.strip():
-            raise BadRequest(f"{name} is empty.", f"Send {name} with at least one character.")
-        if len(value) > most:
-            raise BadRequest(
-                f"{name} has {len(value)} characters of at most {most}.", f"Shorten {name}."
-            )
-        return value.encode("utf-8", "replace").decode("utf-8")
-
-    return check
-
-
-def _number(least: int, most: int) -> Check:
-    def check(name: str, value: Any) -> int:
-        # 5.0 is a whole number in JSON; True is one to Python only.
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise BadRequest(
-                f"{name} is not a whole number from {least} to {most}.",
-                f"Send such a number, or leave {name} out.",
-            )
-        return value
-
-    return check
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise BadRequest(f"{name} is neither true nor false.", f"Send one, or leave {name} out.")
-    return value
-
-
-def _domains(name: str, value: Any) -> tuple[str, ...]:
-    return parse_rules(_texts(name, value, "example.org"), name)
-
-
-def _folders(name: str, value: Any) -> tuple[str, ...]:
-    folders = _texts(name, value, "notes")
-    if len(folders) > MOST_FOLDERS:
-        raise BadRequest(f"{name} has more than {MOST_FOLDERS} entries.", f"Shorten {name}.")
-    return tuple(_text(LONGEST_FOLDER)(name, each) for each in folders)
-
-
-def _texts(name: str, value: Any, example: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise BadRequest(f"{name} is not a list of texts.", f'Send a list: ["{example}"].')
-    return value
-
-
-def _one_of(words: Sequence[str]) -> Check:
-    def check(name: str, value: Any) -> str:
+def _value(name: str, value: Any, schema: Schema) -> Any:
+    kind, leave = schema["type"], f"or leave {name} out."
+    if words := schema.get("enum"):
         if value not in words:
-            raise BadRequest(
-                f"{name} is not one of {', '.join(words)}.",
-                f"Send one of them, or leave {name} out.",
-            )
-        return str(value)
+            raise BadRequest(f"{name} is not one of {', '.join(words)}.", f"Send one, {leave}")
+    elif kind == "boolean":
+        if not isinstance(value, bool):
+            raise BadRequest(f"{name} is neither true nor false.", f"Send one, {leave}")
+    elif kind == "integer":
+        return _whole(name, value, schema["minimum"], schema["maximum"])
+    elif kind == "array":
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise BadRequest(f"{name} is not a list of texts.", f'Send ["text"], {leave}')
+        if len(value) > (most := schema.get("maxItems", len(value))):
+            raise BadRequest(f"{name} has more than {most} entries.", f"Shorten {name}.")
+        return [_text(name, one, schema["items"]) for one in value]
+    else:
+        return _text(name, value, schema)
+    return value
 
-    return check
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    # 5.0 is a whole number in JSON; True is one to Python only.
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        what = f"{name} is not a whole number from {least} to {most}."
+        raise BadRequest(what, f"Send such a number, or leave {name} out.")
+    return value
 
 
-def _code(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z]{2}", value):
-        raise BadRequest(
-            f"{name} is not a code of two letters.",
-            f"Send {name} as in ISO {'3166' if name == 'country' else '639'}, e.g. de.",
-        )
-    return value.lower()
-
-
-# Which chat asks: what it brings is stored under its name, and nothing of a temporary one.
-_FOR: Mapping[str, Check] = {"chat": _text(LONGEST_CHAT), "temporary": _flag}
+def _text(name: str, value: Any, schema: Schema) -> str:
+    if not isinstance(value, str):
+        raise BadRequest(f"{name} is not a text.", f"Send {name} as a JSON string.")
+    if "minLength" in schema and not value.strip():
+        raise BadRequest(f"{name} is empty.", f"Send {name} with at least one character.")
+    if len(value) > (most := schema.get("maxLength", len(value))):
+        what = f"{name} has {len(value)} characters of at most {most}."
+        raise BadRequest(what, f"Shorten {name}.")
+    if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
+        standard = "3166" if name == "country" else "639"
+        what = f"{name} is not a code of two letters."
+        raise BadRequest(what, f"Send {name} as in ISO {standard}, e.g. de.")
+    return value.encode("utf-8", "replace").decode("utf-8")
 
 
 def _no_constant(name: str) -> None:

@@ -117,11 +117,8 @@ def _classified(error: Exception) -> EngineError:
     for each in _FAILURES:
         if any(sign in text for sign in each["signs"]):
             return EngineError(each["kind"], each["message"], each["remedy"])
-    return EngineError(
-        "parse",
-        f"DuckDuckGo's answer could not be read ({kind}).",
-        "Update the package ddgs, or choose another engine.",
-    )
+    what = f"DuckDuckGo's answer could not be read ({kind})."
+    return EngineError("parse", what, "Update the package ddgs, or choose another engine.")
 
 
 def _result(row: object) -> SearchResult | None:

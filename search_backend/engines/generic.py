@@ -97,11 +97,9 @@ def _fields(keys: Keys) -> dict[str, str]:
             continue
         wrong = name == "key_header" and not re.fullmatch(r"[A-Za-z0-9-]{1,60}", value)
         if not equals or name not in known or wrong:
-            raise EngineError(
-                "config",
-                f"SEARCH_FIELDS has a part that cannot be used: {pair.strip()[:60]!r}.",
-                f"Write name=value for {', '.join(known)}, e.g. results=data.items,url=link.",
-            )
+            what = f"SEARCH_FIELDS has a part that cannot be used: {pair.strip()[:60]!r}."
+            remedy = f"Write name=value for {', '.join(known)}, e.g. results=data.items,url=link."
+            raise EngineError("config", what, remedy)
         found[name] = value
     return found
 

@@ -47,20 +47,16 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """results[], unless there are none because its engines failed."""
     if response.status == 403:
-        raise EngineError(
-            "config",
-            "SearXNG refuses JSON (HTTP 403).",
-            "Write formats: [html, json] under search in its settings.yml and restart it.",
-        )
+        what = "SearXNG refuses JSON (HTTP 403)."
+        remedy = "Write formats: [html, json] under search in its settings.yml and restart it."
+        raise EngineError("config", what, remedy)
     answer = checked(response, TITLE)
     found = rows(answer, "results", title=TITLE)
     listed = results(found, "searxng", TITLE, "url", "title", "content", "publishedDate")
     if not listed and (failed := _unresponsive(answer)):
-        raise EngineError(
-            "blocked",
-            f"All engines behind SearXNG that could know failed ({failed}).",
-            "Wait, choose other engines in its settings, or use another engine here.",
-        )
+        what = f"All engines behind SearXNG that could know failed ({failed})."
+        remedy = "Wait, choose other engines in its settings, or use another engine here."
+        raise EngineError("blocked", what, remedy)
     return listed
 
 

@@ -86,9 +86,8 @@ def open_document(url: str, access: Access) -> Fetched:
     except RuntimeError as error:
         raise _broken(opened.name, error) from error
     if size > MOST_BYTES:
-        raise SearchBackendError(
-            "too_large", f"The document has {size:,} bytes.", "Use another document."
-        )
+        what = f"The document has {size:,} bytes."
+        raise SearchBackendError("too_large", what, "Use another document.")
     plain, _, parameters = kind.partition(";")
     charset = re.search(r"charset=([\w-]+)", parameters)
     return Fetched(
@@ -167,11 +166,9 @@ def _archives(keys: Keys) -> Mapping[str, OpenArchive]:
     try:
         stamps = tuple((str(file), file.stat().st_mtime_ns) for file in files)
     except OSError as error:
-        raise EngineError(
-            "config",
-            f"{error.filename} cannot be read: {error.strerror}.",
-            "Correct ZIM_FILES; archives are at https://library.kiwix.org.",
-        ) from error
+        what = f"{error.filename} cannot be read: {error.strerror}."
+        remedy = "Correct ZIM_FILES; archives are at https://library.kiwix.org."
+        raise EngineError("config", what, remedy) from error
     return _opened(stamps)
 
 
@@ -181,11 +178,8 @@ def _opened(stamps: tuple[tuple[str, int], ...]) -> Mapping[str, OpenArchive]:
     try:
         from libzim.reader import Archive  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
-        raise EngineError(
-            "config",
-            "Reading ZIM files needs the package libzim, which is not installed.",
-            "Install it: pip install 'searchloop[zim]'.",
-        ) from error
+        what = "Reading ZIM files needs the package libzim, which is not installed."
+        raise EngineError("config", what, "Install it: pip install 'searchloop[zim]'.") from error
     found: dict[str, OpenArchive] = {}
     for file, _ in stamps:
         stem = re.sub(r"[^a-z0-9_-]+", "-", Path(file).stem.lower()).strip("-_")[:50] or SCHEME

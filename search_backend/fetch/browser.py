@@ -50,7 +50,8 @@ _FLAGS = (
     *("--disable-breakpad", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio"),
     *("--no-default-browser-check", "--renderer-process-limit=2", "--password-store=basic"),
     "--js-flags=--max-old-space-size=512",
-    "--disable-features=MediaRouter,DialMediaRouteProvider,OptimizationHints,Translate,AsyncDns",
+    "--disable-features=MediaRouter,DialMediaRouteProvider,OptimizationHints,Translate,AsyncDns"
+    ",AimEnabled,PreconnectToSearch",  # these call www.google.com, also beside our page
 )
 # A second bar: without it no page finds the API whose packets would be UDP.
 _NO_WEBRTC = "delete globalThis.RTCPeerConnection; delete globalThis.webkitRTCPeerConnection"

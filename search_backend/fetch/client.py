@@ -157,8 +157,5 @@ def system_trust() -> ssl.SSLContext:
 
 
 def _unusable(name: str, value: str, why: str) -> ConfigError:
-    return ConfigError(
-        "bad_certificates",
-        f"{name} names {value[:200]!r}, which cannot be used ({why.lower()}).",
-        f"Correct {name}, or unset it.",
-    )
+    what = f"{name} names {value[:200]!r}, which cannot be used ({why.lower()})."
+    return ConfigError("bad_certificates", what, f"Correct {name}, or unset it.")

@@ -153,11 +153,8 @@ def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | N
         if len(visited) == journey.limits.redirects or journey.asks_for(following) in asked:
             if page:  # it refreshes itself now and then
                 return replace(page, url=url, redirects=tuple(visited))
-            raise FetchFailed(
-                "too_many_redirects",
-                "The page redirects in a circle or too many times.",
-                "Use another source.",
-            )
+            what = "The page redirects in a circle or too many times."
+            raise FetchFailed("too_many_redirects", what, "Use another source.")
         visited.append(target.url)
         target = following
 
@@ -202,11 +199,8 @@ def _failure(host: str, error: Exception) -> Exception:
     if isinstance(error, aiohttp.ClientSSLError):
         cause = error.__cause__
         why = getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or "TLS"
-        return FetchFailed(
-            "tls",
-            f"No trustworthy secure connection to {host} came about ({why}).",
-            "Use another source; do not enter secrets there.",
-        )
+        what = f"No trustworthy secure connection to {host} came about ({why})."
+        return FetchFailed("tls", what, "Use another source; do not enter secrets there.")
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         return NotReachable(f"{host}: {error}")
     return TimeoutError() if isinstance(error, TimeoutError) else bad_response(host)

@@ -85,11 +85,9 @@ class Rules:
             narrow += [theirs for mine, theirs in pairs if covers(mine, theirs)]
             allowed = tuple(dict.fromkeys(narrow))
             if not allowed:
-                raise SearchBackendError(
-                    "bad_domain",
-                    "None of the domains asked for is inside SEARCH_ALLOWED_DOMAINS.",
-                    "Ask for one of: " + ", ".join(outer.allowed[:10]) + ".",
-                )
+                what = "None of the domains asked for is inside SEARCH_ALLOWED_DOMAINS."
+                remedy = "Ask for one of: " + ", ".join(outer.allowed[:10]) + "."
+                raise SearchBackendError("bad_domain", what, remedy)
         return Rules(allowed, tuple(dict.fromkeys(outer.blocked + self.blocked)))
 
 
@@ -99,20 +97,17 @@ ANYWHERE = Rules()
 def parse_rules(raw: Sequence[str], name: str) -> tuple[str, ...]:
     """Returns canonical host names. Raises SearchBackendError(code "bad_domain")."""
     if len(raw) > MOST_RULES:
-        raise SearchBackendError(
-            "bad_domain", f"{name} has more than {MOST_RULES} entries.", "Shorten the list."
-        )
+        what = f"{name} has more than {MOST_RULES} entries."
+        raise SearchBackendError("bad_domain", what, "Shorten the list.")
     return tuple(_rule(text, f"{name}[{at}]") for at, text in enumerate(raw))
 
 
 def _rule(text: str, place: str) -> str:
     host = _ipv6(text.strip()) or to_ascii(text.strip())
     if host and (scripts := _mixed(text)):
-        raise SearchBackendError(
-            "bad_domain",
-            f"{place} mixes letters of {' and '.join(scripts)} that look alike: {host!r}.",
-            f"Write it in one script, or as {host} if that is the name meant.",
-        )
+        words = f"{place} mixes letters of {' and '.join(scripts)} that look alike: {host!r}."
+        remedy = f"Write it in one script, or as {host} if that is the name meant."
+        raise SearchBackendError("bad_domain", words, remedy)
     # A number at the end makes it an address in dotted form, or nothing that any host is called.
     address = canonical(host or "")
     if host and (address or host_of(f"http://{host}/") == host):
@@ -191,11 +186,9 @@ def plain_url(url: str, allow: Sequence[Network] = ()) -> str | None:
 def refuse_outside(host: str, rules: Callable[[str], bool] | None) -> None:
     """Raises FetchRefused(refused_domain) when the rules do not let `host` through."""
     if rules and not rules(host):
-        raise FetchRefused(
-            "refused_domain",
-            f"The domain rules do not allow {host}.",
-            "Use a page of an allowed domain, or change the rules.",
-        )
+        what = f"The domain rules do not allow {host}."
+        remedy = "Use a page of an allowed domain, or change the rules."
+        raise FetchRefused("refused_domain", what, remedy)
 
 
 # (host, port) -> addresses as text. Raises OSError.

@@ -15,59 +15,54 @@ https://www.iana.org/assignments/iana-ipv6-special-registry
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
 from pathlib import Path
+from typing import NamedTuple
 
 from searchloop.search_backend.types import ConfigError
 
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
-@dataclass(frozen=True, slots=True)
-class Network:
-    """The addresses `first` to `last` (as numbers) of IP `version`, refused for `reason`."""
 
-    version: int
-    first: int
-    last: int
-    reason: str = ""
-    may_open: bool = False
+class _Row(NamedTuple):
+    """A network that is refused for `reason`, unless `allow_ranges` may open it and does."""
 
-    def holds(self, version: int, number: int) -> bool:
-        """True if the address lies in this network."""
-        return version == self.version and self.first <= number <= self.last
-
-    def covers(self, other: Network) -> bool:
-        """True if all of `other` lies in this network."""
-        return self.holds(other.version, other.first) and self.holds(other.version, other.last)
+    network: Network
+    reason: str
+    may_open: bool
 
 
 _ROWS = tomllib.loads(Path(__file__).with_name("networks.toml").read_text("utf-8"))
+_TABLE = tuple(
+    _Row(ip_network(text), reason, kind == "may_open")
+    for kind, rows in _ROWS.items()
+    for text, reason in rows.items()
+)
+_GLOBAL_UNICAST, _NAT64 = IPv6Network("2000::/3"), IPv6Network("64:ff9b::/96")
 # Wider than any stand-in pool in use; whoever means more has made a mistake in the prefix.
 _WIDEST = {4: 8, 6: 16}
-_BITS = {4: 32, 6: 128}
-# Dotted quad as everybody reads it: no leading zeros, which some resolvers take as octal.
-_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_QUAD = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
-_IPV6_CHARACTERS = re.compile(r"[0-9A-Fa-f:.]{2,45}")
+_RANGE = re.compile(r"[0-9A-Fa-f:.]+/(?:0|[1-9][0-9]*)")
 
 
-def parse(address: str | bytes) -> tuple[int, int] | None:
-    """Returns (version, number) of an address in text (canonical dotted quad, or IPv6 without zone)
-    or packed in 4 or 16 bytes; None for anything else."""
-    if isinstance(address, bytes):
-        version = {4: 4, 16: 6}.get(len(address))
-        return (version, int.from_bytes(address, "big")) if version else None
-    if _QUAD.fullmatch(address):
-        first, second, third, fourth = map(int, address.split("."))
-        return 4, first << 24 | second << 16 | third << 8 | fourth
-    if ":" not in address or not _IPV6_CHARACTERS.fullmatch(address):
+def parse(address: str | bytes) -> Address | None:
+    """Parses an address in text (a canonical dotted quad, or IPv6 without a zone) or packed in 4 or
+    16 bytes; None for anything else."""
+    if isinstance(address, str) and "%" in address:
         return None
     try:
-        return 6, int(ipaddress.IPv6Address(address))
+        return ip_address(address)
     except ValueError:
         return None
 
@@ -75,40 +70,14 @@ def parse(address: str | bytes) -> tuple[int, int] | None:
 def canonical(address: str) -> str | None:
     """Returns the shortest usual spelling of an address; None for anything else."""
     parsed = parse(address)
-    if parsed is None:
-        return None
-    return address if parsed[0] == 4 else str(ipaddress.IPv6Address(parsed[1]))
+    return None if parsed is None else str(parsed)
 
 
 def unmapped(address: str) -> str:
     """Returns the dotted quad of an IPv4 address behind ::ffff:, any other host unchanged."""
     parsed = parse(address) if address.startswith("::ffff:") else None
-    if parsed is None or parsed[1] >> 32 != 0xFFFF:
-        return address
-    return str(ipaddress.IPv4Address(parsed[1] & 0xFFFF_FFFF))
-
-
-def _block(text: str, reason: str = "", may_open: bool = False) -> Network | None:
-    """Parses `address/length`; None for another form or bits after the prefix."""
-    address, _, length = text.partition("/")
-    parsed = parse(address)
-    if parsed is None or not re.fullmatch(r"0|[1-9][0-9]{0,2}", length):
-        return None
-    version, first = parsed
-    size = _BITS[version] - int(length)
-    if size < 0 or first & ((1 << size) - 1):
-        return None
-    return Network(version, first, first + (1 << size) - 1, reason, may_open)
-
-
-_TABLE: tuple[Network, ...] = tuple(
-    block
-    for kind, rows in _ROWS.items()
-    for text, reason in rows.items()
-    if (block := _block(text, reason, kind == "may_open"))
-)
-_GLOBAL_UNICAST = Network(6, 0x2000 << 112, (0x4000 << 112) - 1)
-_NAT64 = Network(6, 0x64FF9B << 96, (0x64FF9B << 96) + 0xFFFF_FFFF)
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return address if mapped is None else str(mapped)
 
 
 def why_refused(
@@ -121,24 +90,25 @@ def why_refused(
     parsed = parse(address)
     if parsed is None:
         return "not an IP address in its usual form"
-    version, number = parsed
-    if resolved and _NAT64.holds(version, number):
-        return _why_embedded(number & 0xFFFF_FFFF)
+    number = int(parsed)
+    if resolved and parsed in _NAT64:
+        return _why_embedded(number)
     # The bits for "universal" and "group" may be set or not; the rest of the marker is fixed.
-    isatap = version == 6 and (number >> 32) & 0xFCFF_FFFF == 0x0000_5EFE
-    if isatap and (reason := _why_embedded(number & 0xFFFF_FFFF)):
+    isatap = parsed.version == 6 and (number >> 32) & 0xFCFF_FFFF == 0x0000_5EFE
+    if isatap and (reason := _why_embedded(number)):
         return reason
     for row in _TABLE:
-        if row.holds(version, number):
-            opened = row.may_open and any(block.holds(version, number) for block in allow)
+        if parsed in row.network:
+            opened = row.may_open and any(parsed in block for block in allow)
             return None if opened else row.reason
-    if version == 6 and not _GLOBAL_UNICAST.holds(version, number):
+    if parsed.version == 6 and parsed not in _GLOBAL_UNICAST:
         return "outside global unicast"
     return None
 
 
 def _why_embedded(number: int) -> str | None:
-    reason = why_refused(number.to_bytes(4, "big"))
+    """Returns the reason to refuse the IPv4 address in the last 32 bits."""
+    reason = why_refused(str(IPv4Address(number & 0xFFFF_FFFF)))
     return f"carries an IPv4 address: {reason}" if reason else None
 
 
@@ -162,24 +132,20 @@ def _parse_ranges(ranges: tuple[str, ...]) -> tuple[Network, ...]:
 
 
 def _parse_range(text: str) -> Network:
-    block = _block(text)
-    if block is None:
-        raise ConfigError(
-            "bad_range",
-            f"{text!r} is not a range of addresses.",
-            "Write it as address/length with nothing after the prefix, such as 198.18.0.0/15.",
-        )
-    if (block.last - block.first) >> (_BITS[block.version] - _WIDEST[block.version]):
-        raise ConfigError(
-            "bad_range",
-            f"The range {text} is too wide to be opened.",
-            f"Name the part that is used, /{_WIDEST[block.version]} or narrower.",
-        )
-    row = next((row for row in _TABLE if row.covers(block)), None)
+    try:
+        block = ip_network(text if _RANGE.fullmatch(text) else "")
+    except ValueError:
+        what = f"{text!r} is not a range of addresses."
+        remedy = "Write it as address/length with nothing after the prefix, such as 198.18.0.0/15."
+        raise ConfigError("bad_range", what, remedy) from None
+    if block.prefixlen < _WIDEST[block.version]:
+        what = f"The range {text} is too wide to be opened."
+        remedy = f"Name the part that is used, /{_WIDEST[block.version]} or narrower."
+        raise ConfigError("bad_range", what, remedy)
+    ends = block.network_address, block.broadcast_address
+    row = next((row for row in _TABLE if all(end in row.network for end in ends)), None)
     if row is None or not row.may_open:
-        raise ConfigError(
-            "bad_range",
-            f"The range {text} cannot be opened: it is not inside one private block.",
-            "Only parts of " + ", ".join(_ROWS["may_open"]) + " can be.",
-        )
+        what = f"The range {text} cannot be opened: it is not inside one private block."
+        remedy = "Only parts of " + ", ".join(_ROWS["may_open"]) + " can be."
+        raise ConfigError("bad_range", what, remedy)
     return block

@@ -174,7 +174,7 @@ def check_url(raw: str, *, allow: Sequence[Network] = ()) -> Target:
     """Parses `raw`, an absolute http or https URL, without looking anything up.
 
     Raises FetchRefused for what is not such a URL or has more than one reading, and NotReachable
-    for hosts and ports at which there is no public web server. `allow`: see `addresses`.
+    for hosts and ports at which there is no public web server. Networks in `allow` count as public.
     """
     scheme, host_text, port_text, path = _split(raw)
     host, is_address = _host(host_text, allow)
@@ -302,8 +302,6 @@ def _second_opinion(raw: str, scheme: str, host: str, port: str | None) -> None:
 
 
 def _refused(why: str) -> FetchRefused:
-    return FetchRefused(
-        "refused_url",
-        f"This address cannot be opened: {why}.",
-        "Give the full address of a public page, such as https://example.com/page.",
-    )
+    what = f"This address cannot be opened: {why}."
+    remedy = "Give the full address of a public page, such as https://example.com/page."
+    return FetchRefused("refused_url", what, remedy)

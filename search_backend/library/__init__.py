@@ -229,9 +229,8 @@ class Library:
             query = "SELECT 1 FROM roots WHERE path = ?"
             known = connection.execute(query, (str(target),)).fetchone()
         if not known and not target.exists():
-            raise SearchBackendError(
-                "not_found", f"There is no file or folder {target}.", "Check the path."
-            )
+            what = f"There is no file or folder {target}."
+            raise SearchBackendError("not_found", what, "Check the path.")
         check_patterns(exclude or ())
         with self._index.open(write=True) as connection:
             root = root_at(connection, target)

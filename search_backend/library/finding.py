@@ -1,5 +1,8 @@
 """Searches the index: FTS5 proposes the best passage of each document, BM25F orders them.
 
+It proposes what holds the rarest word or two of the others, a few of thousands, and only if
+these are too few what holds any word: to score each of those takes five times as long.
+
 Where passages have vectors, the order by words and the order by meaning are fused by ranks.
 https://plg.uwaterloo.ca/~gvcormac/cormacksigir09-rrf.pdf
 Work is bounded whatever is asked: the PROPOSING rarest words propose, at most PROPOSED passages are
@@ -31,7 +34,8 @@ _PROPOSE = f"""
 SELECT t.rowid, t.title, t.heading, t.body, d.digest, r.kind = 'docs' FROM (
     SELECT rowid AS row, min(score) AS best FROM (
         SELECT rowid, bm25(terms, {TITLE}, {HEADING}, 1.0) AS score FROM terms
-        WHERE terms MATCH ? {{within}} ORDER BY rowid DESC LIMIT {PROPOSED})
+        WHERE terms MATCH ? AND +rowid IN (SELECT rowid FROM terms WHERE terms MATCH ?
+            {{within}} ORDER BY rowid DESC LIMIT {PROPOSED}) ORDER BY rowid DESC LIMIT {PROPOSED})
     GROUP BY {{each}} ORDER BY best LIMIT ?) p
 JOIN terms t ON t.rowid = p.row JOIN documents d ON d.id = p.row / {MOST_PASSAGES}
 JOIN roots r ON r.id = d.root
@@ -85,9 +89,9 @@ def search(
         old, close = is_old(connection), _scored(connection, rows)
         for every in (False, True):  # function words count if no other word is known
             words = wanted(text, langs, every=every)[:COUNTED]
-            scorer, match = _asked(connection, words, old)
-            ranked = partial(_ranked, connection, scorer, match, roots)
-            found = _best(ranked if match else lambda _: [], limit, close)
+            scorer, asked = _asked(connection, words, old)
+            ranked = partial(_ranked, connection, scorer, asked, roots)
+            found = _best(ranked if asked else lambda _: [], limit, close)
             if found:
                 break
         hits = [(each.score, _hit(connection, each.row, words)) for each in found]
@@ -106,8 +110,8 @@ def search(
 
 def _asked(
     connection: sqlite3.Connection, words: Sequence[Wanted], old: bool
-) -> tuple[Scorer, str]:
-    """Returns what scores passages, and what FTS5 is asked: "" if it knows no word.
+) -> tuple[Scorer, list[str]]:
+    """Returns what scores passages, and for each word that FTS5 is asked its terms, rarest first.
 
     With `old`, words count that only passages of version 1 may hold.
     """
@@ -121,7 +125,7 @@ def _asked(
     # Words that stand everywhere change the order of what the others find; they find nothing new.
     sums = accumulate(counts[n] for n in known)
     asked = [n for n, total in zip(known, sums, strict=True) if total <= PROPOSED] or known[:1]
-    return scorer, _any(t for n in asked[:PROPOSING] for t in words[n].terms if t in held)
+    return scorer, [_any(t for t in words[n].terms if t in held) for n in asked[:PROPOSING]]
 
 
 def _any(terms: Iterable[str]) -> str:
@@ -174,11 +178,20 @@ def _counts(connection: sqlite3.Connection, terms: Iterable[str]) -> dict[str, i
 
 
 def _ranked(
-    connection: sqlite3.Connection, scorer: Scorer, match: str, roots: str, by: tuple[str, int]
+    connection: sqlite3.Connection,
+    scorer: Scorer,
+    asked: Sequence[str],
+    roots: str,
+    by: tuple[str, int],
 ) -> list[_Scored]:
     found, (each, most) = list[_Scored](), by
     query = _PROPOSE.format(each=each, within=roots and _WITHIN.format("rowid", roots))
-    for row, title, heading, body, digest, is_ours in connection.execute(query, (match, most)):
+    some = " OR ".join(asked)
+    pairs = (f"({one}) AND ({' OR '.join(asked[n:])})" for n, one in enumerate(asked[1:-1], 2))
+    rows = connection.execute(query, (some, " OR ".join([asked[0], *pairs]), most)).fetchall()
+    if len(rows) < most and len(asked) > 1:
+        rows = connection.execute(query, (some, some, most)).fetchall()
+    for row, title, heading, body, digest, is_ours in rows:
         score = scorer.score(title.split(), heading.split(), body.split())
         found.append(_Scored(score * (OURS if is_ours else 1.0), row, digest))
     return sorted(found, key=lambda each: (-each.score, each.row))

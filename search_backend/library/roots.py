@@ -29,16 +29,11 @@ def named_root(connection: sqlite3.Connection, path: Path | str) -> Root:
     if row is not None:
         return Root(*row)
     if str(path) == DOCS:
-        raise SearchBackendError(
-            "built_in",
-            "These are searchloop's own documents, which are always in the library.",
-            "Name a folder or file that you added.",
-        )
-    raise SearchBackendError(
-        "not_found",
-        f"{path} is not in the library.",
-        "Give a folder or file as the list of the library names it.",
-    )
+        what = "These are searchloop's own documents, which are always in the library."
+        raise SearchBackendError("built_in", what, "Name a folder or file that you added.")
+    what = f"{path} is not in the library."
+    remedy = "Give a folder or file as the list of the library names it."
+    raise SearchBackendError("not_found", what, remedy)
 
 
 def root_at(connection: sqlite3.Connection, target: Path) -> Root:

@@ -45,9 +45,8 @@ def _search(values: Values, service: Contract) -> list[Any]:
 def _load(values: Values, service: Contract) -> list[Any]:
     urls = values.get("urls")
     if not isinstance(urls, list) or not 1 <= len(urls) <= MOST_URLS:
-        raise SearchBackendError(
-            "bad_request", f"urls is not a list of 1 to {MOST_URLS} addresses.", "Send fewer."
-        )
+        what = f"urls is not a list of 1 to {MOST_URLS} addresses."
+        raise SearchBackendError("bad_request", what, "Send fewer.")
     asked = [{"url": url, "max_length": MOST_CHARACTERS} for url in urls]
     with ThreadPoolExecutor(min(len(asked), AT_ONCE)) as pool:
         # Each thread knows the request, whose asker may go away meanwhile.

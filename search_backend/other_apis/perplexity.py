@@ -39,9 +39,8 @@ def _answer(values: Values, service: Contract) -> dict[str, Any]:
     given = values.get("query")
     queries = given if isinstance(given, list) else [given]
     if not 1 <= len(queries) <= MOST_QUERIES:
-        raise SearchBackendError(
-            "bad_request", f"query lists more than {MOST_QUERIES} texts, or none.", "Shorten it."
-        )
+        what = f"query lists more than {MOST_QUERIES} texts, or none."
+        raise SearchBackendError("bad_request", what, "Shorten it.")
     options, ignored = _options(values)
     asked = [{"query": query, **options} for query in queries]
     with ThreadPoolExecutor(len(asked)) as pool:

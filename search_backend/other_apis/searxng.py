@@ -35,9 +35,8 @@ _LANGUAGE = re.compile(r"([A-Za-z]{2})(?:[-_]([A-Za-z]{2}))?")
 
 def _answer(values: Values, service: Contract) -> dict[str, Any]:
     if (form := values.get("format") or "html") != "json":
-        raise SearchBackendError(
-            "unknown_format", f"The format {form[:20]!r} is not served.", "Ask with format=json."
-        )
+        what = f"The format {form[:20]!r} is not served."
+        raise SearchBackendError("unknown_format", what, "Ask with format=json.")
     asked = {"query": values.get("q"), "max_results": RESULTS}
     asked["time_range"] = _named(values, "time_range", _TIME)
     asked["safe_search"] = _named(values, "safesearch", _SAFE)
@@ -57,11 +56,8 @@ def _answer(values: Values, service: Contract) -> dict[str, Any]:
 def _named(values: Values, name: str, words: dict[str, str]) -> str | None:
     given = values.get(name) or ""
     if given and given not in words:
-        raise SearchBackendError(
-            "bad_request",
-            f"{name} is not one of {', '.join(words)}.",
-            f"Send one of them, or leave {name} out.",
-        )
+        what = f"{name} is not one of {', '.join(words)}."
+        raise SearchBackendError("bad_request", what, f"Send one of them, or leave {name} out.")
     return words.get(given)
 
 

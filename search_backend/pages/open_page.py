@@ -115,11 +115,8 @@ class Pages:
         if offset is None:
             offset = self._library.section(page) if url.startswith(SCHEME) and not find else 0
         if offset > len(page.text) and page.status == "ok":
-            raise SearchBackendError(
-                "bad_offset",
-                f"offset {offset} is beyond the end of the page ({len(page.text)} characters).",
-                "Use the next_offset of the slice before.",
-            )
+            what = f"offset {offset} is beyond the end of the page ({len(page.text)} characters)."
+            raise SearchBackendError("bad_offset", what, "Use the next_offset of the slice before.")
         if page.status != "ok":
             return PageView(page, "", 0, None, page.cut, origin=origin)
         told = PageView(page, "", offset, None, page.cut, None, 0, origin, int(got.age), got.stale)

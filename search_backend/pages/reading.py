@@ -82,11 +82,8 @@ class Reading:
         """Raises SearchBackendError for an unknown reader."""
         names = (LOCAL, *self._services)
         if reader is not None and reader not in names:
-            raise SearchBackendError(
-                "unknown_reader",
-                f"There is no reader named {reader[:60]!r}.",
-                f"Use one of: {', '.join(names)}.",
-            )
+            what = f"There is no reader named {reader[:60]!r}."
+            raise SearchBackendError("unknown_reader", what, f"Use one of: {', '.join(names)}.")
 
     def page(
         self,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 
 from searchloop.search_backend.fetch.client import run
-from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.plugin import (
     HttpRequest,
     HttpResponse,

@@ -60,20 +60,15 @@ def judge(status: int, challenged: bool = False) -> tuple[PageStatus, Problem | 
             message = f"The site refused to show the page to a program (HTTP {status})."
         return "blocked", Problem("blocked", message, _USE_ANOTHER)
     if status in (401, 407):
-        return "error", Problem(
-            "login_required", f"The page needs a login (HTTP {status}).", "Use a public source."
-        )
+        what = f"The page needs a login (HTTP {status})."
+        return "error", Problem("login_required", what, "Use a public source.")
     if status in (404, 410):
-        return "error", Problem(
-            "not_found",
-            f"There is no page at this address (HTTP {status}).",
-            "Search for the page; it may have moved.",
-        )
+        what = f"There is no page at this address (HTTP {status})."
+        return "error", Problem("not_found", what, "Search for the page; it may have moved.")
     if status >= 400:
         fault = "The site has a fault" if status >= 500 else "The site did not accept the request"
-        return "error", Problem(
-            f"http_{status}", f"{fault} (HTTP {status}).", "Try again later, or use another source."
-        )
+        what = f"{fault} (HTTP {status})."
+        return "error", Problem(f"http_{status}", what, "Try again later, or use another source.")
     return "ok", None
 
 
@@ -112,42 +107,25 @@ def failure(value: Any, title: str, *, empty: bool) -> EngineError | None:
 
 def _error(status: int, told: str, said: str, title: str, retry: float | None) -> EngineError:
     if status == 402:
-        return EngineError(
-            "quota",
-            f"The quota of {title} is used up ({told}).",
-            f"Raise the limit in your account at {title}, or use another engine.",
-            retry,
-        )
+        what = f"The quota of {title} is used up ({told})."
+        remedy = f"Raise the limit in your account at {title}, or use another engine."
+        return EngineError("quota", what, remedy, retry)
     if status == 429:
         wait = f"; it may be asked again in {retry:.0f} s" if retry else ""
-        return EngineError(
-            "rate",
-            f"{title} limits the rate of requests ({told}){wait}.",
-            "Wait, or use another engine.",
-            retry,
-        )
+        what = f"{title} limits the rate of requests ({told}){wait}."
+        return EngineError("rate", what, "Wait, or use another engine.", retry)
     if status in (401, 403) or (status in (400, 422) and _AUTH.search(said)):
-        return EngineError(
-            "auth", f"{title} does not accept the key ({told}).", "Check the key of this engine."
-        )
+        what = f"{title} does not accept the key ({told})."
+        return EngineError("auth", what, "Check the key of this engine.")
     if status in (408, 409, 425) or status >= 500:
-        return EngineError(
-            "network",
-            f"{title} has a fault ({told}).",
-            "Try again later, or use another engine.",
-            retry,
-        )
+        what = f"{title} has a fault ({told})."
+        return EngineError("network", what, "Try again later, or use another engine.", retry)
     if 300 <= status < 400:
-        return EngineError(
-            "config",
-            f"{title} redirects to another address (HTTP {status}), which is not followed.",
-            "Set the engine's address to the final one.",
-        )
-    return EngineError(
-        "config",
-        f"{title} did not accept the request ({told}).",
-        "Check the engine's address and settings, or change the query.",
-    )
+        what = f"{title} redirects to another address (HTTP {status}), which is not followed."
+        return EngineError("config", what, "Set the engine's address to the final one.")
+    what = f"{title} did not accept the request ({told})."
+    remedy = "Check the engine's address and settings, or change the query."
+    return EngineError("config", what, remedy)
 
 
 def challenged(response: HttpResponse, status: int = 200) -> bool:
@@ -166,11 +144,8 @@ def challenged(response: HttpResponse, status: int = 200) -> bool:
 
 def proof_wanted(title: str, status: int) -> EngineError:
     """Returns the error for a page that asks for proof of a person."""
-    return EngineError(
-        "blocked",
-        f"{title} wants proof that a person is asking (HTTP {status} with a challenge).",
-        "Wait, or use another engine.",
-    )
+    what = f"{title} wants proof that a person is asking (HTTP {status} with a challenge)."
+    return EngineError("blocked", what, "Wait, or use another engine.")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -258,14 +233,10 @@ def unreadable(response: HttpResponse, title: str) -> EngineError:
     if response.status == 202 or challenged(response):
         return proof_wanted(title, response.status)
     if b"<" in response.body[:500]:
-        return EngineError(
-            "parse",
-            f"{title} answered with a page instead of results.",
-            "Check the engine's address.",
-        )
-    return EngineError(
-        "parse", f"{title}'s answer cannot be read.", "Try again, or use another engine."
-    )
+        what = f"{title} answered with a page instead of results."
+        return EngineError("parse", what, "Check the engine's address.")
+    what = f"{title}'s answer cannot be read."
+    return EngineError("parse", what, "Try again, or use another engine.")
 
 
 def rows(value: Any, *path: str, title: str, sign: str = "") -> list[Mapping[str, Any]]:
@@ -307,11 +278,9 @@ def misshapen(title: str) -> EngineError:
 
     `title` is the engine's name.
     """
-    return EngineError(
-        "parse",
-        f"{title}'s answer has not the expected shape.",
-        "Check the engine's address; if it is right, this engine has changed.",
-    )
+    what = f"{title}'s answer has not the expected shape."
+    remedy = "Check the engine's address; if it is right, this engine has changed."
+    return EngineError("parse", what, remedy)
 
 
 def result(
@@ -397,9 +366,7 @@ def base(keys: Mapping[str, str], name: str, default: str) -> str:
     """
     url = (keys.get(name) or default).strip().rstrip("/")
     if not url.startswith(("http://", "https://")) or not url.isascii() or " " in url:
-        raise EngineError(
-            "config",
-            f"{name} is not a web address: {url[:100]!r}.",
-            "Write it with http:// or https://, e.g. http://localhost:8080.",
-        )
+        what = f"{name} is not a web address: {url[:100]!r}."
+        remedy = "Write it with http:// or https://, e.g. http://localhost:8080."
+        raise EngineError("config", what, remedy)
     return url

@@ -17,10 +17,12 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html import about as _about
-from searchloop.search_backend.readers._html.blocks import Layout, layout, written
+from searchloop.search_backend.readers._html.blocks import Box, Layout, layout, written
 from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
 from searchloop.search_backend.readers._html.choose import About, chosen
+from searchloop.search_backend.readers._html.features import add_inside
 from searchloop.search_backend.readers._html.markdown import markdown
+from searchloop.search_backend.readers._html.parts.complete import NOTES
 from searchloop.search_backend.readers._html.parts.visible import show
 from searchloop.search_backend.text.clean import cleaned, decode
 from searchloop.search_backend.types import Page, Problem
@@ -35,6 +37,9 @@ SHELL_WORDS = 20
 
 _FURNITURE = frozenset(("nav", "header", "footer", "aside", "form", "button"))
 _FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
+# In these such an element belongs to the text: a question to open, who said what is quoted.
+_WITH_PARTS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "blockquote"))
+_NOTES = NOTES | {".quote", ".note", ".tip", ".callout", "r=note", ".starlight"}
 _COOKIES = frozenset((".cookie", ".cookies", ".consent", ".gdpr", ".onetrust"))
 _BANNER_NAMES = ".banner .bar .consent .notice .popup .modal .law .overlay"
 _BANNERS = frozenset(_BANNER_NAMES.split())
@@ -124,18 +129,34 @@ def _main(page: Layout, about: About) -> tuple[str, int]:
 def _beside(page: Layout, is_short: bool) -> list[bool]:
     """Tells for each box whether it lies in a cookie banner. On a short page, of which all text is
     kept, navigation, header, footer, sidebar, form and button count as well."""
-    # What holds a title or a main part is no banner, whatever it is called.
+    boxes = page.boxes
+    # What holds a title, a main part or most words is no banner, whatever it is called.
+    starts = [box.parent for box in boxes if box.tag in ("h1", "main", "article")]
+    if is_short:
+        words = [0.0] * len(boxes)
+        for block in page.blocks:
+            words[block.box] += block.words * (1 - block.linked)
+        add_inside(boxes, words)
+        starts += [at for at, box in enumerate(boxes) if 2 * words[at] > words[0]]
     around = {-1}
-    for box in page.boxes:
-        up = box.parent if box.tag in ("h1", "main", "article") else -1
+    for up in starts:
         while up not in around:
             around.add(up)
-            up = page.boxes[up].parent
+            up = boxes[up].parent
     found: list[bool] = []
-    for at, box in enumerate(page.boxes):
-        own = _is_beside(box.tag, box.names, is_short, at in around)
+    for at, box in enumerate(boxes):
+        furnished = is_short and not (box.tag in _FURNITURE and _is_of_text(boxes, box))
+        own = _is_beside(box.tag, box.names, furnished, at in around)
         found.append(own or (box.parent >= 0 and found[box.parent]))
     return found
+
+
+def _is_of_text(boxes: list[Box], box: Box) -> bool:
+    """Tells whether a part that is furniture by its tag belongs to a text, as its heading does."""
+    up = box.parent
+    while box.tag == "header" and up >= 0 and boxes[up].tag not in ("main", "article"):
+        up = boxes[up].parent
+    return up >= 0 and (box.tag == "header" or boxes[up].tag in _WITH_PARTS)
 
 
 @lru_cache(maxsize=4096)
@@ -143,7 +164,9 @@ def _is_beside(tag: str, names: tuple[str, ...], is_short: bool, is_around: bool
     is_banner = not (_COOKIES.isdisjoint(names) or _BANNERS.isdisjoint(names))
     if not is_around and (is_banner or (is_short and ".sidebar" in names)):
         return True
-    return is_short and (tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(names))
+    if not is_short or (is_around and tag == "form") or not _NOTES.isdisjoint(names):
+        return False
+    return tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(names)
 
 
 READER = Reader(

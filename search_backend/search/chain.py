@@ -15,7 +15,7 @@ from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.engines import Access, Engine, find_engines
 from searchloop.search_backend.fetch.client import run
-from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.merge import filtered
 from searchloop.search_backend.search.ranking import rank
@@ -139,11 +139,9 @@ class Chain:
     def _named(self, name: str) -> Engine:
         engine = self._schedule.engines.get(name)
         if engine is None:
-            raise SearchBackendError(
-                "unknown_engine",
-                f"There is no engine named {name[:60]!r}.",
-                f"Use one of: {', '.join(self._schedule.engines)}.",
-            )
+            what = f"There is no engine named {name[:60]!r}."
+            remedy = f"Use one of: {', '.join(self._schedule.engines)}."
+            raise SearchBackendError("unknown_engine", what, remedy)
         if missing := engine.missing(self._settings.keys):
             raise SearchBackendError("missing_key", *lacks(engine, missing))
         return engine

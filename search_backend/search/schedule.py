@@ -20,7 +20,7 @@ from math import ceil, inf
 
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.client import in_thread
-from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.plugin import HttpResponse, secrets_in, without_keys
 from searchloop.search_backend.search.limits import LONGEST_WAIT, CircuitBreakers, TokenBuckets
@@ -91,25 +91,17 @@ class Schedule:
     def unavailable(self, engine: Engine) -> Problem | None:
         """Names the setting that keeps the engine from being asked; None if there is none."""
         if engine.remote and self.settings.offline:
-            return Problem(
-                "offline",
-                f"{engine.title} was not asked: SEARCHLOOP_OFFLINE is set.",
-                "Unset SEARCHLOOP_OFFLINE to search the web.",
-            )
+            what = f"{engine.title} was not asked: SEARCHLOOP_OFFLINE is set."
+            return Problem("offline", what, "Unset SEARCHLOOP_OFFLINE to search the web.")
         if engine.switched_off(self.settings.keys):
-            return Problem(
-                "switched_off",
-                f"{engine.title} was not asked: {engine.off_by} is set.",
-                f"Unset {engine.off_by} to use it.",
-            )
+            what = f"{engine.title} was not asked: {engine.off_by} is set."
+            return Problem("switched_off", what, f"Unset {engine.off_by} to use it.")
         if missing := engine.missing(self.settings.keys):
             return Problem("missing_key", *lacks(engine, missing))
         if engine.uninstalled():
-            return Problem(
-                "missing_package",
-                f"{engine.title} needs the package {engine.package}, which is not installed.",
-                f"Install it: pip install 'searchloop[{engine.name}]'.",
-            )
+            what = f"{engine.title} needs the package {engine.package}, which is not installed."
+            remedy = f"Install it: pip install 'searchloop[{engine.name}]'."
+            return Problem("missing_package", what, remedy)
         return None
 
     def rests(self, engine: Engine) -> bool:
@@ -198,11 +190,8 @@ class Schedule:
     def _kept(self, engine: Engine, query: Query, found: list[SearchResult]) -> Checked:
         kept = keep(found, query, engine.respects(query), allow=self._allow)
         if found and kept.unusable == len(found):
-            raise EngineError(
-                "parse",
-                f"None of the {len(found)} addresses that {engine.title} gave can be opened.",
-                "Use another engine.",
-            )
+            what = f"None of the {len(found)} addresses that {engine.title} gave can be opened."
+            raise EngineError("parse", what, "Use another engine.")
         return kept
 
     def _resting(self, engine: Engine) -> Problem:

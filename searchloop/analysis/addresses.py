@@ -7,14 +7,14 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 _WEB = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-_TRACKING = re.compile(
-    r"(?:utm|mtm|pk|hsa|stm|itm|matomo|pf_rd|_branch|wt)_\w+|at_(?:medium|campaign|custom\d?)|gclid|gclsrc|gad_\w+|gbraid|wbraid"
+# Patterns without `compile` stay text until an address needs them: all take 2 ms to compile.
+_TRACKING = (
+    r"(?i)(?:utm|mtm|pk|hsa|stm|itm|matomo|pf_rd|_branch|wt)_\w+|at_(?:medium|campaign|custom\d?)|gclid|gclsrc|gad_\w+|gbraid|wbraid"
     r"|fbclid|fb_(?:action_\w+|source|ref)|msclkid|dclid|yclid|ysclid|ttclid|twclid|li_fat_id|srsltid"
     r"|igsh|igshid|mc_[ce]id|mkt_tok|_hs\w+|hsctatracking|_g[al]|ref_|ref_(?:src|url)|spm|scm|vero_\w+"
     r"|oly_(?:anon|enc)_id|cmpid|ocid|smid|trk|trkcampaign|guccounter|guce_\w+|__twitter_impression"
     r"|__hs\w+|s_kwcid|ef_id|mibextid|rdid|epik|wickedid|xtor|elqtrack\w*|ncid|icid|s_cid|_openstat"
-    r"|rb_clickid|sxsrf|ved|usg|share_id|_bta_\w+|mkcid|mkevt|campid|nr_email_referer|isappinstalled",
-    re.IGNORECASE,
+    r"|rb_clickid|sxsrf|ved|usg|share_id|_bta_\w+|mkcid|mkevt|campid|nr_email_referer|isappinstalled"
 )
 # A word that names where a reader came from; codes and numbers name what the page is about.
 _REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*")
@@ -22,9 +22,9 @@ _REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*")
 _CODE = re.compile(
     r"(?:^|[./])(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
 )
-_AMP_QUERY = re.compile(
-    r"amp(?:=(?:1|true)?)?|(?:outputtype|output|view)=(?:amp|mobile)|mobile(?:=(?:1|true)|action=\w+)",
-    re.IGNORECASE,
+_AMP_QUERY = (
+    r"(?i)amp(?:=(?:1|true)?)?|(?:outputtype|output|view)=(?:amp|mobile)"
+    r"|mobile(?:=(?:1|true)|action=\w+)"
 )
 _AMP_PATH = re.compile(r"^/amp(?=/.)|(?<=[^/])/amp/?$|\.amp(?=\.html?$|$)")
 AMP_VIEWER = re.compile(
@@ -36,15 +36,12 @@ _VIDEO = re.compile(
 )
 # Hosts and paths that lead to one page, and how it is known.
 _TWINS = (
-    (re.compile(r"twitter\.com(?=/)"), "x.com"),
-    (re.compile(r"dx\.doi\.org(?=/)"), "doi.org"),
-    (re.compile(r"(?:old|new|np|i)\.reddit\.com(?=/)"), "reddit.com"),
-    (re.compile(r"(?:redd\.it|reddit\.com(?:/r/\w+)?/comments)/(\w+)(?:/[^/]+)?$"), r"redd.it/\1"),
-    (
-        re.compile(r"((?:\w+\.)?stack(?:overflow|exchange)\.com)/q(?:uestions)?/(\d+)(?:/.*)?$"),
-        r"\1/q/\2",
-    ),
-    (re.compile(r"(amazon\.[a-z.]+)/(?:.*/)?(?:dp|gp/product)/(\w{10})(?:/.*)?$"), r"\1/dp/\2"),
+    (r"twitter\.com(?=/)", "x.com"),
+    (r"dx\.doi\.org(?=/)", "doi.org"),
+    (r"(?:old|new|np|i)\.reddit\.com(?=/)", "reddit.com"),
+    (r"(?:redd\.it|reddit\.com(?:/r/\w+)?/comments)/(\w+)(?:/[^/]+)?$", r"redd.it/\1"),
+    (r"((?:\w+\.)?stack(?:overflow|exchange)\.com)/q(?:uestions)?/(\d+)(?:/.*)?$", r"\1/q/\2"),
+    (r"(amazon\.[a-z.]+)/(?:.*/)?(?:dp|gp/product)/(\w{10})(?:/.*)?$", r"\1/dp/\2"),
 )
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
 _RESERVED = re.compile(r"%(2[356f]|3[df])", re.IGNORECASE)
@@ -72,7 +69,7 @@ def url_key(url: str) -> str:
     elif place.startswith("youtu") and (video := _VIDEO.fullmatch(place)):
         place, pairs = "youtube.com/watch", [f"v={video[1]}"]
     for known, form in _TWINS:
-        place = known.sub(form, place) if known.match(place) else place
+        place = re.sub(known, form, place) if re.match(known, place) else place
     key = f"{place}?{'&'.join(pairs)}" if pairs else place
     # Elsewhere a fragment is a place on the page; here it names another page.
     return f"{key}#{fragment}" if fragment and fragment[0] in "!/" and fragment[1:] else key
@@ -116,14 +113,14 @@ def _path(path: str) -> str:
 
 def _pairs(query: str, place: str) -> list[str]:
     """Returns the parameters that name the page, each in one spelling."""
-    pairs = [pair for pair in query.split("&") if pair and not _AMP_QUERY.fullmatch(pair)]
+    pairs = [pair for pair in query.split("&") if pair and not re.fullmatch(_AMP_QUERY, pair)]
     kept = (pair for pair in pairs if not is_tracking(pair, place))
     return [_unquoted(pair.replace("+", "%20")) for pair in kept]
 
 
 def is_tracking(pair: str, place: str) -> bool:
     """Returns whether a parameter of an address tells only where its reader came from."""
-    if _TRACKING.fullmatch(pair.partition("=")[0]):
+    if re.fullmatch(_TRACKING, pair.partition("=")[0]):
         return True
     if pair in ("from=singlemessage", "from=groupmessage", "from=timeline"):  # WeChat
         return True

@@ -14,8 +14,9 @@ INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff"  # tags and variation selectors 17 to 256
     "]"
 )
-# Joiners, selectors and tags are text in these places.
-_SHAPED = re.compile(
+# Joiners, selectors and tags are text in these places. Few texts need the pattern: it takes 2 ms to
+# compile, at its first use.
+_SHAPED = (
     "([\u0600-\u061b\u061d-\u0dff\u1000-\u109f\u1700-\u17b3\u17b6-\u17d3\u1820-\u18aa\u1b00-\u1bff"
     "\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010ec0-\U00011fff\U0001e900-\U0001e95f]"
     "[\u200c\u200d](?![\u200c\u200d])|[\u1820-\u18aa][\u180b-\u180f]"  # letters that join
@@ -32,4 +33,4 @@ _SHAPED = re.compile(
 
 def visible(text: str) -> str:
     """Returns the text without the invisible characters that no letter, emoji or flag needs."""
-    return _SHAPED.sub(r"\1", text) if INVISIBLE.search(text) else text
+    return re.sub(_SHAPED, r"\1", text) if INVISIBLE.search(text) else text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -198,7 +197,7 @@ def test_usage_is_summed_over_the_steps() -> None:
     """Counts add up; what nobody reported stays unknown."""
     first = says("", why="tool_calls", usage=Usage(10, 1), tool_calls=(call("note", word="a"),))
     played = Played(first, says("Done.", usage=Usage(20, 2, cached_tokens=7)))
-    assert replace(played.outcome.usage, seconds=None) == Usage(30, 3, cached_tokens=7)
+    assert played.outcome.usage._replace(seconds=None) == Usage(30, 3, cached_tokens=7)
 
 
 def test_native_citations_get_the_sessions_numbers() -> None:
@@ -234,7 +233,7 @@ def test_the_parts_of_a_paused_answer_are_one_answer() -> None:
     cited = Citation(1, "https://a.example/", marks=(Mark((0, 3)),))
     parts = [
         Message("assistant", "One.", citations=(cited,)),
-        Message("assistant", " Two.", citations=(replace(cited, marks=(Mark((1, 4)),)),)),
+        Message("assistant", " Two.", citations=(cited._replace(marks=(Mark((1, 4)),)),)),
     ]
     answer = joined(parts)
     assert answer.content == "One. Two."

@@ -134,7 +134,7 @@ def naming(page: Page, **more: Any) -> None:
     page.locator("#workspace").click()
     page.get_by_label("Full path of a folder").fill("nowhere")
     page.keyboard.press("Enter")
-    expect(page.locator("#workspace-problem")).to_contain_text("not a folder")
+    expect(page.locator("#workspace-path-problem")).to_contain_text("not a folder")
 
 
 def menu(page: Page, **more: Any) -> None:

@@ -352,6 +352,22 @@ def test_a_folder_is_picked(enter: Enter, desk: House) -> None:
     desk.call("DELETE", "/api/library", {"path": str(desk.home / "papers")})
 
 
+def test_the_picker_of_folders_says_whether_it_is_open(desk: House, page: Page) -> None:
+    """The button opens and closes it; one that could not be shown is not open."""
+    dialog = opened(page, "library")
+    choose = dialog.get_by_role("button", name="Choose…")
+    choose.click()
+    expect(dialog.locator(".folders")).to_be_visible()
+    expect(choose).to_have_attribute("aria-expanded", "true")
+    choose.click()
+    expect(dialog.locator(".folders")).to_have_count(0)
+    expect(choose).to_have_attribute("aria-expanded", "false")
+    page.route("**/api/folders*", lambda route: route.abort())
+    choose.click()
+    expect(dialog.locator("#add-folder [role=status]")).not_to_be_empty()
+    expect(choose).to_have_attribute("aria-expanded", "false")
+
+
 def test_a_folder_that_is_read_may_be_forgotten(enter: Enter, desk: House) -> None:
     """Its progress goes on under the question, which keeps the focus; then it is as it was."""
     page, done = enter(desk), iter(range(1, 9999))

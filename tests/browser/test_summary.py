@@ -70,7 +70,7 @@ def test_a_chat_is_summarised_and_its_summary_edited(page: Page, ollama: LedOlla
     expect(text).to_have_value(MADE)
     text.fill(" ")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator("#summary-problem")).not_to_be_empty()
+    expect(page.locator("#summary-text-problem")).not_to_be_empty()
     text.fill(RIGHT)
     page.get_by_role("button", name="Save").click()
     expect(text).to_be_hidden()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ class Careless(Leases):
 
 def lying(spoil: Callable[[Rows], Rows]) -> Callable[[Path, list[str]], Server]:
     """Servers whose store keeps other rows than those it is given."""
-    return storing(lambda batch: replace(batch, rows=spoil(list(batch.rows))))
+    return storing(lambda batch: batch._replace(rows=spoil(list(batch.rows))))
 
 
 def storing(spoil: Callable[[Batch], Batch]) -> Callable[[Path, list[str]], Server]:
@@ -131,7 +130,7 @@ BROKEN: dict[str, tuple[Callable[[Path, list[str]], Server], list[Op]]] = {
     "decision applied twice": (lying(twice("approval_decided")), SAVE),
     "result doubled": (lying(twice("tool_result")), SAVE),
     "two runs at once": (careless, [*SLOW, (1, "send")]),
-    "no fence": (storing(lambda batch: replace(batch, fence=None)), [*SLOW, (1, "usurp")]),
+    "no fence": (storing(lambda batch: batch._replace(fence=None)), [*SLOW, (1, "usurp")]),
     "stop lost": (deaf, [*SLOW, (0, "cancel")]),
 }
 

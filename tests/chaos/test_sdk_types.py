@@ -215,7 +215,7 @@ def test_conversations(name: str, tmp_path: Path) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("searching", [SEARCH, replace(SEARCH, context_size=None, country=None)])
+@pytest.mark.parametrize("searching", [SEARCH, SEARCH._replace(context_size=None, country=None)])
 def test_options(name: str, searching: NativeSearch) -> None:
     """Every option that a request may have, with and without tools."""
     dialect = dialects.load(name)

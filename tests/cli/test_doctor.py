@@ -187,11 +187,12 @@ def test_what_is_in_memory_is_shown_and_can_leave(cli: Cli) -> None:
     assert (twice.code, "has no model 'tiny:1b'" in twice.err) == (1, True)
 
 
-def test_removed_settings_are_reported(cli: Cli) -> None:
-    """A limit of an earlier version has no effect; the report says what to write instead."""
-    _, found = findings(cli, SEARCHLOOP_MAX_COST_USD="0.5")
-    said = found["SEARCHLOOP_MAX_COST_USD"]
-    assert (said["state"], "write SEARCHLOOP_LIMITS=cost_usd=0.5" in said["said"]) == ("hint", True)
+def test_names_that_are_no_settings_are_reported(cli: Cli) -> None:
+    """A misspelled limit has no effect, and must not vanish in silence; what is known does not."""
+    _, found = findings(cli, SEARCHLOOP_LIMIT="cost_usd=0.5", SEARCHLOOP_LIMITS="steps=3")
+    said = found["SEARCHLOOP_LIMIT"]
+    assert (said["state"], "it has no effect" in said["said"]) == ("hint", True)
+    assert [name for name in found if name.startswith("SEARCHLOOP_")] == ["SEARCHLOOP_LIMIT"]
 
 
 def test_addresses_are_listed_only_when_set(cli: Cli) -> None:

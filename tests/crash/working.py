@@ -11,7 +11,7 @@ from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.runner import Runner
-from searchloop.agent.settings.keys import replace_private
+from searchloop.agent.settings.private_files import replace_private
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Request, StreamEvent

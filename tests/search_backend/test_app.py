@@ -154,7 +154,7 @@ def test_engines_are_listed_with_what_they_lack(client: FlaskClient) -> None:
         ("web-search", {"query": "x", "time_range": "z"}, "d, w, m, y"),
         ("web-search", {"query": "x", "time_range": ["d"]}, "d, w, m, y"),
         ("web-search", {"query": "x", "country": "Germany"}, "code of two letters"),
-        ("web-search", {"query": "x", "language": 7}, "code of two letters"),
+        ("web-search", {"query": "x", "language": 7}, "language is not a text"),
         ("web-search", {"query": "x", "safe_search": "maybe"}, "off, moderate, strict"),
         ("web-search", {"query": "x", "allowed_domains": "a.org"}, "not a list"),
         ("web-search", {"query": "x", "allowed_domains": ["a b"]}, "allowed_domains[0]"),

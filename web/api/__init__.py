@@ -21,6 +21,7 @@ from searchloop.agent.errors import (
     StoreError,
     ToolError,
 )
+from searchloop.agent.providers import taken_options
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
 from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
@@ -67,6 +68,10 @@ _KINDS: Mapping[type[AgentError], int] = {
     ProviderError: 502,
     StoreError: 503,
 }
+_PARTS = (
+    *(SessionsApi, McpApi, AgentsApi, SettingsApi),
+    *(PolicyApi, ProvidersApi, LibraryApi, ProjectsApi),
+)
 
 
 class Api(Handlers):
@@ -82,15 +87,9 @@ class Api(Handlers):
 
     def handlers(self) -> list[tuple[Route, Handler]]:
         """Returns every handler of the API with its route."""
-        others = (SessionsApi, McpApi, AgentsApi, SettingsApi, PolicyApi, ProvidersApi)
-        more = (LibraryApi, ProjectsApi)
         server = ServerApi(self._services, self._on_loop, self._access)
-        parts = [
-            self,
-            *(self.local_models, self.imports),
-            server,
-            *(p(self._services, self._on_loop) for p in (*others, *more)),
-        ]
+        made = [part(self._services, self._on_loop) for part in _PARTS]
+        parts = (self, self.local_models, self.imports, server, *made)
         return [found for part in parts for found in routes_of(part)]
 
     @route("get", "/api/models", "Models")
@@ -105,7 +104,7 @@ class Api(Handlers):
             | {"keyed": has_key(m.id, settings.env)}
             for m, options in zip(models, taken, strict=True)
         ]
-        listed = {"models": rows, "servers": list(map(asdict, servers))}
+        listed = {"models": rows, "servers": [server._asdict() for server in servers]}
         choice = self._on_loop(self._runner.usual.choose())
         why = {"by": choice.by, "why": choice.why}
         usual = {"default": choice.model, "default_why": why, "search": settings.search}
@@ -114,10 +113,9 @@ class Api(Handlers):
 
     def _options(self, model: str) -> list[str]:
         """Returns the names of the options that a model takes."""
-        known = None
-        with suppress(ConfigError):  # one that is not set up
-            known = getattr(self._runner.provider(model)[0], "options", None)
-        return [] if known is None else [*known, "max_tokens"]
+        with suppress(ConfigError):
+            return taken_options(self._runner.provider(model)[0])
+        return []  # it is not set up
 
     @route("post", "/api/check", "Verdict", "Check")
     def check(self, call: Call) -> Reply:

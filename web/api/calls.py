@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.run.undo import delete_session
+from searchloop.agent.text import is_shallow
 from searchloop.web.api.openapi import Whose
 from searchloop.web.api.schemas import SCHEMAS
 from searchloop.web.compose import Services
@@ -131,7 +132,8 @@ def parse_json(raw: bytes) -> Any:
     """Parses strict JSON: UTF-8, no NaN, no repeated keys, not too deep, no lone surrogates."""
     try:
         value = json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_refuse)
-        _check_depth(value)
+        if not is_shallow(value, _DEEPEST):
+            raise RecursionError
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -149,13 +151,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(_DEEPEST):
-        inner = [list(v.values()) if isinstance(v, dict) else v for v in level]
-        level = [child for children in inner if isinstance(children, list) for child in children]
-        if not level:
-            return
-    raise RecursionError

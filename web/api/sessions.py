@@ -52,7 +52,7 @@ class SessionsApi(Handlers):
             return self._find(call.query["q"], min(limit, _MOST_FOUND))
         project = call.query.get("project")
         archived = None if project else call.query.get("archived") == "true"
-        found = self._log.sessions(None, limit, project=project, archived=archived)
+        found = self._log.sessions(limit, project=project, archived=archived)
         listed = [session for session in found if not session.settings.get("temporary")]
         native = self._native({session.model for session in listed})
         told = {"sessions": [_shown(session, native) for session in listed]}

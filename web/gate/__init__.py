@@ -16,8 +16,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError
 from searchloop.web.gate import sign_in
@@ -57,8 +56,7 @@ _DEFAULTS: tuple[Header, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """An answer that replaces the application's."""
 
     status: int

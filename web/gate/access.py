@@ -20,11 +20,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote
 
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.settings.keys import write_private
+from searchloop.agent.settings.private_files import write_private
 
 TOKEN_FILE = "token"
 SHORTEST = 16  # characters of a token where other machines can reach the server
@@ -39,8 +39,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _WILDCARD = frozenset({"0.0.0.0", "::", ""})
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(NamedTuple):
     """Whoever asks. `name` is what the proxy calls them, empty for the holder of the token."""
 
     name: str = ""
@@ -162,8 +161,7 @@ class Guesses:
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-@dataclass(frozen=True, slots=True)
-class People:
+class People(NamedTuple):
     """The proxy that signs people in: its header, its addresses, and who is an administrator."""
 
     header: bytes

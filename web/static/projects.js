@@ -4,12 +4,11 @@ import * as api from "./lib/api.js";
 import { h, icon, iconButton, plainly } from "./lib/dom.js";
 import { openMenu } from "./lib/menu.js";
 import { formAt } from "./settings/chat_setup.js";
-import { attempt } from "./settings/kit.js";
+import { attempt, textArea, textBox } from "./settings/kit.js";
 import { savedField } from "./settings/own_words.js";
 import { t, titleOf } from "./locales/index.js";
 
 const SEARCHES = ["off", "auto", "native", "local"];
-const BASE64 = /^data:[^,]*,/;
 
 /**
  * What can be done with `sessions` of the list, below `anchor`. `on` holds projects(), changeMany(ids, changes),
@@ -24,7 +23,7 @@ export function openRow(anchor, sessions, on) {
     { label: t(archived ? "archive.back" : "archive.do"), run: () => on.changeMany(ids, { archived: !archived }) },
     on.pick ? { label: t("archive.several"), run: () => on.pick(sessions[0]) } : undefined,
   ];
-  openMenu(anchor, t("row.menu"), items.filter((item) => item !== undefined));
+  openMenu(anchor, t("row.menu"), items);
 }
 
 function openMove(anchor, sessions, on) {
@@ -38,11 +37,9 @@ function openMove(anchor, sessions, on) {
 
 /** A form below `anchor` that asks for a name; `use(name)` may be refused by the server. */
 export function nameProject(anchor, use, value = "") {
-  const box = h("input", { id: "project-name", type: "text", maxlength: "100", dir: "auto", autocomplete: "off", "aria-describedby": "project-problem" });
-  box.value = value;
-  const problem = h("p", { class: "problem", id: "project-problem", role: "alert" });
+  const box = textBox(value, { id: "project-name", maxlength: "100" });
   const words = { label: t("project.name"), path: t("project.name"), use: t("project.save") };
-  formAt(anchor, words, { box, hint: null, problem, more: null }, (name, refused) => use(name ?? "").catch(refused));
+  formAt(anchor, words, { box }, (name, refused) => use(name ?? "").catch(refused));
 }
 
 /**
@@ -101,8 +98,7 @@ function chatLine(session, on) {
 }
 
 function instructions(project) {
-  const box = h("textarea", { rows: "4", dir: "auto", maxlength: "20000" });
-  box.value = project.instructions;
+  const box = textArea(project.instructions, { rows: "4", maxlength: "20000" });
   return savedField("project-instructions", t("project.instructions"), box, t("project.instructions.hint"), (text) => api.changeProject(project.id, { instructions: text }));
 }
 
@@ -148,7 +144,7 @@ function files(project, again) {
   const chooser = h("input", { type: "file", multiple: true, hidden: true, "aria-label": t("project.addfiles") });
   chooser.addEventListener("change", () =>
     tried(async () => {
-      for (const file of chooser.files) await api.addProjectFile(project.id, { name: file.name, media_type: file.type, data: await base64Of(file) });
+      for (const file of chooser.files) await api.addProjectFile(project.id, { name: file.name, media_type: file.type, data: await api.base64(file) });
     }),
   );
   const line = ({ name, digest, pages }) =>
@@ -170,15 +166,6 @@ function files(project, again) {
     chooser,
     problem,
   );
-}
-
-function base64Of(file) {
-  return new Promise((done, failed) => {
-    const reader = new FileReader();
-    reader.onload = () => done(reader.result.replace(BASE64, ""));
-    reader.onerror = () => failed(reader.error);
-    reader.readAsDataURL(file);
-  });
 }
 
 // What becomes of the chats is asked before anything is deleted.

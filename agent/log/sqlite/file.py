@@ -19,7 +19,7 @@ from typing import Any
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Steps
-from searchloop.agent.settings.keys import sync_folder
+from searchloop.agent.settings.private_files import sync_folder
 from searchloop.agent.text import column_values
 
 try:

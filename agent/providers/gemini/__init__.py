@@ -87,7 +87,7 @@ _TURNS = re.compile(r"function (?:call|response) (?:turn|part)", re.IGNORECASE)
 def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
     """Returns our error for an error object {code, message, status, details}."""
     if refusal.status is None and isinstance(details.get("code"), int):
-        refusal = replace(refusal, status=details["code"])
+        refusal = refusal._replace(status=details["code"])
     status, name = refusal.status or 0, str(details.get("status") or "")
     text, causes = str(details.get("message") or ""), list(_details(details))
     bad_key = any(d.get("reason") in _KEY_REASONS for d in causes) or "API key not valid" in text

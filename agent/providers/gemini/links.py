@@ -63,7 +63,7 @@ def resolved(message: Message, targets: Mapping[str, str], *, mark: bool = True)
     citations = numbered(found)
     found_state: SourceState = "found"
     consulted = [
-        replace(page, state=found_state if page.state == "cited" else page.state)
+        page._replace(state=found_state if page.state == "cited" else page.state)
         for page in (_real(source, targets, marked) for source in message.sources)
     ]
     details = dict(message.details)

@@ -305,7 +305,7 @@ class Steps:
         cloud = names_cloud(model) or self._catalog.is_remote(model)
         if cloud or not self._config.address.loopback or _REMOTE & end.message.details.keys():
             return end
-        return replace(end, usage=replace(end.usage, cost_usd=0.0))
+        return replace(end, usage=end.usage._replace(cost_usd=0.0))
 
     def _rung(self, model: str, plan: Plan) -> Rung:
         return plan.rung or self._ladder.rung(model, self._catalog.capabilities(model).tools)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
@@ -84,7 +83,7 @@ def classify(details: Mapping[str, Any], refusal: Refusal, sent: str) -> Provide
     code = details.get("code")
     status = refusal.status or _status(code) or _status(details.get("status"))
     codes, text = {str(code), str(details.get("type"))}, details.get("message") or ""
-    refusal = replace(refusal, status=status)
+    refusal = refusal._replace(status=status)
     if status == 402 or codes & CREDIT_CODES:
         return refusal.no_credit()
     if status == 401 or "invalid_api_key" in codes:

@@ -438,5 +438,5 @@ class ChatDecoder(DecoderBase):
         self._finished = True
         message, why, usage = self._answer.result()
         if self._free and usage.cost_usd is None:
-            usage = replace(usage, cost_usd=0.0)
+            usage = usage._replace(cost_usd=0.0)
         yield Finished(message, why, usage)

@@ -9,7 +9,6 @@ Spec: https://docs.x.ai/docs/guides/tools/search-tools
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from searchloop.agent.calls.arguments import read_arguments
@@ -150,8 +149,7 @@ def _usage(response: Event, searches: WebSearchCalls) -> Usage:
     ticks = member(counts, "cost_in_usd_ticks")
     billed = [member(details, f"{kind}_search_calls") for kind in ("web", "x")]
     usage = read_usage(response, searches)
-    return replace(
-        usage,
+    return usage._replace(
         searches=sum(n for n in billed if isinstance(n, int)) if details else usage.searches,
         cost_usd=ticks / _TICKS if isinstance(ticks, int) else None,
     )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.calls.caller import Instructions
 from searchloop.agent.errors import ConfigError
@@ -103,7 +103,7 @@ def turn_data(
     limits: Limits, search: NativeSearch, approve: Approve, own: Instructions
 ) -> dict[str, Any]:
     """Returns the options of a turn as JSON; its lease stores them for a takeover."""
-    data = {"limits": asdict(limits), "options": asdict(search), "approve": approve}
+    data = {"limits": asdict(limits), "options": search._asdict(), "approve": approve}
     return data | {"instructions": own.as_dict()}
 
 
@@ -192,8 +192,7 @@ def _said(preset: NamedAgent | Project | None) -> dict[str, str]:
 Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(NamedTuple):
     """The tools of a session and notices for its user; `later` gathers them if it `waits`."""
 
     tools: tuple[Tool, ...] = ()
@@ -203,7 +202,7 @@ class Gathered:
 
     def telling(self, notices: Iterable[Pending]) -> Gathered:
         """Returns the same with more notices."""
-        return replace(self, notices=(*self.notices, *notices))
+        return self._replace(notices=(*self.notices, *notices))
 
     def beside_search(self, mode: Mode) -> bool:
         """Returns whether the turn has tools beside its search, or a server may bring some."""

@@ -11,7 +11,6 @@ import json
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError
@@ -194,5 +193,5 @@ async def _said(
         context_limit=able.context,  # another one would make a local server load the model again
     )
     end = await asked_apart(provider, request)
-    usage = replace(end.usage, cost_usd=price(end.usage) if price else end.usage.cost_usd)
+    usage = end.usage._replace(cost_usd=price(end.usage) if price else end.usage.cost_usd)
     return end.message.content, {"model": f"{provider.name}:{model}", "usage": usage.as_dict()}

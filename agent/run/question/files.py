@@ -308,9 +308,8 @@ async def _read(file: AttachedFile, backend: Backend) -> AttachedFile:
         )
         error, pages = found["error"], tuple(map(str, found["pages"]))
     except ToolError as problem:
-        raise ConfigError(
-            "bad_attachment", f"{known.name}: {problem.message}", problem.remedy
-        ) from None
+        words = f"{known.name}: {problem.message}"
+        raise ConfigError("bad_attachment", words, problem.remedy) from None
     except (LookupError, TypeError):
         what = f"The search backend cannot read files, so {known.name} is not read."
         raise ConfigError("bad_attachment", what, "Bring the search backend up to date.") from None
@@ -323,4 +322,4 @@ async def _read(file: AttachedFile, backend: Backend) -> AttachedFile:
             what = f"{known.name} is damaged or needs a password."
         raise ConfigError("bad_attachment", what, "Send another copy of it, or its text.")
     length = sum(map(len, pages))
-    return replace(file, attachment=replace(known, pages=len(pages), length=length), texts=pages)
+    return file._replace(attachment=replace(known, pages=len(pages), length=length), texts=pages)

@@ -10,7 +10,7 @@ import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from searchloop.agent.errors import ToolError
 from searchloop.agent.tools.workspace.folders import (
@@ -30,8 +30,7 @@ from searchloop.agent.tools.workspace.paths import Parts, closed, parts_of, secr
 MAX_BYTES = 10_000_000  # of a file that is read or written
 
 
-@dataclass(frozen=True, slots=True)
-class FileContent:
+class FileContent(NamedTuple):
     """A file as it was read: its bytes and its status."""
 
     parts: Parts
@@ -43,8 +42,7 @@ class FileContent:
         return "/".join(self.parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """Something in a folder. `size` in bytes; `secret` when it may not be read."""
 
     parts: Parts

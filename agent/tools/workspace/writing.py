@@ -14,12 +14,11 @@ import stat
 import time
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.errors import Conflict, StoreError, ToolError
-from searchloop.agent.settings.keys import sync_folder
+from searchloop.agent.settings.private_files import sync_folder
 from searchloop.agent.text import plain, to_json, well_formed
 from searchloop.agent.tools import object_schema, text_schema
 from searchloop.agent.tools.workspace.folders import exists_already
@@ -45,8 +44,7 @@ REPLACE_IN_FILE = object_schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """A change that can be made: the file as it is (None: new), the new bytes and the diff."""
 
     parts: Parts
@@ -179,8 +177,7 @@ _EDITS = {"create_file": _creation, "replace_in_file": _replacement}
 _KEPT_TURNS = 20  # turns of one session
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One write: the old bytes and mode, the hash of the new ones, the folders made for it."""
 
     root: str
@@ -208,7 +205,7 @@ class Journal:
         """Stores a change and flushes it to the disk. Raises ToolError when it cannot."""
         folder = self._session / self.name
         number, self._count = self._count, self._count + 1
-        record = {**asdict(replace(change, before=None)), "new": change.before is None}
+        record = {**change._asdict(), "before": None, "new": change.before is None}
         try:
             for each in (folder.parents[2], folder.parents[1], folder.parent, folder):
                 each.mkdir(parents=True, exist_ok=True, mode=0o700)  # upper ones take no mode

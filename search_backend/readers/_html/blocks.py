@@ -117,7 +117,7 @@ def layout(markup: str) -> Layout:
         markup = markup.translate(dict.fromkeys(map(ord, signs)))
     markup = images_in_cells(stacked(markup))
     # Text, tag, text, tag and so on.
-    parts = _BLOCK_TAG.split(code_in_blocks(markup) if "<code" in markup else markup)
+    parts = _BLOCK_TAG.split(code_in_blocks(markup))
     parents: list[int] = []
     kinds: list[tuple[str, tuple[str, ...], str]] = []
     known: dict[str, tuple[str, tuple[str, ...], str]] = {}

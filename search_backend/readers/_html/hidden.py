@@ -12,7 +12,7 @@ from functools import cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade, Style
+from searchloop.search_backend.readers._html.styles import MOST_STEPS, SHAPES, Cascade, Style
 from searchloop.search_backend.readers._html.visibility import (
     MAY_HIDE,
     NAMES,
@@ -67,21 +67,22 @@ _FOLDING = frozenset({"display", "visibility", "size", "opacity"})
 _FURNITURE = frozenset({"nav", "header", "footer"})
 # What opens something is not long. Shorter text in it is a label; with more links it is a menu.
 LONGEST_LABEL, LEAST_FOLDED, MOST_LINKED = 300, 40, 1 / 8
+_EMPTY_CELL = LexborHTMLParser("<table><tr><td hidden></table>").css("td")[0]
 _COLOURED = re.compile(r"[;{/]\s*+(?:-webkit-text-fill-)?color\s*:")
 _DEAR = re.compile(r"[:~+]|\S\s+(?=[^\s,])")
 
 
-def remove_hidden(tree: LexborHTMLParser) -> int:
-    """Remove elements without text or without any that is shown. Changes `tree`; returns the steps
-    that its sheets and styles cost, at most MOST_STEPS."""
-    cascade = Cascade(tree, MAY_HIDE)
+def remove_hidden(tree: LexborHTMLParser) -> Cascade:
+    """Remove elements without text or without any that is shown. Changes `tree`; returns what its
+    sheets say, with what is left of its budget."""
+    cascade = Cascade(tree, (MAY_HIDE, SHAPES))
     _show_streamed(tree)
     _drop(tree.css(_NO_TEXT))
     _drop([node for node in tree.css("rp") if len(_text(node).strip()) > _LONGEST_RP])
     _unfold_noscript(tree)
     if tree.body is not None:
         _Hidden(tree, cascade).take_out()
-    return MOST_STEPS - cascade.left
+    return cascade
 
 
 class _Hidden:
@@ -361,5 +362,7 @@ def _unfold_noscript(tree: LexborHTMLParser) -> None:
 def _drop(nodes: list[LexborNode]) -> None:
     # Taken off the tree but not freed: a node may lie inside another one of the list.
     for node in nodes:
+        if node.tag in ("td", "th"):  # the rest of its row stays in place
+            node.insert_before(_EMPTY_CELL)
         if node.tag not in ("html", "body", "head"):
             node.remove()

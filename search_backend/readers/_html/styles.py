@@ -70,6 +70,14 @@ _NAMED = (
 )
 _ALIASES = dict(pair.split(":") for pair in _NAMED.split())
 _SIDES = ("top", "right", "bottom", "left")
+# Declarations that change what words mean: struck, raised, in lines as typed, counted by letters.
+SHAPES = re.compile(
+    r"(?:line-throug|align: ?su[bp]|space: ?(?:pre|break)|(?:style|type): ?(?:lower|upper)-[alr])"
+)
+_SHAPING = re.compile(
+    r"[;{/]\s*+(?:text-decoration|vertical-align|white-space|list-style|font-family)"
+)
+_is_shape = re.compile(f"{SHAPES.pattern}|monospace").search
 # Property to the tokens of its value, without white space.
 Tokens = tuple[Node, ...]
 Style = dict[str, Tokens]
@@ -221,8 +229,10 @@ def _longhands(name: str, tokens: Tokens) -> dict[str, Tokens]:
 class Cascade:
     """The declarations of one page. Elements go by their index in the order of the document."""
 
-    def __init__(self, tree: LexborHTMLParser, hides: re.Pattern[str], steps: int = MOST_STEPS):
-        """Read the sheets of a page. `hides` finds declarations that hide."""
+    def __init__(
+        self, tree: LexborHTMLParser, counts: Iterable[re.Pattern[str]], steps: int = MOST_STEPS
+    ):
+        """Read the sheets of a page. `counts` find the declarations that count in large ones."""
         self.left = steps
         self._tree = tree
         texts, self.whole = sheets(tree)
@@ -231,7 +241,8 @@ class Cascade:
         if not self._thorough:
             # What large sheets hide in other ways, a sheet elsewhere could hide as well.
             self.whole = False
-            self._know(self.rules_at(match.start() for match in hides.finditer(self.text)))
+            found = (match.start() for one in counts for match in one.finditer(self.text))
+            self._know(self.rules_at(found))
         # A cache of a method would keep the page until the garbage is collected.
         self._matches: dict[str, frozenset[int]] = {}
         self._styles: dict[str, Declared] = {}
@@ -287,6 +298,17 @@ class Cascade:
         if (found := self._styles.get(block)) is None:
             found = self._styles[block] = declared(block, self._variables)
         return found
+
+    def write_shapes(self) -> None:
+        """Write what `SHAPES` finds in the sheets into the styles of the elements."""
+        starts = [match.start() for match in SHAPES.finditer(self.text)]
+        rules = {selector for rule in self.rules_at(starts) for selector in self.selectors(rule)}
+        places = set().union(*map(self.matched, rules))
+        for place, style in self.computed(places, [_SHAPING]).items() if places else ():
+            said = [f"{name}:{tinycss2.serialize(value)}" for name, value in style.items()]
+            attributes = self.nodes[place].attrs
+            told = attributes.get("style") or ""
+            attributes["style"] = ";".join([told, *filter(_is_shape, said)])
 
     def plain(self, block: str) -> Style:
         """The style that a block alone gives."""

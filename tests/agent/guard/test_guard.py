@@ -40,7 +40,7 @@ def made(
         return f"done {text}"
 
     plain: Tool = tool(act, effect=effect)
-    return replace(plain, spec=replace(plain.spec, name=name), **marks), seen
+    return replace(plain, spec=plain.spec._replace(name=name), **marks), seen
 
 
 def run(made_tool: Tool, gate: Gate, *calls: ToolCall, mode: Mode = "agent") -> list[ToolResult]:
@@ -127,9 +127,9 @@ def test_always_holds_for_that_very_call(changed: str) -> None:
     elif changed == "server":
         server = "other"
     elif changed == "effect":
-        spec = replace(spec, effect="exec")
+        spec = spec._replace(effect="exec")
     else:
-        spec = replace(spec, **{changed: "act2"})
+        spec = spec._replace(**{changed: "act2"})
     other = replace(act, spec=spec, server=server)
     asked: list[Any] = []
 
@@ -398,7 +398,7 @@ class ApprovalMachine(RuleBasedStateMachine):
     @rule(words=st.sampled_from(["Change something else.", "Change something."]))
     def redefine(self, words: str) -> None:
         """The tool's definition changes, or changes back."""
-        self.act = replace(self.act, spec=replace(self.act.spec, description=words))
+        self.act = replace(self.act, spec=self.act.spec._replace(description=words))
 
     @invariant()
     def every_run_was_approved(self) -> None:

@@ -26,7 +26,7 @@ def made(name: str, effect: Effect = "read", server: str | None = None) -> Tool:
         return ""
 
     plain: Tool = tool(act, effect=effect)
-    spec = replace(plain.spec, name=name)
+    spec = plain.spec._replace(name=name)
     return replace(plain, spec=spec, server=server, origin="mcp" if server else "ours")
 
 

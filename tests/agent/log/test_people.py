@@ -98,10 +98,11 @@ def test_no_method_reaches_somebody_elses_session(log: EventLog) -> None:
                 assert answer in NOTHING, name
         deltas = [RunDeltas(hers, [("text_delta", {"text": "bob"})])]
         assert [type(each) for each in other.append_deltas(deltas)] == [Conflict]
-        assert other.sessions() == other.sessions(HERS) == other.leases.held() == []
+        assert other.sessions() == other.leases.held() == []
+        assert other.find(HERS) == {}
     assert tried >= 3 * 9
     assert state(anna, hers) == before
-    assert [s.id for s in anna.sessions(HERS)] == [hers]
+    assert list(anna.find(HERS)) == [hers]
 
 
 def test_the_methods_are_found() -> None:
@@ -126,8 +127,9 @@ def test_a_list_holds_ones_own(log: EventLog) -> None:
     people = {name: log.of_person(name) for name in ("anna", "bob")}
     made = {name: [filled(own) for _ in range(3)] for name, own in people.items()}
     for name, own in people.items():
-        for listed in (own.sessions(), own.sessions(limit=1), own.sessions("secret")):
+        for listed in (own.sessions(), own.sessions(limit=1)):
             assert {s.id for s in listed} == set(made[name])
+        assert own.find("secret").keys() == set(made[name])
     assert log.sessions() == []
     assert set(log.people_running()) == {"anna", "bob"}
 

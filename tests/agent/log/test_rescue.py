@@ -131,7 +131,7 @@ def used(path: Path, refused: Counter[str]) -> tuple[Found, bool]:
     try:
         with closing(EventLog(path)) as log:
             read = {(s.id, e.seq): e for s in log.sessions() for e in log.read(s.id)}
-            log.sessions("question")
+            log.find("question")
             told = log.trouble is not None
             for session in log.sessions():
                 log.append(session.id, [NOTICE])
@@ -211,11 +211,11 @@ def test_letters_that_are_none(tmp_path: Path, whole: bytes) -> None:
     )
     with closing(EventLog(path)) as log:
         assert sorted(s.title for s in log.sessions())[-1] == "session \ufffd"
-        for session in log.sessions("question 8"):
-            events = log.read(session.id)
+        for session in log.find("question 8"):
+            events = log.read(session)
             assert [e.seq for e in events if e.data.get("code") == "damaged"] == [29]
             assert len(events) == 120
-            assert log.append(session.id, [NOTICE])[0].seq == 121
+            assert log.append(session, [NOTICE])[0].seq == 121
     found = check(path)
     assert len(found) == SESSIONS
     assert all(line.endswith(": event 29 is damaged") for line in found)

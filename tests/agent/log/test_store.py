@@ -246,7 +246,7 @@ UNKNOWN = {
     "leases": lambda log, odd: not odd or log.leases.held(odd) == [],
     "stop": lambda log, odd: not log.leases.ask_to_stop(odd),
     "delete": lambda log, odd: log.delete_session(odd) is None,
-    "search": lambda log, odd: log.sessions(odd or "nothing") == [] or odd == "%",
+    "search": lambda log, odd: log.find(odd or "nothing") == {} or odd == "%",
 }
 REFUSED = {
     "session": lambda log, odd: log.session(odd),

@@ -37,7 +37,7 @@ def gone(note: str) -> bool:
 
 def state(source: McpServers, name: str = "a") -> tuple[str, str | None]:
     """A server's state and the code of its error."""
-    server = next(s for s in source.status() if s["name"] == name)
+    server = next(s for s in source.overview()["servers"] if s["name"] == name)
     return server["state"], server["error"] and server["error"]["code"]
 
 
@@ -61,7 +61,7 @@ def test_a_server_is_reached_and_used(tmp_path: Path) -> None:
             assert (echo.spec.effect, echo.server, echo.origin) == ("exec", "a", "mcp")
             assert (echo.untrusted, echo.private, echo.suspended) == (True, True, None)
             assert echo.spec.parameters["required"] == ["text"]
-            told = source.status()[0]
+            told = source.overview()["servers"][0]
             assert (told["state"], told["title"], told["command"][-1]) == ("ready", "hostile", "ok")
             shown = next(t for t in told["tools"] if t["name"] == "echo")
             assert shown["hints"] == {"readOnlyHint": True}
@@ -108,7 +108,7 @@ def test_a_server_sees_no_secret(tmp_path: Path) -> None:
             theirs = json.loads((await run(tools["mcp_b_env"])).content)
             assert "canary" not in str(theirs)
             assert set(theirs) <= {"PATH", "LANG", "LC_CTYPE"}
-            assert "canary" not in json.dumps(source.status())
+            assert "canary" not in json.dumps(source.overview()["servers"])
 
     asyncio.run(scenario())
 
@@ -138,7 +138,9 @@ def test_servers_that_do_not_start_are_named(tmp_path: Path) -> None:
             assert state(source, "exit") == ("failed", "mcp_lost")
             assert state(source, "lie") == ("failed", "mcp_bad_answer")
             assert state(source, "wrong") == ("failed", "mcp_bad_answer")
-            wrong = next(s["error"]["message"] for s in source.status() if s["name"] == "wrong")
+            wrong = next(
+                s["error"]["message"] for s in source.overview()["servers"] if s["name"] == "wrong"
+            )
             assert "tools.1.inputSchema.type" in wrong
             assert state(source, "gone") == ("failed", "missing_command")
             assert state(source, "folder") == ("failed", "missing_folder")
@@ -268,7 +270,7 @@ def test_a_changed_definition_suspends_the_tool(tmp_path: Path) -> None:
             tools = by_name(await source.tools(Chat()))
             assert "searchloop mcp approve a echo" in (tools["mcp_a_echo"].suspended or "")
             assert not tools["mcp_a_env"].suspended
-            told = next(t for t in source.status()[0]["tools"] if t["name"] == "echo")
+            told = next(t for t in source.overview()["servers"][0]["tools"] if t["name"] == "echo")
             assert '-  "description": "Says it."' in told["suspended"]["diff"]
             assert '+  "description": "Now says something else."' in told["suspended"]["diff"]
             with pytest.raises(AgentError, match="changed again"):
@@ -290,7 +292,7 @@ def test_a_change_during_a_session_is_noticed(tmp_path: Path) -> None:
             assert (await run(tools["mcp_a_change"])).content == "changed"
 
             def suspended() -> bool:
-                return any(tool["suspended"] for tool in source.status()[0]["tools"])
+                return any(tool["suspended"] for tool in source.overview()["servers"][0]["tools"])
 
             await eventually(suspended)
             with pytest.raises(ToolError, match="has changed since"):
@@ -315,7 +317,7 @@ def test_names_cannot_be_stolen(tmp_path: Path) -> None:
             assert owners["mcp_a_b_web_search"] == "a_b"
             assert owners["mcp_other_echo"] == "other"
             assert [n for n, s in owners.items() if n.startswith("mcp_a_b") and s == "a"] == []
-            told = next(s for s in source.status() if s["name"] == "a")
+            told = next(s for s in source.overview()["servers"] if s["name"] == "a")
             assert told["oddities"] == ["It lists 'web_search' twice; the first is used."]
 
     asyncio.run(scenario())
@@ -333,10 +335,10 @@ def test_poisoned_definitions_are_cleaned_or_left_out(tmp_path: Path) -> None:
                 assert not has_hidden(json.dumps(tool.spec.parameters, ensure_ascii=False))
                 assert not has_hidden(tool.spec.description)
                 assert len(tool.spec.description) < 5000
-            told = next(s for s in source.status() if s["name"] == "a")
+            told = next(s for s in source.overview()["servers"] if s["name"] == "a")
             unusable = {t["name"]: t["unusable"] for t in told["tools"] if t["unusable"]}
             assert set(unusable) == {"deep", "secret_name"}
-            endless = next(s for s in source.status() if s["name"] == "b")
+            endless = next(s for s in source.overview()["servers"] if s["name"] == "b")
             assert "40 pages" in endless["oddities"][0]
 
     asyncio.run(scenario())
@@ -405,7 +407,7 @@ def test_switches_hold_at_once_and_need_no_new_start(tmp_path: Path) -> None:
         async with serving(tmp_path, {"a": hostile("ok", seen)}) as source:
             before = by_name(await source.tools(Chat()))
             source.switch("a", {"tools": {"echo": {"enabled": False}}})
-            (told,) = source.status()
+            (told,) = source.overview()["servers"]
             off = [tool["name"] for tool in told["tools"] if not tool["enabled"]]
             assert (told["state"], off) == ("ready", ["echo"])
             with pytest.raises(ToolError, match="switches of mcp_a_echo"):
@@ -422,7 +424,7 @@ def test_switches_hold_at_once_and_need_no_new_start(tmp_path: Path) -> None:
                 await run(again, text="x")
             source.switch("a", {"disabled": True})
             await eventually(lambda: gone(lines(seen)[0]))
-            assert source.status()[0]["state"] == "disabled"
+            assert source.overview()["servers"][0]["state"] == "disabled"
 
     asyncio.run(scenario())
 

@@ -25,7 +25,7 @@ def error_of(home: Path, url: str, seconds: float = 10.0, **env: str) -> dict[st
         servers = {"a": {"url": url, "startup_timeout": seconds}}
         async with serving(home, servers, **env) as source:
             assert await source.tools(Chat()) == []
-            error: dict[str, str] = source.status()[0]["error"]
+            error: dict[str, str] = source.overview()["servers"][0]["error"]
             return error
 
     return asyncio.run(scenario())
@@ -40,7 +40,7 @@ def test_a_server_is_reached_with_its_headers(tmp_path: Path) -> None:
         async with serving(tmp_path, servers, KEY="k1") as source:
             tools = by_name(await source.tools(Chat()))
             assert (await run(tools["mcp_a_say"])).content == "said"
-            assert source.status()[0]["state"] == "ready"
+            assert source.overview()["servers"][0]["state"] == "ready"
         assert {head.get("X-Key") or head.get("x-key") for _, _, head in there.seen} == {"k1"}
 
     with site() as there:
@@ -175,7 +175,7 @@ def test_a_login_is_kept_and_used(tmp_path: Path) -> None:
             async with serving(tmp_path) as source:
                 tools = by_name(await source.tools(Chat()))
                 assert (await run(tools["mcp_a_say"])).content == "said"
-                assert "token-" not in json.dumps(source.status())
+                assert "token-" not in json.dumps(source.overview()["servers"])
                 assert there.token in source.secrets(None).values()
 
         asyncio.run(scenario())
@@ -197,7 +197,7 @@ def error_of_stored(home: Path) -> dict[str, str]:
     async def scenario() -> dict[str, str]:
         async with serving(home) as source:
             assert await source.tools(Chat()) == []
-            error: dict[str, str] = source.status()[0]["error"]
+            error: dict[str, str] = source.overview()["servers"][0]["error"]
             return error
 
     return asyncio.run(scenario())
@@ -242,7 +242,7 @@ def test_what_runs_as_a_task_only_is_not_offered(tmp_path: Path) -> None:
         async with serving(tmp_path, {"a": {"url": f"{there.url}/mcp"}}) as source:
             tools = by_name(await source.tools(Chat()))
             assert set(tools) == {"mcp_a_say", "mcp_a_task_optional", "mcp_a_task_forbidden"}
-            (report,) = source.status()
+            (report,) = source.overview()["servers"]
             assert list(report["oddities"]) == [
                 "'task_required' runs as a task only; it is left out."
             ]

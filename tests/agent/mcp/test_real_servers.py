@@ -83,7 +83,7 @@ def listening(command: list[str], port: int, **env: str) -> Iterator[str]:
 async def use_everything(server: dict[str, Any], home: Path) -> None:
     """What the reference server has to show."""
     async with serving(home, {"all": {**server, **SLOW}}, PATH=node_path()) as source:
-        told = await source.test(next(iter(source.status()))["name"])
+        told = await source.test(next(iter(source.overview()["servers"]))["name"])
         assert told["state"] == "ready", told["error"]
         tools = by_name(await source.tools(Chat()))
         assert (await run(tools["mcp_all_echo"], message="hi")).content == "Echo: hi"
@@ -149,7 +149,7 @@ def test_the_file_server(tmp_path: Path) -> None:
 async def use_sdk(server: dict[str, Any], home: Path) -> None:
     """What a server made with the Python SDK has to show, a changed list of tools too."""
     async with serving(home, {"sdk": {**server, **SLOW}}) as source:
-        told = await source.test(next(iter(source.status()))["name"])
+        told = await source.test(next(iter(source.overview()["servers"]))["name"])
         assert told["state"] == "ready", told["error"]
         tools = by_name(await source.tools(Chat()))
         assert (await run(tools["mcp_sdk_add"], a=1, b=2)).content == "3"

@@ -141,7 +141,7 @@ def test_function_tools_are_flat_and_not_rewritten() -> None:
         "required": ["day"],
         "additionalProperties": False,
     }
-    sent = ask(tools=(FERRY, replace(FERRY, name="b", parameters=safe)))
+    sent = ask(tools=(FERRY, FERRY._replace(name="b", parameters=safe)))
     assert [(t["type"], t["name"], t["strict"]) for t in sent["tools"]] == [
         ("function", "ferry_times", False),
         ("function", "b", True),
@@ -352,7 +352,7 @@ def test_no_history_is_refused(
                 {**b, "call_id": f"{b['call_id']}-{number}"} if b.get("call_id") else b
                 for b in data.blocks
             )
-            data = replace(data, blocks=items)
+            data = data._replace(blocks=items)
         answer = replace(answer, tool_calls=calls, provider_data=data, encoded={})
         messages += [USER, answer]
         messages += results(answer) if outcome == "answered" else []

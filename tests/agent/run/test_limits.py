@@ -8,8 +8,7 @@ import pytest
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.run.prices import parse_prices, pricer
-from searchloop.agent.settings import Environment, Settings, load_environment
-from searchloop.agent.settings.removed import warn_of_removed
+from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.types import Limits, Meter, ToolResult, Usage
 
 PRICES = parse_prices('[models."x:*"]\ninput = 1\noutput = 2\ncached_input = 1\nsearches = 10', "x")
@@ -82,24 +81,3 @@ def test_limits_come_from_the_settings(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="SEARCHLOOP_LIMITS has an entry") as entry:
             limits(bad)
         assert (entry.value.code, "cost_usd" in entry.value.remedy) == ("bad_limits", True)
-
-
-def test_removed_settings_are_ignored_and_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A folder of an earlier version opens. One warning says what to write for the lost limits."""
-    (tmp_path / "config.toml").write_text(
-        'SEARCHLOOP_MAX_COST_USD = "0.5"\nSEARCH_FANOUT = "many"\nSEARCH_KEY_HEADER = "X-Key"\n'
-    )
-    process = {"SEARCHLOOP_MAX_STEPS": "3", "OLLAMA_KEEP_ALIVE": "10m"}
-    env = load_environment({"SEARCHLOOP_HOME": str(tmp_path)}, process, tmp_path)
-    assert Settings.load(env).limits == Limits()
-    warn_of_removed(env)
-    (said,) = caplog.messages
-    assert "write SEARCHLOOP_LIMITS=steps=3,cost_usd=0.5" in said
-    assert "SEARCH_KEY_HEADER has no effect: write an entry of SEARCH_FIELDS" in said
-    assert "SEARCH_FANOUT has no effect" in said
-    assert "OLLAMA_KEEP_ALIVE" not in said  # Ollama's own variable
-    caplog.clear()
-    warn_of_removed(load_environment({"SEARCHLOOP_HOME": str(tmp_path / "new")}, {}, tmp_path))
-    assert caplog.messages == []

@@ -634,7 +634,7 @@ def test_in_that_module_names_are_looked_up_in_one_place() -> None:
         and node.attr in ("connect", "connect_ex", "create_connection", "getaddrinfo")
     }
     assert calls == {
-        ("search_backend/fetch/engines.py", "getaddrinfo"),  # of addresses in the settings
+        ("search_backend/fetch/engine_client.py", "getaddrinfo"),  # of addresses in the settings
         ("search_backend/fetch/fetch.py", "getaddrinfo"),
         ("search_backend/fetch/fetch.py", "connect"),  # of OutwardSocket, to that of its class
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from searchloop.search_backend.fetch.client import run, system_trust
-from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.fetch import fetch
 from searchloop.search_backend.fetch.http import FetchLimits
 from searchloop.search_backend.plugin import HttpRequest

@@ -140,6 +140,26 @@ def test_a_big_file_hides_no_others(tmp_path: Path) -> None:
     assert {hit.url.partition("#")[0].rpartition("/")[2] for hit in hits} >= {"big.md", *small}
 
 
+def test_what_answers_is_found_though_the_rarest_word_stands_elsewhere(tmp_path: Path) -> None:
+    """Among many that hold the rarest word, or one word, that with two of the others is first."""
+    notes = {f"{n}.md": f"The quartz of day {n} was grey.\n" for n in range(40)}
+    notes |= {f"h{n}.md": f"The harbour of day {n} was full.\n" for n in range(50)}
+    notes |= {f"l{n}.md": f"The lantern of day {n} was lit.\n" for n in range(50)}
+    notes["both.md"] = "A lantern hung in the harbour.\n"
+    hits = shelf(tmp_path, notes).search("quartz lantern harbour", 5)
+    assert hits[0].url == "library://texts/both.md"
+
+
+def test_few_with_two_words_hide_none_with_one(tmp_path: Path) -> None:
+    """What holds one of the words comes after what holds more of them, as long as there is room."""
+    notes = {"both.md": "A lantern hung in the harbour of quartz.\n"}
+    notes |= {f"{n}.md": f"The lantern of day {n} was lit.\n" for n in range(4)}
+    notes |= {f"h{n}.md": f"The harbour of day {n} was full.\n" for n in range(4)}
+    found = [hit.url for hit in shelf(tmp_path, notes).search("quartz lantern harbour", 20)]
+    assert found[0] == "library://texts/both.md"
+    assert {*found} >= {f"library://texts/{name}" for name in notes}
+
+
 def test_copies_of_a_file_come_once(tmp_path: Path) -> None:
     """A folder inside another one, or the same file twice, gives no hit twice."""
     library = shelf(

@@ -123,6 +123,29 @@ BLOCKS = {
     "typed": f"<div style='font-family: Menlo, monospace; white-space: pre-wrap'>{TEXT}</div>",
     "latexml": "<div class='ltx_listing ltx_lstlisting'><div class=ltx_listing_data><a href=data:x>"
     "⬇</a></div>" + each("<div class=ltx_listingline>{line}</div>") + "</div>",
+    "expressive code": "<div class=expressive-code><figure><pre><code>"
+    + each("<div class=ec-line><div class=gutter><div class=ln aria-hidden=true>{n}</div></div>"
+           "<div class=code><span>{line}</span></div></div>") + "</code></pre></figure></div>",
+    "hljs lines": f"<pre><code class=hljs>{each('<div class=hljs-line>{line}</div>')}</code></pre>",
+    "w3schools": f"<div class='w3-code notranslate'>{each('{line}', '<br>')}</div>".replace(
+        "    ", "&nbsp;&nbsp; &nbsp;"),
+    "ace": "<div class=ace_editor><div class=ace_gutter>"
+    + each("<div class=ace_gutter-cell>{n}</div>") + "</div><div class=ace_content>"
+    + each("<div class=ace_line><span>{line}</span></div>") + "</div></div>",
+    "numbers below": f"<pre><code>{TOKENS}\n</code><ul class=pre-numbering>"
+    + each("<li>{n}</li>") + "</ul></pre>",
+    "sourcehut": "<div class=code-view><pre class=lines>" + each("<a href='#L{n}'>{n}</a>\n")
+    + f"</pre><div class=highlight><pre>{TOKENS}\n</pre></div></div>",
+    "doxygen": "<div class=fragment>" + each("<div class=line><a id=l{n}></a><span class=lineno>"
+                                             "  {n}</span>{line}</div>\n") + "</div>",
+    "vitepress": "<div class=language-><button class=copy></button><span class=lang>py</span><pre "
+    "class=shiki><code>" + each("<span class=line><span>{line}</span></span>", "\n")
+    + "</code></pre></div>",
+    "blank lines": "<div class=hljs>" + each("<div>{line}</div>").replace("<div></div>",
+                                                                       "<div>&nbsp;</div>")
+    + "</div>",
+    "tt": f"<p><tt>{each('{line}', '<br>')}</tt></p>".replace("    ", "&nbsp; &nbsp; "),
+    "samp": f"<samp style='display:block;white-space:pre'>{TEXT}</samp>",
     "copy button": f"<pre>{TOKENS}<button class=copy>Copy</button></pre>",
 }  # fmt: skip
 
@@ -222,6 +245,22 @@ def test_code_within_a_line(markup: str, text: str) -> None:
 def test_lines_of_a_diff_keep_their_signs(markup: str) -> None:
     """Where a sheet draws them, too: without them both lines look as if they counted."""
     assert "\n-  a\n+  b\n" in text_of(markup)
+
+
+@each_row(
+    ("markup", "code"),
+    [
+        ("<pre>a\n<del>- b</del>\n<ins>+ c</ins>\nd</pre>", "a\n- b\n+ c\nd"),
+        ("<pre><code><del>a\n  b</del>\n<ins>c</ins></code></pre>", "-a\n-  b\n+c"),
+        ("<pre>x = <del>1</del><ins>2</ins>;</pre>", "x = ~~1~~2;"),
+        ("<pre>a\n<s>b</s> c</pre>", "a\n~~b~~ c"),
+        ("<pre>a\n<del>b</del><ins>c</ins></pre>", "a\n~~b~~c"),
+        ("<pre><span class=s>'a'</span></pre>", "'a'"),
+    ],
+)
+def test_what_was_edited_in_code_is_marked(markup: str, code: str) -> None:
+    """Whole lines as in a diff, words as in a text: the old value does not join the new one."""
+    assert text_of(markup) == f"```\n{code}\n```"
 
 
 def test_the_name_of_a_file_is_no_line_of_it() -> None:

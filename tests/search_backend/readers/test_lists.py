@@ -135,3 +135,49 @@ def test_a_page_that_is_written_anew_keeps_what_shapes_it() -> None:
     }
     text = text_of("<b>x</b> " * 4_100 + "".join(parts))
     assert [part for part in parts.values() if part not in text] == []
+
+
+@each_row(
+    ("sheet", "markup", "text"),
+    [
+        (".was{color:red;text-decoration:line-through}", "<p>was <b class=was>20</b> <i>15</i>",
+         "was ~~20~~ 15"),
+        (".c1{text-decoration-line:line-through}", "<p class=c1>20 EUR</p><p>15 EUR",
+         "~~20 EUR~~\n\n15 EUR"),
+        ("a:hover{text-decoration:line-through}", "<p><b>20</b> <a>15</a>", "20 15"),
+        ("@media print{b{text-decoration:line-through}}", "<p><b>20</b> 15", "20 15"),
+        (".c2{vertical-align:super}", "<p><span>10</span><span class=c2>24</span><span> kg",
+         "10^24 kg"),
+        (".c3{font-size:.6em;vertical-align:sub}", "<p>H<span class=c3>2</span>O", "H2O"),
+        ("sup{vertical-align:super}", "<p>10<sup>24</sup> kg", "10^24 kg"),
+        (".al{list-style-type:lower-alpha}", "<ol class=al><li>a<li>b</ol>", "a. a\nb. b"),
+        (".t{white-space:pre-line}", "<div class=t>one\ntwo\n\n<b>three\nfour</b></div>",
+         "one\ntwo\n\nthree\nfour"),
+        ("p{white-space:pre-wrap}", "<p>one\n<p style='white-space:normal'>two\nthree",
+         "one\n\ntwo three"),
+        ("", "<p style='white-space: pre-line'>one\ntwo", "one\ntwo"),
+        ("", "<p style='white-space: nowrap'>one\ntwo", "one two"),
+        (".k{font-family:Menlo,monospace;white-space:pre}", "<div class=k>a\n  b</div>",
+         "```\na\n  b\n```"),
+        (".k{white-space:pre}", "<p><code class=k>a\n  b</code>", "```\na\n  b\n```"),
+    ],
+)  # fmt: skip
+def test_what_a_sheet_says_of_the_shape_of_text(sheet: str, markup: str, text: str) -> None:
+    """Struck, raised, lowered, in lines as typed, counted by letters: in a sheet of any size."""
+    for more in ("", ".unused{color:red}" * 4_000):
+        first = "Tea is a drink that most people make with hot water."
+        made = text_of(f"<style>{more}{sheet}</style><div>{first}</div>{markup}")
+        assert made == f"{first}\n\n{text}"
+
+
+def test_what_a_sheet_takes_back_is_not_struck() -> None:
+    """The rule that weighs most counts."""
+    sheet = ".a i{text-decoration:line-through}.a .b{text-decoration:none}"
+    text = text_of(f"<style>{sheet}</style><div class=a><i>20</i> <i class=b>15</i></div>")
+    assert text == "~~20~~ 15"
+
+
+def test_lines_as_typed_have_a_bound() -> None:
+    """Each takes an element; the rest of very many is one line."""
+    text = text_of("<p style='white-space:pre'>" + "x\n" * 40_000 + "</p>")
+    assert text.split() == ["x"] * 40_000

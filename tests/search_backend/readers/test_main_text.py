@@ -279,6 +279,33 @@ def test_banners_sidebars_and_edit_links_go(words: int) -> None:
     assert text.removeprefix("# Tea\n\n") == "\n\n".join([(WORDS * 2).strip()] * words)
 
 
+@each_row(
+    ("body", "text"),
+    [
+        ("<div>Site</div><form id=f><nav>A</nav><main><h1>Fees</h1><p>5 EUR.</main></form>",
+         "# Fees\n\n5 EUR."),
+        ("<div>Site</div><form id=f><p>The fee is 5 EUR.<p>Pay it at once, or later.</form>",
+         "The fee is 5 EUR.\n\nPay it at once, or later."),
+        ("<main><p>Text.<form><label>Your mail</label></form></main>", "Text."),
+        ("<main><h3><button aria-expanded=false>How old?</button></h3><p>Two years.<button>Send"
+         "</button></main>", "### How old?\n\nTwo years."),
+        ("<article><header><h1>Pots</h1><p>A look.</header><p>Text.</article>",
+         "# Pots\n\nA look.\n\nText."),
+        ("<header><p>The site</header><article><p>Text.</article>", "Text."),
+        ("<main><blockquote><p>Be brief.</p><footer>Ann</footer></blockquote></main>",
+         "> Be brief.\n\n> Ann"),
+        ("<main><p>Text.<aside class='footnote brackets'><p>[1] More.</aside></main>",
+         "Text.\n\n[1] More."),
+        ("<main><p>Text.<aside class='note admonition'>Heed.</aside><aside>Ad.</aside></main>",
+         "Text.\n\nHeed."),
+    ],
+)  # fmt: skip
+def test_what_belongs_to_a_short_text_is_no_furniture(body: str, text: str) -> None:
+    """A form around the page, a question to open, the head of an article, a note, an author."""
+    assert page(body).text.endswith(text)
+    assert not page(body).text.startswith("The site")
+
+
 def test_a_page_that_is_streamed_in_pieces_is_read() -> None:
     """A hidden piece with a template that waits for it is shown by a script; one without is not."""
     piece = f"<article>{f'<p>{WORDS * 3}</p>' * 2}</article>"

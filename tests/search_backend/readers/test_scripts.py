@@ -172,6 +172,26 @@ def test_a_note_does_not_change_the_number_before_it(note: str) -> None:
     assert text.startswith("5.2[1] million in 2019[2], or 12[3] a head.")
 
 
+@each_row(
+    ("markup", "text"),
+    [
+        ("5.2<a class=footnote-anchor href='https://e.example/p#footnote-1'>1</a> m", "5.2[1] m"),
+        ("Table<a href='/p#t5'>5</a>", "Table[5](https://e.example/p#t5)"),
+        ("1<span class=frac><sup>1</sup>⁄<sub>2</sub></span> cups", "1 1/2 cups"),
+        ("a note <a href='#r1'><g-emoji alias=x>↩</g-emoji></a>", "a note"),
+        ("a note <a href='#r1'><svg></svg><i>↩︎</i></a>", "a note"),
+        ("<s>$20</s><span class=sr-only>Sale price</span>$15", "~~$20~~ Sale price $15"),
+        ("4<span class='x visually-hidden'>out of 5</span>7 votes", "4 out of 5 7 votes"),
+        ("$20<span class=visually-hidden>.</span>99", "$20.99"),
+        ("<my-name>Ann</my-name><my-age>42</my-age>", "Ann 42"),
+        ("un<app-mark>break</app-mark>able", "unbreakable"),
+    ],
+)
+def test_numbers_and_words_that_stand_side_by_side(markup: str, text: str) -> None:
+    """Notes, fractions, words for screen readers, elements of a site: none is glued to the next."""
+    assert text_of(f"<p>{markup}") == text
+
+
 def test_notes_that_the_page_explains() -> None:
     """A mark that begins a line is a note, and so is the same mark behind a number."""
     text = text_of("<p>A total of 12<sup>2</sup> and 45<sup>4</sup>.<p><sup>2</sup> Preliminary.")

@@ -89,6 +89,8 @@ A = ["a", "b", "c"]
         (f"{HEAD}<tr><td style='text-decoration:line-through'>1<td>2<td><s>3</s>"
          "<tr style='text-decoration:line-through'><td><p>4<p>5<td><td>6",
          [A, ["~~1~~", "2", "~~3~~"], ["~~4~~<br>~~5~~", "", "~~6~~"]]),
+        (f"{HEAD}<tr><td><ol><li>4<ul><li>5<ul><li>6</ul></ul><li>7</ol><td><td>8",
+         [A, ["1. 4<br>  - 5<br>    - 6<br>2. 7", "", "8"]]),
         (f"{HEAD}<tr hidden><td>SECRET<td>SECRET<td>SECRET<tr><td>4<td>5<td>6", [A, list("456")]),
     ],
 )  # fmt: skip
@@ -154,6 +156,21 @@ def test_any_spans_are_written_out(table: tuple[str, Grid]) -> None:
     """Each place has what covers it, as a browser would draw it."""
     markup, wanted = table
     assert rows(text_of(markup)) == wanted
+
+
+def test_tables_and_equations_of_papers() -> None:
+    """LaTeXML makes tables of spans, and lays out equations as tables."""
+    names = {"table": "ltx_tabular", "tr": "ltx_tr", "th": "ltx_td ltx_th", "td": "ltx_td"}
+    markup = "<table><tr><td>a</td><td>b</td></tr><tr><td>1</td><td></td></tr></table>"
+    for tag, name in names.items():
+        markup = markup.replace(f"<{tag}>", f'<span class="{name}">').replace(
+            f"</{tag}>", "</span>"
+        )
+    assert rows(text_of(f"<p>{markup}")) == [["", ""], ["a", "b"], ["1", ""]]
+    cell = '<td class="ltx_eqn_cell"><math alttext="\\displaystyle x"><mi>x</mi></math></td>'
+    number = '<td class="ltx_eqn_eqno">(1)</td>'
+    table = f'<table class="ltx_equation ltx_eqn_table"><tr><td></td>{cell}{number}</tr></table>'
+    assert text_of(table) == "$x$\n\n(1)"
 
 
 def test_the_caption_stands_above_the_table() -> None:

@@ -20,7 +20,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.fetch.client import run
-from searchloop.search_backend.fetch.engines import MOST_BYTES, EngineHttp, explain
+from searchloop.search_backend.fetch.engine_client import MOST_BYTES, EngineHttp, explain
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, get
 from searchloop.search_backend.plugin.answers import checked, result, rows

@@ -15,7 +15,7 @@ import pytest
 from searchloop.search_backend.engines import Access, find_engines
 from searchloop.search_backend.engines.ddg import make_engine
 from searchloop.search_backend.fetch.client import run
-from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse

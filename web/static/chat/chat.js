@@ -161,7 +161,7 @@ export function chatView(page, on) {
       const top = last.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
       scroller.scrollTop = Math.min(end, scroller.scrollTop + top + ABOVE);
     }
-    page.latest.hidden = scroller.scrollTop >= end - NEAR;
+    watchScroll();
   }
 
   // The turn stays in sight while the chat is still coming in; another version of a question is shown first.

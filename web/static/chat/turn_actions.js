@@ -178,6 +178,8 @@ export function answerTools(turn, on) {
   );
 }
 
+const modelItem = ({ id }, label, run) => ({ label, hint: nameOf(id.split(":")[0]), run });
+
 // A model can judge the marks of pages that were read, and not twice at once.
 const readable = ({ citations, reading }) =>
   !reading?.left && citations.some((c) => c.marks?.some((mark) => mark.span && mark.passage));
@@ -187,24 +189,17 @@ function readers(turn, on) {
   const able = on.models().filter((model) => !model.id.startsWith("builtin:"));
   able.sort((a, b) => (b.id === turn.model) - (a.id === turn.model));
   if (!able.length) return [{ label: t("second.ask"), run: () => on.readAgain(turn) }];
-  return able.slice(0, MOST_MODELS).map((model) => ({
-    label: titleOf(model),
-    hint: nameOf(model.id.split(":")[0]),
-    run: () => on.readAgain(turn, model.id),
-  }));
+  return able.slice(0, MOST_MODELS).map((model) => modelItem(model, titleOf(model), () => on.readAgain(turn, model.id)));
 }
 
 // The answers there are side by side, or one more beside this one.
 function waysToCompare(turn, on) {
   const others = on.models().filter((model) => model.id !== turn.model).slice(0, MOST_MODELS);
-  const more = others.map((model) => ({
-    label: t("compare.with", { model: titleOf(model) }),
-    hint: nameOf(model.id.split(":")[0]),
-    run: async () => (await on.again(turn, { model: model.id })) && on.compare(turn),
-  }));
+  const beside = async (model) => (await on.again(turn, { model: model.id })) && on.compare(turn);
+  const more = others.map((model) => modelItem(model, t("compare.with", { model: titleOf(model) }), () => beside(model)));
   const there = { label: t("compare.there", { n: turn.versions.length }), run: () => on.compare(turn) };
   const items = turn.versions.length > 1 ? [there, more.length ? null : undefined, ...more] : more;
-  return items.length ? items.filter((item) => item !== undefined) : [{ label: t("compare.none"), run: () => {} }];
+  return items.length ? items : [{ label: t("compare.none"), run: () => {} }];
 }
 
 /** The menu of ways to ask again: with another model, with or without search. */
@@ -218,10 +213,6 @@ function waysToAskAgain(turn, on) {
     { label: t("again.same"), run: () => on.again(turn, {}) },
     { label: t(searched ? "again.offline" : "again.online"), run: () => on.again(turn, other) },
     models.length ? null : undefined,
-    ...models.slice(0, MOST_MODELS).map((model) => ({
-      label: t("again.model", { model: titleOf(model) }),
-      hint: nameOf(model.id.split(":")[0]),
-      run: () => on.again(turn, { model: model.id }),
-    })),
-  ].filter((item) => item !== undefined);
+    ...models.slice(0, MOST_MODELS).map((model) => modelItem(model, t("again.model", { model: titleOf(model) }), () => on.again(turn, { model: model.id }))),
+  ];
 }

@@ -5,7 +5,7 @@
 // server says beforehand what it is, or in a sentence why it cannot go. A large picture is made smaller here.
 
 import { aboutFile, attached, bytes } from "../chat/turn_actions.js";
-import { Failure, lookAt } from "../lib/api.js";
+import { base64, Failure, lookAt } from "../lib/api.js";
 import { h, icon, iconButton, keepFocus } from "../lib/dom.js";
 import { number, t } from "../locales/index.js";
 
@@ -190,14 +190,6 @@ function drawn(picture, scale) {
   pen.fillRect(0, 0, canvas.width, canvas.height);
   pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
   return canvas;
-}
-
-async function base64(blob) {
-  const read = new FileReader();
-  const done = new Promise((resolve, reject) => ([read.onload, read.onerror] = [resolve, reject]));
-  read.readAsDataURL(blob);
-  await done;
-  return read.result.slice(read.result.indexOf(",") + 1);
 }
 
 function tooLarge(name, most) {

@@ -8,15 +8,11 @@ import { costText, heldIn, leavingText, modelOf } from "./search_switch.js";
 
 const MODES = ["ask", "plan", "agent"];
 const sentence = (text) => text[0].toUpperCase() + text.slice(1);
+const choiceOf = (value, current, pick, label, hint) => ({ label, hint: sentence(hint), checked: value === current, run: () => value === current || pick(value) });
 
 /** The modes above `anchor`, each with what it may do; `pick(mode)` is called with another one. */
 export function openModes(anchor, current, pick) {
-  const entry = (mode) => ({
-    label: t(`mode.${mode}`),
-    hint: sentence(t(`mode.${mode}.effect`)),
-    checked: mode === current,
-    run: () => mode === current || pick(mode),
-  });
+  const entry = (mode) => choiceOf(mode, current, pick, t(`mode.${mode}`), t(`mode.${mode}.effect`));
   openMenu(anchor, t("mode.label"), MODES.map(entry), "tall");
 }
 
@@ -39,12 +35,7 @@ export function openVias(anchor, facts, pick) {
       first ? t("via.local.order", { names }) : t("switch.noengine", { why: engines.why[0] ?? "" }),
     ],
   };
-  const entry = ([way, [label, hint]]) => ({
-    label,
-    hint: sentence(hint),
-    checked: way === session.search,
-    run: () => way === session.search || pick(way),
-  });
+  const entry = ([way, [label, hint]]) => choiceOf(way, session.search, pick, label, hint);
   openMenu(anchor, t("via.label"), Object.entries(ways).map(entry), "tall");
 }
 

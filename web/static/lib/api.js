@@ -148,6 +148,14 @@ export const removeAgent = (name) => call("DELETE", preset(name));
 export const compact = (id) => call("POST", `${session(id)}/compact`, {});
 export const editSummary = (id, text) => call("PATCH", `${session(id)}/summary`, { text });
 export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
+/** The bytes of a file as the server takes them. */
+export async function base64(blob) {
+  const read = new FileReader();
+  const done = new Promise((resolve, reject) => ([read.onload, read.onerror] = [resolve, reject]));
+  read.readAsDataURL(blob);
+  await done;
+  return read.result.slice(read.result.indexOf(",") + 1);
+}
 /** Checks a file {name, media_type, data (base64)} before it is sent: its kind, size and pages. */
 export const lookAt = (file) => call("POST", "/api/attachments", file);
 /** Where a file of a chat's questions is. */

@@ -40,13 +40,14 @@ export function isComposing(event) {
 }
 
 /** A symbol of the sprite in index.html. */
-export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", "icon");
-  svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `#i-${name}`);
-  svg.append(use);
+export const icon = (name) => drawing("use", "href", `#i-${name}`);
+
+/** A symbol of one shape, which has one attribute; `props` are those of the whole. */
+export function drawing(shape, name, value, props = {}) {
+  const [svg, part] = ["svg", shape].map((tag) => document.createElementNS(SVG, tag));
+  for (const [key, given] of Object.entries({ class: "icon", "aria-hidden": "true", ...props })) svg.setAttribute(key, given);
+  part.setAttribute(name, value);
+  svg.append(part);
   return svg;
 }
 

@@ -3,12 +3,12 @@
 import { h } from "./dom.js";
 
 /**
- * Opens a menu below `anchor`. `items` are {label, run, checked?, hint?} or null for a line between;
- * of the kind `tall` hints are sentences and stand below.
+ * Opens a menu below `anchor`. `items` are {label, run, checked?, hint?}, null for a line between, or
+ * undefined for nothing; of the kind `tall` hints are sentences and stand below.
  * Escape and a click elsewhere close it, and the focus goes back to the button.
  */
 export function openMenu(anchor, label, items, kind = "") {
-  const menu = h("div", { class: `menu ${kind}`, role: "menu", popover: "auto", "aria-label": label }, items.map(entry));
+  const menu = h("div", { class: `menu ${kind}`, role: "menu", popover: "auto", "aria-label": label }, items.filter((item) => item !== undefined).map(entry));
 
   function entry(item) {
     if (!item) return h("hr");

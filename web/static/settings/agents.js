@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { aboutOf, setsText } from "./chat_setup.js";
-import { attempt, tag } from "./kit.js";
+import { attempt, choice, tag, textArea, textBox } from "./kit.js";
 import { ownWordsFields } from "./own_words.js";
 import { t } from "../locales/index.js";
 
@@ -76,14 +76,14 @@ export async function agentsPage(body, { facts }) {
     const problem = h("p", { class: "problem", role: "alert" });
     const models = facts().models.map((model) => [model.id, model.id]);
     const fields = {
-      name: text(agent.name, { disabled: existing !== null }),
-      description: text(agent.description),
-      system: area(agent.system),
-      model: select(agent.model ?? "", [["", t("agents.any")], ...models]),
-      mode: select(agent.mode ?? "", [["", t("agents.any")], ...MODES.map((m) => [m, t(`mode.${m}`)])]),
-      search: select(agent.search, SEARCHES.map((s) => [s, t(`via.${s}`)])),
-      tools: text(patternsText(agent.tools), { placeholder: t("agents.all") }),
-      servers: text(patternsText(agent.servers), { placeholder: t("agents.all") }),
+      name: textBox(agent.name, { disabled: existing !== null }),
+      description: textBox(agent.description),
+      system: textArea(agent.system, { rows: "6" }),
+      model: choice([["", t("agents.any")], ...models])(agent.model ?? ""),
+      mode: choice([["", t("agents.any")], ...MODES.map((m) => [m, t(`mode.${m}`)])])(agent.mode ?? ""),
+      search: choice(SEARCHES.map((s) => [s, t(`via.${s}`)]))(agent.search),
+      tools: textBox(patternsText(agent.tools), { placeholder: t("agents.all") }),
+      servers: textBox(patternsText(agent.servers), { placeholder: t("agents.all") }),
     };
     const save = async (event) => {
       event.preventDefault();
@@ -119,26 +119,6 @@ function field(name, control) {
     control,
     hint ? h("p", { class: "muted", id: `${control.id}-hint` }, t(hint)) : null,
   );
-}
-
-function text(value, more = {}) {
-  const box = h("input", { type: "text", autocomplete: "off", spellcheck: "false", dir: "auto", ...more });
-  box.value = value;
-  return box;
-}
-
-function area(value) {
-  const box = h("textarea", { rows: "6", dir: "auto" });
-  box.value = value;
-  return box;
-}
-
-// A value that is not among the options stays choosable.
-function select(value, options) {
-  const all = options.some(([v]) => v === value) ? options : [...options, [value, value]];
-  const made = h("select", {}, all.map(([v, label]) => h("option", { value: v }, label)));
-  made.value = value;
-  return made;
 }
 
 function read(fields) {

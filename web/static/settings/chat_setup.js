@@ -4,6 +4,7 @@ import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { openAt, openMenu } from "../lib/menu.js";
 import { errorText } from "../lib/messages.js";
+import { textArea, textBox } from "./kit.js";
 import { clauses, named, t, worded } from "../locales/index.js";
 
 /**
@@ -34,7 +35,7 @@ export async function openAgents(anchor, session, on) {
       ...agents.map(entry),
       null,
       { label: t("agent.edit"), run: () => on.settings("agents") },
-    ].filter((item) => item !== undefined),
+    ],
     "tall",
   );
 }
@@ -54,21 +55,11 @@ export function setsText({ model, mode, search, tools, servers }) {
 
 /** A form below `anchor` for the chat's folder; what the server says against one stands in it. */
 export function openWorkspace(anchor, session, on) {
-  const box = h("input", {
-    id: "workspace-path",
-    type: "text",
-    dir: "ltr",
-    autocomplete: "off",
-    spellcheck: "false",
-    placeholder: t("workspace.example"),
-    "aria-describedby": "workspace-lead workspace-problem",
-  });
-  box.value = session.workspace ?? "";
-  const problem = h("p", { class: "problem", id: "workspace-problem", role: "alert" });
+  const box = textBox(session.workspace ?? "", { id: "workspace-path", dir: "ltr", placeholder: t("workspace.example") });
   const remove = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("workspace.remove"));
-  const hint = h("p", { class: "hint", id: "workspace-lead" }, t("workspace.lead"));
+  const hint = h("p", { class: "hint" }, t("workspace.lead"));
   const words = { label: t("workspace.label"), path: t("workspace.path"), use: t("workspace.use") };
-  const use = formAt(anchor, words, { box, hint, problem, more: session.workspace ? remove : null }, (workspace, refused) => on.change({ workspace }, refused));
+  const use = formAt(anchor, words, { box, hint, more: session.workspace ? remove : null }, (workspace, refused) => on.change({ workspace }, refused));
 }
 
 /** What can be done with the whole chat: a summary of its older turns, and the words of that one. */
@@ -85,45 +76,44 @@ export function openChat(anchor, turns, on) {
 // The options that the chat's model takes, each empty where the model's own holds.
 function openOptions(anchor, { session, taken, change }) {
   const given = session.settings.options ?? {};
-  const boxes = taken.map((name) => {
-    const box = h("input", { id: `option-${name}`, type: "text", dir: "ltr", autocomplete: "off", inputmode: name === "stop" ? null : "decimal", "aria-describedby": "option-problem" });
-    box.value = name === "stop" ? (given.stop ?? []).join("\n") : (given[name] ?? "");
-    return box;
-  });
-  const problem = h("p", { class: "problem", id: "option-problem", role: "alert" });
+  const now = (name) => (name === "stop" ? (given.stop ?? []).join("\n") : (given[name] ?? ""));
+  const boxes = taken.map((name) => textBox(now(name), { id: `option-${name}`, dir: "ltr", inputmode: name === "stop" ? null : "decimal" }));
   const rest = boxes.slice(1).flatMap((box, i) => [h("label", { for: box.id }, t(`option.${taken[i + 1]}`)), box]);
   const hint = h("div", {}, rest, h("p", { class: "hint" }, t("options.lead")));
   const clear = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("options.reset"));
-  const words = { label: t("options.open"), path: t(`option.${taken[0]}`), use: t("summary.use") };
   const value = (name, text) => (name === "stop" ? [text] : Number.isNaN(Number(text)) ? text : Number(text));
   const all = () => {
     const pairs = taken.map((name, i) => [name, boxes[i].value.trim()]).filter(([, text]) => text);
     return pairs.length ? Object.fromEntries(pairs.map(([name, text]) => [name, value(name, text)])) : null;
   };
-  const use = formAt(anchor, words, { box: boxes[0], hint, problem, more: clear, value: all }, (options, refused) => change({ options }, refused));
+  const use = formAt(anchor, { label: t("options.open"), path: t(`option.${taken[0]}`), use: t("summary.use") }, { box: boxes[0], hint, more: clear, value: all }, (options, refused) => change({ options }, refused));
 }
 
 function openSummary(anchor, summary, on) {
-  const box = h("textarea", { id: "summary-text", rows: "10", dir: "auto", "aria-describedby": "summary-lead summary-problem" });
-  box.value = summary;
-  const problem = h("p", { class: "problem", id: "summary-problem", role: "alert" });
-  const hint = h("p", { class: "hint", id: "summary-lead" }, t("summary.edit.hint"));
+  const box = textArea(summary, { id: "summary-text", rows: "10" });
+  const hint = h("p", { class: "hint" }, t("summary.edit.hint"));
   const words = { label: t("summary.edit"), path: t("summary.text"), use: t("summary.use") };
-  formAt(anchor, words, { box, hint, problem, more: null }, (text, refused) => on.editSummary(text ?? "", refused));
+  formAt(anchor, words, { box, hint }, (text, refused) => on.editSummary(text ?? "", refused));
 }
 
-// A form below `anchor` with one box; `send(value, refused)` has `refused(failure)` told what the server
-// says against it. Returns what sends another value.
-export function formAt(anchor, words, { box, hint, problem, more, value = () => box.value.trim() || null }, send) {
+/**
+ * A form below `anchor` with one box; `send(value, refused)` has `refused(failure)` told what the server
+ * says against it. Returns what sends another value.
+ */
+export function formAt(anchor, words, { box, hint = "", more = "", value = () => box.value.trim() || null }, send) {
+  const problem = h("p", { class: "problem", id: `${box.id}-problem`, role: "alert" });
   const form = h(
     "form",
     { class: "menu form", popover: "auto", "aria-label": words.label },
     h("label", { for: box.id }, words.path),
     box,
-    hint ?? "",
+    hint,
     problem,
     h("div", { class: "note-buttons" }, h("button", { type: "submit", class: "small primary" }, words.use), more),
   );
+
+  if (hint) hint.id = `${box.id}-hint`;
+  for (const each of form.querySelectorAll("input, textarea")) each.setAttribute("aria-describedby", hint ? `${hint.id} ${problem.id}` : problem.id);
 
   async function use(value) {
     let refused = null;

@@ -62,6 +62,13 @@ export function textBox(value = "", props = {}) {
   return box;
 }
 
+/** Lines of text. */
+export function textArea(value = "", props = {}) {
+  const box = h("textarea", { dir: "auto", ...props });
+  box.value = value;
+  return box;
+}
+
 /** A control that offers [value, label] pairs; a value that is not among them stays choosable. */
 export function choice(options) {
   return (value) => {

@@ -17,7 +17,7 @@ export async function libraryPage(body, { store }) {
   const rules = textBox("", { id: "library-exclude", dir: "ltr", placeholder: "drafts/ *.log" });
   const add = h("button", { type: "submit", class: "small primary" }, t("library.add"));
   const picker = h("div", { class: "picker-place" });
-  const choose = button(t("library.choose"), () => (picker.childElementCount ? picker.replaceChildren() : browse("")), { "aria-expanded": "false" });
+  const choose = button(t("library.choose"), () => (picker.childElementCount ? close() : browse("")), { "aria-expanded": "false" });
   const me = await api.me();
   const submit = (event) => {
     event.preventDefault();
@@ -47,9 +47,9 @@ export async function libraryPage(body, { store }) {
   // -- the picker: one folder at a time, as the server shows them ------------------------------------
 
   async function browse(path) {
-    choose.setAttribute("aria-expanded", "true");
     let found;
     if (!(await attempt(said, async () => (found = await api.folders(path))))) return;
+    choose.setAttribute("aria-expanded", "true");
     const step = (label, to, props = {}) => h("li", {}, h("button", { type: "button", class: "hit", onclick: () => browse(to), ...props }, label));
     const here = button(t("library.this"), () => {
       box.value = found.path;

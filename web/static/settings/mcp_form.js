@@ -3,9 +3,10 @@
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { segments, textBox } from "./kit.js";
+import { segments, textArea, textBox } from "./kit.js";
 import { t } from "../locales/index.js";
 
+const TYPED = { spellcheck: "false", dir: "ltr" };
 const FIELDS = { program: ["name", "command", "env"], address: ["name", "url", "headers"] };
 // Which field the server's refusal is about, by its code or by the name of the field in its words.
 const BLAMED = { missing_command: "command", missing_url: "url", server_exists: "name", bad_json: "config", bad_servers: "config", no_servers: "config" };
@@ -19,9 +20,9 @@ export function serverForm(add, given = "") {
     name: textBox("", { placeholder: "notes" }),
     command: textBox("", { dir: "ltr", placeholder: "npx -y @example/notes-mcp --dir ~/notes" }),
     url: textBox("", { dir: "ltr", placeholder: "https://example.com/mcp" }),
-    env: area(2, "API_TOKEN=…"),
-    headers: area(2, "Authorization=Bearer …"),
-    config: area(8, '{"mcpServers": {"notes": {"command": "npx", "args": []}}}'),
+    env: textArea("", { ...TYPED, rows: "2", placeholder: "API_TOKEN=…" }),
+    headers: textArea("", { ...TYPED, rows: "2", placeholder: "Authorization=Bearer …" }),
+    config: textArea(given, { ...TYPED, rows: "8", placeholder: '{"mcpServers": {"notes": {"command": "npx", "args": []}}}' }),
   };
   const fields = Object.fromEntries(Object.entries(boxes).map(([name, box]) => [name, field(name, box)]));
   const problem = h("p", { class: "problem", role: "alert" });
@@ -31,7 +32,6 @@ export function serverForm(add, given = "") {
   let kind = "program";
   let rest = {}; // what the fields do not show
   pick("program");
-  boxes.config.value = given;
   boxes.name.readOnly = Boolean(given);
   if (given) fromJson();
 
@@ -141,10 +141,6 @@ export function serverForm(add, given = "") {
     h("div", {}, h("button", { type: "submit", class: "small" }, t("tools.look"))),
     plan,
   );
-}
-
-function area(rows, placeholder) {
-  return h("textarea", { rows: String(rows), spellcheck: "false", dir: "ltr", placeholder });
 }
 
 function field(name, box) {

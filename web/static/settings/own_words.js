@@ -2,7 +2,7 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { attempt } from "./kit.js";
+import { attempt, textArea } from "./kit.js";
 import { t } from "../locales/index.js";
 
 /** A control whose change is sent at once; the line below says that it is saved, or why not. */
@@ -20,8 +20,7 @@ export function savedField(id, label, control, hint, send) {
 export async function ownWordsFields() {
   const words = await api.ownWords();
   return ["about", "answer"].map((name) => {
-    const box = h("textarea", { rows: "3", dir: "auto", maxlength: "20000" });
-    box.value = words[name];
+    const box = textArea(words[name], { rows: "3", maxlength: "20000" });
     return savedField(`words-${name}`, t(`words.${name}`), box, t(`words.${name}.hint`), (text) => api.changeOwnWords({ [name]: text }));
   });
 }

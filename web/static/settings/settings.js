@@ -3,7 +3,7 @@
 // A value is the server's: a control asks it to change the setting and then shows what it answered.
 
 import * as api from "../lib/api.js";
-import { h, icon, iconButton } from "../lib/dom.js";
+import { drawing, h, icon, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { agentsPage } from "./agents.js";
 import { card, choice, labelOf, segments, settingField, textBox } from "./kit.js";
@@ -70,7 +70,7 @@ export function settingsDialog(dialog, on) {
     h(
       "button",
       { type: "button", "data-page": name, onclick: () => show(name) },
-      symbol(path),
+      drawing("path", "d", path, { viewBox: "0 0 24 24" }),
       h("span", {}, h("span", { class: "name" }, t(`settings.${name}`)), h("small", {}, t(`room.${name}`))),
     ),
   );
@@ -172,17 +172,6 @@ export function settingsDialog(dialog, on) {
     await show(name, target);
     if (first && arguments.length === 0) dialog.dataset.at = "rooms";
   };
-}
-
-function symbol(path) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  line.setAttribute("d", path);
-  svg.setAttribute("class", "icon");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  svg.append(line);
-  return svg;
 }
 
 // Where a setting is found, and all words that lead there.

@@ -120,7 +120,6 @@ export function chips(card, open) {
 
 function cardContent(source, marks, claim, open) {
   const state = marks.some((mark) => mark.verdict === "unread") ? null : stateOf(source);
-  const words = t("cite.open");
   return [
     h(
       "div",
@@ -133,11 +132,15 @@ function cardContent(source, marks, claim, open) {
     h(
       "div",
       { class: "card-tools" },
-      isWeb(source.url)
-        ? outLink(source.url, { class: "quiet small" }, words)
-        : h("button", { type: "button", class: "quiet small", onclick: () => open({ ...source, quote: placeIn(marks) }) }, words),
+      wayTo(source, marks, open, { class: "quiet small" }, t("cite.open")),
     ),
   ];
+}
+
+// What leads to a page: to the site itself, or into the page's own reader.
+function wayTo(source, marks, open, props, words) {
+  if (isWeb(source.url)) return outLink(source.url, props, words);
+  return h("button", { type: "button", ...props, onclick: () => open({ ...source, quote: placeIn(marks) }) }, words);
 }
 
 // Where a page is opened: at the words that a mark rests on.
@@ -264,7 +267,6 @@ export function contradictionsOf(turn, answer, open, again) {
     if (!mark) return [];
     const claim = claimBefore(chip);
     underline(chip, claim);
-    const see = t("contradicted.see");
     return h(
       "section",
       { class: "contradiction" },
@@ -272,9 +274,7 @@ export function contradictionsOf(turn, answer, open, again) {
       h("dl", {},
         h("dt", {}, t("contradicted.answer")), h("dd", { dir: "auto" }, claim),
         h("dt", {}, t("contradicted.page")), h("dd", {}, h("q", { dir: "auto" }, withShared(mark.passage, claim)))),
-      h("div", {}, isWeb(source.url)
-        ? outLink(source.url, { class: "small" }, see)
-        : h("button", { type: "button", class: "small", onclick: () => open({ ...source, quote: placeIn([mark]) }) }, see),
+      h("div", {}, wayTo(source, [mark], open, { class: "small" }, t("contradicted.see")),
         h("button", { type: "button", class: "quiet small", "aria-haspopup": "menu", "aria-expanded": "false", onclick: (e) => again(e.currentTarget) }, t("again.with"))),
     );
   });
@@ -366,9 +366,8 @@ function item(source, open) {
     h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
     h("span", { class: "source-end" }, h("span", { class: "told" }, told.length ? told : h("span", { class: "state" }, stateOf(source))), trailOf(source)),
   ];
-  const link = isWeb(source.url)
-    ? outLink(source.url, { class: "source-link", title: source.url }, body)
-    : h("button", { type: "button", class: "source-link", onclick: () => open({ ...source, quote: placeIn([...marks, ...(source.marks ?? [])]) }) }, body);
+  const title = isWeb(source.url) ? source.url : null;
+  const link = wayTo(source, [...marks, ...(source.marks ?? [])], open, { class: "source-link", title }, body);
   const cited = source.n && source.state === "cited";
   const look = cited ? `number chip ${marks[0]?.verdict ?? ""}` : "number";
   const number = h("span", { class: look }, marks.length ? icon(marks[0].verdict) : null, cited ? String(source.n) : "·");

@@ -54,7 +54,7 @@ def everything(log: EventLog) -> Iterator[bytes]:
     """Yields all chats of a person as one JSON array, piece by piece; no temporary ones."""
     yield b"["
     between = b"\n"
-    for session in log.sessions(None, 1_000_000):
+    for session in log.sessions(1_000_000):
         if session.messages and not session.settings.get("temporary"):
             yield between + written(log, session)
             between = b",\n"

@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from searchloop.agent.text import is_shallow
+
 PIECE = 1 << 20  # bytes read at a time
 MOST_CHAT = 32 << 20  # bytes of one chat
 MOST_UNPACKED = 8 << 30  # bytes of all parts of a ZIP together
@@ -160,7 +162,7 @@ def _objects(pieces: Iterable[bytes]) -> Iterator[dict[str, Any] | Fault]:
             continue
         try:
             value = json.loads(raw.decode("utf-8", "replace"))
-            shallow = _is_shallow(value)
+            shallow = is_shallow(value, _DEEPEST)
         except (ValueError, RecursionError):
             shallow = False
         if not shallow:
@@ -203,17 +205,3 @@ def split(pieces: Iterable[bytes]) -> Iterator[bytes | Fault]:
             skipping, held, at = True, held[at:], 0
     if depth:
         yield Fault("the file is cut here.")
-
-
-def _is_shallow(value: object) -> bool:
-    level = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return True
-    return False

@@ -16,7 +16,8 @@ from searchloop.search_backend.readers._html.text import bare, plain
 _CODE_CLASSES = (
     "highlighttable lntable rouge-table hljs-ln js-file-line-container diff-table cm-editor "
     "syntaxhighlighter CodeMirror CodeMirror-code cm-content crayon-table FileContents code-view "
-    "wp_syntax ltx_listing monaco-editor hljs dp-highlighter geshi react-code-lines enlighter"
+    "wp_syntax ltx_listing monaco-editor hljs dp-highlighter geshi react-code-lines enlighter "
+    "w3-code ace_editor"
 )
 _CODE = frozenset(_CODE_CLASSES.split())
 _CODE_TABLES = _CODE | {"code", "blob"}
@@ -24,11 +25,11 @@ _TOKEN = re.compile(r"<([^>]*)>")
 _CLASS = re.compile(r' class="([^"]*)"')
 _LINE = re.compile(
     r"(?<![\w-])(?<!token )(?:line|[\w-]*(?:code-?|listing)line|ace_line"
-    r"|(?:token|CodeMirror|cm|view|highlight|crayon|react-file)-line)(?![\w-])"
+    r"|(?:token|CodeMirror|cm|view|highlight|crayon|react-file|ec|hljs)-line)(?![\w-])"
 )
 _GUTTER = re.compile(
     r"(?<![\w-])(?:linenos?|linenodiv|lnt?|linenr|[\w-]*line[-_]?num[\w-]*|[\w-]*gutter[\w-]*"
-    r"|blob-num|lines-num|crayon-nums?)(?![\w-])",
+    r"|blob-num|lines-num|pre-numbering|crayon-nums?)(?![\w-])",
     re.IGNORECASE,
 )
 _IS_LINE = re.compile(r" data-line=|display: ?block")
@@ -42,10 +43,15 @@ _VOID = frozenset(("br", "img", "wbr", "hr", "input"))
 _SHAPED = re.compile(r"<(?:br|div|p|li|tr|t[dh]|pre|button)[ >]|data-line=|display: ?block")
 _SHAPING = re.compile(r"(?i)line|lnt?\b|gutter|blob|nums?\b|copy|btn|toolbar")
 _is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
-_INLINE_CODE = re.compile(r"<code((?: [^>]*)?)>([^<]*+(?:<(?!/?code[ >])[^<]*+)*+)</code>")
+_INLINE_CODE = re.compile(r"<(code|tt|samp)((?: [^>]*)?)>([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>")
 _BREAK = re.compile(
     r"<(?:br|div|p|li|tr|pre)[ >]|<span [^>]*(?:display: ?block|\"line\"|data-line=)"
 )
+_BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
+_EDITED = re.compile(
+    r"(^(?:<code[^>]*>)?|\n)?<(del|s|strike|ins)(?: [^>]*)?>([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+)</\2>"
+)
+_ends_line = re.compile(r"\n|</|$").match
 _LANGUAGE = re.compile(
     r'(?:data-lang(?:uage)?="|[ "](?:lang(?:uage)?-|highlight-(?:source-|text-)?|brush: ?'
     r"|(?:sourceCode|hljs|syntaxhighlighter|prettyprint)(?: sourceCode)? ))"
@@ -65,8 +71,8 @@ def code_in_blocks(markup: str) -> str:
     """Writes <code> of several lines as <pre>."""
     return _INLINE_CODE.sub(
         lambda code: (
-            f"<pre{code[1]}>{code[2]}</pre>"
-            if _BREAK.search(code[2]) or ("white-space" in code[1] and "\n" in code[2].strip())
+            f"<pre{code[2]}>{code[3]}</pre>"
+            if _BREAK.search(code[3]) or ("white-space" in code[2] and "\n" in code[3].strip())
             else code[0]
         ),
         markup,
@@ -106,6 +112,7 @@ def is_count(code: str) -> bool:
 def lines(html: str) -> str:
     """Returns the code inside an element, line by line, without numbers of lines and buttons."""
     classes = set(_CLASS.findall(html))
+    html = _EDITED.sub(_edited, html)
     if "<sup" in html or "<sub" in html:
         html = Scripts(html, "\0").written()
     if not _SHAPED.search(html) and not any(map(_SHAPING.search, classes)):
@@ -123,9 +130,21 @@ def lines(html: str) -> str:
     return dedent(code) if lines.numbered else code
 
 
+def _edited(edit: re.Match[str]) -> str:
+    """Marks what was struck in code: lines with the sign of a diff, words as in a text."""
+    start, inside = edit[1], edit[3]
+    sign = "+" if edit[2] == "ins" else "-"
+    is_line = start is not None and _ends_line(edit.string, edit.end())
+    if is_line:
+        return start + "\n".join(
+            line if line.startswith(sign) else sign + line for line in inside.split("\n")
+        )
+    return f"{start or ''}{inside if sign == '+' else f'~~{inside}~~'}"
+
+
 def _tidy(code: str) -> str:
     code = code.replace("\r\n", "\n").replace("\xa0", " ")
-    return code.strip("\n").rstrip() if code.strip() else ""
+    return _BLANK_LINE.sub("", code).strip("\n").rstrip()
 
 
 class _Lines:
@@ -194,7 +213,9 @@ class _Lines:
             if name == tag:
                 break
         held = "".join(self.out[at:]) if kind else ""
-        if kind == "tool" or (kind in ("gutter", "first cell") and _is_numbers(plain(held))):
+        is_column = tag == "pre" and held.strip() and is_count(held)
+        is_number = kind in ("gutter", "first cell") and _is_numbers(plain(held))
+        if kind == "tool" or is_number or is_column:
             self.numbered |= kind == "gutter" and bool(held.strip())
             self._only_cell = held if kind == "first cell" else ""
             del self.out[at:]

@@ -23,7 +23,7 @@ _OF_TEXT = (
     ".instructions .direction .directions .method .ingredient .ingredients i=recipeinstructions "
     "i=recipeingredient"
 )
-_NOTES = frozenset(_OF_TEXT.split())
+NOTES = frozenset(_OF_TEXT.split())
 # The box of a text has this share of it, and the text this share of the words of its box.
 HOME, MOSTLY = 0.9, 0.75
 # The caption of a picture is beside the text; of one that has a number the text speaks.
@@ -70,7 +70,7 @@ def with_parts(
             is_item = (
                 boxes[up].tag == "li" and 2 * taken[boxes[up].parent] > others[boxes[up].parent]
             )
-            is_part = is_part or is_item or not _NOTES.isdisjoint(boxes[up].names)
+            is_part = is_part or is_item or not NOTES.isdisjoint(boxes[up].names)
             up = boxes[up].parent
         if is_part and up == home and not any(role[at] for role in beside):
             found.add(at)

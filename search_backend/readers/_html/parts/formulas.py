@@ -33,7 +33,7 @@ _LAYER_NAMES = "script frac dbox dtable row box sqrt root table itable g svg"
 _LAYERS = frozenset(_LAYER_NAMES.split())
 _SCRIPTED = frozenset(("msub", "msup", "msubsup", "munder", "mover", "munderover"))
 _DRAWN = _SCRIPTED | {"mfrac", "msqrt", "mroot", "mtable", "mtr", "mtd"}
-_STYLED = re.compile(r"^\{\s*\\(?:display|text)style\s*(.*)\}$", re.DOTALL)
+_STYLED = re.compile(r"^(\{\s*)?\\(?:display|text)style(?![a-z])\s*(.*)(?(1)\})$", re.DOTALL)
 _COMMANDS = re.compile(r"\\(?:begin|end|color|label|hspace\*?)\s*\{[^}]*\}|\\[a-zA-Z]+|\\.")
 # Functions by name, and the TeX of signs, accents and styles of letters.
 _TEX = json.loads((files(__package__) / "tex.json").read_text("utf-8"))
@@ -158,7 +158,7 @@ def _wrapped(tag: str, parts: Sequence[str]) -> list[str]:
 def as_formula(tex: str, is_display: bool) -> str:
     """Returns TeX between its signs."""
     if styled := _STYLED.match(tex := tex.strip()[:LONGEST]):
-        tex = styled[1].strip()
+        tex = styled[2].strip()
     tex = tex.strip("$").strip()
     sign = "$$" if is_display else "$"
     return f"{sign}{tex}{sign}" if tex else ""

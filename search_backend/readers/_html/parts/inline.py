@@ -26,13 +26,15 @@ _OF_FORMULA = re.compile(
 _IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
+_INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
 _SCRIPT_LIKE = re.compile(
-    r"<(span|small|font)(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
+    rf"<({_INLINE})(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
     r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>'
     r"([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>"
 )
 _FRACTION = re.compile(
-    r"(\d)?<sup(?: [^>]*)?>\s*(\d+)\s*</sup>\s*(?:⁄\s*(?:<sub(?: [^>]*)?>\s*)?(\d+)(?:\s*</sub>)?"
+    r"(\d(?:<[^>]*>)*)?<sup(?: [^>]*)?>\s*(\d+)\s*</sup>\s*"
+    r"(?:⁄\s*(?:<sub(?: [^>]*)?>\s*)?(\d+)(?:\s*</sub>)?"
     r"|/\s*<sub(?: [^>]*)?>\s*(\d+)\s*</sub>)"
 )
 # A fraction whose numbers have tags around them, behind a whole number.
@@ -45,7 +47,9 @@ _OVER = re.compile(
     r'|<span style="display: ?inline-block;[^"]*vertical-align:[^"]*">'
     r"\s*(?:<sup>)?([^<]*)(?:</sup>)?\s*<br>\s*(?:<sub>)?([^<]*)(?:</sub>)?\s*</span>"
 )
-_SIGN_LINK = re.compile(r"<a( [^>]*+)>\s*+[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?\s*+</a>")
+_SIGN_LINK = re.compile(
+    r"<a( [^>]*+)>\s*+(?:<[^/][^>]*+>)*+[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?(?:</[^a][^>]*+>)*+\s*+</a>"
+)
 
 
 def stacked(markup: str) -> str:
@@ -92,9 +96,9 @@ def inline(pieces: list[str], signs: str) -> list[str]:
     """Returns these pieces of markup with text instead of such marks. `signs` are characters that
     they do not have."""
     cut = signs[0]
-    text = cut.join(pieces)
+    text = _CUSTOM.sub(r"\1 ", cut.join(pieces))
     if not may_mark(text) and not any(name in text for name in _STYLED):
-        return pieces
+        return text.split(cut) if pieces else []
     for names, change in _CHANGES:
         if any(name in text for name in names):
             text = change(text, cut)
@@ -116,8 +120,8 @@ def _code(text: str, cut: str) -> str:
 def _struck(text: str, cut: str) -> str:
     """Marks struck text, in each of the pieces that it runs through."""
     tag = re.compile(
-        rf"<(?:(s|del|strike)(?: [^>]*)?|(span)(?: [^>]*line-through[^>]*)|(/?)(s|del|strike|span)"
-        rf"(?: [^>]*)?)>|{cut}"
+        rf"<(?:(s|del|strike)(?: [^>]*)?|({_INLINE})(?: [^>]*line-through[^>]*)"
+        rf"|(/?)(s|del|strike|{_INLINE})(?: [^>]*)?)>|{cut}"
     )
     opened: list[tuple[str, bool]] = []
     parts: list[str] = []
@@ -184,25 +188,28 @@ def _as_script(raised: re.Match[str]) -> str:
 
 
 def _apart(text: str, _: str) -> str:
-    """With a blank around what a style puts on a line of its own."""
-    return _ON_ITS_LINE.sub(r" \1\3 ", text)
+    """With a blank around what a style puts on a line of its own, and words for screen readers."""
+    return _ON_ITS_LINE.sub(lambda own: f" {own[1]}{own[3] or ''} ", text)
 
 
 # What a page has if a change can mean anything to it.
 may_mark = re.compile(r"<(?:code|img|q|rt|s|del|strike|sup|sub)[ >]").search
 _ON_ITS_LINE = re.compile(
-    r'(<(span|[abi]|strong|em|small) [^>]*style="[^"]*display: ?(?:block|flex|grid|table)[^>]*>)'
-    r"([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+</\2>)?"
+    r'(<(span|[abi]|strong|em|small) [^>]*(?:style="[^"]*display: ?(?:block|flex|grid|table)[^>]*>'
+    r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^>]*>'
+    r"(?=[^<]*[^\W\d_])))([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+</\2>)?"
 )
+# Between two elements that a site has named a sheet elsewhere ends the line.
+_CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
 _RAISED = ("vertical-align", 'class="su')
-_STYLED = ("line-through", 'href="#', "⁄", "display:", *_RAISED)
+_STYLED = ("line-through", 'href="', "⁄", "display:", "sr-only", "hidden", "-reader-text", *_RAISED)
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
-    (("display:",), _apart),
+    (("display:", "sr-only", "hidden", "-reader-text"), _apart),
     (("<code",), _code),
     (('href="#',), _anchors),
     (("<img",), _images),
     (("<q>", "<q "), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
     (("<rt",), _reading),
     (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
-    (("<sup", "<sub", 'href="#', "⁄", *_RAISED), _scripts),
+    (("<sup", "<sub", 'href="', "⁄", *_RAISED), _scripts),
 )

@@ -124,11 +124,11 @@ class Scripts:
             if "<sup" not in text and "<sub" not in text:
                 break
             text = self._script.sub(self._one, text)
-        return _LINKED_MARK.sub(self._unraised, text) if 'href="#' in text else text
+        return _LINKED_MARK.sub(self._unraised, text) if "#" in text else text
 
     def _unraised(self, note: re.Match[str]) -> str:
         """A number that links into the page, right behind a word, is a note."""
-        if 'href="#' not in note[1]:
+        if 'href="#' not in note[1] and not ("#" in note[1] and _NAMED_NOTE.search(note[1])):
             return note[0]
         before = note.string[note.start() - 1 : note.start()]
         return _note(note[2]) if before.isalnum() or (before in '.,;%)”"’' and before) else note[0]

@@ -14,8 +14,6 @@ from functools import cache, lru_cache
 from itertools import chain
 from operator import itemgetter
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
-
 from searchloop.search_backend.readers._html.blocks import Layout
 from searchloop.search_backend.readers._html.parts.code import lines, ticked
 from searchloop.search_backend.readers._html.parts.places import Place
@@ -26,33 +24,10 @@ MOST_WORDS, MOST_WORDS_BELOW_HEADINGS = 60, 200
 # Places that the spans of a table may add, and the empty ones at the ends of its rows.
 MOST_SPANNED = 10_000
 _SPAN = re.compile(r' (?:aria-)?(col|row)span="\s*(\d{1,4})')
-_ARRANGES = re.compile(r' role="(?:presentation|none)"')
+_ARRANGES = re.compile(r' role="(?:presentation|none)"|[ "]ltx_eqn_table[ "]')
 _SECTIONS = {"thead": 0, "tfoot": 2}
 _OUTLINE = frozenset(("table", "pre", "h1", "h2", "h3", "h4", "form", "article", "section"))
 _CELLS = frozenset(("td", "th", "caption"))
-Cells = list[tuple[LexborNode, LexborNode | None]]
-
-
-def cells_and_rows(tree: LexborHTMLParser) -> Cells:
-    """Returns each cell of a page with its row, for `fill_places`."""
-    return [(cell, cell.parent) for cell in tree.css("td,th")]
-
-
-def fill_places(cells: Cells) -> None:
-    """Puts an empty cell where one was removed, so that the rest of its row stays in place."""
-    following: dict[int, LexborNode] = {}
-    if all(cell.parent is not None for cell, _ in cells):
-        return
-    empty = LexborHTMLParser("<table><tr><td hidden></table>").css("td")[0]
-    for cell, row in reversed(cells):
-        if row is None or row.parent is None:
-            continue
-        if cell.parent is not None:
-            following[row.mem_id] = cell
-        elif row.mem_id in following:
-            following[row.mem_id].insert_before(empty)
-        else:
-            row.insert_child(empty)
 
 
 # A cell is known by its box. A place of a row is empty (-1) or covered by a cell.
@@ -217,7 +192,9 @@ class Tables:
                 text = "<br>".join(ticked(line) for line in code if line.strip())
             last, item = item, self._places[block.box].item
             if item > cell and item != last:
-                text = f"{self._labels[item]} {text}"
+                text, up = f"{self._labels[item]} {text}", item
+                while (up := self._places[boxes[up].parent].item) > cell:  # a list inside another
+                    text = f"  {text}"
             _, inner = next(self._around(block.box))
             before, row = row, boxes[inner].parent
             is_beside = row == before and inner != cell

@@ -12,21 +12,23 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.parts.formulas import write_formulas
-from searchloop.search_backend.readers._html.parts.tables import cells_and_rows, fill_places
 
 _CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
-_HIDDEN_CELL = re.compile(r"<[tT][dDhH]\s[^>]*(?:hidden|style|HIDDEN|STYLE)")
 # One search that begins at each "<": a search for each of these names takes three times as long.
 _may_show = re.compile(
     r"<(?=[mMsSiIdt])(?:(?i:(?:m(?:ml)?:)?math|svg|input)[\s>]|mjx-|script [^>]{0,60}math/tex"
     r"|span (?:(?:id|role)=\S+ )?class=[\"']?(?:katex|sfrac|mwe-math|mw-editsection|ltx_note)"
-    r"|div class=[\"']?(?:react-)?line-numbers|th [^>]{0,40}filename)"
+    r"|div class=[\"']?(?:(?:react-)?line-numbers|fragment|language-)|th [^>]{0,40}filename)"
 ).search
 _UNSEEN = ".mw-editsection,.ltx_tag_note,.ltx_note_content>.ltx_note_mark"
-_CELLS = "span[role^=row],span[role$=cell],span[role$=header]"
+_CELLS = "span[role^=row],span[role$=cell],span[role$=header],span[class*=ltx_t]"
+_OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th": "columnheader"}
 _LINES = "pre,.react-file-line"
 _LABELS = ("sr-only", "visually-hidden", "screen-reader-text")
 LONGEST_LABEL = 40
+# Lines of a page; each takes an element.
+MOST_TYPED = 5_000
+is_typed = re.compile(r"white-space: ?(?:pre|break)").search
 
 
 def show(tree: LexborHTMLParser, markup: str) -> None:
@@ -49,15 +51,37 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
             note.insert_after(")")
     if "<td" in markup:
         _write_labels(tree, markup)
-    if "columnheader" in markup:
+    if "columnheader" in markup or '<span class="ltx_t' in markup:
         for cell in reversed(tree.css(_CELLS)):
-            role, inside = cell.attributes["role"], cell.inner_html
+            name = (cell.attributes.get("class") or "").partition(" ")[0]
+            role = cell.attributes.get("role") or _OF_PAPERS.get(name)
+            if role is None:
+                continue
+            inside = cell.inner_html
             made = LexborHTMLParser(f'<div role="{role}">{inside}</div>').css("div")
             cell.replace_with(made[0])
-    may_hide = "<style" in markup or _HIDDEN_CELL.search(markup)
-    cells = cells_and_rows(tree) if may_hide else []
-    remove_hidden(tree)
-    fill_places(cells)
+    remove_hidden(tree).write_shapes()
+    _break_lines(tree)
+
+
+def _break_lines(tree: LexborHTMLParser) -> None:
+    """Ends the lines of text that a style shows as typed, but for code."""
+    end, left = tree.create_node("br"), MOST_TYPED
+    for around in tree.css("[style*=white-space]:not(pre,code)"):
+        style = around.attributes["style"] or ""
+        if not is_typed(style) or "monospace" in style or _around(around, "pre") is not None:
+            continue
+        for node in [*around.traverse(include_text=True)]:
+            lines = (node.text_content or "").split("\n") if node.is_text_node else []
+            left -= len(lines)
+            if len(lines) < 2 or left < 0:
+                continue
+            for number, line in enumerate(lines):
+                if number:
+                    node.insert_before(end)
+                if line:
+                    node.insert_before(line)
+            node.remove()
 
 
 def _write_checkboxes(tree: LexborHTMLParser) -> None:
@@ -71,6 +95,10 @@ def _write_checkboxes(tree: LexborHTMLParser) -> None:
 
 def _put_code_in_order(tree: LexborHTMLParser) -> None:
     """Removes numbers of lines beside some code; puts the name of a file in front of its code."""
+    for label in tree.css("div[class*=language-]>span.lang"):  # the fence says it
+        label.remove()
+    for line in tree.css("div.fragment>div.line:first-child"):  # of Doxygen
+        line.parent.attrs["class"] = "hljs"
     for numbers in tree.css("div.line-numbers,div.react-line-numbers"):
         code = numbers.next
         while code is not None and not code.is_element_node:

@@ -368,7 +368,7 @@ def renamed(message: Message, mark: str) -> Message:
         text = json.dumps(data.blocks)
         for prefix in ("srvtoolu_", "toolu_"):
             text = text.replace(f'"{prefix}', f'"{prefix}{mark}_')
-        data = replace(data, blocks=tuple(json.loads(text)))
+        data = data._replace(blocks=tuple(json.loads(text)))
     calls = tuple(
         replace(c, id=c.id.replace("toolu_", f"toolu_{mark}_").replace("call", f"call{mark}"))
         for c in message.tool_calls

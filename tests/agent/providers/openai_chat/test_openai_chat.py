@@ -124,7 +124,7 @@ def test_a_plain_request() -> None:
 
 def test_tools_and_limits() -> None:
     """Tools stay listed when none may be called; the limit has the name that the server knows."""
-    sent = ask(tools=(FERRY, replace(FERRY, name="bad name!")), answer_now=True)
+    sent = ask(tools=(FERRY, FERRY._replace(name="bad name!")), answer_now=True)
     assert [tool["function"]["name"] for tool in sent["tools"]] == ["ferry_times", "bad_name_"]
     assert sent["tools"][0]["function"]["parameters"] == FERRY.parameters
     assert sent["tool_choice"] == "none"

@@ -115,11 +115,8 @@ async def _body(response: aiohttp.ClientResponse, title: str) -> bytes:
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > MOST_BYTES:
-            raise EngineError(
-                "network",
-                f"{title}: its answer is larger than {MOST_BYTES:,} bytes.",
-                "Try again, or use another engine.",
-            )
+            what = f"{title}: its answer is larger than {MOST_BYTES:,} bytes."
+            raise EngineError("network", what, "Try again, or use another engine.")
     return bytes(body)
 
 
@@ -146,9 +143,7 @@ def _checked(request: HttpRequest) -> tuple[str, dict[str, str]]:
         headers["Authorization"] = "Basic " + b64encode(unquote_to_bytes(user)).decode()
     fields = map(": ".join, headers.items())
     if not _URL.fullmatch(request.url) or not all(map(_HEADER.fullmatch, fields)):
-        raise EngineError(
-            "config",
-            "An engine's address or key holds characters that HTTP cannot carry.",
-            "Set it anew, without spaces and line ends and in ASCII letters.",
-        )
+        what = "An engine's address or key holds characters that HTTP cannot carry."
+        remedy = "Set it anew, without spaces and line ends and in ASCII letters."
+        raise EngineError("config", what, remedy)
     return parts._replace(netloc=host).geturl(), headers

@@ -15,10 +15,11 @@ from searchloop.agent.errors import StoreError
 from searchloop.agent.guard.guard import Policy, save_policy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup
-from searchloop.agent.mcp.server import write_text
+from searchloop.agent.mcp.server import change_object
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.settings.config_file import change_config
-from searchloop.agent.settings.keys import KeyStore, replace_private, write_private
+from searchloop.agent.settings.keys import KeyStore
+from searchloop.agent.settings.private_files import replace_private, write_private
 from tests.agent.scripted import no_room
 
 OPEN_FILES = Path("/proc/self/fd")
@@ -57,7 +58,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "config.toml": lambda home: change_config(home / "config.toml", {"A": "b"}),
     "policy.json": lambda home: save_policy(home, Policy()),
     "keys.json": a_key,
-    "mcp.json": lambda home: write_text(home / "mcp.json", "{}"),
+    "mcp.json": lambda home: change_object(home / "mcp.json", dict.copy),
     "agents/mine.json": lambda home: NamedAgents(home).create("mine", {}),
 }
 

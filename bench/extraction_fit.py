@@ -80,8 +80,8 @@ def example(sample: Sample) -> Example:
     body = gzip.decompress(sample.file.read_bytes())
     markup = bounded(decode(body, "utf-8"))[0]
     tree = LexborHTMLParser(markup)
-    about = About(_about.kind(_about.metadata(tree)), sample.url)
-    show(tree, markup)
+    about = About(_about.kind(_about.metadata(tree, sample.url)), sample.url)
+    show(tree)
     page = layout(written(tree))
     truth, total = len(WORD.findall(sample.truth)), sum(block.words for block in page.blocks)
     scale = max(30, truth) ** 0.75 * max(50, total) ** 0.25

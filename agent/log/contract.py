@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.log.events import Event, checksum
+from searchloop.agent.log.events import DELTAS, Event, checksum
 from searchloop.agent.log.session import Session
 from searchloop.agent.text import column_text, plain, to_json
 from searchloop.agent.types.attachments import Attachment
@@ -47,9 +47,16 @@ class Batch(NamedTuple):
     questions: int = 0
     fence: int | None = None
     after: int | None = None
-    clears: bool = False
+    clears: int = 0  # the place of the last event that replaces the deltas before it, from 1
     durable: bool = False
     data: Sequence[Mapping[str, Any]] = ()  # of each row, before serialization
+
+    @property
+    def lasting(self) -> Iterator[tuple[int, str, str]]:
+        """Yields place, type and text of the rows without deltas that the batch itself replaces."""
+        for place, (kind, text) in enumerate(self.rows, 1):
+            if place > self.clears or kind not in DELTAS:
+                yield place, kind, text
 
     def events(self, last: int) -> list[Event]:
         """Returns the stored events, of which the last one has this number."""
@@ -82,7 +89,7 @@ def batch_of(
         questions=kinds.count("user_message"),
         fence=fence,
         after=after,
-        clears=not _CLEARING.isdisjoint(kinds),
+        clears=max((n for n, kind in enumerate(kinds, 1) if kind in _CLEARING), default=0),
         durable=durable,
         data=data,
     )

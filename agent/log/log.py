@@ -215,7 +215,8 @@ class EventLog:
             if settings:
                 merged = {**json.loads(row[0]), **settings}
                 kept = to_json({k: v for k, v in merged.items() if v is not None})
-                db.execute("UPDATE sessions SET settings = ? WHERE id = ?", (kept, session_id))
+                if kept != row[0]:
+                    db.execute("UPDATE sessions SET settings = ? WHERE id = ?", (kept, session_id))
         return self.session(session_id)
 
     def name_session(self, session_id: str, title: str, data: Mapping[str, Any]) -> None:

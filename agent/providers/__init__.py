@@ -162,8 +162,8 @@ class HttpProvider:
         self._replays: OrderedDict[str, Replay] = OrderedDict()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        known = self._replays.get(request.session_id or "")
-        request = replace(request, replay=known or request.replay)
+        if known := self._replays.get(request.session_id or ""):
+            request = replace(request, replay=known)
         body = self._codec.encode(request)
         waits = Delays()
         while True:

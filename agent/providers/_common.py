@@ -146,7 +146,7 @@ def steps(messages: Iterable[Message]) -> Iterator[Step]:
             else:
                 strays.append(message)
             continue
-        yield head, _answers(head, results), strays
+        yield head, _answers(head, results) if results else (), strays
         head, strays = message, []
         results = {call.id: None for call in message.tool_calls} if message.tool_calls else {}
     yield head, _answers(head, results), strays

@@ -159,8 +159,8 @@ class Recorder:
             raise self._failed
 
     async def event(self, type: str, data: Mapping[str, Any]) -> None:
-        if self._pieces:
-            self._flush()
+        idle = not self._events
+        self._gather()  # one write for the last pieces and what follows them
         if self._failed:
             raise self._failed
         if type == "message":
@@ -174,7 +174,7 @@ class Recorder:
         self._events.append(((type, data), durable))
         if durable or last:
             await self._stored()
-        elif len(self._events) == 1:
+        elif idle:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _followed(self, type: str, data: Mapping[str, Any]) -> tuple[bool, bool]:

@@ -341,7 +341,7 @@ class TranscriptCache:
         The source table comes with it if it is known.
         """
         seq, messages, table = self._kept.pop(session_id, (-1, [], None))
-        if before is None and seq == self._log.last_seq(session_id):
+        if before is None and seq >= 0 and seq == self._log.last_seq(session_id):
             return messages, table
         return messages_from(self._log.read(session_id), before=before), None
 

@@ -154,11 +154,12 @@ class SummarisingProvider:
         while True:
             shown = False
             try:
-                short = replace(request, messages=sent(self.messages))
+                kept = sent(self.messages)
+                short = request if kept is request.messages else replace(request, messages=kept)
                 async with aclosing(self.provider.stream(short)) as events:
                     async for event in events:
                         shown = True
-                        if isinstance(event, Finished):
+                        if isinstance(event, Finished) and spent is not NOTHING:
                             event = replace(event, usage=event.usage + spent)
                         yield event
                 return

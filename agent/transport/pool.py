@@ -44,9 +44,13 @@ def _no_certificates() -> Iterator[None]:
 
 with _no_certificates():
     import aiohttp
+    from aiohttp.abc import AbstractStreamWriter
     from yarl import URL
 
 _socket: ContextVar[asyncio.Transport | None] = ContextVar("socket", default=None)
+
+
+_LARGE = 64 * 1024  # bytes that are dearer to copy than to send behind the head of a request
 
 
 class _Body(aiohttp.BytesPayload):
@@ -55,6 +59,11 @@ class _Body(aiohttp.BytesPayload):
     def __init__(self, body: bytes) -> None:
         aiohttp.Payload.__init__(self, body)
         self._size = len(body)
+
+    async def write_with_length(self, writer: AbstractStreamWriter, length: int | None) -> None:
+        if len(self._value) > _LARGE:
+            writer.send_headers()
+        await super().write_with_length(writer, length)
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -429,14 +429,14 @@ class Meter:
         limits, usage = self._limits, self.usage
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
         ceilings = (
-            (self.steps, limits.steps, f"{limits.steps} steps"),
-            (usage.searches, limits.searches, f"{limits.searches} searches"),
-            (usage.pages, limits.pages, f"{limits.pages} pages"),
-            (tokens, limits.tokens, f"{limits.tokens} tokens"),
-            (usage.seconds, limits.seconds, f"{limits.seconds or 0:g} seconds"),
-            (usage.cost_usd, limits.cost_usd, f"${limits.cost_usd or 0:g}"),
+            (self.steps, limits.steps, "{} steps"),
+            (usage.searches, limits.searches, "{} searches"),
+            (usage.pages, limits.pages, "{} pages"),
+            (tokens, limits.tokens, "{} tokens"),
+            (usage.seconds, limits.seconds, "{:g} seconds"),
+            (usage.cost_usd, limits.cost_usd, "${:g}"),
         )
         for used, ceiling, words in ceilings:
             if ceiling is not None and (used or 0) >= ceiling:
-                return f"the limit of {words}"
+                return f"the limit of {words.format(ceiling)}"
         return None

@@ -18,9 +18,12 @@ _HEADERS = {
     "x-amzn-waf-action": ("challenge", "captcha"),
     "x-vercel-mitigated": ("challenge", "deny"),
 }
-# Scripts with their content, and single tags: what a page quotes from others is escaped.
+# Scripts with their content, and single tags: what a page quotes from others is escaped. Links and
+# policies name what a visitor may meet elsewhere.
 _PIECE = re.compile(
-    rb"<script\b[^>]*>.*?(?:</script|\Z)|<!--.*?(?:-->|\Z)|<[a-z][^<>]*>", re.IGNORECASE | re.DOTALL
+    rb"<script\b[^>]*>.*?(?:</script|\Z)|<!--.*?(?:-->|\Z)"
+    rb"|<(?!a\s|link\s|meta\s[^<>]*content-security)[a-z][^<>]*>",
+    re.IGNORECASE | re.DOTALL,
 )
 # What guards put into pages that they let through is not here: Cloudflare's /scripts/jsd/, the
 # sensors of HUMAN and Akamai, the tokens of AWS WAF.
@@ -38,7 +41,8 @@ _SIGN = re.compile(
     re.IGNORECASE,
 )
 _WIDGET = re.compile(
-    rb"(?:class|id)=[\"']?[^\"'<>]*(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha|smart-captcha)",
+    rb"(?:class|id)=[\"']?[^\"'<>]*(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha|smart-captcha)"
+    rb"(?![^<>]*\binvisible)",
     re.IGNORECASE,
 )
 # A page with a field for words has a captcha for those who write, not for those who read.

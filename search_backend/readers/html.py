@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -75,7 +74,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     cut = cut or len(body) > MOST_BYTES
     tree = LexborHTMLParser(markup)
     # Read before scripts go: some pages tell their date only there.
-    metadata = _about.metadata(tree)
+    metadata = _about.metadata(tree, url)
     page = Page(
         url=url,
         final_url=url,
@@ -90,13 +89,13 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     asks = any(
         _ASKS_FOR_SCRIPTS.search(node.text(deep=True) or "") for node in tree.css("noscript")
     )
-    show(tree, markup)
+    show(tree)
     written_body = written(tree)
     links = _about.links(tree, metadata, written_body, url)
     # Each of these is as large as the page.
     size = len(markup)
     del markup, tree
-    text, unseen = _main(layout(written_body), About(_about.kind(metadata), url))
+    text, unseen = _main(layout(written_body), About(_about.kind(metadata), url), metadata.base)
     page = replace(page, text=text, links=links, invisible=unseen)
     words = len(text.split(None, SHELL_WORDS))
     asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
@@ -114,16 +113,18 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     return replace(page, text="", status="needs_js", error=problem)
 
 
-def _main(page: Layout, about: About) -> tuple[str, int]:
+def _main(page: Layout, about: About, base: str) -> tuple[str, int]:
     """Returns the main text, and the number of invisible characters removed from it."""
-    kept = chosen(page, about).blocks if len(page.blocks) <= MOST_BLOCKS else []
+    kept = chosen(page, about) if len(page.blocks) <= MOST_BLOCKS else []
     words = sum(page.blocks[index].words for index in kept)
     is_short = sum(block.words for block in page.blocks) < SHORT_PAGE or not words
     if is_short:
         kept = list(range(len(page.blocks)))
-    beside = _beside(page, is_short)
-    kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
-    return cleaned(markdown(page, kept, about.url))
+    names = set[str]().union(*{box.names for box in page.boxes})
+    if is_short or not _COOKIES.isdisjoint(names):
+        beside = _beside(page, is_short)
+        kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
+    return cleaned(markdown(page, kept, base))
 
 
 def _beside(page: Layout, is_short: bool) -> list[bool]:
@@ -159,7 +160,6 @@ def _is_of_text(boxes: list[Box], box: Box) -> bool:
     return up >= 0 and (box.tag == "header" or boxes[up].tag in _WITH_PARTS)
 
 
-@lru_cache(maxsize=4096)
 def _is_beside(tag: str, names: tuple[str, ...], is_short: bool, is_around: bool) -> bool:
     is_banner = not (_COOKIES.isdisjoint(names) or _BANNERS.isdisjoint(names))
     if not is_around and (is_banner or (is_short and ".sidebar" in names)):

@@ -270,13 +270,13 @@ def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
     news = [_news(batch, process) for batch in batches]
     own = zip(batches, _packs(news, len(_head(process))), news, strict=True)
     of_batches = [
-        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears, pack, each)
+        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears > 0, pack, each)
         for b, pack, each in own
     ]
     of_events = [
-        (b.session, place, *row, unnumbered(b.session, *row, b.at))
+        (b.session, place, kind, text, unnumbered(b.session, kind, text, b.at))
         for b in batches
-        for place, row in enumerate(b.rows, 1)
+        for place, kind, text in b.lasting
     ]
     return {
         **_columns("sessions fences afters counts questions times clears packs news", of_batches),

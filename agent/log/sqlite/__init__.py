@@ -268,8 +268,8 @@ def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
     last = int(row[0])
     if batch.clears:
         db.execute("DELETE FROM deltas WHERE session = ?", (batch.session,))
-    for seq, (kind, text) in enumerate(batch.rows, last - len(batch.rows) + 1):
-        row = (batch.session, seq, kind, text, batch.at)
+    for place, kind, text in batch.lasting:
+        row = (batch.session, last - len(batch.rows) + place, kind, text, batch.at)
         if kind in DELTAS:
             db.execute("INSERT INTO deltas VALUES (?, ?, ?, ?, ?)", row)
         else:

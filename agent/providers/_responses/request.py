@@ -52,7 +52,9 @@ def encode_items(
     pieces: list[bytes] = []
     for message, results, strays in steps(messages):
         if message is not None:
-            pieces.append(_remembered(message, _variant(message, made, searching)))
+            # A long history is plain text for the most part: no call for each message of it.
+            plain = message.encoded.get(_FLAT) if message.provider_data is None else None
+            pieces.append(plain or _remembered(message, _variant(message, made, searching)))
         if results:
             pieces += [_remembered(result, _FLAT) for result in results]
         if strays:

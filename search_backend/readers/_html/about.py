@@ -46,12 +46,12 @@ _DATES = (
 class Metadata:
     """The facts of a page for machines: contents of <meta> by name=value, and JSON-LD.
 
-    `base` is the address that its links start from, if it names one.
+    `base` is the address that its links start from.
     """
 
     metas: dict[str, str]
     data: tuple[str, ...]
-    base: str | None
+    base: str
 
     def meta(self, wanted: tuple[str, ...]) -> str:
         """The first of these that has any content, each as name=value; else nothing."""
@@ -65,7 +65,7 @@ class Metadata:
         return ""
 
 
-def metadata(tree: LexborHTMLParser) -> Metadata:
+def metadata(tree: LexborHTMLParser, url: str) -> Metadata:
     """Collect them, with one search of the page for each of the two."""
     metas: dict[str, str] = {}
     base: str | None = None
@@ -78,7 +78,8 @@ def metadata(tree: LexborHTMLParser) -> Metadata:
             if value := attributes.get(name):
                 metas.setdefault(f"{name}={value}", (attributes.get("content") or "").strip())
     scripts = tree.css('script[type="application/ld+json"]')
-    return Metadata(metas, tuple(script.text() or "" for script in scripts), base)
+    data = tuple(script.text() or "" for script in scripts)
+    return Metadata(metas, data, _joined(url, base) or url)
 
 
 def title(tree: LexborHTMLParser) -> str:
@@ -143,7 +144,7 @@ def links(tree: LexborHTMLParser, metadata: Metadata, body: str, url: str) -> tu
 
     `body` is the body as the parser writes it: the first links of many are sooner found in that.
     """
-    base = _joined(url, metadata.base) or url
+    base = metadata.base
     own_site = site(base)
     own = urldefrag(url).url
     found: dict[str, None] = {}

@@ -21,7 +21,14 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
 from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
-from searchloop.search_backend.readers._html.text import TAG, batches, in_order, normal, plain, runs
+from searchloop.search_backend.readers._html.text import (
+    TAG,
+    in_order,
+    normal,
+    one_blank,
+    plain,
+    runs,
+)
 
 _BLOCK_NAMES = (
     "address article aside blockquote body br button caption center dd details div dl dt fieldset "
@@ -29,8 +36,8 @@ _BLOCK_NAMES = (
     "pre section summary table tbody td tfoot th thead tr ul"
 )
 _EMPTY = frozenset(("br", "hr"))
-# What the parser writes as it was, with "<" in it.
-_RAW = ("xmp", "noembed", "noframes", "plaintext")
+# What the parser writes as it was, with "<" in it, and a page may show.
+_RAW = ("xmp", "plaintext")
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -101,12 +108,14 @@ def written(tree: LexborHTMLParser) -> str:
     """The body as the parser writes it, without comments."""
     if tree.body is None:
         return ""
-    html = tree.body.html or ""
-    if any(f"<{name}" in html for name in _RAW):
+    if tree.css_first(",".join(_RAW)) is not None:  # far sooner found than in the text
         tree.unwrap_tags(list(_RAW))
-        html = tree.body.html or ""
     # An empty tag in its place: text before and after a comment is not one text.
-    return _COMMENT.sub("<!>", html) if "<!--" in html else html
+    html = _COMMENT.sub("<!>", tree.body.html or "")
+    if html.count("<") == html.count(">"):
+        return html
+    # A name may have this sign in it; a tag must not look like two.
+    return TAG.sub(lambda tag: "<" + tag[0][1:].replace("<", "-"), html)
 
 
 def layout(markup: str) -> Layout:
@@ -150,7 +159,7 @@ def layout(markup: str) -> Layout:
     pieces = inline(pieces, signs)
     for at, code in codes.items():
         pieces[at] = code
-    return Layout(boxes, _blocks(pieces, homes, signs) if pieces else [], signs)
+    return Layout(boxes, [*_blocks(pieces, homes, signs)] if pieces else [], signs)
 
 
 def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
@@ -166,27 +175,18 @@ def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
     return "".join(held)
 
 
-def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> list[Block]:
-    """The blocks of these pieces of markup that have text."""
+def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> Iterator[Block]:
+    """The blocks of these pieces of markup that have text. `signs` stand for the end of a piece,
+    the start and end of a link, and other tags."""
     links: list[str] = []  # those that are open, each inside the one before
-    blocks: list[Block] = []
-    for part in batches(pieces):
-        blocks += _some_blocks(pieces[part], homes[part], links, signs)
-    return blocks
-
-
-def _some_blocks(
-    pieces: list[str], homes: list[tuple[int, int]], links: list[str], signs: str
-) -> Iterator[Block]:
-    """Brings `links` up to date. `signs` stand for the end of a piece, the start and end of a link,
-    and other tags."""
     cut, start, end, tag = tuple(signs)
     whole_link = start + end
     # Text, name, text, name and so on; a name for a link and its end only.
     parts = re.split(f"<(/?a(?=[ >]))?[^>{cut}]*>", cut.join(pieces))
-    texts = in_order(plain("".join(parts[::2]))).split(cut)
     parts[1::2] = map({"a": start, "/a": end, None: tag}.__getitem__, parts[1::2])
-    marks = in_order(plain("".join(parts))).split(cut)
+    marked_text = in_order(plain("".join(parts)))
+    text = marked_text.replace(start, "").replace(end, "").replace(tag, "")
+    marks, texts = marked_text.split(cut), one_blank(text).split(cut)
     in_links = re.compile(f"{start}([^{start}{end}]*+){end}").findall
     for piece, marked, raw, (home, after) in zip(pieces, marks, texts, homes, strict=True):
         text = raw.strip(" ")

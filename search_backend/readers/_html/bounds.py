@@ -35,7 +35,7 @@ FORMATTING = frozenset(REPEATED_NAMES.split("|"))
 _OPENING = re.compile(r"<[a-zA-Z]")
 _REPEATED = re.compile(rf"<(?:{REPEATED_NAMES})(?=[\s/>])", re.IGNORECASE)
 _QUOTED_TAG = re.compile(r"<[a-zA-Z](?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?)*+")
-_PLAIN_TAG = re.compile(r"<[a-zA-Z][^>]*+")
+_LONG_TAG = re.compile(rf"<[a-zA-Z][^>]{{{LONGEST_TAG}}}")
 _TOKEN = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))|<[!?][^>]*+>?"
     r"|<(script|style|textarea|xmp|iframe|noembed|noframes)(?=[\s/>])[^>]*+>?(.*?)(?:</\1[^>]*+>|\Z)"
@@ -134,10 +134,8 @@ def _is_harmless(html: str) -> bool:
     if tags > HARMLESS_TAGS or len(_REPEATED.findall(html)) * tags > HARMLESS_REPEATS:
         return False
     # Read with quotes in mind, and again without: a page may mean either.
-    return not any(
-        len(max(pattern.findall(html), key=len, default="")) > LONGEST_TAG
-        for pattern in (_QUOTED_TAG, _PLAIN_TAG)
-    )
+    quoted = max(map(len, _QUOTED_TAG.findall(html)), default=0)
+    return quoted <= LONGEST_TAG and _LONG_TAG.search(html) is None
 
 
 class _Rewriter:

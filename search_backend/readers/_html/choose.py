@@ -30,9 +30,9 @@ from searchloop.search_backend.readers._html.features import (
     add_inside,
     around,
     columns,
+    distances,
     name_scores,
     same_ways,
-    within,
     wrappers,
 )
 from searchloop.search_backend.readers._html.parts.complete import once, with_parts
@@ -151,10 +151,9 @@ def _of_run(odds: Sequence[float], mass: list[float], weights: list[float]) -> C
     before = [0.0, *accumulate(weights)]
     whole, total = before.pop(), sum(mass)
     passed = [0.0, *accumulate(mass[:-1])]
-    count = range(len(odds))
     return [
-        [within(at - first) for at in count],
-        [within(at - last) for at in count],
+        distances(len(odds), first),
+        distances(len(odds), last),
         [(at - before[first]) / whole for at in before],
         [(at - before[last]) / whole for at in before],
         [part / total for part in passed],
@@ -307,18 +306,11 @@ def _expression(tree: Tree, used: set[int]) -> str:
     return f"({yes} if f{int(number)} <= {float(most)!r} else {no})"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Indexes of the blocks that are main text, in order, and the F1 they are expected to have."""
-
-    blocks: list[int]
-    expected: float
-
-
-def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
-    """The main text of a page: a look at each block, then a look at how it fits what was found."""
+def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
+    """The indexes of the blocks that are main text, in order: a look at each, then one at how it
+    fits what was found."""
     if not page.blocks:
-        return Choice([], 0.0)
+        return []
     by = by or model()
     sort = genre(page_names(page, about.url, about.kind), by.genres)
     wrapped = wrappers(page)
@@ -339,7 +331,7 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     kept = once(page, with_parts(page, kept, parts, sort[FORUM] > LIKE_FORUM), ways)
     if sort[ARTICLE] > SURE_ARTICLE:
         kept = without_comments(page, kept, parts[COMMENTS])
-    return Choice(kept, hope)
+    return kept
 
 
 def alike(page: Layout, scores: list[float], ways: Sequence[int]) -> list[float]:

@@ -159,9 +159,12 @@ def _of_neighbours(words: list[float], linked: list[float]) -> Columns:
     ]
 
 
-def within(distance: int) -> float:
-    """A number of blocks, FAR at most either way."""
-    return max(-FAR, min(FAR, float(distance)))
+def distances(count: int, at: int) -> list[float]:
+    """How many blocks each block of a page stands behind one, FAR at most either way."""
+    far = int(FAR)
+    near = range(max(0, at - far), min(count, at + far))
+    after = [FAR] * (count - near.stop)
+    return [-FAR] * near.start + [float(other - at) for other in near] + after
 
 
 def _of_guesses(guesses: Sequence[float], words: list[float]) -> Columns:
@@ -275,6 +278,6 @@ def _of_page(
     return [
         [i / count for i in range(count)],
         [word / total for word in before],
-        [-999.0 if heading is None else within(i - heading) for i in range(count)],
+        [-999.0] * count if heading is None else distances(count, heading),
         *([value] * count for value in of_page),
     ]

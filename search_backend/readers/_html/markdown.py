@@ -13,7 +13,6 @@ from searchloop.search_backend.readers._html.parts.tables import Tables
 from searchloop.search_backend.readers._html.text import (
     address,
     bare,
-    batches,
     in_order,
     is_in_site,
     normal,
@@ -181,10 +180,9 @@ class Writer:
             if blocks[at].link is not None:
                 texts[at] = self._with_links(blocks[at])
         at_once = [at for at in linked if blocks[at].link is None]
-        htmls = [blocks[at].html for at in at_once]
-        for part in batches(htmls):
-            for at, text in zip(at_once[part], self._all_with_links(htmls[part]), strict=True):
-                texts[at] = self._with_links(blocks[at]) if text is None else text
+        found = self._all_with_links([blocks[at].html for at in at_once]) if at_once else []
+        for at, text in zip(at_once, found, strict=True):
+            texts[at] = self._with_links(blocks[at]) if text is None else text
         return texts
 
     def _all_with_links(self, htmls: list[str]) -> list[str | None]:

@@ -7,14 +7,14 @@ values, and five escapes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 _LINK_TAG = re.compile(r"<(/a|a(?: [^>]*)?)>")
 TAG = re.compile(r"<[^>]*>")
 # What Python takes for blanks, but for the plain one.
+_ASCII_BLANKS = "\n\t\r\x0b\x0c\x1c\x1d\x1e\x1f"
 _ODD_BLANKS = (
-    "\n\t\xa0\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
+    f"{_ASCII_BLANKS}\xa0\x85\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
     "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
 # Joining to a page of the web changes nothing of these but what stands before.
@@ -50,24 +50,17 @@ def normal(text: str) -> tuple[str, int]:
 
 def in_order(text: str) -> str:
     """`text` with one plain blank wherever it has blanks. Made for much text at once."""
-    for blank in _ODD_BLANKS:
+    for blank in _ASCII_BLANKS if text.isascii() else _ODD_BLANKS:
         if blank in text:
             text = text.replace(blank, " ")
+    return one_blank(text)
+
+
+def one_blank(text: str) -> str:
+    """`text` with one plain blank for several."""
     while "  " in text:
         text = text.replace("  ", " ")
     return text
-
-
-def batches(pieces: list[str], most: int = 200_000) -> Iterator[slice]:
-    """Parts of `pieces` with so many characters at most, or one piece that is longer."""
-    begun = size = 0
-    for at, piece in enumerate(pieces):
-        if size + len(piece) > most and at > begun:
-            yield slice(begun, at)
-            begun, size = at, 0
-        size += len(piece)
-    if begun < len(pieces):
-        yield slice(begun, len(pieces))
 
 
 def site(url: str) -> str:

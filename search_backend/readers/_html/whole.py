@@ -20,11 +20,11 @@ def whole_page(markup: str, url: str, title: str = "") -> Page:
     """Returns everything that is shown of some HTML as Markdown, and its links."""
     markup, cut = bounded(markup)
     tree = LexborHTMLParser(markup)
-    metadata = _about.metadata(tree)
-    show(tree, markup)
+    metadata = _about.metadata(tree, url)
+    show(tree)
     body = written(tree)
     shown = layout(body)
-    text, unseen = cleaned(markdown(shown, range(len(shown.blocks)), url))
+    text, unseen = cleaned(markdown(shown, range(len(shown.blocks)), metadata.base))
     links = _about.links(tree, metadata, body, url)
     return Page(url, url, one_line(title), text, links, cut=cut, invisible=unseen)
 

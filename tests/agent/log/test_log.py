@@ -99,6 +99,14 @@ def test_a_message_and_the_end_of_its_deltas_are_one_step(log: EventLog, session
     assert [(e.seq, e.type) for e in log.read(session)] == [(1, "user_message"), (5, "message")]
 
 
+def test_an_append_keeps_no_delta_that_it_replaces_itself(log: EventLog, session: str) -> None:
+    """Followers get the delta before its message, readers the message; a delta behind it stays."""
+    log.append(session, [delta("a")])
+    told = log.append(session, [delta("b"), message("ab"), delta("c")])
+    assert [(e.seq, e.type) for e in told] == [(2, "text_delta"), (3, "message"), (4, "text_delta")]
+    assert [(e.seq, e.type) for e in log.read(session)] == [(3, "message"), (4, "text_delta")]
+
+
 def test_deltas_of_other_sessions_stay(log: EventLog, session: str) -> None:
     """A message removes its own session's deltas only."""
     other = log.create_session(model="m").id

@@ -117,12 +117,16 @@ ASIDE = (
     "<noscript>You need to enable JavaScript to run this app.</noscript>{}",
     "{}<div class=h-captcha data-sitekey=x></div><form><input type=email></form>",
     "<script>" + "var a=1;" * 3000 + "</script>{}",
+    "{}<div class=g-recaptcha data-size=invisible></div>",
+    "{}<p><a href='https://o.example/?__cf_chl_tk=x'>More</a>",
+    "<link rel=preconnect href=https://ct.captcha-delivery.com>{}",
+    "<meta http-equiv=Content-Security-Policy content='script-src captcha.px-cdn.net'>{}",
 )
 
 
 @each_row(("topic", "aside"), [*product(TOPICS, ASIDE)])
 def test_a_short_page_on_the_matter_is_read(topic: tuple[str, str], aside: str) -> None:
-    """Neither a guard nor an empty shell: ninety pages of one or two sentences."""
+    """Neither a guard nor an empty shell: many pages of one or two sentences."""
     title, text = topic
     page = opened(f"<title>{title}</title><body>{aside.format(f'<h1>{title}</h1><p>{text}</p>')}")
     assert (page.status, page.error) == ("ok", None)

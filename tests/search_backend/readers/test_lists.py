@@ -144,6 +144,8 @@ def test_a_page_that_is_written_anew_keeps_what_shapes_it() -> None:
          "was ~~20~~ 15"),
         (".c1{text-decoration-line:line-through}", "<p class=c1>20 EUR</p><p>15 EUR",
          "~~20 EUR~~\n\n15 EUR"),
+        ("a.x{text-decoration:line-through}", "<p><a class=x href=/u>20</a> <a href=/v>15</a>",
+         "[~~20~~](https://e.example/u) [15](https://e.example/v)"),
         ("a:hover{text-decoration:line-through}", "<p><b>20</b> <a>15</a>", "20 15"),
         ("@media print{b{text-decoration:line-through}}", "<p><b>20</b> 15", "20 15"),
         (".c2{vertical-align:super}", "<p><span>10</span><span class=c2>24</span><span> kg",

@@ -93,7 +93,7 @@ def test_what_holds_the_whole_page_tells_no_block_from_another() -> None:
         page = parsed(f"<div {names}><main>{text * 8}</main><nav><a href=/>Home</a></nav></div>")
         assert wrappers(page)[:3] == [True, True, True]
         assert not wrappers(page)[3]
-        found = chosen(page, About(1, "https://example.org/blog/harbour")).blocks
+        found = chosen(page, About(1, "https://example.org/blog/harbour"))
         assert found == list(range(8))
 
 
@@ -102,7 +102,7 @@ def test_a_page_of_very_many_blocks_is_chosen_from_by_the_first_look() -> None:
     text = "<p>The harbour was built in three stages, and each is described here at length.</p>"
     menu = "<nav><ul><li><a href=/>Home</a><li><a href=/shop>Shop</a></ul></nav>"
     page = parsed(f"{menu}<main><article>{text * MOST_FOR_SECOND}</article></main>")
-    found = chosen(page, About(1, "https://example.org/blog/harbour")).blocks
+    found = chosen(page, About(1, "https://example.org/blog/harbour"))
     assert found == list(range(2, MOST_FOR_SECOND + 2))
 
 
@@ -113,7 +113,7 @@ def test_a_thousand_equal_blocks_are_all_kept(before: str, words: int, frame: st
     """The end of a long text is no less a part of it than its beginning."""
     text = "".join(f"<p>Stage {n} {'of the harbour ' * (words // 3)}</p>" for n in range(1000))
     page = parsed(f"{before}<{frame}>{text}</{frame}>")
-    found = chosen(page, About(0, "https://example.org/harbour")).blocks
+    found = chosen(page, About(0, "https://example.org/harbour"))
     begun = len(page.blocks) - 1000
     assert found[-1000:] == list(range(begun, begun + 1000))
 
@@ -159,7 +159,7 @@ def test_comments_below_a_short_article_are_no_part_of_it() -> None:
         + "".join(COMMENT.format(n) for n in range(20))
         + "</ol></div></main>"
     )
-    found = chosen(page, About(1, "https://example.org/blog/harbour")).blocks
+    found = chosen(page, About(1, "https://example.org/blog/harbour"))
     kept = [page.blocks[at].text for at in found]
     assert sum("three stages" in text for text in kept) == 9
     assert not any("the quay" in text for text in kept)

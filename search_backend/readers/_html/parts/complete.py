@@ -65,14 +65,17 @@ def with_parts(
     for at, block in enumerate(blocks):
         if not home <= block.box < end or at in found:
             continue
-        up, is_part = block.box, at in inside
+        up, is_part, asides = block.box, at in inside, list[bool]()
         while up > home and linked[up] <= 0:
             is_item = (
                 boxes[up].tag == "li" and 2 * taken[boxes[up].parent] > others[boxes[up].parent]
             )
-            is_part = is_part or is_item or not NOTES.isdisjoint(boxes[up].names)
+            is_note = not NOTES.isdisjoint(boxes[up].names)
+            asides += [is_note] * (boxes[up].tag == "aside")
+            is_part = is_part or is_item or is_note
             up = boxes[up].parent
-        if is_part and up == home and not any(role[at] for role in beside):
+        is_beside = any(role[at] for role in beside) and not (asides and all(asides))
+        if is_part and up == home and not is_beside:
             found.add(at)
     return sorted(found)
 

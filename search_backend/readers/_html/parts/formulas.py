@@ -23,6 +23,8 @@ DEEPEST = 40
 _SCRIPTS = 'script[type^="math/tex"]'
 # What holds a formula more than once; lexbor looks for the first of them.
 _HOLDERS = ".katex,mjx-container,.mwe-math-element,.MathJax[data-mathml]"
+_MATH = r"math,m\:math,mml\:math"
+FORMULAS = f"{_SCRIPTS},{_HOLDERS},{_MATH}"
 _RENDERED = frozenset(("MathJax", "MathJax_Preview", "MathJax_Display", "MathJax_SVG"))
 # The sign that an element draws, and what has several parts.
 _CODE = re.compile(r'(?:mjx-c|data-c="|href="#[^">]*-)([0-9A-F]{2,5})(?=[ "])[^>]*')
@@ -73,7 +75,7 @@ def write_formulas(tree: LexborHTMLParser) -> None:
         elif source is not None:  # MathJax 4 has no MathML
             is_display = holder.attributes.get("display") == "true"
             holder.replace_with(as_formula(source.attributes["data-latex"] or "", is_display))
-    for math in tree.css(r"math,m\:math,mml\:math"):
+    for math in tree.css(_MATH):
         if math.parent is not None:
             math.replace_with(as_formula(_source(math), _is_display(math)))
 

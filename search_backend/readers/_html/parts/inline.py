@@ -27,6 +27,7 @@ _IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
 _INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
+_STRUCK_LINK = re.compile(r"(<a [^>]*line-through[^>]*>)([^<]*+(?:<(?!/?a[ >])[^<]*+)*+)</a>")
 _SCRIPT_LIKE = re.compile(
     rf"<({_INLINE})(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
     r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>'
@@ -54,8 +55,6 @@ _SIGN_LINK = re.compile(
 
 def stacked(markup: str) -> str:
     """Writes what stands over something else as raised and lowered: of ions and of isotopes."""
-    if "template-chem2-su" not in markup and "inline-block" not in markup:
-        return markup
     return _OVER.sub(_as_scripts, markup)
 
 
@@ -97,12 +96,10 @@ def inline(pieces: list[str], signs: str) -> list[str]:
     they do not have."""
     cut = signs[0]
     text = _CUSTOM.sub(r"\1 ", cut.join(pieces))
-    if not may_mark(text) and not any(name in text for name in _STYLED):
-        return text.split(cut) if pieces else []
     for names, change in _CHANGES:
         if any(name in text for name in names):
             text = change(text, cut)
-    return text.split(cut)
+    return text.split(cut) if pieces else []
 
 
 def _code(text: str, cut: str) -> str:
@@ -119,6 +116,7 @@ def _code(text: str, cut: str) -> str:
 
 def _struck(text: str, cut: str) -> str:
     """Marks struck text, in each of the pieces that it runs through."""
+    text = _STRUCK_LINK.sub(r"\1<s>\2</s></a>", text)
     tag = re.compile(
         rf"<(?:(s|del|strike)(?: [^>]*)?|({_INLINE})(?: [^>]*line-through[^>]*)"
         rf"|(/?)(s|del|strike|{_INLINE})(?: [^>]*)?)>|{cut}"
@@ -192,8 +190,6 @@ def _apart(text: str, _: str) -> str:
     return _ON_ITS_LINE.sub(lambda own: f" {own[1]}{own[3] or ''} ", text)
 
 
-# What a page has if a change can mean anything to it.
-may_mark = re.compile(r"<(?:code|img|q|rt|s|del|strike|sup|sub)[ >]").search
 _ON_ITS_LINE = re.compile(
     r'(<(span|[abi]|strong|em|small) [^>]*(?:style="[^"]*display: ?(?:block|flex|grid|table)[^>]*>'
     r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^>]*>'
@@ -202,14 +198,13 @@ _ON_ITS_LINE = re.compile(
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
 _RAISED = ("vertical-align", 'class="su')
-_STYLED = ("line-through", 'href="', "⁄", "display:", "sr-only", "hidden", "-reader-text", *_RAISED)
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
-    (("display:", "sr-only", "hidden", "-reader-text"), _apart),
+    (("display:", "sr-only", "visually", "-reader-text"), _apart),
     (("<code",), _code),
     (('href="#',), _anchors),
     (("<img",), _images),
     (("<q>", "<q "), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
     (("<rt",), _reading),
     (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
-    (("<sup", "<sub", 'href="', "⁄", *_RAISED), _scripts),
+    (("<sup", "<sub", 'href="#', "footnote", "⁄", *_RAISED), _scripts),
 )

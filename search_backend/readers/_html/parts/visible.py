@@ -11,29 +11,31 @@ import re
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchloop.search_backend.readers._html.hidden import remove_hidden
-from searchloop.search_backend.readers._html.parts.formulas import write_formulas
+from searchloop.search_backend.readers._html.parts.formulas import FORMULAS, write_formulas
 
 _CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
-# One search that begins at each "<": a search for each of these names takes three times as long.
-_may_show = re.compile(
-    r"<(?=[mMsSiIdt])(?:(?i:(?:m(?:ml)?:)?math|svg|input)[\s>]|mjx-|script [^>]{0,60}math/tex"
-    r"|span (?:(?:id|role)=\S+ )?class=[\"']?(?:katex|sfrac|mwe-math|mw-editsection|ltx_note)"
-    r"|div class=[\"']?(?:(?:react-)?line-numbers|fragment|language-)|th [^>]{0,40}filename)"
-).search
+_DRAWINGS = "td svg,th svg"
+_LABELS = "td .sr-only,td .visually-hidden,td .screen-reader-text"
 _UNSEEN = ".mw-editsection,.ltx_tag_note,.ltx_note_content>.ltx_note_mark"
 _CELLS = "span[role^=row],span[role$=cell],span[role$=header],span[class*=ltx_t]"
 _OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th": "columnheader"}
 _LINES = "pre,.react-file-line"
-_LABELS = ("sr-only", "visually-hidden", "screen-reader-text")
+_NUMBERS, _DOXYGEN = "div.line-numbers,div.react-line-numbers", "div.fragment>div.line:first-child"
+_LANGUAGE, _FILE = "div[class*=language-]>span.lang", "table.highlighttable th.filename"
+# All of them at once: one search of the tree tells that an ordinary page has none.
+_MAY_SHOW = (
+    f"{FORMULAS},{_CHECKBOXES},{_DRAWINGS},{_LABELS},{_UNSEEN},{_CELLS},{_NUMBERS},{_DOXYGEN},"
+    f"{_LANGUAGE},{_FILE},.sfrac .sr-only,.ltx_note_outer"
+)
 LONGEST_LABEL = 40
 # Lines of a page; each takes an element.
 MOST_TYPED = 5_000
 is_typed = re.compile(r"white-space: ?(?:pre|break)").search
 
 
-def show(tree: LexborHTMLParser, markup: str) -> None:
-    """Changes `tree`, which was parsed from `markup`."""
-    if _may_show(markup):
+def show(tree: LexborHTMLParser) -> None:
+    """Changes `tree`."""
+    if tree.css_first(_MAY_SHOW) is not None:
         write_formulas(tree)
         _write_checkboxes(tree)
         _write_drawings(tree)
@@ -41,25 +43,16 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
         for node in tree.css(_UNSEEN):
             node.remove()
         for mark in tree.css(".sfrac .sr-only"):
-            mark.replace_with("/" if "/" in mark.text() else " ")
-        for fraction in tree.css(".sfrac"):
-            before = fraction.prev.text() if fraction.prev is not None else ""
-            if before[-1:].isdigit() and not fraction.text().startswith(" "):
-                fraction.insert_before(" ")
+            mark.replace_with("⁄" if "/" in mark.text() else " ")
         for note in tree.css(".ltx_note_outer"):  # behind its mark, in LaTeXML
             note.insert_before(" (")
             note.insert_after(")")
-    if "<td" in markup:
-        _write_labels(tree, markup)
-    if "columnheader" in markup or '<span class="ltx_t' in markup:
+        _write_labels(tree)
         for cell in reversed(tree.css(_CELLS)):
             name = (cell.attributes.get("class") or "").partition(" ")[0]
-            role = cell.attributes.get("role") or _OF_PAPERS.get(name)
-            if role is None:
-                continue
-            inside = cell.inner_html
-            made = LexborHTMLParser(f'<div role="{role}">{inside}</div>').css("div")
-            cell.replace_with(made[0])
+            if role := cell.attributes.get("role") or _OF_PAPERS.get(name):
+                inside = f'<div role="{role}">{cell.inner_html}</div>'
+                cell.replace_with(LexborHTMLParser(inside).css("div")[0])
     remove_hidden(tree).write_shapes()
     _break_lines(tree)
 
@@ -95,18 +88,19 @@ def _write_checkboxes(tree: LexborHTMLParser) -> None:
 
 def _put_code_in_order(tree: LexborHTMLParser) -> None:
     """Removes numbers of lines beside some code; puts the name of a file in front of its code."""
-    for label in tree.css("div[class*=language-]>span.lang"):  # the fence says it
+    for label in tree.css(_LANGUAGE):  # the fence says it
         label.remove()
-    for line in tree.css("div.fragment>div.line:first-child"):  # of Doxygen
-        line.parent.attrs["class"] = "hljs"
-    for numbers in tree.css("div.line-numbers,div.react-line-numbers"):
+    for line in tree.css(_DOXYGEN):
+        if line.parent is not None:
+            line.parent.attrs["class"] = "hljs"
+    for numbers in tree.css(_NUMBERS):
         code = numbers.next
         while code is not None and not code.is_element_node:
             code = code.next
         is_beside = code is not None and (code.tag == "pre" or code.css_first(_LINES) is not None)
         if is_beside and re.fullmatch(r"[\d\s]+", numbers.text(deep=True)):
             numbers.remove()
-    for name in tree.css("table.highlighttable th.filename"):
+    for name in tree.css(_FILE):
         row, table = _around(name, "tr"), _around(name, "table")
         if row is not None and table is not None:
             table.insert_before(name.text(deep=True))
@@ -120,18 +114,17 @@ def _around(node: LexborNode, tag: str) -> LexborNode | None:
     return around
 
 
-def _write_labels(tree: LexborHTMLParser, markup: str) -> None:
+def _write_labels(tree: LexborHTMLParser) -> None:
     """Shows the words for screen readers that say alone what the sign in a cell means."""
-    for name in _LABELS:
-        for label in tree.css(f"td .{name}") if name in markup else ():
-            cell, words = _around(label, "td"), label.text(deep=True).strip()
-            if cell is not None and cell.text(deep=True).strip() == words != "":
-                label.replace_with(words[:LONGEST_LABEL])
+    for label in tree.css(_LABELS):
+        cell, words = _around(label, "td"), label.text(deep=True).strip()
+        if cell is not None and cell.text(deep=True).strip() == words != "":
+            label.replace_with(words[:LONGEST_LABEL])
 
 
 def _write_drawings(tree: LexborHTMLParser) -> None:
     """Writes the label of a drawing that stands alone in a cell."""
-    for drawing in tree.css("td svg,th svg"):
+    for drawing in tree.css(_DRAWINGS):
         title = drawing.css_first("title")
         label = drawing.attributes.get("aria-label") or (title.text() if title is not None else "")
         around = drawing.parent

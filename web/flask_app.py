@@ -178,7 +178,8 @@ def _file(name: str) -> Response:
     response = Response(Path(path).read_bytes(), mimetype=kind)
     response.add_etag(weak=True)
     response.headers["Cache-Control"] = _FOREVER if stamp == _stamp() else "no-cache"
-    return response.make_conditional(request)
+    response.make_conditional(request)
+    return response
 
 
 def _stamp() -> str:

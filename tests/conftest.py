@@ -114,12 +114,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected stays to the end: nobody looks for garbage in it, now or later."""
+    """What is collected stays to the end: nobody looks for garbage in it, now or later. After that
+    garbage is looked for as seldom as in the program itself (`cli.main`).
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
         gc.enable()
 
 

@@ -44,7 +44,7 @@ _KINDS = {
     ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
-_PACKED = {"text/html", "application/json"}
+_PACKED = {"text/html", "text/css", "text/javascript", "application/json"}
 _WORTH_PACKING = 1_400  # bytes; what is shorter fits one packet anyway
 _MOST_SHARED, _LONGEST_SHARED = 20, 1_000_000  # files; characters, as many as a question has
 _FOREVER = "private, max-age=31536000, immutable"
@@ -137,13 +137,13 @@ def _shared() -> Response:
 
 def _page(shared: dict[str, Any] | None = None) -> Response:
     nonce = secrets.token_urlsafe(16)
-    text = (STATIC / "index.html").read_text("utf-8").replace("{nonce}", nonce)
+    text = (STATIC / "index.html").read_text("utf-8").replace("/static/", f"/static/{_stamp()}/")
+    text = text.replace("{nonce}", nonce)
     text = text.replace("{languages}", html.escape(_languages())).replace("{version}", __version__)
     # A block of data: `<` and `>` could end it.
     given = json.dumps(shared).replace("<", "\\u003c").replace(">", "\\u003e") if shared else ""
-    text = text.replace("{shared}", given)
     headers = {"Content-Security-Policy": policy(nonce)}
-    return Response(text, 200, headers, mimetype="text/html")
+    return Response(text.replace("{shared}", given), 200, headers, mimetype="text/html")
 
 
 def _pack(response: Response) -> Response:
@@ -168,27 +168,29 @@ def _languages() -> str:
 
 
 def _file(name: str) -> Response:
+    """Sends a file of the page. Browsers keep it for good under an address with the stamp of now,
+    which changes with the files. Any other stamp, or none, leads to the same file."""
+    stamp, _, rest = name.partition("/")
+    name = rest if stamp.startswith("@") else name
     kind, path = _KINDS.get(Path(name).suffix), safe_join(str(STATIC), name)
     if kind is None or path is None or "\0" in name or not Path(path).is_file():
         abort(404)
-    packed = bool(request.accept_encodings["gzip"])
-    data, digest = _packed(Path(path), Path(path).stat().st_mtime_ns, packed)
-    response = Response(data, mimetype=kind)
-    response.set_etag(digest)
-    response.headers["Vary"] = "Accept-Encoding"
-    response.headers["Cache-Control"] = _FOREVER if request.args.get("v") else "no-cache"
-    if packed:
-        response.headers["Content-Encoding"] = "gzip"
+    response = Response(Path(path).read_bytes(), mimetype=kind)
+    response.add_etag(weak=True)
+    response.headers["Cache-Control"] = _FOREVER if stamp == _stamp() else "no-cache"
     response.make_conditional(request)
     return response
 
 
-@functools.lru_cache(maxsize=256)
-def _packed(path: Path, changed: int, packed: bool) -> tuple[bytes, str]:
-    """Returns a file's bytes, compressed or not, and their digest. A changed file is read again."""
-    data = path.read_bytes()
-    data = gzip.compress(data, mtime=0) if packed else data
-    return data, hashlib.sha256(data).hexdigest()[:32]
+def _stamp() -> str:
+    """Returns the part of addresses that changes with any file of the page."""
+    return _digest(tuple((p, p.stat().st_mtime_ns) for p in sorted(STATIC.rglob("*.*"))))
+
+
+@functools.lru_cache(maxsize=1)
+def _digest(files: tuple[tuple[Path, int], ...]) -> str:
+    whole = b"".join(path.read_bytes() for path, _ in files)
+    return f"@{hashlib.sha256(whole).hexdigest()[:12]}"
 
 
 def _failed(error: Exception) -> Response:

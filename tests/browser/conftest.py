@@ -30,6 +30,8 @@ addEventListener("securitypolicyviolation", (e) =>
   window.violations.push(`${e.effectiveDirective} ${e.blockedURI} ${e.sample}`));
 """
 
+_VISITS = 10  # after so many the chats are deleted: two hundred in the list double a page's cost
+
 # What is stored is removed, and what the page would store on its way out is not stored.
 _FORGET = "localStorage.clear(); sessionStorage.clear(); Storage.prototype.setItem = () => {};"
 
@@ -125,6 +127,7 @@ class Profiles:
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._kept: dict[str, Watched] = {}
+        self._visits = 0
 
     def get(self, at: House, fresh: bool, options: dict[str, Any]) -> Watched:
         """The profile with these options; a `fresh` one has never seen the page."""
@@ -135,6 +138,14 @@ class Profiles:
                 return made
             self._kept[key] = made
         return self._kept[key]
+
+    def count_visit(self, house: House) -> None:
+        """Deletes the chats of `house` now and then, while no page looks on."""
+        self._visits += 1
+        if self._visits % _VISITS == 0:
+            for watched in self._kept.values():
+                watched.context.pages[0].goto("about:blank")
+            house.call("DELETE", "/api/sessions")
 
     def close(self) -> None:
         """Closes those that were kept."""
@@ -179,6 +190,7 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
             watched.context.close()
         else:
             watched.tidy()
+    profiles.count_visit(house)
     assert not any(found), found
 
 

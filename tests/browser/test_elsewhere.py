@@ -141,7 +141,7 @@ def test_the_page_can_be_installed(page: Page) -> None:
     """The browser finds no fault with the manifest and its icons, which it gets signed in."""
     watching = page.context.new_cdp_session(page)
     manifest = watching.send("Page.getAppManifest")
-    assert manifest["url"].endswith("/static/app/manifest.webmanifest")
+    assert manifest["url"].endswith("/app/manifest.webmanifest")
     assert manifest["errors"] == []
     faults = [
         e["errorId"] for e in watching.send("Page.getInstallabilityErrors")["installabilityErrors"]

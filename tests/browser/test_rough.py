@@ -25,14 +25,14 @@ TITLE = "👩‍🚀 مرحبا \u202eevil\u202c שלום 𝕏 " + "ü" * 120
 
 
 @pytest.mark.integration
-def test_ten_tabs_on_one_chat(page: Page, ollama: LedOllama) -> None:
+def test_eight_tabs_on_one_chat(page: Page, ollama: LedOllama) -> None:
     """All of them load and show the answer, though a browser has six connections to a server."""
     gate = threading.Event()
     ollama.script = lambda messages: ["One. ", gate, "Two."]
     choose_model(page, f"ollama:{MODEL}")
     ask(page, "Count")
     expect(last_turn(page).locator(".answer")).to_contain_text("One.")
-    tabs = [page.context.new_page() for _ in range(9)]
+    tabs = [page.context.new_page() for _ in range(7)]
     for tab in tabs:
         tab.goto(page.url)
     for tab in tabs:

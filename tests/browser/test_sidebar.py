@@ -187,6 +187,17 @@ def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, hou
     assert left == [chats[1]["id"]]
 
 
+def test_a_deletion_that_was_lost_is_made_by_the_next_page(
+    chats: list[dict[str, Any]], page: Page, house: House
+) -> None:
+    """Whoever leaves in that moment finds the chat gone, however late the server hears of it."""
+    page.evaluate("(id) => sessionStorage.setItem('searchloop.deleting', id)", chats[0]["id"])
+    page.reload()
+    expect(page.locator(".session")).to_have_count(1)
+    assert [s["id"] for s in house.call("GET", "/api/sessions")["sessions"]] == [chats[1]["id"]]
+    assert not page.evaluate("sessionStorage.getItem('searchloop.deleting')")
+
+
 def test_a_chat_that_answers_has_a_dot(
     chats: list[dict[str, Any]], page: Page, ollama: LedOllama
 ) -> None:

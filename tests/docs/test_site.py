@@ -19,7 +19,7 @@ from searchloop.search_backend.api import openapi as search_openapi
 from searchloop.web import flask_app
 from searchloop.web.api import openapi
 from searchloop.web.compose import every_setting
-from tests.browser.test_axe import AXE, RUN
+from tests.browser.test_axe import AXE, COLOURS, RUN
 from tests.once import once
 
 pytestmark = pytest.mark.integration
@@ -118,14 +118,15 @@ def browser(headless: str) -> Iterator[BrowserContext]:
 
 
 def sound(pages: Iterable[Path], browser: BrowserContext, scheme: str) -> list[str]:
-    """What axe finds on these pages in light or dark colours."""
+    """What axe finds on these pages in light colours, or of dark ones what colours change."""
     page = browser.new_page()
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     problems = []
     for path in pages:
         page.goto(path.as_uri())
         page.add_script_tag(path=AXE)
-        problems += [f"{path.name} {said}" for said in page.evaluate(RUN)]
+        run = RUN if scheme == "light" else COLOURS
+        problems += [f"{path.name} {said}" for said in page.evaluate(run)]
     page.close()
     return problems
 

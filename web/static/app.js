@@ -381,6 +381,18 @@ function leaveProject(failure) {
   if (failure) complain(failure);
 }
 
+// Notes which chat is being deleted, and returns the one before: a page that is left in between lets the
+// next one make sure of it, which would list it still.
+function beingDeleted(id) {
+  try {
+    const before = sessionStorage.getItem("searchloop.deleting");
+    sessionStorage.setItem("searchloop.deleting", id);
+    return before;
+  } catch {
+    return ""; // the browser keeps nothing
+  }
+}
+
 function remove(session) {
   const { hidden } = facts.list;
   const wasOpen = session.id === facts.session.id;
@@ -393,7 +405,9 @@ function remove(session) {
     if (!undone) {
       box.forget(session.id);
       tabs.postMessage({ deleted: session.id });
+      beingDeleted(session.id);
       await api.deleteSession(session.id).catch(complain);
+      beingDeleted("");
     }
     hidden.delete(session.id);
     await refresh();
@@ -573,6 +587,8 @@ function fileOf({ name, type, data }) {
 if (location.hash.length > 2) openSession(...fromAddress());
 else draw();
 receive();
-refresh();
+const left = beingDeleted("");
+if (left) api.deleteSession(left).catch(() => {}).then(refresh); // 404, if the server has heard of it
+else refresh();
 load();
 box.focus();

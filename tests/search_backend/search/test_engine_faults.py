@@ -76,15 +76,12 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """`value` with something else at a place."""
+    """`value` with something else at a place; what lies beside the path is shared."""
     if not path:
         return new
-    value = copy.deepcopy(value)
-    inner = value
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = new
-    return value
+    whole = copy.copy(value)
+    whole[path[0]] = changed(value[path[0]], path[1:], new)
+    return whole
 
 
 @EVERY

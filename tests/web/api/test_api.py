@@ -366,7 +366,7 @@ KINDS = {
 
 
 def test_the_page_and_its_files_are_served(tmp_path: Path) -> None:
-    """Right types, no guessing; only an address with a version is kept for long."""
+    """Right types, no guessing; only an address of these very files is kept for long."""
 
     async def scenario(ask: Ask, house: FakeHouse) -> None:
         page = await ask("GET", "/")
@@ -377,9 +377,12 @@ def test_the_page_and_its_files_are_served(tmp_path: Path) -> None:
             answer = await ask("GET", name.decode())
             assert answer.status == 200, name
             assert answer.headers["content-type"] == KINDS[name.rpartition(b".")[2].decode()]
-            assert answer.headers["cache-control"] == "no-cache"
-        versioned = await ask("GET", f"{names[0].decode()}?v=1")
-        assert "immutable" in versioned.headers["cache-control"]
+            assert "immutable" in answer.headers["cache-control"]
+            own = re.sub("@[^/]*/", "", name.decode())
+            for other in (own, own.replace("/static/", "/static/@older/"), f"{own}?v=1"):
+                same = await ask("GET", other)
+                assert (same.body, same.headers["cache-control"]) == (answer.body, "no-cache")
+                assert same.headers["etag"]
         assert not re.search(rb"https?://(?!www\.w3\.org)", page.body)
 
     with_api(tmp_path, scenario)

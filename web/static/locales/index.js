@@ -24,7 +24,7 @@ const plural = new Intl.PluralRules(tag);
 
 // A language that cannot be had is null: the page speaks English then.
 async function load(name) {
-  const answer = await fetch(`/static/locales/${name}.json`).catch(() => null);
+  const answer = await fetch(new URL(`${name}.json`, import.meta.url)).catch(() => null);
   return answer?.ok ? answer.json() : null;
 }
 

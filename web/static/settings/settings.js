@@ -154,7 +154,7 @@ export function settingsDialog(dialog, on) {
 
   return async function open(name = "models", target = undefined) {
     if (!document.querySelector("#settings-style")) {
-      const style = h("link", { id: "settings-style", rel: "stylesheet", href: "/static/settings/settings.css" });
+      const style = h("link", { id: "settings-style", rel: "stylesheet", href: new URL("settings.css", import.meta.url) });
       const ready = new Promise((done) => style.addEventListener("load", done, { once: true }));
       document.head.append(style);
       await ready;

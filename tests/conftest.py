@@ -69,8 +69,8 @@ FOREIGN = re.compile(
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than there are cores: half of what tests do is wait for another one."""
-    return (os.cpu_count() or 1) + 2
+    """Four processes more than there are cores: half of what tests do is wait for another one."""
+    return (os.cpu_count() or 1) + 4
 
 
 def pytest_configure(config: pytest.Config) -> None:

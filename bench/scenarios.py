@@ -100,7 +100,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "one turn, 20,000 deltas of 4 characters",
         deltas=20_000,
         samples=3,
-        target=Target("cpu_ratio", 1.2),
+        target=Target("cpu_ratio", 0.7),
     ),
     Scenario(
         "stream_served",
@@ -108,7 +108,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         kind="served",
         deltas=20_000,
         samples=2,
-        target=Target("cpu_ratio", 1.2),
+        target=Target("cpu_ratio", 0.8),
     ),
     Scenario(
         "history",
@@ -117,7 +117,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         history=400,
         length=2_600,
         samples=15,
-        target=Target("cpu_ratio", 1.3),
+        target=Target("cpu_ratio", 1.1),
     ),
     Scenario(
         "long",
@@ -134,7 +134,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         turns=5,
         at_once=300,
         samples=1,
-        target=Target("turns_ratio", 0.9, least=True),
+        target=Target("turns_ratio", 2.0, least=True),
     ),
     Scenario(
         "par_async",
@@ -163,7 +163,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "process start to the request's arrival at the provider",
         kind="process",
         samples=3,
-        target=Target("wall_ratio", 1.7),
+        target=Target("wall_ratio", 1.6),
     ),
     Scenario(
         "version",

@@ -48,7 +48,7 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # masked (180); edits allowed in a folder, the end of a growing table drawn alone (90). The page:
 # settings by task (800), projects and archive (250), queue, keys, imports (300), two answers side
 # by side and what comes next (150), the state of rooms, folders of projects (50).
-PYTHON_LINES, PAGE_LINES = 61_720, 8_720
+PYTHON_LINES, PAGE_LINES = 61_560, 8_660
 # A folder that may hold more than 14 entries (never above 18), and the reason.
 FULLER: Mapping[str, str] = {
     "agent": "the loop's own modules beside one folder for each part that it is given",

@@ -83,6 +83,7 @@ export function questionQueue(list, on) {
   }
 
   function row(text, i) {
+    const about = { "aria-describedby": `waits-${i}` };
     const without = () => keep(texts.filter((_, other) => other !== i), held);
     const edit = () => {
       without();
@@ -94,15 +95,15 @@ export function questionQueue(list, on) {
       on.say(t("queue.removed"));
       if (!texts.length) on.focus();
     };
-    const go = i === 0 && !running ? h("button", { type: "button", class: "small primary", "data-focus": "send", onclick: next }, t("queue.send")) : null;
+    const go = i === 0 && !running ? h("button", { ...about, type: "button", class: "small primary", "data-focus": "send", onclick: next }, t("queue.send")) : null;
     return h(
       "li",
       {},
       h("span", { class: "waits" }, t(running && !held ? "queue.waits" : "queue.held")),
-      h("span", { class: "words", dir: "auto", title: text }, text),
+      h("span", { class: "words", id: `waits-${i}`, dir: "auto", title: text }, text),
       go,
-      iconButton("pencil", t("queue.edit"), edit, { class: "quiet", "data-focus": `edit-${i}` }),
-      iconButton("close", t("queue.remove"), remove, { class: "quiet", "data-focus": `remove-${i}` }),
+      iconButton("pencil", t("queue.edit"), edit, { ...about, class: "quiet", "data-focus": `edit-${i}` }),
+      iconButton("close", t("queue.remove"), remove, { ...about, class: "quiet", "data-focus": `remove-${i}` }),
     );
   }
 

@@ -144,7 +144,8 @@ def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | N
         refuse_outside(target.host, host_allowed)
         asked.add(journey.asks_for(target))
         found = public_addresses(target, journey.resolve, journey.left(), journey.allow)
-        answer = run(_get(target, found[:_ADDRESSES_TRIED], journey), timeout=journey.left() + 1)
+        left = journey.left()  # may raise: before there is a coroutine that nobody awaits
+        answer = run(_get(target, found[:_ADDRESSES_TRIED], journey), timeout=left + 1)
         page = answer if isinstance(answer, Fetched) else None
         leads_to = refresh_of(page) if page else str(answer)
         if page and not leads_to:

@@ -15,8 +15,8 @@ from searchloop.agent.verdicts.text import Token
 from searchloop.analysis.words import table
 
 Pairs = Sequence[tuple[int, int]]  # places in the claim and the window that hold the same
-_LETTERS = 0.65  # the same in scripts without spaces
 _ALIGNED = 0.8  # share of the claim in the window's order, or all but one word of it
+_LETTERS = 0.65  # that share in scripts without spaces
 
 
 def written(token: Token) -> bool:

@@ -18,6 +18,7 @@ from searchloop.agent.verdicts.compare import (
     turned_by_gap,
 )
 from searchloop.agent.verdicts.degrees import hedged
+from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.text import (
     PIECE,
@@ -42,12 +43,7 @@ _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a senten
 
 
 # Behind `Yes,` and `According to the report,` the claim begins, unless the page says such things.
-_LEAD = re.compile(
-    r"(?:Yes|Yeah|No|Ja|Nein|Sí|Oui|Non|Sì|Sim|Não|Да|Нет)[,.!:]\s+(?=\w)"
-    r"|(?P<to>According to|As per|Según|Selon|D['’]après|Secondo|Segundo|Согласно|По данным)"
-    r"[^,A-ZÀ-ÞА-Я]{1,80}, |(?:Laut|Gemäß) [^,]{1,80}, |(?:据|根据|據|根據)[^，。]{1,20}，"
-    r"|[^、。]{1,20}(?:によれば|によると)、|[가-힣 ]{1,20}에 따르면,? |(?:وفقا|وفقًا) ل[^،]{1,60}، "
-)
+_LEAD = pattern("lead-patterns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +157,7 @@ def _free(page: Page, start: int, end: int) -> bool:
     """Tells whether nothing just around a part of a sentence denies it or goes on with a number."""
     before = page.tokens(page.sentence_of(start))
     behind = page.tokens(page.sentence_of(end - 1))
-    around = [t for t in before if t.end <= start][-_AROUND:] + [
+    around = [t for t in before if t.start < start][-_AROUND:] + [
         t for t in behind if t.start >= end
     ][:3]
     cut = any(
@@ -259,22 +255,8 @@ def _at(page: Page, name: VerdictName, start: int, end: int, reason: str) -> Ver
 
 # Pairs of marks. Single ones must not be apostrophes. 《 》 hold titles and 【 】 headings, unless
 # what they hold is a sentence or long, or a colon introduces it.
-_MARKS = re.compile(
-    '“([^“”]+)”|"([^"\n]+)"|«([^«»]+)»|»([^«»]+)«|„([^„“”"]+)[“”"]|”([^“”]+)”|〝([^〝〞〟]+)[〞〟]|＂([^＂]+)＂'
-    "|[「｢]([^「」｢｣]+)[」｣]|『([^『』]+)』|﹁([^﹁﹂]+)﹂|﹃([^﹃﹄]+)﹄|‹([^‹›]+)›|›([^‹›]+)‹"
-    "|[≪⟪⟨]([^≪≫⟪⟫⟨⟩]{8,})[≫⟫⟩]|´+([^´]{8,})´+|(?:′′|″)([^′″]{8,})(?:′′|″)|＇([^＇]{8,})＇"
-    '|[“”„‟〝〟״❝❞]([^“”„‟〝〟״❝❞"]{8,})[“”„‟〝〟״❝❞"]'
-    "|(?:(?<=[：:曰])|(?<=: ))[《〈【〖〔〘〚]([^《》〈〉【】〖〗〔〕〘〙〚〛]+)[》〉】〗〕〙〛]"
-    r"|[《〈【〖〔〘〚]([^《》〈〉【】〖〗〔〕〘〙〚〛]*(?:[，。！？；]|(?:\s\S+){5})[^《》〈〉【】〖〗〔〕〘〙〚〛]*)[》〉】〗〕〙〛]"
-    '|[❝‟]([^❝❞‟”]+)[❞”]|❛([^❛❜]+)❜|<<([^<>]{8,})>>|,,([^,"”]{8,}(?:, [^,"”]+)*)(?:\'\'|["”])'
-    "|‚([^‚‘’]{8,})[‘’]|``([^`']{8,})''"
-    "|(?<!\\w)'((?:[^'\n]|(?<=\\w)'(?=\\w)){8,})'(?!\\w)"
-    "|(?<!\\w)[‘’]((?:[^‘’\n]|(?<=\\w)’(?=\\w)){8,})’(?!\\w)"
-)
-_ELLIPSIS = re.compile(
-    r"\s*(?:[\[(]\s*(?:\.{2,}|…+)\s*[\])]|\.{3,}|…+|\. \. \."
-    r"|\[[^\[\]\s]{1,20}(?: [^\[\]\s]{1,20})?\])\s*"
-)
+_MARKS = pattern("quotation-patterns")
+_ELLIPSIS = pattern("ellipsis-patterns")
 _SPACELESS = re.compile(f"[{SPACELESS}]")
 _PLACES = 20  # places of a quotation's first part that are looked at
 _FAR = 1500  # characters that an ellipsis may leave out

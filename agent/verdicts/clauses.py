@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, pairwise
 
@@ -49,7 +49,7 @@ def borrowed(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page:
 def _breaks(lang: str) -> re.Pattern[str]:
     """Returns what stands between two clauses: punctuation, a line's end, `and`."""
     words = "|".join(table(numbers.TABLES["conjunctions"]).get(lang, ()))
-    marks = r"[;；。，、：()（）|\n—–!?！？]|(?:[,:]|(?<!\d)\.)(?=\s)(?!\s(?:1\d|20)\d\d\b)"
+    marks = numbers.pattern("break-patterns").pattern
     return re.compile(rf"{marks}|\s(?:{words})(?=\s)" if words else marks, re.IGNORECASE)
 
 
@@ -70,8 +70,8 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
     clauses = _clauses(theirs, page)
     said = {t.key for t in ours}
     odd = [t.kind != "not" and t.key not in said for t in theirs]
-    if not pairs or lent(ours, theirs, page):
-        return bool(pairs)
+    if rival(ours, theirs, page):
+        return True
     share = _LETTERS if sum(t.kind == "letter" for t in ours) * 2 > len(ours) else _ALIGNED
     for (i, p), (k, q) in (
         pairwise(pairs) if len(pairs) >= min(share * len(ours), len(ours) - 1) else ()
@@ -89,57 +89,100 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
         if crossed and all(any(tells(theirs[m]) for m in side) for side in (left, rest)):
             return True  # `open on Monday and closed on Tuesday`
-        before = [ours[a] for a, b in pairs if crossed and clauses[b] == clauses[p]]
-        units = {n.unit for t in (*before, *ours[max(0, i - 1) : i + 1]) if (n := t.number)}
-        if any(n.unit in units for m in rest if (n := theirs[m].number)):
-            return True
-        if ours[k].number and crossed:
-            odd_there = [m for m, n in enumerate(clauses) if n == clauses[p] and odd[m]]
-            mixed = any(
-                n == clauses[q] and odd[m] and not theirs[m].number for m, n in enumerate(clauses)
-            )
-            if any(theirs[m].number for m in odd_there) and (mixed or k + 1 >= len(ours)):
-                return True
     return False
 
 
 def _filler(token: Token) -> str:
-    """Returns whether a token is a name or a number, of which each clause has its own."""
-    return "number" if token.number else "name" if token.capital else ""
+    """Returns a number's unit or "name" for what each clause has of its own, or ""."""
+    if not token.number:
+        return "name" if token.capital else ""
+    unit, value = token.number.unit, token.number.value
+    return f"#{unit}{unit in ('', 'year') and _year(value)}"
 
 
-def lent(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
-    """Tells of a clause that gives the claim its name or number alone, in place of another's.
+def rival(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
+    """Tells of a name or number whose own clause is about something else than the claim.
 
-    `Invented by A and built by B` does not say that B invented it.
+    `8 % were dizzy and 3 % coughed` does not say that 8 % coughed; `invented by A and built by B`
+    does not say that B invented it.
     """
-    said = {t.key for t in ours}
-    begun = {t.key[:5] for t in ours if len(t.key) > 4}
-    clauses = _clauses(theirs, page)
-    where: dict[str, set[int]] = {}
-    for token, clause in zip(theirs, clauses, strict=True):
-        where.setdefault(token.key, set()).add(clause)
-    given: dict[int, list[Token]] = {}
-    unused: dict[int, list[Token]] = {}
-    for token, clause in zip(theirs, clauses, strict=True):
+    said, begun = {t.key for t in ours}, {t.key[:5] for t in ours if len(t.key) > 4}
+    places = [
+        *zip((page.sentence_of(t.start) for t in theirs), _clauses(theirs, page), strict=True)
+    ]
+    where: dict[str, set[tuple[int, int]]] = {}
+    unused: dict[tuple[int, int], list[Token]] = {}
+    for token, place in zip(theirs, places, strict=True):
+        where.setdefault(token.key, set()).add(place)
         if token.key not in said and token.key[:5] not in begun:
-            unused.setdefault(clause, []).append(token)
-        elif len(where.get(token.key, ())) == 1:
-            given.setdefault(clause, []).append(token)
-    if len(given) != 2:
-        return False
-    for there, tokens in given.items():
-        kinds = {_filler(t) for t in tokens}
-        if len(kinds) != 1 or "" in kinds or there not in unused:
+            unused.setdefault(place, []).append(token)
+    single = [(t, min(where[t.key])) for t in ours if len(where.get(t.key, ())) == 1]
+    for token, home in single:
+        filler, left = _filler(token), [t for t in unused.get(home, ()) if not t.number]
+        if not filler or not (any(map(tells, left)) or len(left) > 1):
             continue
-        for here, others in given.items():
-            rivals = {_filler(t) for t in unused.get(here, ())}
-            apart = page.sentence_of(tokens[0].start) != page.sentence_of(others[0].start)
-            if here == there or apart:
-                continue
-            if kinds <= rivals:
+        own = {_filler(t) for t, place in single if place == home}
+        if filler == "name" and (len({place for _, place in single}) > 2 or own != {"name"}):
+            continue
+        for word, place in single:
+            rivals = {_filler(t) for t in unused.get(place, ())}
+            if place[0] == home[0] and place != home and tells(word) and filler in rivals:
                 return True
     return False
+
+
+def renamed(
+    ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, lone: bool = True
+) -> bool:
+    """Tells of a name or number where a sentence of the source has another, unknown to the claim.
+
+    It may be of the sentence before: `Ann opposed it. Bob said no.` for `Ann said no.` Where the
+    sentence is not `lone`, one word in place of another tells, too.
+    """
+    said, pairs = {t.key for t in ours}, [pair for pair in pairs if ours[pair[0]].kind != "stop"]
+    paired = [ours[i] for i, _ in pairs]
+    for (i, p), (k, q) in pairwise([(-1, -1), *pairs, (len(ours), len(theirs))]) if pairs else ():
+        mine = [t for t in ours[i + 1 : k] if t.kind != "stop"]
+        odd = [t for t in ours if t.kind != "stop" and t not in mine and t not in paired]
+        beside = (*ours[max(0, i) : i + 1], *ours[k : k + 1])
+        if not mine or any(_one_name(t, mine) for t in beside):
+            continue
+        letters = mine[0].kind == "letter"
+        if len(odd) - len(_names(odd)) > letters:
+            continue
+        there = theirs[p + 1 : q] if k < len(ours) else _to_break(theirs, p + 1)
+        there = [t for t in there if t.kind != "stop" and t.key not in said]
+        plain = [t for t in mine if not letters and not t.capital]
+        name = _names(mine) and mine[-1] not in plain and len(plain) <= 2
+        if name and len(mine) <= (_MOST_LETTERS if letters else _MOST_WORDS):
+            return bool(_names(there))
+        if len(mine) == 1 and mine[0].number:
+            return any(_filler(t) == _filler(mine[0]) for t in there)
+        if len(mine) == 1 and not (lone or letters) and 0 < len(there) <= 2:
+            return not any(t.key[:4] == mine[0].key[:4] for t in there)
+    return False
+
+
+_MOST_LETTERS, _MOST_WORDS = 16, 5  # of a name and a title
+
+
+def _to_break(tokens: Sequence[Token], at: int) -> Sequence[Token]:
+    """Returns the tokens from `at` to the next comma or the like."""
+    end = next((n for n in range(at, len(tokens)) if _apart(tokens, n)), len(tokens))
+    return tokens[at:end]
+
+
+def _one_name(token: Token, mine: Sequence[Token]) -> bool:
+    """Tells whether a token goes on with a name at the beginning or the end of `mine`."""
+    before = token.named and mine[0].capital and 0 <= mine[0].start - token.end <= 1
+    return before or (token.named and mine[-1].capital and 0 <= token.start - mine[-1].end <= 1)
+
+
+def _names(tokens: Sequence[Token]) -> list[Token]:
+    """Returns names: capitals that no sentence's beginning explains, or several, or katakana."""
+    after = [b for a, b in pairwise(tokens) if a.capital and b.capital and b.start - a.end <= 1]
+    kana = [t for t in tokens if t.kind == "letter" and all("ァ" <= c <= "ー" for c in t.key)]
+    return [*(t for t in tokens if t.named), *after, *kana]
 
 
 def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
@@ -151,17 +194,14 @@ def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     if _cross(*(dict(pairwise(reversed(units))) for units in (one, other))):
         return True
     passive = len({not _BY.isdisjoint({t.key for t in side}) for side in (ours, theirs)}) == 2
-    turned = {(c, b, a) for a, b, c in zip(other, other[1:], other[2:], strict=False)}
-    return not passive and bool(turned & {*zip(one, one[1:], one[2:], strict=False)})
-
-
-def swapped(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Tells whether two numbers stand behind each other's words, or the later one first."""
-    one, other = (
-        {t.key: before and before.key for before, t in pairwise((None, *side)) if t and t.number}
-        for side in (ours, theirs)
+    turned, here = (
+        {(a, b[:_VERB], c) for a, b, c in zip(units, units[1:], units[2:], strict=False)}
+        for units in (other[::-1], one)
     )
-    return _cross(one, other) or any(other.get(b) == a for a, b in one.items() if b in other)
+    return not passive and bool(turned & here)
+
+
+_VERB = 4  # letters that `beat` and `beaten` share
 
 
 def _cross(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bool:
@@ -171,27 +211,67 @@ def _cross(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bo
 
 
 def active(ours: Sequence[Token], theirs: Sequence[Token]) -> Sequence[Token]:
-    """Returns `B was built by A` as `A built B`, unless the other side is passive, too."""
-    verbs = {t.key for t, by in pairwise(theirs) if by.word in _BY}
-    for at in range(2, len(ours) - 1):
-        verb, by, agent = ours[at - 1 : at + 2]
-        if by.word not in _BY or verb.key in verbs or verb.kind != "word" or agent.number:
-            continue
-        first = at - 1
-        while first and ours[first - 1].word in _AUXILIARY:
+    """Returns `B was built in 1931 by A` as `A built B in 1931`, unless both sides are passive."""
+    verbs = {verb.key for _, verb, _ in _passives(theirs)}
+    for at, verb, by in _passives(ours):
+        first, end = at, by + 2
+        while first and ours[first - 1].word in _AUXILIARY | _MODALS:
             first -= 1
-        end = at + 2
-        while (
-            end < len(ours) and ours[end].kind == "word" and ours[end].start - ours[end - 1].end < 2
-        ):
+        modal = [t for t in ours[first:at] if t.word in _MODALS]
+        while end < len(ours) and _goes_on(ours, end):
             end += 1
-        if 0 < first < at - 1:
-            return (*ours[at + 1 : end], verb, *ours[:first], *ours[end:])
+        if verb.key not in verbs and first:
+            return (
+                *ours[by + 1 : end],
+                *modal,
+                verb,
+                *ours[:first],
+                *ours[at + 1 : by],
+                *ours[end:],
+            )
     return ours
 
 
-_AUXILIARY = frozenset(numbers.TABLES["auxiliaries"].split())
-_BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
+def _goes_on(tokens: Sequence[Token], at: int) -> bool:
+    """Tells whether a token belongs to the name of who did it, with its articles and `of`."""
+    token, apart = tokens[at], tokens[at].start - tokens[at - 1].end
+    linked = token.kind == "stop" and at + 1 < len(tokens) and tokens[at + 1].capital
+    return apart < 2 and (token.kind == "word" or linked)
+
+
+def _passives(tokens: Sequence[Token]) -> Iterator[tuple[int, Token, int]]:
+    """Yields the place of a verb behind an auxiliary, the verb, and the place of `by` behind it."""
+    for by, token in enumerate(tokens):
+        if token.word in _BY and by + 1 < len(tokens) and not tokens[by + 1].number:
+            for at in range(by - 1, max(0, by - _PASSIVE), -1):
+                if tokens[at].kind == "word" and tokens[at - 1].word in _AUXILIARY:
+                    behind = tokens[at + 1]
+                    if behind.kind != "word" or behind.capital:  # `is widely used by`
+                        yield at, tokens[at], by
+                    break
+
+
+_PASSIVE = 10  # tokens between the verb and `by`
+_AUXILIARY, _MODALS, _BY = (
+    frozenset(numbers.TABLES[name].split()) for name in ("auxiliaries", "modals", "agents")
+)
+_BY = frozenset(
+    [
+        "by",
+        "von",
+        "durch",
+        "par",
+        "por",
+        "da",
+        "dal",
+        "dalla",
+        "dai",
+        "dall",
+        "pelo",
+        "pela",
+        "door",
+    ]
+)
 
 
 def _units(tokens: Sequence[Token]) -> list[str]:
@@ -235,16 +315,18 @@ def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[str, set[str], s
 _THAN = table(numbers.TABLES["than"])
 _PIVOTS = frozenset(numbers.TABLES["pivots"].split())
 _AMBIGUOUS = frozenset(("de", "es", "fr", "it", "nl", "pt"))  # their `than` is `that` or `of`, too
-_MORE = re.compile(
-    "m[aá]s|menos|mayor|menor|mejor|peor|plus|moins|meilleure?s?|pires?|più|meno|migliore?|mais|maior"
-    "|melhor|pior|mehr|weniger|meer|minder|[^ ]{2,}er|[^ ]{3,}e[rn]en?"
-)
+_MORE = numbers.pattern("comparative-patterns")
 
 
 def undated(
     ours: Sequence[Token], theirs: Sequence[Token]
 ) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Returns both sides without their date or weekday, if each has one and it is the same."""
+    """Returns both sides without their date or weekday, if each has one and it is the same.
+
+    So it is with a phrase that only stands elsewhere, as in `In May Ann won` and `Ann won in May`.
+    """
+    ours, theirs = _unfronted(ours, theirs)
+    theirs, ours = _unfronted(theirs, ours)
     for named in (True, False):
         one, other = _dates(ours, named), _dates(theirs, named)
         if len(one) == len(other) == 1:
@@ -256,6 +338,47 @@ def undated(
             if date == same:
                 ours, theirs = (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
     return ours, theirs
+
+
+def _unfronted(
+    one: Sequence[Token], other: Sequence[Token]
+) -> tuple[Sequence[Token], Sequence[Token]]:
+    """Returns both sides without the phrase that `one` begins with and `other` has later on."""
+    lengths = {j: _common(one, other[j:]) for j in range(1, len(other))}
+    at = max(lengths, key=lambda j: lengths[j], default=0)
+    n = lengths.get(at, 0)
+    clause = n and not other[at].capital and _apart(one, n) and _apart(other, at)
+    clause = clause and (at + n == len(other) or _apart(other, at + n))
+    letters = any(t.kind == "letter" for t in one[:n])  # whose pairs do not come apart
+    if letters or not 1 < n < len(one) or not (clause or one[0].word in _PREPOSITIONS):
+        return one, other
+    left, rest = one[n:], (*other[:at], *other[at + n :])
+    there = next((j for j, t in enumerate(rest) if j and t.key == left[0].key), 0)
+    if there and [t.key for t in left[1 : there + 1]] == [t.key for t in rest[:there]]:
+        left = (*left[1 : there + 1], left[0], *left[there + 1 :])  # `In May won Ann`
+    return left, rest
+
+
+def _common(one: Sequence[Token], other: Sequence[Token]) -> int:
+    """Returns how many tokens both begin with, up to the end of a clause."""
+    n = 0
+    while n < min(len(one), len(other)) and one[n].key == other[n].key:
+        n += 1
+        if _apart(one, n) or _apart(other, n):
+            break
+    return n
+
+
+def _apart(tokens: Sequence[Token], at: int) -> bool:
+    """Tells whether punctuation stands before a token; the one of `7. Juni` is none."""
+    day = 0 < at < len(tokens) and (n := tokens[at - 1].number) and n.value <= _DAY
+    return 0 < at < len(tokens) and tokens[at].start - tokens[at - 1].end > 1 + bool(day)
+
+
+_DAY = 31
+
+
+_PREPOSITIONS = frozenset(numbers.TABLES["prepositions"].split()) - _BY
 
 
 def _dates(tokens: Sequence[Token], named: bool) -> list[tuple[int, int]]:
@@ -285,9 +408,13 @@ def _year(value: float) -> bool:
 def _month(tokens: Sequence[Token], at: int) -> bool:
     """Tells whether a word stands between a day and a year: `7. Juni 2019`, `9 de octubre de`."""
     day = any(
-        t.number and t.number.value <= 31 and not t.number.unit for t in tokens[max(0, at - 3) : at]
+        t.number and t.number.value <= _DAY and not t.number.unit
+        for t in tokens[max(0, at - 3) : at]
     )
-    return day and tokens[at].kind in ("word", "stop")
+    return day and (tokens[at].kind == "word" or tokens[at].word in _OF)
+
+
+_OF = ("de", "of", "di")
 
 
 _DATE_LETTERS = frozenset("日に于於")

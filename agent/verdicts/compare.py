@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
@@ -20,14 +20,21 @@ from searchloop.agent.verdicts.clauses import (
     borrowed,
     elsewhere,
     exchanged,
+    renamed,
     reversed_,
-    swapped,
     undated,
     written,
 )
-from searchloop.agent.verdicts.degrees import bounded, modified, other_quantity, said, speaks, surer
+from searchloop.agent.verdicts.degrees import (
+    bounded,
+    conditional,
+    modified,
+    opposite,
+    other_quantity,
+    surer,
+)
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.text import OPPOSITES, Token
+from searchloop.agent.verdicts.text import Token
 
 ENOUGH = 0.64  # share of the claim's content, by weight, that must stand in the window
 FEWER, MORE = 6, 0.7  # words of a short claim, and the share of it
@@ -46,8 +53,8 @@ CROSSED = "Two words of the source have changed places."
 TURNED = "Names or numbers stand the other way round."
 ELSEWHERE = "What the claim joins stands in two clauses of the source, each with its own words."
 REPLACED = "One word of the source's sentence is replaced by another."
-SPEAKER = "The claim tells of its writer, the source does not."
 DEGREE = "The source says it of more or fewer, or less surely."
+CONDITION = "The source says it on a condition."
 # What a claim is refused for although its words stand in the source.
 FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE, DEGREE))
 
@@ -121,16 +128,16 @@ def compare(
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
         _number(lost, apart)
-        or _opposite(claim, window, apart)
-        or _denial(ours, theirs, (*content, *apart) if close else ())
+        or (OPPOSITE if opposite(claim, window, apart) else "")
+        or _denial(claim, window, (*content, *apart) if close else ())
         or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
-        or _replaced(_dateless(claim, window), near, short, absent & page.about)
-        or (SPEAKER if speaks(claim) and not speaks(window) else "")
+        or _replaced(apart, near, short, absent & page.about)
         or (NAME if any(t.named and t.key not in page.about for t in lost) else "")
         or _order(claim, window, near or shuffled, page.lang)
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
+        or (REPLACED if _renamed(claim, window, page) else "")
         or (FEW if cover < enough else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
@@ -139,16 +146,32 @@ def compare(
     return Comparison(cover, told, near, denied, _whole(content))
 
 
+def _renamed(claim: Sequence[Token], window: Sequence[Token], page: Page) -> bool:
+    """Tells of a name in place of another in the sentence that holds most of the claim."""
+    said = {t.key for t in claim}
+    parts = [list(part) for _, part in groupby(window, lambda t: page.sentence_of(t.start))]
+    most = max(parts, key=lambda part: len({t.key for t in part} & said))
+    return renamed(claim, most, _aligned(claim, most), len(parts) == 1)
+
+
 def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
     """Returns the claim's tokens that do not stand in the window."""
     have = {t.key for t in window}
     values = [t.number for t in window if t.number]
-    return [t for t in claim if not (_stands(t.number, values) if t.number else t.key in have)]
+    shares = any(t.number and t.number.unit == "%" for t in claim)
+    return [
+        t for t in claim if not (_stands(t.number, values, shares) if t.number else t.key in have)
+    ]
 
 
-def _stands(number: numbers.Number, values: list[numbers.Number]) -> bool:
-    """Tells whether a number is there; a bare one counts where the value has no other unit."""
+def _stands(number: numbers.Number, values: list[numbers.Number], shares: bool) -> bool:
+    """Tells whether a number is there; a bare one counts where the value has no other unit.
+
+    `8` is no `8 %`, unless the claim has shares elsewhere, as in `8 to 9 %`.
+    """
     units = {v.unit for v in values if number._replace(unit="").same(v)}
+    if not number.unit and not shares and units == {"%"}:
+        return False
     return bool(units) and (not number.unit or number.unit in units or units == {""})
 
 
@@ -164,10 +187,12 @@ def _rounded(token: Token, window: Sequence[Token]) -> Token:
 def _degree(
     claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap], lang: str
 ) -> str:
-    """Finds `all` for `some`, `is` for `may be`, `below` for `at`."""
+    """Finds `all` for `some`, `is` for `may be`, `below` for `at`, a condition left out."""
     amounts = any(other_quantity(*gap) or modified(*gap) for gap in apart)
-    surely = surer(claim, window, _aligned(claim, window), lang)
-    return DEGREE if amounts or surely or bounded(claim, window) else ""
+    pairs = _aligned(claim, window)
+    if amounts or bounded(claim, window) or surer(claim, window, pairs, lang):
+        return DEGREE
+    return CONDITION if conditional(claim, window, pairs, lang) else ""
 
 
 def _whole(content: Sequence[Gap]) -> bool:
@@ -222,16 +247,9 @@ def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple
     tail = len(ours) - 1 - end
     found = [Gap(ours[:lead], theirs[max(0, first - lead - 1) : first] if lead else ())]
     found += [Gap(ours[i + 1 : k], theirs[j + 1 : m]) for (i, j), (k, m) in pairwise(pairs)]
+    tail += 3 * (tail > 0 and ours[-1].kind == "letter")  # `ならない` for `よい`
     found.append(Gap(ours[end + 1 :], theirs[last + 1 : last + 2 + tail] if tail else ()))
     return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
-
-
-def _dateless(claim: Sequence[Token], window: Sequence[Token]) -> list[Gap]:
-    """Returns the places that differ but for a date, where the numbers of both stand in order."""
-    one, other = ([t.key for t in side if t.number] for side in (claim, window))
-    if [key for key in one if key in other] == [key for key in other if key in one]:
-        claim, window = undated(claim, window)
-    return _gaps(claim, window, _aligned(claim, window))[0]
 
 
 def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
@@ -277,43 +295,6 @@ def _number(lost: Sequence[Token], apart: Sequence[Gap]) -> str:
     return ""
 
 
-def _opposite(claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap]) -> str:
-    """Finds a word whose opposite stands in the window in its stead."""
-    own, have = {t.word for t in claim}, {t.word for t in window}
-    places = [(own - have, have - own)]
-    places += [({t.word for t in g.ours}, {t.word for t in g.theirs}) for g in apart if g.ours]
-    for gap in apart:  # `fell by` for `fell to`, `will be` for `was`
-        ours, theirs = ({said(t) for t in side[-_CLOSE:]} for side in gap)
-        if any(one in theirs and other in ours for one, other in _CONTRASTS):
-            return OPPOSITE
-    for ours, theirs in places:
-        for one in ours:
-            if any(_reverse(one, other) for other in theirs):
-                return OPPOSITE
-    return ""
-
-
-def _reverse(one: str, other: str) -> bool:
-    """Tells whether two words begin like opposites of the table, or one is the other with `un-`."""
-    short, long = sorted((one, other), key=len)
-    if len(short) >= 4 and long.removesuffix(short) in _PREFIXES:
-        return True
-    for length in range(len(one), max(1, len(one) - 4), -1):
-        for reverse in OPPOSITES.get(one[:length], ()):
-            if other.startswith(reverse) and len(other) - len(reverse) <= 3:
-                return True
-    return False
-
-
-_CLOSE = 3  # tokens before what both sides have
-_CONTRASTS = {
-    pair
-    for one, _, other in (p.partition("/") for p in numbers.TABLES["contrasts"].split())
-    for pair in ((one, other), (other, one))
-}
-_PREFIXES = frozenset(["un", "in", "im", "ir", "il", "dis", "non", "des", "dés"])
-
-
 def _denial(ours: Sequence[Token], theirs: Sequence[Token], apart: Sequence[Gap]) -> str:
     """Finds a word that stands denied on one side and plain on the other."""
     denied, there = _denied(ours), _denied(theirs)
@@ -328,6 +309,8 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
 
     In scripts without spaces a negation may follow, so that both sides count.
     """
+    ends = [t for t, after in pairwise(tokens) if after.start > t.end + 1]
+    tokens = [t for t in tokens if t.kind != "stop" and t.word not in _STILL]
     found: set[str] = set()
     for i, token in enumerate(tokens):
         if token.kind != "not":
@@ -336,9 +319,14 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
         behind = [t for t in behind if t.kind != "not"]
         before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
         found.update(t.key for t in behind[:1])
-        if not behind or (before and before[-1].kind == "letter"):
+        last = token.word in _LAST and token in ends
+        if not behind or last or (before and before[-1].kind == "letter"):
             found.update(t.key for t in before[-2:])
     return found
+
+
+_STILL = frozenset(numbers.TABLES["still"].split())
+_LAST = frozenset(("nicht", "nie", "niemals", "niet", "nooit"))  # end a clause
 
 
 def _clear(token: Token, negation: Token) -> bool:
@@ -358,7 +346,7 @@ def _crossed(apart: Sequence[Gap]) -> str:
 
 def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool, lang: str) -> str:
     """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
-    if swapped(claim, window) or reversed_(claim, window, lang):
+    if reversed_(claim, window, lang):
         return TURNED
     claim, window = undated(claim, window)
     if exchanged(claim, window):
@@ -403,10 +391,11 @@ def _replaced(apart: Sequence[Gap], near: bool, short: bool, known: Set[str]) ->
     In a part it is one word; what the page is about may stand there for a pronoun.
     """
     own = [sides for gap in apart if any(map(_tells, (sides := gap.content())[0]))]
+    own = [sides for sides in own if not sides[1] or not _bridges(*sides)]
     for ours, theirs in own:
         if not theirs or numbers.ABOUT.issuperset(t.word for t in (*ours, *theirs)):
             continue
-        if any(_alike(a, b) for a in ours for b in theirs) or _bridges(ours, theirs):
+        if any(_alike(a, b) for a in ours for b in theirs):
             continue
         marked = [any(t.capital or t.number for t in side) for side in (ours, theirs)]
         if near and (len(apart) == 1 or all(marked)):
@@ -428,14 +417,23 @@ def _tells(token: Token) -> bool:
 def _bridges(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     """Tells of one pair of letters where the source has more: the claim leaves something out."""
     edges = ours[0].key[0] == theirs[0].key[0] or ours[-1].key[-1] == theirs[-1].key[-1]
+    edges = edges or all(t.number or len(t.key) == 1 for t in theirs)  # a date
     return ours[0].kind == "letter" and edges and len(ours) == 1 < len(theirs)
 
 
 def _alike(one: Token, other: Token) -> bool:
     """Tells whether two words or pairs of letters are forms of one; scales are not."""
     if one.kind == other.kind == "letter":
+        if len(one.key) == 1:
+            return one.key in other.key
         return one.key[0] == other.key[0] and all("ぁ" <= t.key[-1] <= "ゟ" for t in (one, other))
     if one.key[0] in "#~" or any(numbers.scale(t.word, "") for t in (one, other)):
         return False
     same = 2 if one.key[0] >= "\uac00" else 4  # syllables, letters
+    longest = max(len(one.key), len(other.key))
+    if min(len(one.key), len(other.key)) >= _COMPOUND:  # `Sonntagabend`, `Sonntagmorgen`
+        same = int(_OF_COMPOUND * longest)
     return len(one.key) >= same and one.key[:same] == other.key[:same]
+
+
+_COMPOUND, _OF_COMPOUND = 10, 0.65  # letters of a compound, and the share that its forms have

@@ -20,6 +20,11 @@ TABLES = {
 }
 
 
+def pattern(name: str, flags: int = 0) -> re.Pattern[str]:
+    """Returns a pattern of `tables.txt`, which stands there on several lines."""
+    return re.compile("".join(TABLES[name].splitlines()), flags)
+
+
 class Number(NamedTuple):
     """A value with its scale and sign applied, and its unit's short name or an empty string.
 
@@ -44,16 +49,10 @@ _THAI_SCALES = {"พันล้าน": 1e9, "ล้าน": 1e6, "แสน": 
 _CJK_SCALES = dict(zip("十百千万萬亿億兆", (1e1, 1e2, 1e3, 1e4, 1e4, 1e8, 1e8, 1e12), strict=True))
 _CJK_DIGITS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _CURRENCY = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "￥": "jpy", "₹": "inr", "₩": "krw"}
-_MINUS = re.compile(
-    r"(?:\b(?:minus|negative|moins|menos|meno|минус)|零下|マイナス|氷点下|负|負|마이너스)\s?\Z",
-    re.IGNORECASE,
-)
+_MINUS = pattern("minus-patterns", re.IGNORECASE)
 _SQUARE = frozenset(("square", "sq", "carrés", "carré", "cuadrados", "quadrati", "квадратных"))
 _CUBIC = frozenset(["cubic", "cubes", "cube", "cúbicos", "cubi", "кубических"])
-_POINTS = re.compile(
-    "percentage points?|points (?:de|percentage)|puntos porcentuales|punti percentuali"
-    "|pontos percentuais|процентных пункт(?:а|ов)"
-)
+_POINTS = pattern("points-patterns")
 _OF = frozenset(("de", "d", "of", "di"))
 ABOUT = frozenset(word for words in table(TABLES["about"])["about"] for word in words.split("-"))
 _ABOUT = "|".join(table(TABLES["about"])["about"]).replace("-", " ")
@@ -61,30 +60,13 @@ _ABOUT_END = re.compile(rf"(?:\b|(?<=[\u3040-\u9fff]))(?:{_ABOUT})\W{{0,2}}\Z", 
 _ROUNDED = 0.02  # share of a value by which rounding may change it
 
 
-def _words() -> dict[str, dict[str, int]]:
-    """Builds {language: {word: value}}: zero to nineteen, then the tens; `-` stands for no word."""
-    tables = table(TABLES["numerals"])
-    values = (*range(20), *range(20, 100, 10))
-    found = {
-        lang: {w: v for w, v in zip(words, values, strict=True) if w != "-"}
-        for lang, words in tables.items()
-    }
-    found["pt"] |= {"duas": 2}
-    units = [(w, v) for w, v in found["de"].items() if 0 < v < 10] + [("ein", 1)]
-    small = [(w, v) for w, v in found["de"].items() if 1 < v < 20] + [("ein", 1)]
-    tens = [(w, v) for w, v in found["de"].items() if v >= 20]
-    found["de"] |= {f"{u}und{t}": n + m for u, n in units for t, m in tens}
-    found["de"] |= {f"{u}hundert": 100 * n for u, n in small}
-    found["de"] |= {f"{u}tausend": 1000 * n for u, n in [*small, *tens]}
-    return found
-
-
-_NUMBER_WORDS = _words()
+_NUMBER_WORDS = {
+    lang: {word: int(value) for word, _, value in (item.partition("=") for item in items)}
+    for lang, items in table(TABLES["numerals"]).items()
+}
 _GROUPED = re.compile(r"\d{1,3}(?:([,.'’\u00a0\u202f\u2009 ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?\Z")
 _CJK_RUN = re.compile("[〇零一二三四五六七八九十百千万萬亿億兆两兩]+")
-_CJK_COUNTED = re.compile(
-    "年|月|日|天|岁|歳|个|個|名|人|位|次|座|部|场|支|条|种|倍|所|度|点|分|回|つ|本|匹|台|册|冊|世纪|世紀|票|国|期|章|届|阶段|段階|版|条|節|节"
-)
+_CJK_COUNTED = pattern("counter-patterns")
 _CJK_PLAIN = re.compile("[第统統之进進同专專唯万单單每另]\\Z")
 _CJK_UNIT = re.compile(
     "|".join(sorted((re.escape(u) for u in UNITS if ord(u[0]) >= 0x0E00), key=len, reverse=True))
@@ -155,7 +137,9 @@ def minus_before(text: str, start: int, end: int) -> int:
 
 
 def unit_before(text: str, start: int) -> str:
-    """Returns the currency whose sign stands before a number."""
+    """Returns the currency whose sign stands before a number, or % behind `百分之`."""
+    if text[max(0, start - 3) : start] == "百分之":
+        return "%"
     return _CURRENCY.get(text[start - 1 : start].strip(), "") if start else ""
 
 
@@ -206,6 +190,9 @@ def follow(
     return factor, unit, taken - at
 
 
+_IN_MONTH = re.compile(r"月\d{1,2}\Z")
+
+
 def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
     """Reads `万`, `亿`, ... and a unit behind digits; returns (factor, end, unit)."""
     factor = 1.0
@@ -217,8 +204,15 @@ def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
         if text.startswith(word, at):
             factor, at = factor * by, at + len(word)
             break
+    if text[at : at + 1] == "日" and not _IN_MONTH.search(text, max(0, at - 4), at):
+        return factor, at + 1, "day"
     unit = _CJK_UNIT.match(text, at + (text[at : at + 1] in ("个", "個", " ")))
     return factor, unit.end() if unit else at, UNITS[unit[0]] if unit else ""
+
+
+def goes_on(text: str, start: int, value: float) -> bool:
+    """Tells whether digits go on with the number before them, as in `38億4000万`."""
+    return 0 < value < _CJK_SCALES.get(text[start - 1 : start], 0.0) if start else False
 
 
 def cjk_numbers(text: str, start: int, end: int) -> Iterator[tuple[Number, int, int]]:

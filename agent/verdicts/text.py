@@ -51,11 +51,7 @@ class Token(NamedTuple):
 
 # ---- sentences ------------------------------------------------------------------------------
 
-_END = re.compile(
-    r"[。！？｡]+[」』”’）)*_]*"
-    r"|(?P<dot>[.!?…]+[\"'”’»)\]*_]*)(?=\s|$)"
-    r"|\n\s*\n|\n(?=\s*(?:[-*#|•]|\d+[.)]\s))|\n(?=[^\n|]{1,200}\|)|[।؟۔]+|(?<=[\u0e00-\u0e7f])\s*\n"
-)
+_END = numbers.pattern("sentence-end-patterns")
 _LAST_WORD = re.compile(r"[^\s(\"'“„«\[]*\Z")
 _LONGEST = 600  # characters of one sentence: what has no stops is cut here
 
@@ -109,10 +105,7 @@ _COUNTED = frozenset(
     ("no", "nos", "nr", "art", "fig", "figs", "vol", "abs", "op", "pp", "ch", "p", "s")
 )
 _LAST = frozenset(("etc", "inc", "ltd", "co", "corp", "al", "usw"))  # may also end a sentence
-_MONTH = re.compile(  # `3. Mai`, but not `1. Junto`
-    r"\s(?:Jan(?:uar)?|Feb(?:ruar)?|März?|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?|Sep(?:t(?:ember)?)?"
-    r"|(?:Okto|Novem|Dezem)ber|Okt|Nov|Dez|Jahrh\w*|Jh)\b"
-)
+_MONTH = numbers.pattern("german-month-patterns")
 
 
 # ---- tokens ---------------------------------------------------------------------------------
@@ -130,11 +123,7 @@ PIECE = re.compile(
     rf"|(?P<word>[^\W\d_{SPACELESS}](?:[^\W_{SPACELESS}]|[{_MARKS}]|['’](?=[^\W\d_]))*)"
     r"|(?P<sign>°[CFcf]?|[%‰$€£¥℃℉])"
 )
-_BLANKED = re.compile(
-    r"\[\d{1,4}(?:[,;]\s?\d{1,4})*\](?![(:])|(?<=[\w.,])\[(?:[a-z]|[†‡§¶]{1,3})\]"
-    r"|(?<=\])\((?:[^()\s]|\([^()\s]*\)){1,2000}\)|\\(?=[*_\[\]#`])|~~(?=\S)[^~\n]{1,300}(?<=\S)~~",
-    re.IGNORECASE,
-)
+_BLANKED = numbers.pattern("blanked-patterns", re.IGNORECASE)
 
 
 def blanked(text: str) -> str:
@@ -196,6 +185,9 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
             plain = numbers.digits(_whole_year(text, piece), lang)
             value = plain * factor * numbers.sign(text, piece.start())
             slack = numbers.slack(text, piece.start(), plain, factor)
+            if numbers.goes_on(text, piece.start(), value) and out and (more := out[-1].number):
+                value, slack = more.value + value, 0.0  # `2万1500`
+                out.pop()
             number = Number(value, numbers.unit_before(text, piece.start()) or unit, slack)
             token = _numeral(number, piece.start(), pieces[skip - 1].end())
             is_day = number.value <= 31 and not any(t.number for t in out[-2:-1])
@@ -249,9 +241,7 @@ def _whole_year(text: str, piece: re.Match[str]) -> str:
     return year[1] + piece[0] if year and short and len(piece[0]) == 2 else piece[0]
 
 
-_MONTHS = re.compile(
-    "(?:jan|febr)uary|march|april|may|june|july|august|(?:sept|nov|dec)ember|october"
-)
+_MONTHS = numbers.pattern("english-month-patterns")
 _MAY = re.compile(r"\d May|May \d|in May")
 _TRUTH = re.compile("true|longer|correct|case|wahr|richtig|cierto|verdad|vrai|vero|правда|верно")
 _NO_DENIAL = frozenset(("embargo", "obstante", "doute", "doubt"))  # `sin embargo`, `sans doute`
@@ -331,16 +321,15 @@ def _named(text: str, piece: re.Match[str], lang: str) -> bool:
 
 
 # Denial in Chinese, Japanese and Thai, without the words that merely hold such a letter.
-DENIAL = re.compile(
-    "不(?![仅僅但过過久断斷同少锈足管论論])|没有(?:任何)?(?:证据|證據|迹象)(?:表明|显示|证明)?|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|(?<![除是莫若])非(?![常洲凡])|拒绝|拒絕|否认|否認|拒否|否定|虚假|谣言|"
-    "(?<![个分区特离級级])别(?![人的])|勿|毫无|從未|从未|ない(?!し)|なかった|なく(?!とも)|ません|(?<=[らわかさたなまえけせてねめれべ])ず(?=に|、|。)|ぬ(?=。|、)|ไม่|มิได้|ปราศจาก|ບໍ່|មិន|គ្មាន"
-)
+DENIAL = numbers.pattern("denial-patterns")
 
 
 def _letters(text: str, start: int, end: int) -> list[Token]:
     """Returns the letters of a run without spaces, keyed by pairs, its denials and its numbers."""
     if minus := numbers.minus_before(text, start, end):
         end = minus
+    if text[end : end + 1].isdigit() and text[start:end].endswith("百分之"):
+        end -= 3
     if start >= end:
         return []
     run = text[start:end]

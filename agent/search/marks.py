@@ -18,7 +18,8 @@ from searchloop.agent.search.answer_markdown import block_parser, inline_tokens
 
 # Up to three digits: four are a year. A `(` makes it a link.
 MARK = re.compile(
-    r"(?<![\\!\[])\[([1-9]\d{0,2}(?:\s?[,;、，]\s?[1-9]\d{0,2}){0,7})\](?![({\]]|_*[A-Za-z0-9]| ?=)",
+    r"(?<![\\!\[])\[([1-9]\d{0,2}(?:\s?[,;、，]\s?[1-9]\d{0,2}){0,7})\]"
+    r"(?![({\]]|_*[A-Za-z0-9]| ?=)",
     re.ASCII,
 )
 _NUMBER = re.compile(r"\d+")

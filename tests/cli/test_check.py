@@ -46,7 +46,7 @@ def test_an_address_goes_through_the_search_backend(cli: Cli) -> None:
 
 
 def test_every_kind_of_source_is_read(cli: Cli, tmp_path: Path) -> None:
-    """Stdin as a file is, in any charset and as a PDF; an address of a file; a scheme is no path."""
+    """Stdin as a file is, in any charset and as PDF; the address of a file; a scheme is no path."""
     said = "Die Brücke wurde 1932 eröffnet."
     for body in (said.encode("latin-1"), said.encode("utf-16"), f"<p>{said}</p>".encode()):
         assert cli("check", said, "-", stdin=body).out.startswith("supported: ")

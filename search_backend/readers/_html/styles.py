@@ -94,10 +94,13 @@ def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
     """Return the sheets inside a page that apply on a screen, and whether it links to no others."""
     found: list[str] = []
     left = LONGEST_SHEET
-    linked = tree.css("link[rel~=stylesheet i]")
+    kinds: dict[str, list[LexborNode]] = {"link": [], "style": [], "noscript": []}
+    for node in tree.css("link[rel~=stylesheet i],style,noscript"):
+        kinds[node.tag or ""].append(node)
+    linked = kinds["link"]
     inside = [node for node in linked if (node.attributes.get("href") or "").startswith("data:")]
-    unread = {node.mem_id for node in tree.css("noscript style")}
-    for node in [*tree.css("style"), *inside]:
+    unread = {style.mem_id for node in kinds["noscript"] for style in node.css("style")}
+    for node in [*kinds["style"], *inside]:
         attributes = node.attributes
         kind = (attributes.get("type") or "text/css").strip().lower()
         applies = kind == "text/css" and on_screen((attributes.get("media") or "").lower())

@@ -213,26 +213,27 @@ def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> Iter
 
 
 def _kind(mark: str) -> tuple[str, tuple[str, ...], str]:
-    """The tag, the names and the whole of p class="x"; what shows code counts as a pre."""
-    name = mark.partition(" ")[0]
-    names = _names(name, tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ())
+    """The tag, the names and the whole of p class="x"; what shows code counts as a pre.
+
+    Its names are its tag and what its attributes are called, those of `_VALUES` in any order.
+    """
+    tag, blank, _ = mark.partition(" ")
+    if not blank or not (found := _VALUES.findall(mark)):
+        names: tuple[str, ...] = (tag,)
+    else:
+        get = {name: plain(value) for name, value in found}.get
+        classes, role, item = get("class", "")[:LONGEST_CLASS], get("role"), get("itemprop")
+        words: list[str] = []
+        for name in f"{classes} {get('id', '')[:60]}".split():
+            words += _words(name)
+        told = _CELLS.get(role) if role and tag in _NEUTRAL else None
+        shown = "pre" if classes and shows_code(tag, classes) else told or tag
+        names = (shown, *dict.fromkeys(words[:MOST_NAMES]))
+        if role:
+            names += (f"r={role[:40].lower()}",)
+        if item:
+            names += (f"i={item[:40].lower()}",)
     return "pre" if "monospace" in mark and _TYPED.search(mark) else names[0], names, mark
-
-
-@lru_cache(maxsize=4096)
-def _names(tag: str, values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """The tag and what its attributes are called, those of `_VALUES` in any order."""
-    get = {name: plain(value) for name, value in values}.get
-    own = (get("class", "")[:LONGEST_CLASS], get("id", "")[:60])
-    words = [word for text in own for name in text.split() for word in _words(name)]
-    more = [
-        f"{short}={text[:40].lower()}"
-        for short, text in (("r", get("role")), ("i", get("itemprop")))
-        if text
-    ]
-    told = _CELLS.get(get("role", "")) if tag in _NEUTRAL else None
-    shown = "pre" if shows_code(tag, own[0]) else told or tag
-    return (shown, *dict.fromkeys(words[:MOST_NAMES]), *more)
 
 
 @lru_cache(maxsize=4096)

@@ -275,10 +275,10 @@ class Cascade:
     @cached_property
     def _used(self) -> frozenset[str]:
         """The classes and ids of the page, with their marks."""
-        classes = {node.attributes.get("class") for node in self._tree.css("[class]")}
+        found = [node.attributes for node in self._tree.css("[class],[id]")]
+        classes = {attributes.get("class") for attributes in found}
         names = {"." + name for name in " ".join(filter(None, classes)).split()}
-        ids = {f"#{node.attributes.get('id')}" for node in self._tree.css("[id]")}
-        return frozenset(names | ids)
+        return frozenset(names | {f"#{attributes.get('id')}" for attributes in found})
 
     @cached_property
     def _variables(self) -> dict[str, str]:
@@ -300,8 +300,8 @@ class Cascade:
             found = self._styles[block] = declared(block, self._variables)
         return found
 
-    def write_shapes(self) -> None:
-        """Write what `SHAPES` finds in the sheets into the styles of the elements."""
+    def write_shapes(self) -> bool:
+        """Write what `SHAPES` finds in the sheets into the styles of the elements; tell of any."""
         starts = [match.start() for match in SHAPES.finditer(self.text)]
         rules = {selector for rule in self.rules_at(starts) for selector in self.selectors(rule)}
         places = set().union(*map(self.matched, rules))
@@ -310,6 +310,7 @@ class Cascade:
             attributes = self.nodes[place].attrs
             told = attributes.get("style") or ""
             attributes["style"] = ";".join([told, *filter(_is_shape, said)])
+        return bool(places)
 
     def plain(self, block: str) -> Style:
         """The style that a block alone gives."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
-from searchloop.search_backend.readers._html.text import is_in_site, plain, site
+from searchloop.search_backend.readers._html.text import address, is_in_site, site
 from searchloop.search_backend.text.clean import one_line
 
 MOST_LINKS = 200
@@ -31,8 +32,7 @@ _KINDS = (
 _LINKED_DATA_AUTHOR = re.compile(
     r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
 )
-_LINK = re.compile(r'<a (?:[^>]*? )??href="([^"]*)"')
-_MAIN_OR_LINK = re.compile(r'<(?:(/?)(?:main|article)(?: [^>]*)?>|a (?:[^>]*? )??href="([^"]*)")')
+_MAIN = re.compile("<(/?)(?:main|article)(?: [^>]*)?>")
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
 _BYLINES = ("name=author", "property=article:author", "name=parsely-author", "name=dc.creator")
@@ -158,7 +158,7 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
         if href in tried:
             continue
         tried.add(href)
-        target = _joined(base, plain(href), own_site)
+        target = _joined(base, href, own_site)
         if target is not None and target != own:
             found[target] = None
             if len(found) >= MOST_LINKS:
@@ -167,16 +167,20 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
 
 
 def _hrefs(body: str) -> Iterator[str]:
-    """As written: those in main parts, then all."""
+    """Those in main parts, then all."""
     inside = 0
-    has_main = "<main" in body or "<article" in body
-    for match in _MAIN_OR_LINK.finditer(body) if has_main else ():
-        if match[2] is None:
-            inside += -1 if match[1] else 1
-        elif inside > 0:
-            yield match[2]
-    for match in _LINK.finditer(body):
-        yield match[1]
+    parts = iter(_MAIN.split(body)[1:])
+    for end, part in zip(parts, parts, strict=True):
+        inside += -1 if end else 1
+        if inside > 0:
+            yield from _addresses(part)
+    yield from _addresses(body)
+
+
+def _addresses(markup: str) -> Iterator[str]:
+    for link in islice(markup.split("<a "), 1, None):
+        if href := address(" " + link.partition(">")[0]):
+            yield href
 
 
 # Joining to a base changes nothing of these.

@@ -246,14 +246,14 @@ def _words(name: str) -> tuple[str, ...]:
 # The number of the first role. The forests see these few roles one by one, as they mean the same on
 # nearly all sites: comments are furniture below an article, not in a forum.
 COMMENTS = 0
-_ROLES = tuple(
-    frozenset(words.split())
-    for words in json.loads((files(__package__) / "parts/roles.json").read_text("ascii")).values()
-)
-# Two words that say together what those of a body say alone.
-_OF_TEXT = frozenset((".article", ".story", ".post", ".news", ".blog"))
-_WHOLE = frozenset((".body", ".content", ".text", ".copy", ".main"))
-_BITS = [[float(mask >> at & 1) for at in range(len(_ROLES))] for mask in range(1 << len(_ROLES))]
+_ROLES = json.loads((files(__package__) / "parts/roles.json").read_text("ascii"))
+_COUNT = len(_ROLES)
+# Two words that say together what those of a body, the last role, say alone.
+_PAIR = (".article .story .post .news .blog", ".body .content .text .copy .main")
+_BIT: dict[str, int] = {}
+for _at, _line in enumerate((*_ROLES.values(), *_PAIR)):
+    _BIT |= {word: _BIT.get(word, 0) | 1 << _at for word in _line.split()}
+_BITS = [[float(mask >> at & 1) for at in range(_COUNT)] for mask in range(1 << _COUNT)]
 
 
 def roles(page: Layout, wrapped: Sequence[bool]) -> list[Sequence[float]]:
@@ -267,8 +267,7 @@ def roles(page: Layout, wrapped: Sequence[bool]) -> list[Sequence[float]]:
     total, count = sum(words.values()), len(page.blocks)
     found = zip(*[_BITS[masks[block.box]] for block in page.blocks], strict=True)
     shares = [
-        sum(part for mask, part in words.items() if mask >> at & 1) / total
-        for at in range(len(_ROLES))
+        sum(part for mask, part in words.items() if mask >> at & 1) / total for at in range(_COUNT)
     ]
     return [*found, *([share] * count for share in shares)]
 
@@ -277,15 +276,12 @@ def _masks(page: Layout, wrapped: Sequence[bool]) -> list[int]:
     """For each box a bit for each role that it or a box around it has."""
     masks: list[int] = []
     for box, is_wrapper in zip(page.boxes, wrapped, strict=True):
-        own = 0 if is_wrapper else _mask(box.names)
+        own = 0
+        for name in () if is_wrapper else box.names:
+            if name in _BIT:
+                own |= _BIT[name]
+        if own >= 3 << _COUNT:
+            own |= 1 << _COUNT - 1
+        own &= (1 << _COUNT) - 1
         masks.append(own | masks[box.parent] if box.parent >= 0 else own)
     return masks
-
-
-@lru_cache(maxsize=4096)
-def _mask(names: tuple[str, ...]) -> int:
-    """A bit for each role that these names tell."""
-    mask = sum(1 << at for at, words in enumerate(_ROLES) if not words.isdisjoint(names))
-    if not (_OF_TEXT.isdisjoint(names) or _WHOLE.isdisjoint(names)):
-        mask |= 1 << len(_ROLES) - 1
-    return mask

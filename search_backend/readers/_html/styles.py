@@ -108,8 +108,8 @@ def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
             data = unquote((attributes.get("href") or "").partition(",")[2])
             found.append((data if node.tag == "link" else node.text() or "")[:left])
             left -= len(found[-1])
-    imports = any("@import" in sheet.lower() for sheet in found)
-    return found, len(linked) == len(inside) and not imports and left > 0
+    is_whole = len(linked) == len(inside) and left > 0
+    return found, is_whole and not any("@import" in sheet.lower() for sheet in found)
 
 
 def rules(sheet: str, thorough: bool) -> Iterator[Rule]:

@@ -283,7 +283,7 @@ class _Hidden:
 @cache
 def _speaks_of(axis: str) -> re.Pattern[str]:
     """A pattern for declarations of an axis. One for each: compiling takes milliseconds."""
-    return re.compile(rf"[;{{/]\s*+(?:{NAMES.get(axis, axis)})\s*:|\\")
+    return re.compile(rf"[;{{/\\](?:(?<=\\)|\s*+(?:{NAMES.get(axis, axis)})\s*:)")
 
 
 def _undoes(style: Style, axes: Iterable[str]) -> bool:

@@ -245,6 +245,7 @@ class Cascade:
             found = (match.start() for one in counts for match in one.finditer(self.text))
             self._know(self.rules_at(found))
         # A cache of a method would keep the page until the garbage is collected.
+        self._parents: dict[int, int] = {}
         self._matches: dict[str, frozenset[int]] = {}
         self._styles: dict[str, Declared] = {}
         self._selectors: dict[str, list[str]] = {}
@@ -392,19 +393,27 @@ class Cascade:
 
     def _candidates(self, place: int, sign: str) -> Iterator[int]:
         """The elements that a combinator relates to the one at `place`."""
-        upwards = sign in " >"
+        if sign in " >":
+            while (place := self.parent(place)) >= 0 and self.pay(1):
+                yield place
+                if sign == ">":
+                    return
+            return
         node = self.nodes[place]
-        while (at := node.parent if upwards else node.prev) is not None and self.pay(1):
-            node = at
+        while (before := node.prev) is not None and self.pay(1):
+            node = before
             if node.mem_id in self.place:
                 yield self.place[node.mem_id]
-                if sign in ">+":
+                if sign == "+":
                     return
 
     def parent(self, place: int) -> int:
         """The index of the element around one; -1 for none."""
-        parent = self.nodes[place].parent
-        return self.place.get(parent.mem_id, -1) if parent is not None else -1
+        if (found := self._parents.get(place)) is None:
+            parent = self.nodes[place].parent
+            found = self.place.get(parent.mem_id, -1) if parent is not None else -1
+            self._parents[place] = found
+        return found
 
     def _of_compound(self, compound: str) -> frozenset[int]:
         """The elements that a compound matches; none if that costs too much."""

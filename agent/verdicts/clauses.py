@@ -140,10 +140,11 @@ def renamed(
     sentence is not `lone`, one word in place of another tells, too.
     """
     said, pairs = {t.key for t in ours}, [pair for pair in pairs if ours[pair[0]].kind != "stop"]
-    paired = [ours[i] for i, _ in pairs]
-    for (i, p), (k, q) in pairwise([(-1, -1), *pairs, (len(ours), len(theirs))]) if pairs else ():
-        mine = [t for t in ours[i + 1 : k] if t.kind != "stop"]
-        odd = [t for t in ours if t.kind != "stop" and t not in mine and t not in paired]
+    paired = {i for i, _ in pairs}
+    loose = [n for n, t in enumerate(ours) if t.kind != "stop" and n not in paired]
+    few = pairs and len(loose) <= 2 * _MOST_LETTERS
+    for (i, p), (k, q) in pairwise([(-1, -1), *pairs, (len(ours), len(theirs))]) if few else ():
+        mine, odd = ([ours[n] for n in loose if (i < n < k) is inside] for inside in (True, False))
         beside = (*ours[max(0, i) : i + 1], *ours[k : k + 1])
         if not mine or any(_one_name(t, mine) for t in beside):
             continue
@@ -344,13 +345,14 @@ def _unfronted(
     one: Sequence[Token], other: Sequence[Token]
 ) -> tuple[Sequence[Token], Sequence[Token]]:
     """Returns both sides without the phrase that `one` begins with and `other` has later on."""
+    if not one or one[0].kind == "letter":  # whose pairs do not come apart
+        return one, other
     lengths = {j: _common(one, other[j:]) for j in range(1, len(other))}
     at = max(lengths, key=lambda j: lengths[j], default=0)
     n = lengths.get(at, 0)
     clause = n and not other[at].capital and _apart(one, n) and _apart(other, at)
     clause = clause and (at + n == len(other) or _apart(other, at + n))
-    letters = any(t.kind == "letter" for t in one[:n])  # whose pairs do not come apart
-    if letters or not 1 < n < len(one) or not (clause or one[0].word in _PREPOSITIONS):
+    if not 1 < n < len(one) or not (clause or one[0].word in _PREPOSITIONS):
         return one, other
     left, rest = one[n:], (*other[:at], *other[at + n :])
     there = next((j for j, t in enumerate(rest) if j and t.key == left[0].key), 0)

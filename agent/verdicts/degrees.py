@@ -86,10 +86,9 @@ def conditional(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]],
     """Tells whether the source goes on with "unless" or "if" behind what the claim says."""
     words = _CONDITIONS.get(lang, frozenset())
     held = {j for _, j in pairs}
-    for at, token in enumerate(window):
-        told = [j for j in range(at) if window[j].kind != "stop"]
-        beside = range(at + 1, at + 4) if lang == "ja" else told[-1:]
-        if said(token) in words and not token.capital and not held.isdisjoint(beside):
+    for at in (at for at, t in enumerate(window) if said(t) in words and not t.capital):
+        told = [j for j in range(at) if window[j].kind != "stop"][-1:]
+        if not held.isdisjoint(range(at + 1, at + 4) if lang == "ja" else told):
             return not any(said(t) in words for t in claim)
     return False
 
@@ -119,14 +118,21 @@ def opposite(
     apart: Sequence[tuple[Sequence[Token], Sequence[Token]]],
 ) -> bool:
     """Tells of a word whose opposite stands in the window in its stead."""
-    own, have = {said(t) for t in claim}, {said(t) for t in window}
+    own, have = _reversible(claim), _reversible(window)
     places = [(own - have, have - own)]
-    places += [({said(t) for t in one}, {said(t) for t in other}) for one, other in apart if one]
+    places += [(_reversible(one), _reversible(other)) for one, other in apart if one]
     for gap in apart:  # `fell by` for `fell to`, `will be` for `was`
         ours, theirs = ({said(t) for t in side[-_CLOSE:]} for side in gap)
         if any(one in theirs and other in ours for one, other in _CONTRASTS):
             return True
     return any(_reverse(one, other) for own, have in places for one in own for other in have)
+
+
+def _reversible(tokens: Tokens) -> set[str]:
+    """Returns the words, and the pairs of letters that may have an opposite."""
+    found = {said(t) for t in tokens}
+    letters = {t.key for t in tokens if t.kind == "letter"}
+    return found - {key for key in letters if key not in OPPOSITES and key[1:] not in OPPOSITES}
 
 
 def _reverse(one: str, other: str) -> bool:

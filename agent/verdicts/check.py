@@ -33,7 +33,7 @@ from searchloop.analysis.language import SCRIPTS, language
 
 _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 2_000  # and tokens, of a claim and of a window
-_WINDOWS, _WORK = 16, 3_000  # compared word by word, and their tokens
+_WINDOWS, _WORK = 16, 2_000  # compared word by word, and their tokens
 _TELLING = 8  # words that tell a language, if it is known here
 _AROUND = 9  # tokens before a part of a sentence that may deny it
 _REPEATS = 5  # places of one wording that are looked at

@@ -205,6 +205,16 @@ def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
 _VERB = 4  # letters that `beat` and `beaten` share
 
 
+def swapped(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether two numbers stand behind each other's words, or the later one first."""
+    one, other = (
+        {t.key: before and before.key for before, t in pairwise((None, *side)) if t and t.number}
+        for side in (ours, theirs)
+    )
+    turned = ((a, b) for a, b in one.items() if b in other and a != b)  # but `1-1` is the same
+    return _cross(one, other) or any(other.get(b) == a for a, b in turned)
+
+
 def _cross(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bool:
     """Tells whether two keys of both have each other's value."""
     differ = sorted(key for key in one.keys() & other.keys() if one[key] != other[key])

@@ -13,26 +13,7 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from searchloop.agent.verdicts import numbers
-from searchloop.agent.verdicts.clauses import (
-    Pairs,
-    active,
-    borrowed,
-    elsewhere,
-    exchanged,
-    renamed,
-    reversed_,
-    undated,
-    written,
-)
-from searchloop.agent.verdicts.degrees import (
-    bounded,
-    conditional,
-    modified,
-    opposite,
-    other_quantity,
-    surer,
-)
+from searchloop.agent.verdicts import clauses, degrees, numbers
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token
 
@@ -105,9 +86,9 @@ def compare(
     `weights` gives what each key of the claim's content counts. A window need not repeat what the
     page is about.
     """
-    claim = active(claim, window)
+    claim = clauses.active(claim, window)
     if page.sentence_of(window[0].start) == page.sentence_of(window[-1].start):
-        window = active(window, claim)
+        window = clauses.active(window, claim)
     lost = _lost([t for t in claim if t.key in weights], window)
     claim = [_rounded(t, window) for t in claim]
     absent = {t.key for t in lost}
@@ -128,15 +109,15 @@ def compare(
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
         _number(lost, apart)
-        or (OPPOSITE if opposite(claim, window, apart) else "")
+        or (OPPOSITE if degrees.opposite(claim, window, apart) else "")
         or _denial(claim, window, (*content, *apart) if close else ())
-        or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
+        or (DENIAL if clauses.borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
         or _replaced(apart, near, short, absent & page.about)
         or (NAME if any(t.named and t.key not in page.about for t in lost) else "")
         or _order(claim, window, near or shuffled, page.lang)
-        or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
+        or (ELSEWHERE if clauses.elsewhere(ours, theirs, pairs, page) else "")
         or (REPLACED if _renamed(claim, window, page) else "")
         or (FEW if cover < enough else "")
     )
@@ -151,7 +132,7 @@ def _renamed(claim: Sequence[Token], window: Sequence[Token], page: Page) -> boo
     said = {t.key for t in claim}
     parts = [list(part) for _, part in groupby(window, lambda t: page.sentence_of(t.start))]
     most = max(parts, key=lambda part: len({t.key for t in part} & said))
-    return renamed(claim, most, _aligned(claim, most), len(parts) == 1)
+    return clauses.renamed(claim, most, _aligned(claim, most), len(parts) == 1)
 
 
 def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
@@ -188,11 +169,11 @@ def _degree(
     claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap], lang: str
 ) -> str:
     """Finds `all` for `some`, `is` for `may be`, `below` for `at`, a condition left out."""
-    amounts = any(other_quantity(*gap) or modified(*gap) for gap in apart)
+    amounts = any(degrees.other_quantity(*gap) or degrees.modified(*gap) for gap in apart)
     pairs = _aligned(claim, window)
-    if amounts or bounded(claim, window) or surer(claim, window, pairs, lang):
+    if amounts or degrees.bounded(claim, window) or degrees.surer(claim, window, pairs, lang):
         return DEGREE
-    return CONDITION if conditional(claim, window, pairs, lang) else ""
+    return CONDITION if degrees.conditional(claim, window, pairs, lang) else ""
 
 
 def _whole(content: Sequence[Gap]) -> bool:
@@ -231,11 +212,13 @@ def align(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[int, int
     return pairs[::-1]
 
 
-def _aligned(ours: Sequence[Token], theirs: Sequence[Token]) -> Pairs:
+def _aligned(ours: Sequence[Token], theirs: Sequence[Token]) -> clauses.Pairs:
     return align(tuple(t.key for t in ours), tuple(t.key for t in theirs))
 
 
-def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> tuple[list[Gap], int]:
+def _gaps(
+    ours: Sequence[Token], theirs: Sequence[Token], pairs: clauses.Pairs
+) -> tuple[list[Gap], int]:
     """Returns the places that differ, and how many tokens stand in order.
 
     What the window has before and behind the claim does not count, but for the tokens that stand
@@ -346,10 +329,10 @@ def _crossed(apart: Sequence[Gap]) -> str:
 
 def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool, lang: str) -> str:
     """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
-    if reversed_(claim, window, lang):
+    if clauses.swapped(claim, window) or clauses.reversed_(claim, window, lang):
         return TURNED
-    claim, window = undated(claim, window)
-    if exchanged(claim, window):
+    claim, window = clauses.undated(claim, window)
+    if clauses.exchanged(claim, window):
         return TURNED
     apart, _ = _gaps(claim, window, _aligned(claim, window))
     return _moved(window, apart) if alike else ""
@@ -375,7 +358,7 @@ def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:
                 continue
             if all(t.key in have for t in content):
                 moved = content
-        if any(t.capital or t.number or written(t) or _caseless(t) for t in moved):
+        if any(t.capital or t.number or clauses.written(t) or _caseless(t) for t in moved):
             return TURNED
     return ""
 
@@ -401,7 +384,7 @@ def _replaced(apart: Sequence[Gap], near: bool, short: bool, known: Set[str]) ->
         if near and (len(apart) == 1 or all(marked)):
             return REPLACED
         if ours[0].kind == "letter":
-            one = len(theirs) <= 5 and any(map(written, theirs))
+            one = len(theirs) <= 5 and any(map(clauses.written, theirs))
         else:
             one = len(ours) == 1 and len(theirs) <= 3 and not ours[0].number
         if short and len(own) == 1 and one and ours[0].key not in known:

@@ -53,7 +53,7 @@ class Token(NamedTuple):
 
 _END = numbers.pattern("sentence-end-patterns")
 _LAST_WORD = re.compile(r"[^\s(\"'“„«\[]*\Z")
-_LONGEST = 600  # characters of one sentence: what has no stops is cut here
+_LONGEST = 600  # characters of one sentence, half in Thai: what has no stops is cut here
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
@@ -74,8 +74,9 @@ def _add(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
         start += 1
     while start < end and text[end - 1].isspace():
         end -= 1
-    while end - start > _LONGEST:
-        cut = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST) + 1 or start + _LONGEST
+    longest = _LONGEST // 2 if "ก" <= text[start : start + 1] <= "๛" else _LONGEST
+    while end - start > longest:
+        cut = text.rfind(" ", start + longest // 2, start + longest) + 1 or start + longest
         found.append((start, cut))
         start = cut
     if start < end:

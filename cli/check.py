@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Settings
-from searchloop.agent.verdicts.check import Verdict, check
+from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.words import NEAREST, plain
 from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
@@ -75,7 +75,8 @@ def _batch(source: str) -> int:
             continue
         page = pages.get(asked["text"]) or Page(asked["text"])
         pages = {asked["text"]: page}  # claims about one text usually follow each other
-        print(as_json({"id": asked["id"], **_kept(check(asked["claim"], page))}))
+        found = check(asked["claim"], page)
+        print(as_json({"id": asked["id"], **{name: getattr(found, name) for name in _KEPT}}))
     return code
 
 
@@ -99,10 +100,6 @@ def _asked(line: bytes) -> dict[str, Any]:
     ):
         raise ValueError('an object with "id", "claim" and "text" is needed.')
     return {"id": asked.get("id"), "claim": asked["claim"], "text": asked["text"]}
-
-
-def _kept(verdict: Verdict) -> dict[str, str]:
-    return {name: getattr(verdict, name) for name in _KEPT}
 
 
 ARGUMENTS = {"check": _arguments}

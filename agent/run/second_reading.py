@@ -16,12 +16,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.session import Event
 from searchloop.agent.observe import asked_apart
 from searchloop.agent.text import neutral
-from searchloop.agent.types import (
-    Message,
-    Price,
-    Request,
-    Streams,
-)
+from searchloop.agent.types import Message, Price, Request, Streams
 
 _MOST = 24  # marks of one answer
 _AT_ONCE = 4

@@ -46,7 +46,6 @@ _NEAR = 10  # an invented number is not far above those that exist
 # Numbers behind some words are an array; one number is a value or a name: "the result is [5]".
 _WORDS = json.loads((files(__package__) / "mark_words.json").read_text("utf-8"))
 _ARRAYS = re.compile(rf"(?i)(?:\b(?:{_WORDS['arrays']})|{_WORDS['unspaced']}|→|⇒|->|=>|↦)\Z")
-_TYPED = re.compile(rf"(?i)\b(?:{_WORDS['typed']})\Z")
 _VARIABLES = re.compile(rf"(?:{_WORDS['variables']})\Z")
 _CONTAINERS = re.compile(rf"(?:{_WORDS['containers']})\Z")
 _VALUES = re.compile(rf"(?i)\b(?:{_WORDS['arrays']}|{_WORDS['values']})\Z")
@@ -69,7 +68,7 @@ def find(text: str, known: Container[int], highest: int | None = None) -> list[P
     With the `highest` known number, marks of numbers that do not exist are among them, where it
     is plain that they were meant as marks.
     """
-    candidates = [match for match in MARK.finditer(text) if match[0] != text.strip()]
+    candidates = [] if MARK.fullmatch(text.strip()) else list(MARK.finditer(text))
     if not candidates:
         return []
     prose = _in_prose(text, candidates)
@@ -106,7 +105,7 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     """Judges a bracket of known numbers by what stands around it."""
     start = match.start()
     before = text[max(0, start - 80) : start]
-    if _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
+    if not match[1].isdigit() and _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
         return False
     after = text[match.end() : match.end() + 3]
     if _LEAD.search(text, max(0, start - 80), start):
@@ -140,9 +139,7 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
 
 def _are_values(numbers: str, before: str) -> bool:
     """Tells whether several numbers are an array: a colon, an arrow or its name stands before it,
-    or its rows are kept apart. One number is, where it is said to be printed or typed."""
-    if numbers.isdigit():
-        return _TYPED.search(before) is not None
+    or its rows are kept apart."""
     if before.endswith((":", "：")):
         return _SOURCES.search(before[:-1]) is None
     if ("," in numbers and ";" in numbers) or _OTHER.search(before):
@@ -160,9 +157,8 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
     after = text[match.end() : match.end() + 2]
     if re.match(r"\.[A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
         return True
-    if _NAME.search(name[0]) or _VARIABLES.match(name[0]):
-        return True
-    if _CONTAINERS.match(name[0]) and not _CLAUSE_ENDS.match(text, match.end()):
+    in_code = _CONTAINERS.match(name[0]) and not _CLAUSE_ENDS.match(text, match.end())
+    if in_code or _NAME.search(name[0]) or _VARIABLES.match(name[0]):
         return True
     # A word that is indexed nearby too, or written as code, is a variable. Nothing behind the
     # paragraph counts: a terminal has shown it by then.

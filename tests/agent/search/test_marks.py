@@ -72,7 +72,7 @@ UNTOUCHED = [
     "for x ∈ [1, 2] and y ≥ [3]",
     "between [1, 3] and [2, 3], RGB [1, 2, 3], 结果是 [1, 2]。",
     "char buf[3]; new int[2] and argv[1] hold it, userIds[3] too.",
-    "matrix[1][2] is the cell, items[1] the first one. It returns [3].",
+    "matrix[1][2] is the cell, items[1] the first one.",
     "Error [9]: no file",
 ]
 _ARRAYS = product(

@@ -26,7 +26,11 @@ _FIGURES = {
     "calls": "calls: {calls}",
 }
 _STATES = {"cited": "cited, not checked", "opened": "read", "found": "found, not read"}
-_BRACKET = re.compile(r"(?<![ \t])[ \t]*(?:\[(?:\d[\d ,;、，]*)?(?:(\])|\Z)|\Z)")
+# A bracket with what joins it to a mark before, or so much of both as has come.
+_BRACKET = re.compile(
+    r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"
+    r"[ \t]*(?:\[(?:\d[\d ,;、，]*)?(?:(\])|\Z)|\Z)"
+)
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from unicodedata import category
 
@@ -33,9 +33,7 @@ _IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
 # Names of variables; a capital begins those of `CO2`, `YouTube` and `Node.js`.
 _NAME = re.compile(r"\A\w\d?\Z|[_$\\]|\A[a-z]\w*\.|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)", re.ASCII)
 _CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
-_OTHER = re.compile(
-    r"\](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z"
-)  # no mark before
+_OTHER = re.compile(r"[\])](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z")
 _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
 _LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")
@@ -55,7 +53,8 @@ _SOURCES = re.compile(rf"(?i)(?:{_WORDS['sources']})\w*\W*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A mark at [`start`, `end`) and the known `numbers` it holds; none: it names no source."""
+    """A mark at [`start`, `end`) and the known `numbers` it holds; none: it names no source, and
+    goes together with what joins it to the mark before."""
 
     start: int
     end: int
@@ -79,6 +78,8 @@ def find(text: str, known: Container[int], highest: int | None = None) -> list[P
             continue
         numbers = [int(n) for n in _NUMBER.findall(match[1])]
         ours = tuple(dict.fromkeys(n for n in numbers if n in known))
+        if len(set(numbers)) < len(numbers):
+            continue
         chained = _chained(text, match.start(), found)
         if ours and (chained or _stands_as_mark(text, match)):
             found.append(Place(*match.span(), ours))
@@ -91,7 +92,18 @@ def find(text: str, known: Container[int], highest: int | None = None) -> list[P
                 doubtful.append(Place(*match.span(), ()))
     if doubtful and any(place.numbers for place in found):
         found = sorted([*found, *doubtful], key=lambda place: place.start)
-    return found
+    return _with_joins(text, found)
+
+
+def _with_joins(text: str, found: list[Place]) -> list[Place]:
+    """Adds to places without numbers the comma or "and" that joins them to the one before."""
+    out: list[Place] = []
+    for place in found:
+        joined = not place.numbers and _chained(text, place.start, out)
+        if joined and "\n" not in text[out[-1].end : place.start]:
+            place = replace(place, start=out[-1].end)
+        out.append(place)
+    return out
 
 
 def _chained(text: str, start: int, found: list[Place]) -> bool:
@@ -108,8 +120,8 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     if not match[1].isdigit() and _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
         return False
     after = text[match.end() : match.end() + 3]
-    if _LEAD.search(text, max(0, start - 80), start):
-        return after[:1] != ":"  # else a definition
+    if _LEAD.search(text, max(0, start - 80), start):  # but `[1]: x`, `[1] + [2]`, `[1].x`
+        return not re.match(r":| ?[=+*^∪∩×−]|\.[a-z]|[²³ᵀⁿ]", after)
     line = before[before.rfind("\n") + 1 :]
     word = line.rstrip(" \t")
     glued = word == line
@@ -155,7 +167,7 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
     if not name or name[0].rstrip(".$") != name[0] or name[0].replace(".", "").isdigit():
         return False
     after = text[match.end() : match.end() + 2]
-    if re.match(r"\.[A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
+    if re.match(r":|[./][A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
         return True
     in_code = _CONTAINERS.match(name[0]) and not _CLAUSE_ENDS.match(text, match.end())
     if in_code or _NAME.search(name[0]) or _VARIABLES.match(name[0]):

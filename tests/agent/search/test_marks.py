@@ -74,6 +74,9 @@ UNTOUCHED = [
     "char buf[3]; new int[2] and argv[1] hold it, userIds[3] too.",
     "matrix[1][2] is the cell, items[1] the first one.",
     "Error [9]: no file",
+    "[1, 2].map(f) and\n[1] + [2]\n[1, 2] ∪ [2, 3]\n[2, 3]ᵀ",
+    "Along [1, 1, 1], of (1, 2) and [2, 3]. In[1]: x\nOut[2]: 3",
+    "//div[3]/p[1]",
 ]
 _ARRAYS = product(
     ["the list", "an array of shape", "Shape", "a vector", "It returns", "x in", "the interval"],

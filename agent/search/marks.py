@@ -61,7 +61,7 @@ class Place:
     numbers: tuple[int, ...]
 
 
-def find(text: str, known: Container[int], highest: int | None = None) -> list[Place]:
+def find(text: str, known: Container[int], highest: int = -_NEAR) -> list[Place]:
     """Returns the marks of `text` in order.
 
     With the `highest` known number, marks of numbers that do not exist are among them, where it
@@ -74,18 +74,16 @@ def find(text: str, known: Container[int], highest: int | None = None) -> list[P
     found: list[Place] = []
     doubtful: list[Place] = []
     for match in candidates:
-        if match.start() not in prose:
-            continue
         numbers = [int(n) for n in _NUMBER.findall(match[1])]
-        ours = tuple(dict.fromkeys(n for n in numbers if n in known))
-        if len(set(numbers)) < len(numbers):
+        if match.start() not in prose or len(set(numbers)) < len(numbers):
             continue
+        ours = tuple(dict.fromkeys(n for n in numbers if n in known))
         chained = _chained(text, match.start(), found)
         if ours and (chained or _stands_as_mark(text, match)):
             found.append(Place(*match.span(), ours))
-        elif (
-            not ours and highest is not None and len(numbers) == 1 and numbers[0] <= highest + _NEAR
-        ) and text[match.end() : match.end() + 1] != ":":  # else the number of an error, say
+        elif text[match.end() : match.end() + 1] == ":":
+            continue  # the number of an error, say
+        elif not ours and len(numbers) == 1 and numbers[0] <= highest + _NEAR:
             if chained or _ends_a_statement(text, match):
                 found.append(Place(*match.span(), ()))
             elif _between_words(text, match):
@@ -108,9 +106,8 @@ def _with_joins(text: str, found: list[Place]) -> list[Place]:
 
 def _chained(text: str, start: int, found: list[Place]) -> bool:
     """Tells whether a bracket follows a mark, with nothing but a comma or "and" between."""
-    if not found or start - found[-1].end > 6:
-        return False
-    return bool(_JOINS.fullmatch(text, found[-1].end, start))
+    near = bool(found) and start - found[-1].end <= 6
+    return near and _JOINS.fullmatch(text, found[-1].end, start) is not None
 
 
 def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
@@ -142,7 +139,8 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     if last == "|":
         return text[text.rfind("\n", 0, start) + 1 : start].lstrip(" \t>").startswith("|")
     operator = last in "*/^&{[,-@#\\" or category(last) == "Sm"
-    if (operator and not _NO_OPERATOR.search(word)) or (glued and last == "]"):
+    stray = last == "]" and (glued or after[:1] == ":")
+    if stray or (operator and not _NO_OPERATOR.search(word)):
         return False
     if after.lstrip(" ")[:1] in tuple("=+*^") and not _CLOSED.match(text, match.end()):
         return False

@@ -89,7 +89,7 @@ def _lines(source: str) -> Iterator[tuple[int, bytes]]:
 def _asked(line: bytes) -> dict[str, Any]:
     """Reads one line of a batch. Raises ValueError in plain words."""
     try:
-        asked = json.loads(line.decode("utf-8-sig"))
+        asked = json.loads(line.decode("utf-8-sig"), parse_constant=int)  # NaN is no JSON
     except (ValueError, RecursionError) as error:
         raise ValueError("this is no JSON.") from error
     asks = isinstance(asked, dict) and all(type(asked.get(n)) is str for n in ("claim", "text"))

@@ -108,7 +108,7 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
         {"id": 3, "claim": "", "text": PAGE},
     ]
     lines = [json.dumps(line) for line in asked]
-    lines[1:1] = ["{no json", '{"id": 9}', ""]
+    lines[1:1] = ["{no json", '{"id": NaN, "claim": "a b", "text": "c"}', '{"id": 9}', ""]
     (tmp_path / "batch.jsonl").write_text("\n".join(lines), "utf-8")
     ran = cli("check", "--batch", "batch.jsonl")
     assert ran.code == 2
@@ -119,4 +119,5 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
     ]
     assert set(ran.events[0]) == {"id", "verdict", "passage", "reason"}
     assert "line 2: this is no JSON." in ran.err
-    assert 'line 3: an object with "id", "claim" and "text" is needed.' in ran.err
+    assert "line 3: this is no JSON." in ran.err
+    assert 'line 4: an object with "id", "claim" and "text" is needed.' in ran.err

@@ -299,9 +299,7 @@ export function sourcesView(open) {
   const restList = h("ol", { class: "source-list" });
   const restTitle = h("summary");
   const rest = h("details", { class: "rest" }, restTitle, restList);
-  const element = h(
-    "details",
-    { class: "sources", open: true },
+  const element = h("details", { class: "sources", open: true },
     h("summary", {}, t("sources.title"), " ", counts),
     shares,
     told,

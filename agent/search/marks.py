@@ -38,7 +38,7 @@ _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
 _LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")
 _CLOSERS = "*_~"
-_CLOSED = re.compile(r"[*_~]{1,3}(?![A-Za-z0-9*_~])|[*_~]{1,3}\Z")
+_OPERATED = re.compile(r" ?[+=^]| \*\*? |\*\*?(?=[A-Za-z0-9(])")  # else emphasis ends or begins
 _NO_OPERATOR = re.compile(r"(?<!\w)[A-Z](?:\+\+|#)\Z|<su[bp]>\Z|(?<![\w<])<[^<>\s]+>\Z")
 _NEAR = 10  # an invented number is not far above those that exist
 # Numbers behind some words are an array; one number is a value or a name: "the result is [5]".
@@ -142,7 +142,7 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     stray = last == "]" and (glued or after[:1] == ":")
     if stray or (operator and not _NO_OPERATOR.search(word)):
         return False
-    if after.lstrip(" ")[:1] in tuple("=+*^") and not _CLOSED.match(text, match.end()):
+    if _OPERATED.match(text, match.end()):
         return False
     return not (glued and _is_index(text, match, word))
 

@@ -84,6 +84,7 @@ def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
         (("check", " ", "page.txt"), "The claim is empty."),
         (("check", "A claim."), "There is no source."),
         (("check", "A claim.", "missing.txt"), "missing.txt could not be read"),
+        (("check", "A claim.", "a.example/x"), "Check the path, or begin with https://."),
         (("check", "A claim.", "blob.bin"), "blob.bin could not be read: a binary file."),
         (("check", "A claim.", "empty.txt"), "empty.txt could not be read: no text in it."),
         (("check", "A claim.", "locked.pdf"), "read: This PDF needs a password. Save a copy"),

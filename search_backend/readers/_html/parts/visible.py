@@ -25,7 +25,7 @@ _LANGUAGE, _FILE = "div[class*=language-]>span.lang", "table.highlighttable th.f
 # All of them at once: one search of the tree tells that an ordinary page has none.
 _MAY_SHOW = (
     f"{FORMULAS},{_CHECKBOXES},{_DRAWINGS},{_LABELS},{_UNSEEN},{_CELLS},{_NUMBERS},{_DOXYGEN},"
-    f"{_LANGUAGE},{_FILE},.sfrac .sr-only,.ltx_note_outer"
+    f"{_LANGUAGE},{_FILE},.sfrac .sr-only,.ltx_note_outer,[style*=white-space]"
 )
 LONGEST_LABEL = 40
 # Lines of a page; each takes an element.
@@ -35,7 +35,8 @@ is_typed = re.compile(r"white-space: ?(?:pre|break)").search
 
 def show(tree: LexborHTMLParser) -> None:
     """Changes `tree`."""
-    if tree.css_first(_MAY_SHOW) is not None:
+    is_ordinary = tree.css_first(_MAY_SHOW) is None
+    if not is_ordinary:
         write_formulas(tree)
         _write_checkboxes(tree)
         _write_drawings(tree)
@@ -53,8 +54,8 @@ def show(tree: LexborHTMLParser) -> None:
             if role := cell.attributes.get("role") or _OF_PAPERS.get(name):
                 inside = f'<div role="{role}">{cell.inner_html}</div>'
                 cell.replace_with(LexborHTMLParser(inside).css("div")[0])
-    remove_hidden(tree).write_shapes()
-    _break_lines(tree)
+    if remove_hidden(tree).write_shapes() or not is_ordinary:
+        _break_lines(tree)
 
 
 def _break_lines(tree: LexborHTMLParser) -> None:

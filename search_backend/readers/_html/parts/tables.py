@@ -28,6 +28,8 @@ _ARRANGES = re.compile(r' role="(?:presentation|none)"|[ "]ltx_eqn_table[ "]')
 _SECTIONS = {"thead": 0, "tfoot": 2}
 _OUTLINE = frozenset(("table", "pre", "h1", "h2", "h3", "h4", "form", "article", "section"))
 _CELLS = frozenset(("td", "th", "caption"))
+# The class of a cell in which the one above it goes on: documents tell it below, not above.
+GOES_ON = "searchloop-goes-on"
 
 
 # A cell is known by its box. A place of a row is empty (-1) or covered by a cell.
@@ -221,6 +223,10 @@ class Tables:
             else:
                 row = cells
                 begun.update(range(len(row)))
+            if rows and any(GOES_ON in boxes[cell].mark for cell in cells):
+                above = [*rows[-1], *row[len(rows[-1]) :]]
+                both = zip(row, above, strict=False)
+                row = [up if GOES_ON in boxes[cell].mark else cell for cell, up in both]
             if len(row) > 1 or not table.blocks.keys().isdisjoint(row):
                 rows.append(row)
         columns = sorted(begun)

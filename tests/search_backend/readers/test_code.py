@@ -72,6 +72,8 @@ BLOCKS = {
     .replace("de1></", "de1>&nbsp;</") + "</ol>",
     "list": "<div class=source><ol>" + each("<li><div>{line}</div></li>")
     .replace("    ", "&nbsp; &nbsp; ").replace("<div></", "<div>&nbsp;</") + "</ol></div>",
+    "numbered cells": "<table>" + each("<tr><td data-line-number={n}></td><td>{line}</td></tr>")
+    + "</table>",
     "sourcegraph": "<table><tbody>"
     + each("<tr><td class=line data-line={n}></td><td class=code><span>{line}</span></td></tr>")
     + "</tbody></table>",
@@ -290,17 +292,18 @@ def test_the_name_of_a_file_is_no_line_of_it() -> None:
 
 def test_lines_that_a_sheet_makes_are_lines() -> None:
     """With nothing between their elements but the rule that each is a block."""
-    sheet = "<style>pre .row{display:block;min-height:1em}</style>"
     code = each("<span class=row>{line}</span>")
-    assert text_of(f"{sheet}<p>Before.</p><pre><code>{code}</code></pre>") == (
-        f"Before.\n\n```\n{CODE}\n```"
-    )
+    for laid in ("block;min-height:1em", "flex"):
+        sheet = f"<style>pre .row{{display:{laid}}}</style>"
+        assert text_of(f"{sheet}<p>Before.</p><pre><code>{code}</code></pre>") == (
+            f"Before.\n\n```\n{CODE}\n```"
+        )
 
 
-def test_numbers_that_only_a_colour_tells_apart_are_no_code() -> None:
-    """As on cnblogs.com, if each line has the next one."""
-    code = each("<span style='color: #008080;'> {n}</span> {line}", "\n")
-    assert text_of(f"<div class=cnblogs_code><pre>{code}</pre></div>") == f"```\n{CODE}\n```"
+def test_numbers_that_only_a_colour_or_link_tells_apart_are_no_code() -> None:
+    """As on cnblogs.com, or a link, if each line has the next one."""
+    for form in ("<span style='color: #008080;'> {n}</span> {line}", "<a href=#{n}>{n}</a>{line}"):
+        assert text_of(f"<pre>{each(form, chr(10))}</pre>") == f"```\n{CODE}\n```"
 
 
 def test_numbers_that_are_code_stay() -> None:
@@ -310,6 +313,8 @@ def test_numbers_that_are_code_stay() -> None:
         rows = f"{data.format(first, 'a')}\n{data.format(second, 'b')}"
         assert text_of(f"<pre>{rows}</pre>") == f"```\n{first} a\n{second} b\n```"
     assert text_of("<pre>1 a\n2 b</pre>") == "```\n1 a\n2 b\n```"
+    contents = "<pre><a href='#s1'>1</a>. Tea\n<a href='#s2'>2</a>. Pots</pre>"
+    assert text_of(contents) == "```\n1. Tea\n2. Pots\n```"
     assert text_of("<ol><li><div>a</div><li><div>b</div></ol>") == "1. a\n2. b"
     assert text_of("<pre>1\n2\n3</pre>") == "```\n1\n2\n3\n```"
     row = "<tr><td class=hljs-ln-code>{}</td></tr>"

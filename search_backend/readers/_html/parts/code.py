@@ -28,8 +28,8 @@ _GUTTER = re.compile(
 )
 # What a visitor does not copy, and a search engine does not quote.
 _UNCOPIED = re.compile(r"user-select: ?none| data-nosnippet")
-# Numbers that nothing but their colour tells apart, on https://www.cnblogs.com
-_TEAL = re.compile(r'(?m)^<span style="[^"]*(?:#008080|0, 128, 128)[^"]*">( *\d+)</span> ?')
+# Numbers that only a link or their colour tells apart, as on https://www.cnblogs.com
+_FIRST = re.compile(r"(?m)^<(?:a |span [^>]*(?:#008080|0, 128, 128))[^>]*>( *\d+)</\w+>(?![.):])")
 _IS_LINE = re.compile(r" data-line=|display: ?block")
 _DIFF = re.compile(r' data-code-marker="([+-])"| class="[^"]*\bdiff (add|remove)\b')
 _TOOLS = re.compile(
@@ -119,24 +119,24 @@ def lines(html: str) -> str:
     """Returns the code inside an element, line by line, without numbers of lines and buttons."""
     classes = set(_CLASS.findall(html))
     html = _EDITED.sub(_edited, html)
-    numbers = _TEAL.findall(html)
+    numbers = _FIRST.findall(html)
     if len(numbers) == html.count("\n") + 1 and is_count(" ".join(numbers)):
-        html = _TEAL.sub("", html)
+        return dedent(lines(_FIRST.sub("", html)))
     if "<sup" in html or "<sub" in html:
         html = Scripts(html, "\0").written()
     if not _SHAPED.search(html) and not any(map(_SHAPING.search, classes)):
         return _tidy(bare(html))  # text and coloured words
-    lines = _Lines()
+    found = _Lines()
     parts = iter(_TOKEN.split(html))
-    lines.text(next(parts))
+    found.text(next(parts))
     for tag, text in zip(parts, parts, strict=True):
         if tag[:1] == "/":
-            lines.end(tag[1:])
+            found.end(tag[1:])
         elif tag:
-            lines.start(tag)
-        lines.text(text)
-    code = _tidy(plain("".join(lines.out)))
-    return dedent(code) if lines.numbered else code
+            found.start(tag)
+        found.text(text)
+    code = _tidy(plain("".join(found.out)))
+    return dedent(code) if found.numbered else code
 
 
 def _edited(edit: re.Match[str]) -> str:

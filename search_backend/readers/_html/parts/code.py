@@ -44,8 +44,6 @@ _SHAPED = re.compile(
 _SHAPING = re.compile(r"(?i)line|lnt?\b|gutter|blob|nums?\b|copy|btn|toolbar")
 _is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
 _INLINE_CODE = re.compile(r"<(code|tt|samp)((?: [^>]*)?)>([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>")
-_LIST = re.compile(r"<ol(?: [^>]*)?>([^<]*+(?:<(?!/?ol[ >])[^<]*+)*+)</ol>")
-_SET_IN = re.compile(r"<li(?: [^>]*)?>(?:<div(?: [^>]*)?>)?&nbsp; ?&nbsp;")
 _BREAK = re.compile(
     r"<(?:br|div|p|li|tr|pre)[ >]|<span [^>]*(?:display: ?block|\"line\"|data-line=)"
 )
@@ -70,11 +68,7 @@ def shows_code(tag: str, classes: str) -> bool:
 
 
 def code_in_blocks(markup: str) -> str:
-    """Writes <code> of several lines as <pre>, and a list with items that are set in."""
-    if _SET_IN.search(markup):
-        markup = _LIST.sub(
-            lambda found: f"<pre>{found[1]}</pre>" if _SET_IN.search(found[1]) else found[0], markup
-        )
+    """Writes <code> of several lines as <pre>."""
     return _INLINE_CODE.sub(
         lambda code: (
             f"<pre{code[2]}>{code[3]}</pre>"

@@ -126,7 +126,8 @@ def _put_code_in_order(tree: LexborHTMLParser) -> None:
     """Removes numbers of lines beside some code; puts the name of a file in front of its code."""
     for label in tree.css(SELECTORS["language"]):  # the fence says it
         label.remove()
-    for line in tree.css(SELECTORS["lines"]):
+    set_in = (item for item in tree.css(SELECTORS["items"]) if item.text()[:1] == "\xa0")
+    for line in (*tree.css(SELECTORS["lines"]), *set_in):
         while (whole := line.parent) is not None and whole.tag in ("li", "tr", "tbody"):
             line = whole
         if whole is not None:

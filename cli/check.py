@@ -5,21 +5,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Settings
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.page import Page
+from searchloop.agent.verdicts.words import NEAREST, plain
 from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
 from searchloop.cli.main import BAD_INPUT, OK
 from searchloop.web.check import check_source
 
-_MOST_BYTES = 10 * 2**20  # of stdin
 _KEPT = ("verdict", "passage", "reason")
 
 
@@ -35,29 +38,28 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _check(args: argparse.Namespace) -> int:
     """Prints the verdict, the passage that it rests on, and the reason."""
-    if args.batch is not None:
+    if args.batch is not None and args.claim is None:
         return _batch(args.batch)
-    if not (args.claim or "").strip():
-        raise ConfigError("empty_claim", "The claim is empty.", "Write CLAIM SOURCE or --batch.")
+    if args.batch is not None or not (args.claim or "").strip():
+        what = "The claim is empty." if args.batch is None else "--batch brings its own claims."
+        raise ConfigError("empty_claim", what, "Write CLAIM SOURCE or --batch FILE.")
     if not args.source:
         raise ConfigError("no_source", "There is no source.", "Name a file, an address, or -.")
     verdict = asyncio.run(check_source(args.claim, Settings.load(), **_source(args.source)))
     lines = [f"{verdict.verdict}: {verdict.reason}"]
     if verdict.passage:
-        lines.append(f"  {one_line(verdict.passage, 600)}")
+        near = "Nearest there: " if verdict.verdict in NEAREST else ""
+        lines.append(f"  {near}{one_line(plain(verdict.passage), 600)}")
+    for note in verdict.notes:
+        warn(note)
     return tell(args, asdict(verdict), *map(safe, lines))
 
 
 def _source(source: str) -> dict[str, Any]:
-    """Says which kind of source this is. Raises ConfigError for stdin that is no text."""
-    if source == "-":
-        try:
-            return {"text": sys.stdin.buffer.read(_MOST_BYTES).decode("utf-8-sig", "strict")}
-        except UnicodeDecodeError as error:
-            raise ConfigError("no_source", "stdin is no text in UTF-8.") from error
-    if source.lower().startswith(("http://", "https://", "library://")):
-        return {"url": source}
-    return {"file": Path(source)}
+    """Says which kind of source this is."""
+    if source.lower().startswith("file://"):
+        return {"file": Path(url2pathname(urlsplit(source).path))}
+    return {"url": source} if re.match(r"\w+://", source) else {"file": Path(source)}
 
 
 def _batch(source: str) -> int:

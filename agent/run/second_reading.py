@@ -126,7 +126,7 @@ def _verdict(text: str) -> tuple[str, str]:
     start, end = text.find("{"), text.rfind("}")
     try:
         said = json.loads(text[start : end + 1])
-        verdict, reason = said["verdict"], said["reason"]
+        verdict, reason = str(said["verdict"]).strip().lower(), said["reason"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return "unclear", _NO_ANSWER
     if verdict not in _CHOICES or not isinstance(reason, str):

@@ -12,12 +12,14 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from unicodedata import category
 
 from searchloop.agent.search.answer_markdown import block_parser, inline_tokens
 
-# Up to three digits: four are a year. A `(` makes it a link, a `:` at a line's start a definition.
+# Up to three digits: four are a year. A `(` makes it a link.
 MARK = re.compile(
-    r"(?<![\\!\[])\[([1-9]\d{0,2}(?:\s?[,;、，]\s?[1-9]\d{0,2}){0,7})\](?![(:{\]\w=])(?! ?=)",
+    r"(?<![\\!\[])\[([1-9]\d{0,2}(?:\s?[,;、，]\s?[1-9]\d{0,2}){0,7})\]"
+    r"(?![({\]]|_*[A-Za-z0-9]| ?=)",
     re.ASCII,
 )
 _NUMBER = re.compile(r"\d+")
@@ -26,21 +28,27 @@ _RAW = re.compile(
     r"|\\begin\{(?P<env>\w{1,20}\*?)\}"
 )
 _LEAD = re.compile(r"(?:\A|\n)[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) +)?\Z")
-_JOINS = re.compile(r"[ \t,;、，]*\n?(?:and|und|et|y|和|と|、)? *")
-_IDENTIFIER = re.compile(r"[\w$.\\]+\Z", re.ASCII)
-_CODE_LIKE = re.compile(r"\A\w\Z|\A[a-z]+\Z|[_$.\\\d]|[a-z][A-Z]", re.ASCII)
+_JOINS = re.compile(r"[ \t,;、，]*\n?(?:and|und|et|y|和|と|、|[&/–-])? *")
+_IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
+# Names of variables; a capital begins those of `CO2`, `YouTube` and `Node.js`.
+_NAME = re.compile(r"\A\w\d?\Z|[_$\\]|\A[a-z]\w*\.|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)", re.ASCII)
 _CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
 _OTHER = re.compile(
     r"\](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z"
 )  # no mark before
 _SENTENCE_ENDS = tuple(".!?…。！？")
-_CLAUSE_ENDS = re.compile(r"\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
+_CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
 _LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")
 _CLOSERS = "*_~"
+_CLOSED = re.compile(r"[*_~]{1,3}(?![A-Za-z0-9*_~])|[*_~]{1,3}\Z")
+_NO_OPERATOR = re.compile(r"(?<!\w)[A-Z](?:\+\+|#)\Z|<su[bp]>\Z|(?<![\w<])<[^<>\s]+>\Z")
 _NEAR = 10  # an invented number is not far above those that exist
 # Numbers behind some words are an array; one number is a value or a name: "the result is [5]".
 _WORDS = json.loads((files(__package__) / "mark_words.json").read_text("utf-8"))
 _ARRAYS = re.compile(rf"(?i)(?:\b(?:{_WORDS['arrays']})|{_WORDS['unspaced']}|→|⇒|->|=>|↦)\Z")
+_TYPED = re.compile(rf"(?i)\b(?:{_WORDS['typed']})\Z")
+_VARIABLES = re.compile(rf"(?:{_WORDS['variables']})\Z")
+_CONTAINERS = re.compile(rf"(?:{_WORDS['containers']})\Z")
 _VALUES = re.compile(rf"(?i)\b(?:{_WORDS['arrays']}|{_WORDS['values']})\Z")
 _SAYS = re.compile(r"\b(?:\w{2,}(?:ed|ing)|shown|seen|found|given|refer) (?:in|on|to|at|by|from)\Z")
 _SOURCES = re.compile(rf"(?i)(?:{_WORDS['sources']})\w*\W*\Z")
@@ -61,7 +69,7 @@ def find(text: str, known: Container[int], highest: int | None = None) -> list[P
     With the `highest` known number, marks of numbers that do not exist are among them, where it
     is plain that they were meant as marks.
     """
-    candidates = list(MARK.finditer(text))
+    candidates = [match for match in MARK.finditer(text) if match[0] != text.strip()]
     if not candidates:
         return []
     prose = _in_prose(text, candidates)
@@ -77,7 +85,7 @@ def find(text: str, known: Container[int], highest: int | None = None) -> list[P
             found.append(Place(*match.span(), ours))
         elif (
             not ours and highest is not None and len(numbers) == 1 and numbers[0] <= highest + _NEAR
-        ):
+        ) and text[match.end() : match.end() + 1] != ":":  # else the number of an error, say
             if chained or _ends_a_statement(text, match):
                 found.append(Place(*match.span(), ()))
             elif _between_words(text, match):
@@ -98,15 +106,15 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     """Judges a bracket of known numbers by what stands around it."""
     start = match.start()
     before = text[max(0, start - 80) : start]
-    if not match[1].isdigit() and _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
+    if _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
         return False
+    after = text[match.end() : match.end() + 3]
     if _LEAD.search(text, max(0, start - 80), start):
-        return True
+        return after[:1] != ":"  # else a definition
     line = before[before.rfind("\n") + 1 :]
     word = line.rstrip(" \t")
     glued = word == line
     last = word[-1:]
-    after = text[match.end() : match.end() + 3]
     if last in _CLOSERS:  # the end of emphasis, or a product
         word = word.rstrip(_CLOSERS)
         if not word or word[-1].isspace():
@@ -122,21 +130,22 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
         return not re.search(r"\w\(\Z", word, re.ASCII)
     if last == "|":
         return text[text.rfind("\n", 0, start) + 1 : start].lstrip(" \t>").startswith("|")
-    if (
-        last in "=+*/<>^&~{[,-@#\\"
-        or (glued and last == "]")
-        or after.lstrip(" ")[:1] in tuple("=+*^")
-    ):
+    operator = last in "*/^&{[,-@#\\" or category(last) == "Sm"
+    if (operator and not _NO_OPERATOR.search(word)) or (glued and last == "]"):
+        return False
+    if after.lstrip(" ")[:1] in tuple("=+*^") and not _CLOSED.match(text, match.end()):
         return False
     return not (glued and _is_index(text, match, word))
 
 
 def _are_values(numbers: str, before: str) -> bool:
     """Tells whether several numbers are an array: a colon, an arrow or its name stands before it,
-    or its rows are kept apart."""
+    or its rows are kept apart. One number is, where it is said to be printed or typed."""
+    if numbers.isdigit():
+        return _TYPED.search(before) is not None
     if before.endswith((":", "：")):
         return _SOURCES.search(before[:-1]) is None
-    if "," in numbers and ";" in numbers:
+    if ("," in numbers and ";" in numbers) or _OTHER.search(before):
         return True
     return _ARRAYS.search(before) is not None and _SAYS.search(before) is None
 
@@ -146,14 +155,14 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
     name = _IDENTIFIER.search(word)
     if word.endswith(")"):
         return _CALL.search(word) is not None
-    if not name or name[0].rstrip(".") != name[0] or name[0].replace(".", "").isdigit():
+    if not name or name[0].rstrip(".$") != name[0] or name[0].replace(".", "").isdigit():
         return False
     after = text[match.end() : match.end() + 2]
     if re.match(r"\.[A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
         return True
-    if not _CODE_LIKE.search(name[0]):
-        return False
-    if not name[0].isalpha() or len(name[0]) == 1:
+    if _NAME.search(name[0]) or _VARIABLES.match(name[0]):
+        return True
+    if _CONTAINERS.match(name[0]) and not _CLAUSE_ENDS.match(text, match.end()):
         return True
     # A word that is indexed nearby too, or written as code, is a variable. Nothing behind the
     # paragraph counts: a terminal has shown it by then.

@@ -326,6 +326,25 @@ def test_a_contradicted_answer_leads_to_another(
     expect(page.locator(".contradiction")).to_be_visible()
 
 
+def test_each_contradiction_is_told_with_its_own_words(page: Page, house: House) -> None:
+    """Its own short sentence and its own passage, also where one source contradicts twice."""
+    text = "He added “the pride of all” [1]. It is 504 m long [1]. Opened in 1931 [1]."
+    marks = []
+    for span, verdict, passage in (
+        (text.index("["), "misquoted", None),
+        (text.index("[", 35), "contradicted", "It is 503 m long."),
+        (text.rindex("["), "contradicted", "It was opened in 1932."),
+    ):
+        marks.append({"span": [span, span + 3], "verdict": verdict, "passage": passage})
+    cited = {"n": 1, "url": URL, "title": "Bridges", "quote": None, "verified": False, "spans": []}
+    show(page, house, answered(house, text=text, citations=[{**cited, "marks": marks}]))
+    told = page.locator(".contradiction dd")
+    said = ["It is 504 m long", "It is 503 m long.", "Opened in 1931", "It was opened in 1932."]
+    expect(told).to_have_text(said)
+    wavy = "[...CSS.highlights.get('contradicted')].map(String)"
+    assert page.evaluate(wavy) == said[::2]
+
+
 def test_no_doubt_is_folded_away(page: Page, house: House) -> None:
     """Of many chips side by side only the first is shown, unless one of the others is in doubt."""
     for verdict, shown in (("supported", ["1", "+2"]), ("contradicted", ["1", "2", "3"])):

@@ -68,6 +68,12 @@ UNTOUCHED = [
     "See pages [5] and chapters [4].",
     "Call f(x)[5], then Object.keys(x)[4].toString() and [5].concat([6]).",
     "Choose option [5] or [6].",
+    "[1, 2, 3]",
+    "for x ∈ [1, 2] and y ≥ [3]",
+    "between [1, 3] and [2, 3], RGB [1, 2, 3], 结果是 [1, 2]。",
+    "char buf[3]; new int[2] and argv[1] hold it, userIds[3] too.",
+    "matrix[1][2] is the cell, items[1] the first one. It returns [3].",
+    "Error [9]: no file",
 ]
 _ARRAYS = product(
     ["the list", "an array of shape", "Shape", "a vector", "It returns", "x in", "the interval"],
@@ -107,6 +113,12 @@ def test_the_writers_own_brackets_stay(text: str) -> None:
         ("# Heading [1]\n\nSources: [1], [2]", ["[1]", "[1]", "[2]"]),
         ("It cost $5 [1] and later $6 [2], 45% [3] in 1932[1].", ["[1]", "[2]", "[3]", "[1]"]),
         ("~~old~~ [1]\nnext line [2]\n\n1. item [3]", ["[1]", "[2]", "[3]"]),
+        ("**Bold [1]** and *it [2]*, __so [3]__", ["[1]", "[2]", "[3]"]),
+        ("As S [1]: so.\n- **Name** [2]: it is\n- **Name [3]:** so", ["[1]", "[2]", "[3]"]),
+        ("So [1] & [2] or [1]/[3], [1]-[3]", ["[1]", "[2]", "[1]", "[3]", "[1]", "[3]"]),
+        ("CO2[1], H₂O[2], R&D[3], it's[1]", ["[1]", "[2]", "[3]", "[1]"]),
+        ("C++[1], C#[2], Node.js[3], 5 °C[1], $x=1$[2]", ["[1]", "[2]", "[3]", "[1]", "[2]"]),
+        ("See <https://x.example/> [1]. So<sup>[2]</sup>, of a matrix[3].", ["[1]", "[2]", "[3]"]),
     ],
 )
 def test_marks_are_found(text: str, marks: list[str]) -> None:

@@ -15,7 +15,9 @@ const WORDS = {
 };
 const NAMES = Object.keys(WORDS);
 const NEAREST = ["misquoted", "unclear"]; // where a passage is but the nearest there is
-const ENOUGH = 20; // letters of a sentence that says something by itself
+const FEW = 3; // words; fewer before a chip say nothing by themselves
+
+const standing = new WeakMap(); // the marks that a chip stands for
 
 /**
  * Chips and their one shared card: hover or focus shows it, a click or a tap moves the focus into it.
@@ -108,6 +110,7 @@ export function chips(card, open) {
     // A link and not a button: only text may not be torn from the sentence at a line's end.
     const content = [worst ? icon(worst.verdict) : null, String(n)];
     const node = isWeb(source.url) ? outLink(source.url, props, content) : h("a", { ...props, href: "#reader" }, content);
+    standing.set(node, () => marksOf(find() ?? source));
     node.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && reveal());
     node.addEventListener("pointerleave", later);
     node.addEventListener("focus", reveal);
@@ -207,7 +210,8 @@ function claimBefore(chip) {
   for (const other of part.querySelectorAll(".chip")) other.remove();
   const said = [...cutSentences.segment(part.textContent.trim())].map(({ segment }) => segment);
   const last = said.pop() ?? "";
-  return last.length < ENOUGH ? (said.pop() ?? "") + last : last;
+  const words = [...cutWords.segment(last)].filter(({ isWordLike }) => isWordLike);
+  return words.length < FEW ? (said.pop() ?? "") + last : last;
 }
 
 // The passage; runs of words that stand in the claim too are marked, if one of them says something.
@@ -244,7 +248,6 @@ if (wavy) CSS.highlights.set("contradicted", wavy);
 
 function underline(chip, { length }) {
   if (!wavy) return;
-  for (const old of wavy) if (old.collapsed || !old.startContainer.isConnected) wavy.delete(old);
   const range = document.createRange();
   const texts = document.createTreeWalker(chip.closest("p, li, td, th, dd") ?? chip.parentElement, NodeFilter.SHOW_TEXT);
   texts.currentNode = chip;
@@ -257,14 +260,20 @@ function underline(chip, { length }) {
   wavy.add(range);
 }
 
+// An answer stands in the page only after its notes are made: what is gone is seen later.
+function forgetOld() {
+  for (const old of wavy ?? []) if (old.collapsed || !old.startContainer.isConnected) wavy.delete(old);
+}
+
 /** What a page says otherwise than the answer: a note for each mark that it contradicts. `again(button)` shows the ways to ask anew. */
 export function contradictionsOf(turn, answer, open, again) {
   if (turn.running) return [];
   const chips = [...answer.querySelectorAll(".chip.contradicted")].slice(0, MOST_NOTES);
+  if (chips.length) requestAnimationFrame(forgetOld);
   return chips.flatMap((chip) => {
     const source = listed(turn).find(({ n }) => n === Number(chip.dataset.n));
-    const mark = source?.marks?.find(({ verdict, passage }) => verdict === "contradicted" && passage);
-    if (!mark) return [];
+    const mark = standing.get(chip)?.().find(({ verdict, passage }) => verdict === "contradicted" && passage);
+    if (!source || !mark) return [];
     const claim = claimBefore(chip);
     underline(chip, claim);
     return h(

@@ -17,7 +17,7 @@ from searchloop.search_backend.readers._html.styles import Cascade
 
 _OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th": "columnheader"}
 # All of them at once: one search of the tree tells that an ordinary page has none.
-_MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values()))
+_MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values(), "[style*=white-space]"))
 _ROWS_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:inline-)?(?:flex|grid)\b")
 _LINES_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:block|table|list-item|flex|grid)\b")
 _LAST = re.compile(r"[.#][\w-]+$")
@@ -29,7 +29,8 @@ is_typed = re.compile(r"white-space: ?(?:pre|break)").search
 
 def show(tree: LexborHTMLParser) -> None:
     """Changes `tree`."""
-    if tree.css_first(_MAY_SHOW) is not None:
+    is_ordinary = tree.css_first(_MAY_SHOW) is None
+    if not is_ordinary:
         write_formulas(tree)
         _write_checkboxes(tree)
         _write_drawings(tree)
@@ -48,9 +49,10 @@ def show(tree: LexborHTMLParser) -> None:
                 inside = f'<div role="{role}">{cell.inner_html}</div>'
                 cell.replace_with(LexborHTMLParser(inside).css("div")[0])
     cascade = remove_hidden(tree)
-    cascade.write_shapes()
+    is_shaped = cascade.write_shapes()
     _keep_apart(tree, cascade)
-    _break_lines(tree)
+    if is_shaped or not is_ordinary:
+        _break_lines(tree)
 
 
 def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:

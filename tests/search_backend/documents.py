@@ -37,7 +37,7 @@ def docx(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     return archive({**kept, **(parts or {})})
 
 
-def odt(body: str, parts: Mapping[str, str] | None = None) -> bytes:
+def odt(body: str, parts: Mapping[str, str] | None = None, *, styles: str = "") -> bytes:
     """An OpenDocument text with this body."""
     names = "".join(
         f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
@@ -47,7 +47,7 @@ def odt(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     content = (
         f"<office:document-content{names}{link}><office:automatic-styles>"
         '<text:list-style style:name="L1"><text:list-level-style-number text:level="1"/>'
-        "</text:list-style></office:automatic-styles>"
+        f"</text:list-style>{styles}</office:automatic-styles>"
         f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
     )
     content = content.replace('list-style style:name="L1"', 'list-style text:name="L1"')

@@ -86,6 +86,79 @@ KINDS = {
 }
 
 
+RUN = "<w:r><w:rPr>{}</w:rPr><w:t xml:space='preserve'>{}</w:t></w:r>"
+CELL = "<w:tc><w:tcPr>{}</w:tcPr>{}</w:tc>"
+NUMBERS = (
+    '<w:numbering xmlns:w="w"><w:abstractNum w:abstractNumId="0">'
+    '<w:lvl w:ilvl="0"><w:start w:val="3"/><w:numFmt w:val="decimal"/></w:lvl>'
+    '<w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="lowerLetter"/></w:lvl></w:abstractNum>'
+    '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num><w:num w:numId="2">'
+    '<w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="7"/>'
+    "</w:lvlOverride></w:num></w:numbering>"
+)
+MERGED = (
+    f"<w:tbl><w:tr>{''.join(CELL.format('', words(name)) for name in 'ABC')}</w:tr><w:tr>"
+    + CELL.format("<w:vMerge w:val='restart'/>", words("1"))
+    + CELL.format("", "<w:p/>")
+    + CELL.format("", words("x"))
+    + f"</w:tr><w:tr>{CELL.format('<w:vMerge/>', '<w:p/>')}"
+    + CELL.format("<w:gridSpan w:val='2'/>", words("2"))
+    + f"</w:tr><w:tr>{CELL.format('<w:vMerge/>', '<w:p/>')}{CELL.format('', words('3'))}"
+    + CELL.format("", words("4"))
+    + "</w:tr></w:tbl>"
+)
+SPANNED = (
+    "<table:table><table:table-header-rows><table:table-row>{0}A{1}{0}B{1}{0}C{1}</table:table-row>"
+    "</table:table-header-rows><table:table-row><table:table-cell table:number-rows-spanned='2'>"
+    "<text:p>1{1}<table:table-cell/>{0}x{1}</table:table-row><table:table-row>"
+    "<table:covered-table-cell/><table:table-cell table:number-columns-spanned='2'><text:p>2{1}"
+    "<table:covered-table-cell/></table:table-row></table:table>"
+).format("<table:table-cell><text:p>", "</text:p></table:table-cell>")
+STYLED = (
+    "<style:style style:name='up'><style:text-properties style:text-position='super 58%'/>"
+    "</style:style><style:style style:name='low'><style:text-properties style:text-position="
+    "'-33% 58%'/></style:style><style:style style:name='was'><style:text-properties "
+    "style:text-line-through-style='solid'/></style:style>"
+    "<text:list-style style:name='L2'><text:list-level-style-number text:level='1' "
+    "text:start-value='3'/><text:list-level-style-number text:level='2' style:num-format='a'/>"
+    "</text:list-style>"
+)
+ITEM = "<text:list-item><text:p>{}</text:p>{}</text:list-item>"
+INNER = f"<text:list>{ITEM.format('y', '')}</text:list>"
+
+
+@each_row(
+    ("body", "text"),
+    [
+        (docx(f"<w:p>{RUN.format('', '10')}"
+              f"{RUN.format('<w:vertAlign w:val=' + repr('superscript') + '/>', '24')}</w:p>"),
+         "10^24"),
+        (docx(f"<w:p>{RUN.format('<w:strike/>', '20')}{RUN.format('', ' 15')}</w:p>"), "~~20~~ 15"),
+        (docx(f"<w:p>{RUN.format('<w:strike w:val=' + repr('0') + '/>', '20')}</w:p>"), "20"),
+        (docx("".join(words(t, more=LISTED.format(d)) for t, d in
+                      (("a", 0), ("b", 1), ("c", 1), ("d", 0))), {"word/numbering.xml": NUMBERS}),
+         "3. a\n   a. b\n   b. c\n4. d"),
+        (docx("".join(words(t, more=LISTED.format(0).replace('"1"', '"2"')) for t in "ab"),
+              {"word/numbering.xml": NUMBERS}), "7. a\n8. b"),
+        (docx(MERGED),
+         "| A | B | C |\n| --- | --- | --- |\n| 1 |  | x |\n| 1 | 2 | 2 |\n| 1 | 3 | 4 |"),
+        (odt("<text:p>10<text:span text:style-name='up'>24</text:span> kg of H<text:span "
+             "text:style-name='low'>2</text:span>O</text:p>", styles=STYLED), "10^24 kg of H2O"),
+        (odt("<text:p>was <text:span text:style-name='was'>20</text:span> 15</text:p>",
+             styles=STYLED), "was ~~20~~ 15"),
+        (odt("<text:p>was <text:span text:style-name='no'>20</text:span></text:p>", styles=STYLED),
+         "was 20"),
+        (odt(f"<text:list text:style-name='L2'>{ITEM.format('x', INNER)}{ITEM.format('z', '')}"
+             "</text:list>", styles=STYLED),
+         "3. x\n   a. y\n4. z"),
+        (odt(SPANNED), "| A | B | C |\n| --- | --- | --- |\n| 1 |  | x |\n| 1 | 2 | 2 |"),
+    ],
+)  # fmt: skip
+def test_documents_keep_powers_struck_text_numbers_and_spans(body: bytes, text: str) -> None:
+    """As their program shows them."""
+    assert page("a.docx", body).text == text
+
+
 def page(name: str, body: bytes, content_type: str = "") -> Page:
     """The page in a body, as a worker reads it."""
     suffix = f".{name.rpartition('.')[2]}"

@@ -1,7 +1,7 @@
-"""Word documents: headings, lists with their numbers, tables, links, notes.
+"""Word documents: headings, lists with their numbers, tables, links, notes, formulas.
 
 Deleted text, comments, field codes, headers and footers are left out.
-Spec: ECMA-376 part 1, 17 (WordprocessingML)
+Spec: ECMA-376 part 1, 17 (WordprocessingML) and 22.1 (Office Math)
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from html import escape
 
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._archive import Archive, Handlers, Written, document
+from searchloop.search_backend.readers._html.parts import formulas
 from searchloop.search_backend.readers._html.parts.tables import GOES_ON
 from searchloop.search_backend.types import Page
 
@@ -23,11 +24,11 @@ _HEADING = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
 _SKIPPED = frozenset(
     ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange")
 )
-_FORMULA = {"sup": "^(", "sub": "_(", "num": "(", "den": "/("}
 _BREAKS = {"tab": " ", "br": "<br>", "cr": "<br>", "noBreakHyphen": "‑", "ptab": " "}
 _TABLE = {"tbl": "table", "tr": "tr", "tc": "td"}
 _RAISED = {"superscript": "sup", "subscript": "sub"}
 _MARKS = {"vertAlign": "", "strike": "s", "dstrike": "s"}
+_NOTHING = re.compile(r"[_^]\{\}|\[\]")  # limits and roots that are left empty
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 
 
@@ -112,6 +113,34 @@ class _Paragraph:
         self.level = "0"
 
 
+class _Formula:
+    """A part of a formula while it is read: its own parts as TeX, its sign and its brackets."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag, self.parts = tag, list[str]()
+        self.said = {"chr": "", "begChr": "(", "endChr": ")", "sepChr": "|"}
+
+    def written(self) -> str:
+        """Returns it as TeX."""
+        inside, said = (
+            formulas.joined(self.parts),
+            {key: formulas.signs(sign) for key, sign in self.said.items()},
+        )
+        form: str = formulas.OFFICE[self.tag]
+        return form.format(
+            *(*self.parts, "", "", ""),
+            base=formulas.grouped(self.parts[0]) if self.parts else "",
+            inside=inside,
+            listed=said["sepChr"].join(self.parts),
+            cells=" & ".join(self.parts),
+            rows=r" \\ ".join(self.parts),
+            name=rf"\{inside}" if inside in formulas.FUNCTIONS else inside,
+            sign=said["chr"] or r"\int",
+            accent=formulas.ACCENTS.get(self.said["chr"], r"\hat"),
+            **said,
+        )
+
+
 class _Writer(Written):
     """Writes the tags of a document as HTML."""
 
@@ -123,6 +152,7 @@ class _Writer(Written):
         self._in_text, self._marks = False, list[str]()
         self._note, self._cell = "", "th"
         self._lists: list[tuple[str, str]] = []  # those that are open: number and kind
+        self._formulas: list[_Formula] = []
 
     def start(self, tag: str, its: Mapping[str, str]) -> None:
         """Takes a tag that begins."""
@@ -154,8 +184,10 @@ class _Writer(Written):
             now.parts.append(f"<sup>{escape(its.get('id', ''))}</sup>")
         elif tag in ("footnote", "endnote"):
             self._note = f"<sup>{escape(its.get('id', ''))}</sup> "
-        elif tag in _FORMULA:
-            now.parts.append(_FORMULA[tag])
+        elif tag == "oMath" or (self._formulas and tag in formulas.OFFICE):
+            self._formulas.append(_Formula(tag))
+        elif self._formulas and tag in self._formulas[-1].said:
+            self._formulas[-1].said[tag] = value
         elif tag in _TABLE:
             self._close_lists(0)
             if tag != "tc":
@@ -176,8 +208,11 @@ class _Writer(Written):
             self._in_text = False
         elif tag == "hyperlink":
             self._open[-1].parts.append("</a>")
-        elif tag in _FORMULA:
-            self._open[-1].parts.append(")")
+        elif self._formulas and tag == self._formulas[-1].tag:
+            made = self._formulas.pop().written()
+            if not self._formulas:
+                made = self.escaped(f"${_NOTHING.sub('', made)}$")
+            (self._formulas or self._open)[-1].parts.append(made)
         elif tag in _TABLE:
             self._close_lists(0)
             self.markup.append(f"</{_TABLE[tag]}>")
@@ -185,6 +220,9 @@ class _Writer(Written):
     def text(self, words: str) -> None:
         """Takes text, of which that of runs counts."""
         if not self._in_text or self._skip:
+            return
+        if self._formulas:
+            self._formulas[-1].parts.append(formulas.signs(words.strip()))
             return
         words = self.escaped(words)
         for mark in self._marks:

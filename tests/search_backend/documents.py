@@ -30,9 +30,8 @@ def words(text: str, style: str = "", more: str = "") -> str:
 
 def docx(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     """A Word document with this body."""
-    document = (
-        f'<w:document xmlns:w="{_W}" xmlns:r="{_OFFICE}"><w:body>{body}</w:body></w:document>'
-    )
+    names = f'xmlns:w="{_W}" xmlns:r="{_OFFICE}" xmlns:m="m"'
+    document = f"<w:document {names}><w:body>{body}</w:body></w:document>"
     kept = {"[Content_Types].xml": _TYPES, "word/document.xml": document}
     return archive({**kept, **(parts or {})})
 

@@ -124,6 +124,18 @@ STYLED = (
     "</text:list-style>"
 )
 ITEM = "<text:list-item><text:p>{}</text:p>{}</text:list-item>"
+
+
+def part(tag: str, text: str) -> str:
+    """A part of a formula of Word."""
+    return f"<m:{tag}><m:r><m:t>{text}</m:t></m:r></m:{tag}>"
+
+
+def math(tag: str, *parts: str) -> str:
+    """A paragraph of Word with a formula."""
+    return f"<w:p><m:oMath><m:{tag}>{''.join(parts)}</m:{tag}></m:oMath></w:p>"
+
+
 INNER = f"<text:list>{ITEM.format('y', '')}</text:list>"
 
 
@@ -142,6 +154,12 @@ INNER = f"<text:list>{ITEM.format('y', '')}</text:list>"
               {"word/numbering.xml": NUMBERS}), "7. a\n8. b"),
         (docx(MERGED),
          "| A | B | C |\n| --- | --- | --- |\n| 1 |  | x |\n| 1 | 2 | 2 |\n| 1 | 3 | 4 |"),
+        (docx(math("f", part("num", "a"), part("den", "b"))), r"$\frac{a}{b}$"),
+        (docx(math("rad", "<m:deg/>", part("e", "2"))), r"$\sqrt{2}$"),
+        (docx(math("sSup", part("e", "xy"), part("sup", "2"))), "${xy}^{2}$"),
+        (docx(math("nary", "<m:naryPr><m:chr m:val='∑'/></m:naryPr>", part("sub", "i=1"),
+                   part("sup", "n"), part("e", "αi"))), r"$\sum_{i=1}^{n} \alpha i$"),
+        (docx(math("d", part("e", "a+b"))), "$(a+b)$"),
         (odt("<text:p>10<text:span text:style-name='up'>24</text:span> kg of H<text:span "
              "text:style-name='low'>2</text:span>O</text:p>", styles=STYLED), "10^24 kg of H2O"),
         (odt("<text:p>was <text:span text:style-name='was'>20</text:span> 15</text:p>",

@@ -10,13 +10,13 @@ from html import unescape
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import (
     DENIAL,
-    ENOUGH,
     FAULTS,
     TURNED,
     Comparison,
     compare,
     turned_by_gap,
 )
+from searchloop.agent.verdicts.cover import LEAST, content
 from searchloop.agent.verdicts.degrees import hedged
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.text import (
@@ -45,7 +45,7 @@ _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a senten
 _LEAD = re.compile(
     r"(?:Yes|Yeah|No|Ja|Nein|Sí|Oui|Non|Sì|Sim|Não|Да|Нет)[,.!:]\s+(?=\w)"
     r"|(?P<to>According to|As per|Según|Selon|D['’]après|Secondo|Segundo|Согласно|По данным)"
-    r"[^,A-ZÀ-ÞА-Я]{1,80}, |(?:Laut|Gemäß) [^,]{1,80}, |(?:据|根据|據|根據)[^，。]{1,20}，"
+    r"[^,A-ZÀ-ÞА-Я]{1,80}, |(?:Laut|Gemäß) (?:[^,]{1,80}, )?|(?:据|根据|據|根據)[^，。]{1,20}，"
     r"|[^、。]{1,20}(?:によれば|によると)、|[가-힣 ]{1,20}에 따르면,? |(?:وفقا|وفقًا) ل[^،]{1,60}، "
 )
 
@@ -57,8 +57,6 @@ class Verdict:
     `passage` is the source's nearest text, at [`start`, `end`) in code points, empty where nothing
     is near; `reason` is one sentence for people; `quote` holds the claim's words in quotation marks
     that decided. `unread` is for callers that have no text.
-
-        check("It opened in 1932.", text="It opened in 1931.").verdict
     """
 
     verdict: VerdictName
@@ -107,7 +105,7 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
         ):
             return replace(verdict, verdict="unclear", reason=DENIAL)
         filled = sum(map(len, quotes)) / len(claim)
-        if filled > _MOST or any(map(elided, quotes)) or _says_little(claim, quotes, page):
+        if filled > _MOST or any(map(elided, quotes)):
             return verdict
         said = _verbatim(claim, page) or _compared(claim, page, foreign)
         may_turn = filled > 0.5 and said.reason == TURNED  # `said X` for `X said`
@@ -132,15 +130,6 @@ def _known(claim: str, page: Page) -> bool:
     """Tells whether nearly all words of a claim stand in the page, so that its language is too."""
     words = [t for t in tokens(claim, page.lang) if t.kind in ("word", "letter")]
     return sum(page.has(t.key) for t in words) >= _MOST_WORDS * len(words)
-
-
-def _says_little(claim: str, quotes: list[str], page: Page) -> bool:
-    """Tells whether the words around quotations, as in `The page says "..."`, claim nothing."""
-    for quote in quotes:
-        claim = claim.replace(quote, " ")
-    rest = tokens(claim, page.lang)
-    told = any(t.named or t.kind in ("number", "letter", "not") for t in rest)
-    return len(rest) < 6 and not told and not any(t.capital and page.has(t.key) for t in rest)
 
 
 def _verbatim(claim: str, page: Page) -> Verdict | None:
@@ -177,17 +166,14 @@ def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
     if foreign or whole.verdict != "unclear" or whole.reason in FAULTS or len(parts) < 2:
         return whole
     each = [_verbatim(part, page) or _judged(part, page, foreign) for part in parts]
-    against = next((v for v in each if v.verdict == "contradicted"), None)
-    if against:
-        return against
     if all(v.verdict == "supported" for v in each):
         return replace(each[0], reason="The source says each sentence.")
-    return whole
+    return next((v for v in each if v.verdict == "contradicted"), whole)
 
 
 def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
     said = tokens(claim, page.lang)[:_TOKENS]
-    weights = {t.key: page.weight(t.key) for t in said if t.kind in ("word", "number", "letter")}
+    weights = {t.key: page.weight(t.key) for t in content(said)}
     if len(weights) < 2:
         return Verdict("unclear", reason="The claim is too short to be compared.")
     windows = _windows(page, weights)
@@ -196,7 +182,7 @@ def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
     seen: list[_Seen] = []
     left = _WORK
     for cover, first, last in windows[:_WINDOWS]:
-        if left > 0 and (cover >= ENOUGH or not seen):
+        if left > 0 and (cover >= LEAST or not seen):
             window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
             left -= len(window)
             found = compare(said, window, weights, page)

@@ -25,13 +25,12 @@ from searchloop.agent.verdicts.clauses import (
     undated,
     written,
 )
-from searchloop.agent.verdicts.degrees import bounded, modified, other_quantity, said, speaks, surer
+from searchloop.agent.verdicts.cover import LEAST, begins, enough, scattered
+from searchloop.agent.verdicts.degrees import bounded, modified, other_quantity, said, surer
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 
-ENOUGH = 0.64  # share of the claim's content, by weight, that must stand in the window
-FEWER, MORE = 6, 0.7  # words of a short claim, and the share of it
-LEAST = 0.5  # the same for a short sentence of the source in which something differs
+FEWER = 6  # words of a short claim
 SAME = 0.95  # share of the claim's content in the window, in whatever order: likewise
 NEAR = 0.80  # share of the claim's tokens in the window's order: it is the source's own sentence
 NEAR_LETTERS = 0.65  # the same in scripts without spaces, where one change breaks two pairs
@@ -46,7 +45,6 @@ CROSSED = "Two words of the source have changed places."
 TURNED = "Names or numbers stand the other way round."
 ELSEWHERE = "What the claim joins stands in two clauses of the source, each with its own words."
 REPLACED = "One word of the source's sentence is replaced by another."
-SPEAKER = "The claim tells of its writer, the source does not."
 DEGREE = "The source says it of more or fewer, or less surely."
 # What a claim is refused for although its words stand in the source.
 FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED, ELSEWHERE, DEGREE))
@@ -99,19 +97,20 @@ def compare(
     page is about.
     """
     claim = active(claim, window)
-    if page.sentence_of(window[0].start) == page.sentence_of(window[-1].start):
+    alone = page.sentence_of(window[0].start) == page.sentence_of(window[-1].start)
+    if alone:
         window = active(window, claim)
     lost = _lost([t for t in claim if t.key in weights], window)
-    claim = [_rounded(t, window) for t in claim]
     absent = {t.key for t in lost}
     cover = 1 - sum(weights[key] for key in absent) / sum(weights.values())
     if cover < LEAST:
         return Comparison(cover, FEW)
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near = paired >= _near(claim) * len(claim)
-    short = len(weights) <= FEWER * (1 if _near(claim) == NEAR else 3)
-    enough = ENOUGH if len(weights) >= FEWER else MORE
-    if cover < enough and not near:
+    letters = _near(claim) == NEAR_LETTERS
+    short = len(weights) <= FEWER * (3 if letters else 1)
+    few = cover < enough(len(weights), letters)
+    if few and not near:
         return Comparison(cover, FEW)
     ours, theirs = ([t for t in side if t.kind != "stop"] for side in (claim, window))
     pairs = _aligned(ours, theirs)
@@ -120,18 +119,17 @@ def compare(
     shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
-        _number(lost, apart)
+        (MISSING_NUMBER if any(t.number for t in lost) else "")
         or _opposite(claim, window, apart)
         or _denial(ours, theirs, (*content, *apart) if close else ())
         or (DENIAL if borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
         or _replaced(_dateless(claim, window), near, short, absent & page.about)
-        or (SPEAKER if speaks(claim) and not speaks(window) else "")
         or (NAME if any(t.named and t.key not in page.about for t in lost) else "")
-        or _order(claim, window, near or shuffled, page.lang)
+        or _order(claim, window, near or (shuffled and alone), page.lang)
         or (ELSEWHERE if elsewhere(ours, theirs, pairs, page) else "")
-        or (FEW if cover < enough else "")
+        or (FEW if few or (not letters and scattered(ours, theirs)) else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
     denied = near and bool(fault) and _only(apart, fault)
@@ -140,25 +138,18 @@ def compare(
 
 
 def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
-    """Returns the claim's tokens that do not stand in the window."""
+    """Returns the claim's tokens that do not stand in the window, in whatever form."""
     have = {t.key for t in window}
+    begun = {begins(t.key) for t in window if t.kind == "word"}
     values = [t.number for t in window if t.number]
-    return [t for t in claim if not (_stands(t.number, values) if t.number else t.key in have)]
+    lost = [t for t in claim if not (_stands(t.number, values) if t.number else t.key in have)]
+    return [t for t in lost if t.kind != "word" or begins(t.key) not in begun]
 
 
 def _stands(number: numbers.Number, values: list[numbers.Number]) -> bool:
     """Tells whether a number is there; a bare one counts where the value has no other unit."""
     units = {v.unit for v in values if number._replace(unit="").same(v)}
     return bool(units) and (not number.unit or number.unit in units or units == {""})
-
-
-def _rounded(token: Token, window: Sequence[Token]) -> Token:
-    """Returns a number behind "about" as the source gives it."""
-    number = token.number
-    if number and number.slack:
-        exact = [t.key for t in window if t.number and number.same(t.number)]
-        return token._replace(key=exact[0]) if exact else token
-    return token
 
 
 def _degree(
@@ -240,10 +231,8 @@ def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     A long gap may hold a denial of its own, unless that is the first or last word left out.
     """
     for gap in _gaps(ours, theirs, _aligned(ours, theirs))[0]:
-        if any(t.kind == "not" for t in gap.ours):
-            return True
         edge = gap.theirs if len(gap.theirs) <= 4 else (gap.theirs[0], gap.theirs[-1])
-        if any(t.kind == "not" for t in edge):
+        if any(t.kind == "not" for t in (*gap.ours, *edge)):
             return True
     return False
 
@@ -264,17 +253,6 @@ def _only(apart: Sequence[Gap], fault: str) -> bool:
     if fault == DENIAL:
         return apart[0].turns
     return fault == OPPOSITE and len(ours) == 1 == len(theirs)
-
-
-def _number(lost: Sequence[Token], apart: Sequence[Gap]) -> str:
-    """Finds a number that is not there, or `a month` for `a year` where none stands before it."""
-    if any(t.number for t in lost):
-        return MISSING_NUMBER
-    for ours, theirs in (gap.content() for gap in apart):
-        units = {t.key for t in (*ours, *theirs) if t.key[0] == "~"}
-        if len(ours) == len(theirs) == 1 and len(units) == 2:
-            return NUMBER
-    return ""
 
 
 def _opposite(claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap]) -> str:

@@ -20,7 +20,6 @@ _HEDGES = {lang: frozenset(words) for lang, words in table(numbers.TABLES["hedge
 _WAYS = ("by", "to", "from")  # of which the source may have none
 _ALL = {"all"}
 _MODIFIERS = frozenset(numbers.TABLES["modifiers"].split())
-_SPEAKERS = frozenset(numbers.TABLES["speakers"].split())
 _NEAR = 2  # tokens between "may" and what it doubts
 
 
@@ -67,14 +66,6 @@ def surer(
         ):
             return True
     return False
-
-
-def speaks(tokens: Sequence[Token]) -> bool:
-    """Tells whether somebody speaks of himself; the `I` of `George I` is a number."""
-    before = (None, *tokens)
-    return any(
-        t.word in _SPEAKERS and not (b and b.capital) for b, t in zip(before, tokens, strict=False)
-    )
 
 
 def bounded(claim: Sequence[Token], window: Sequence[Token]) -> bool:

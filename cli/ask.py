@@ -44,12 +44,15 @@ from searchloop.cli.terminal.pipes import piped_text
 from searchloop.web.compose import search_app, tool_sources
 
 _LINES = 60  # of a diff; the rest is counted
-_KEYS = "[y] once, [a] always for this very call in this session, [n] no, [e] change it: "
+_KEYS = "[y] once, [a] always for this very call in this session, {}[n] no, [e] change it: "
+_FOLDER = "[f] every change in {} in this session, "
 _DECISIONS: Mapping[str, Decision] = {
     "y": "once",
     "yes": "once",
     "a": "always",
     "always": "always",
+    "f": "folder",
+    "folder": "folder",
     "n": "deny",
     "": "deny",
 }
@@ -65,11 +68,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add("-f", "--file", action="append", default=[], metavar="FILE", dest="files", help=what)
     add("--domain", action="append", metavar="D", help="search only this site (repeatable)")
     add("--block-domain", action="append", metavar="D", help="never use this site (repeatable)")
-    add(
-        "--schema",
-        metavar="FILE",
-        help="answer with JSON that fits this JSON Schema; it is checked",
-    )
+    what = "answer with JSON that fits this JSON Schema; it is checked"
+    add("--schema", metavar="FILE", help=what)
     add("--run-plan", action="store_true", help="carry out the session's plan, in agent mode")
     output(parser, "stream-json")
     add("-v", "--verbose", action="store_true", help="show how fast a local model was")
@@ -121,8 +121,7 @@ def run(args: argparse.Namespace) -> int:
             model = _told(agent.usual_model(), args.output)
         turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
         turn |= {"limits": limits, "search_options": options, "approve": approve, "plan": plan}
-        turn |= instructions(args)
-        turn["files"] = files
+        turn |= {"files": files, **instructions(args)}
         fresh, known = session is None, session
         if args.agent or args.workspace or args.project:
             choices = {"agent": args.agent, "workspace": args.workspace}
@@ -269,9 +268,8 @@ def asking(agent: BareAgent, events: Iterator[Event]) -> Iterator[Event]:
         if event.type == "run_started":
             session = event.data["session_id"]
         elif event.type == "approval_requested":
-            decision, arguments = ask_approval(event.data)
             try:
-                agent.decide(session, event.data["call_id"], decision, arguments)
+                agent.decide(session, event.data["call_id"], *ask_approval(event.data))
             except Conflict as error:
                 warn(f"  {error.message} {error.remedy}")
 
@@ -282,15 +280,17 @@ def ask_approval(
     """Asks until there is a decision, and returns it with changed arguments. No input means no."""
     print(shown(request), file=sys.stderr)
     arguments: Mapping[str, Any] | None = None
+    folder = one_line(request.get("folder", ""), 200)
+    keys = _KEYS.format(_FOLDER.format(folder) if folder else "")
     while True:
-        print(f"  {_KEYS}", end="", file=sys.stderr, flush=True)
+        print(f"  {keys}", end="", file=sys.stderr, flush=True)
         try:
             key = typed().strip().lower()
         except EOFError:
             return "deny", None
         if key in ("e", "edit"):
             arguments = _changed(arguments or request["arguments"], typed)
-        elif key in _DECISIONS:
+        elif key in _DECISIONS and (folder or _DECISIONS[key] != "folder"):
             return _DECISIONS[key], arguments
 
 

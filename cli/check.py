@@ -5,21 +5,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Settings
-from searchloop.agent.verdicts.check import Verdict, check
+from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
+from searchloop.agent.verdicts.words import NEAREST, plain
 from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
 from searchloop.cli.main import BAD_INPUT, OK
 from searchloop.web.check import check_source
 
-_MOST_BYTES = 10 * 2**20  # of stdin
 _KEPT = ("verdict", "passage", "reason")
 
 
@@ -27,43 +31,40 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_check)
     parser.add_argument("claim", nargs="?", metavar="CLAIM", help="what is said")
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="a file, an address, or -")
-    parser.add_argument(
-        "--batch", metavar="FILE", help='lines {"id", "claim", "text"}, each checked by itself'
-    )
+    parser.add_argument("--batch", metavar="FILE", help='lines {"id", "claim", "text"}, one by one')
     output(parser)
 
 
 def _check(args: argparse.Namespace) -> int:
     """Prints the verdict, the passage that it rests on, and the reason."""
-    if args.batch is not None:
+    if args.batch is not None and args.claim is None:
         return _batch(args.batch)
-    if not (args.claim or "").strip():
-        raise ConfigError("empty_claim", "The claim is empty.", "Write CLAIM SOURCE or --batch.")
+    if args.batch is not None or not (args.claim or "").strip():
+        what = "The claim is empty." if args.batch is None else "--batch brings its own claims."
+        raise ConfigError("empty_claim", what, "Write CLAIM SOURCE or --batch FILE.")
     if not args.source:
         raise ConfigError("no_source", "There is no source.", "Name a file, an address, or -.")
     verdict = asyncio.run(check_source(args.claim, Settings.load(), **_source(args.source)))
     lines = [f"{verdict.verdict}: {verdict.reason}"]
     if verdict.passage:
-        lines.append(f"  {one_line(verdict.passage, 600)}")
+        near = "Nearest there: " if verdict.verdict in NEAREST else ""
+        lines.append(f"  {near}{one_line(plain(verdict.passage), 600)}")
+    for note in verdict.notes:
+        warn(note)
     return tell(args, asdict(verdict), *map(safe, lines))
 
 
 def _source(source: str) -> dict[str, Any]:
-    """Says which kind of source this is. Raises ConfigError for stdin that is no text."""
-    if source == "-":
-        try:
-            return {"text": sys.stdin.buffer.read(_MOST_BYTES).decode("utf-8-sig", "strict")}
-        except UnicodeDecodeError as error:
-            raise ConfigError("no_source", "stdin is no text in UTF-8.") from error
-    if source.lower().startswith(("http://", "https://", "library://")):
-        return {"url": source}
-    return {"file": Path(source)}
+    """Says which kind of source this is."""
+    if source.lower().startswith("file://"):
+        return {"file": Path(url2pathname(urlsplit(source).path))}
+    return {"url": source} if re.match(r"\w+://", source) else {"file": Path(source)}
 
 
 def _batch(source: str) -> int:
     """Answers each line by a line; a line that asks nothing is named on stderr."""
     code = OK
-    pages: dict[str, Page] = {}
+    page_of = lru_cache(maxsize=1)(Page)  # claims about one text usually follow each other
     for number, line in _lines(source):
         try:
             asked = _asked(line)
@@ -71,9 +72,8 @@ def _batch(source: str) -> int:
             warn(f"searchloop: {one_line(source)}, line {number}: {error}")
             code = BAD_INPUT
             continue
-        page = pages.get(asked["text"]) or Page(asked["text"])
-        pages = {asked["text"]: page}  # claims about one text usually follow each other
-        print(as_json({"id": asked["id"], **_kept(check(asked["claim"], page))}))
+        found = check(asked["claim"], page_of(asked["text"]))
+        print(as_json({"id": asked["id"], **{name: getattr(found, name) for name in _KEPT}}))
     return code
 
 
@@ -89,18 +89,13 @@ def _lines(source: str) -> Iterator[tuple[int, bytes]]:
 def _asked(line: bytes) -> dict[str, Any]:
     """Reads one line of a batch. Raises ValueError in plain words."""
     try:
-        asked = json.loads(line.decode("utf-8-sig"))
+        asked = json.loads(line.decode("utf-8-sig"), parse_constant=int)  # NaN is no JSON
     except (ValueError, RecursionError) as error:
         raise ValueError("this is no JSON.") from error
-    if not isinstance(asked, dict) or not all(
-        isinstance(asked.get(name), str) for name in ("claim", "text")
-    ):
+    asks = isinstance(asked, dict) and all(type(asked.get(n)) is str for n in ("claim", "text"))
+    if not asks:
         raise ValueError('an object with "id", "claim" and "text" is needed.')
-    return {"id": asked.get("id"), "claim": asked["claim"], "text": asked["text"]}
-
-
-def _kept(verdict: Verdict) -> dict[str, str]:
-    return {name: getattr(verdict, name) for name in _KEPT}
+    return {"id": None, **asked}
 
 
 ARGUMENTS = {"check": _arguments}

@@ -21,7 +21,7 @@ from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
-from searchloop.agent.providers import ProviderRegistry, split_model
+from searchloop.agent.providers import ModelServer, ProviderRegistry, split_model, unset
 from searchloop.agent.settings import Environment, Settings, default_home, load_environment
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.settings.usual_model import Choice
@@ -31,7 +31,6 @@ from searchloop.agent.transport.trust import certificates, check_proxies
 from searchloop.agent.types import ModelInfo
 from searchloop.cli.arguments import number, one_line, output, tell
 from searchloop.cli.main import FAILED, OK
-from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
 from searchloop.cli.terminal.bundle import write_bundle
 from searchloop.web.compose import find_plugins, listed_settings, unknown_settings
@@ -65,9 +64,8 @@ def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_config)
     parser.add_argument("--origin", action="store_true", help="say where each value came from")
-    parser.add_argument(
-        "--new-token", action="store_true", help="replace the web UI's token: all sign in again"
-    )
+    what = "replace the web UI's token: all sign in again"
+    parser.add_argument("--new-token", action="store_true", help=what)
     output(parser)
 
 
@@ -153,11 +151,17 @@ def _command(remedy: str | None) -> str:
 
 def _servers(settings: Settings) -> Iterator[Finding]:
     """Reports those that answer; the models of the others say what to do."""
-    for server in asyncio.run(own_servers(settings)):
+    for server in asyncio.run(_own_servers(settings)):
         if server.version:
             cloud = {True: ", may use its cloud", False: ", without its cloud", None: ""}
             said = f"{server.version} at {server.address}{cloud[server.cloud]}"
             yield Finding("ok", server.name, said)
+
+
+async def _own_servers(settings: Settings) -> list[ModelServer]:
+    """Lists the user's own servers that the settings name, even those that do not answer."""
+    async with aclosing(Transport(offline=settings.offline)) as transport:
+        return [await host.server() for host in ProviderRegistry(settings.env, transport).hosts()]
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
@@ -166,8 +170,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
     yield _chosen(usual, models)
     chosen = usual.model.partition(":")[0]
     # A key that was refused makes models unavailable too; what is merely not set is told below.
-    tried = (m for m in models if m.available or not str(m.missing).isidentifier())
-    remote = {m.id.partition(":")[0] for m in tried if not m.local}
+    remote = {m.id.partition(":")[0] for m in models if not (m.local or unset(m))}
     faults = asyncio.run(_tried_providers(settings, sorted(remote - {"builtin"})))
     for name, error in faults.items():
         command = _command(error.remedy)
@@ -219,13 +222,12 @@ def _chosen(usual: Choice, models: Iterable[ModelInfo]) -> Finding:
 
 
 def _lacking(state: Literal["missing", "hint"], what: str, model: ModelInfo) -> Finding:
-    missing = (model.missing or "not available").rstrip(".")
-    said = f"{missing} is not set" if missing.isupper() else missing
+    name = unset(model)
+    said = f"{name} is not set" if name else (model.missing or "not available").rstrip(".")
     if "ollama serve" in (model.remedy or "") and not shutil.which("ollama"):
         said += ", and it is not installed here; see https://ollama.com/download"
         return Finding(state, what, said, "ollama serve")
-    name = missing.isupper() and missing.replace("_", "").isalnum()
-    command = _command(model.remedy) or (f"export {missing}=..." if name else "")
+    command = _command(model.remedy) or (f"export {name}=..." if name else "")
     if not command:
         said = f"{said}. {model.remedy or ''}".strip()
     return Finding(state, what, said, command)

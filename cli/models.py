@@ -13,7 +13,7 @@ from pathlib import Path
 
 from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.providers import Hosts, ModelServer, has, hosting, load, names, split_model
+from searchloop.agent.providers import Hosts, has, hosting, load, split_model, unset
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.private_files import read_object, write_object
@@ -56,7 +56,7 @@ def _list(args: argparse.Namespace) -> int:
     for model in models:
         if not model.available:
             lacks = (model.missing or "").rstrip(".")
-            what = f"without {lacks}" if lacks.isupper() else f"now: {lacks}"
+            what = f"without {lacks}" if unset(model) else f"now: {lacks}"
             named = [] if model.id.endswith(":") else [one_line(model.id)]
             lacking.setdefault(one_line(f"{what}. {model.remedy or ''}", 300), []).extend(named)
     lines += [f"\nNot available {why}\n  {', '.join(ids)}".rstrip() for why, ids in lacking.items()]
@@ -106,7 +106,7 @@ def _alias(args: argparse.Namespace) -> int:
         home = agent.settings.home
         if args.name and args.model:
             gone = args.model == "none"
-            if args.name in names():
+            if has(args.name):
                 what = f"{one_line(args.name, 40)} is the name of a provider."
                 raise ConfigError("bad_alias", what, "Choose another short name.")
             change_alias(home, args.name, None if gone else whole_name(agent, args.model))
@@ -120,7 +120,7 @@ def _alias(args: argparse.Namespace) -> int:
 def _change(args: argparse.Namespace) -> int:
     """Pulls, unloads or removes a model and prints its name; a name without a provider is local."""
     given, _, rest = args.model.partition(":")
-    local = given not in names() or not rest
+    local = not has(given) or not rest
     model = f"{_LOCAL_PROVIDER}:{args.model}" if local else args.model
     asyncio.run(_changed(args.action, model))
     return tell(args, {_DONE[args.action]: model}, model)
@@ -202,13 +202,6 @@ def change_alias(home: Path, name: str, model: str | None) -> None:
     changed = {**known, name: model}
     kept = {key: value for key, value in sorted(changed.items()) if value is not None}
     write_object(home / _ALIASES, kept)
-
-
-async def own_servers(settings: Settings) -> list[ModelServer]:
-    """Lists the user's own servers that the settings name, even those that do not answer."""
-    async with aclosing(Transport(offline=settings.offline)) as transport:
-        every = (load(name, settings.env, transport) for name in names())
-        return [await host.server() for host in every if isinstance(host, Hosts)]
 
 
 ARGUMENTS = {"models": _arguments}

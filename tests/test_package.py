@@ -54,14 +54,14 @@ def _both_ways(folder: Path) -> None:
     _build(ROOT, folder / "first")
     with tarfile.open(next((folder / "first").glob("*.tar.gz"))) as archive:
         archive.extractall(folder / "source", filter="data")
-    _build(next((folder / "source").iterdir()), folder / "second")
+    _build(next((folder / "source").iterdir()), folder / "second", "-t", "wheel")
     first, second = (next((folder / name).glob("*.whl")) for name in ("first", "second"))
     names = [set(zipfile.ZipFile(path).namelist()) for path in (first, second)]
     report(names[0] ^ names[1], "Only in one of the two wheels:")
 
 
-def _build(source: Path, to: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(to)]
+def _build(source: Path, to: Path, *targets: str) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", *targets, "-d", str(to)]
     subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=300)
 
 
@@ -82,16 +82,17 @@ class Environment:
 
     def install(self, *wheels: Path) -> None:
         """Puts the files of wheels in place, over whatever is there."""
-        how = ("--no-deps", "--no-index", "--no-compile", "--force-reinstall")
+        how = ("--no-deps", "--no-index", "--no-cache", "--reinstall")
         self._pip("install", *how, *map(str, wheels))
 
     def remove(self, *names: str) -> None:
         """Uninstalls distributions."""
-        self._pip("uninstall", "-y", *names)
+        self._pip("uninstall", *names)
 
-    def _pip(self, *command: str) -> None:
-        pip = [sys.executable, "-m", "pip", "-q", "--python", str(self._bin / "python")]
-        subprocess.run([*pip, *command], check=True, timeout=120, capture_output=True)
+    def _pip(self, action: str, *command: str) -> None:
+        uv = [str(Path(sys.executable).parent / "uv"), "-q", "--no-config", "--offline", "pip"]
+        said = [*uv, action, "--python", str(self._bin / "python"), *command]
+        subprocess.run(said, check=True, timeout=120, capture_output=True)
 
     def run(self, *command: str, code: int = 0) -> str:
         """Standard output of a program of this environment, run in the user's folder."""
@@ -201,9 +202,11 @@ def test_type_checkers_see_what_a_program_gets(wheel: Path, tmp_path: Path) -> N
 
 
 def _with_pip(wheel: Path, folder: Path, run: Callable[..., str]) -> list[str]:
-    run(sys.executable, "-m", "venv", str(folder / "env"))
-    run(str(folder / "env" / "bin" / "pip"), "install", "-q", str(wheel))
-    return [str(folder / "env" / "bin" / "searchloop")]
+    programs = folder / "env" / "bin"
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder / "env"))
+    pip = (sys.executable, "-m", "pip", "-q", "--python", str(programs / "python"))
+    run(*pip, "install", str(wheel))
+    return [str(programs / "searchloop")]
 
 
 def _with_pipx(wheel: Path, folder: Path, run: Callable[..., str]) -> list[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import Backend, backend_for, error_words
+from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.page import LONGEST, Page
@@ -17,23 +20,38 @@ _SLICE = 40_000  # characters of one request
 _CHOOSE = "Give exactly one of text, file and url."
 
 
-def check_text(claim: str, text: str, title: str = "") -> Verdict:
-    """Compares a claim with a text. Raises ConfigError where either is empty."""
+class Source(NamedTuple):
+    """What a claim is compared with; `notes` say what changes its meaning, as its age."""
+
+    text: str
+    title: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def said(claim: str) -> str:
+    """Returns the claim. Raises ConfigError where it says nothing."""
     if not claim.strip():
         raise ConfigError("empty_claim", "The claim is empty.", "Write what is said.")
-    if not text.strip():
-        raise ConfigError("no_source", "The source holds no text.", "Give another source.")
-    return check(claim, Page(text, title))
+    return claim
 
 
-async def read_page(url: str, backend: Backend) -> tuple[str, str]:
-    """Returns the text of a page, as far as it is compared, and its title.
+def check_text(claim: str, source: Source) -> Verdict:
+    """Compares a claim with a text. Raises ConfigError where either cannot be read."""
+    page = Page(source.text, source.title)
+    if not (page.text.strip() and page.readable):
+        what = "no text" if page.readable else "no readable text"
+        raise ConfigError("no_source", f"The source holds {what}.", "Give another source.")
+    return replace(check(said(claim), page), notes=source.notes)
+
+
+async def read_page(url: str, backend: Backend) -> Source:
+    """Returns a page, as far as it is compared.
 
     Raises ConfigError where it cannot be read, ToolError without a search backend.
     """
     parts: list[str] = []
-    title, offset, length = "", 0, 0
-    while length < LONGEST:
+    title, offset, length, notes = "", 0, 0, dict[str, None]()
+    while length <= LONGEST:
         page = await backend.ask(
             "/api/open-page", {"url": url, "offset": offset, "max_length": _SLICE}
         )
@@ -41,12 +59,13 @@ async def read_page(url: str, backend: Backend) -> tuple[str, str]:
             why = error_words(page.get("error")) or page["status"]
             raise ConfigError("no_source", f"{url} could not be read: {why}")
         title = title or page["title"]
+        notes |= dict.fromkeys(note["message"] for note in page_notes(url, page))
         parts.append(page["content"])
         length += len(parts[-1])
         if page["next_offset"] is None or page["next_offset"] <= offset:
             break
         offset = page["next_offset"]
-    return "".join(parts), title
+    return Source("".join(parts), title, tuple(notes))
 
 
 async def check_source(
@@ -63,11 +82,9 @@ async def check_source(
     """
     if [text, file, url].count(None) != 2:
         raise ConfigError("no_source", "There must be one source.", _CHOOSE)
-    title = ""
-    if url is not None and claim.strip():
+    said(claim)
+    if url is not None:
         async with aclosing(Transport(offline=settings.offline)) as transport:
             backend = backend_for(settings, transport, search_app(settings))
-            text, title = await read_page(url, backend)
-    elif file is not None:
-        text = file_text(file)
-    return check_text(claim, text or "", title)
+            return check_text(claim, await read_page(url, backend))
+    return check_text(claim, Source(file_text(file) if file else text or ""))

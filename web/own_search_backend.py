@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -54,19 +55,20 @@ def remote_engines(settings: Settings) -> list[str]:
 
 
 def file_text(path: Path) -> str:
-    """Returns a file as the library reads it. Raises ConfigError that names it."""
-    most = f"{path} is larger than {MOST_BYTES // 2**20} MB."
+    """Returns a file, or stdin for `-`, as the library reads it. Raises ConfigError naming it."""
+    name = path if path.name != "-" else "stdin"
+    most = f"{name} is larger than {MOST_BYTES // 2**20} MB."
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if name is path else nullcontext(sys.stdin.buffer) as file:
             body = file.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise ConfigError("no_source", most, "Give the part that matters.")
         return load(Found(path.name, path.absolute()), body, WORKERS.read).text
     except OSError as error:
-        said = f"{path} could not be read: {error.strerror}."
-        raise ConfigError("no_source", said, "Check the path.") from error
+        said = f"{name} could not be read: {error.strerror}."
+        raise ConfigError("no_source", said, "Check the path, or begin with https://.") from error
     except SearchBackendError as error:
-        said = f"{path} could not be read: {error.message}"
+        said = f"{name} could not be read: {error.message}"
         raise ConfigError("no_source", said, error.remedy or "Check the path.") from error
 
 

@@ -284,6 +284,12 @@ def settings_of(name: str) -> list[Any]:
     return list(_module(name).SETTINGS)
 
 
+def unset(model: ModelInfo) -> str:
+    """Returns the setting that a model waits for, "" if it is there or lacks something else."""
+    declared = (str(setting.name) for setting in settings_of(model.id.partition(":")[0]))
+    return next((name for name in declared if name == model.missing), "")
+
+
 def system_name(name: str) -> str:
     """Returns a provider's name in OpenTelemetry's GenAI conventions: its `SYSTEM`, else `name`."""
     return str(getattr(_module(name), "SYSTEM", name)) if has(name) else name

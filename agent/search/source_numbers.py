@@ -167,13 +167,13 @@ _GLUED = (
 _ENDS = (
     r"\s<>\"`\\^{}|\x00-\x20\x7f-\xa1\xab\xbb\xbf\u037e\u055a-\u055f\u0589\u05c3\u060c\u061b\u061f"
     r"\u066a-\u066d\u06d4\u0700-\u070d\u0964\u0965\u0df4\u0e5a\u0e5b\u0f0d-\u0f12\u104a\u104b"
-    r"\u1362-\u1368\u17d4-\u17d6\u1800-\u180a\u200b\u200e-\u200f\u2014-\u206f\u2308-\u230b\u2329\u232a"
+    r"\u1362-\u1368\u17d4-\u17d6\u1800-\u180a\u200b\u200e-\u200f\u2014-\u206f\u2190-\u21ff\u2308-\u230b\u2329\u232a"
     r"\u3001-\u3003\u3008-\u3011\u3014-\u301b\u301d-\u301f\ufe10-\ufe6b\ufeff\uff01-\uff0f\uff1a-\uff20"
     r"\uff3b-\uff40\uff5b-\uff65"
 )
 # The patterns below stay text: few questions need one, and together they take 10 ms to compile.
 # An address inside of another one follows a separator; after anything else a new one begins.
-_REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
+_REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[^\W\d_]))"
 _DOTTED = re.compile(r"\.[^\s.]|localhost|\w:\d{4}|\w:\d+/|\[[\da-f:]*::", re.IGNORECASE)
 _ADDRESSES = (
     rf"(?i)(?:https?|library|zim)://(?:{_REST})+",
@@ -193,6 +193,8 @@ _TOUCHES = (
     r"|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
     r"|(?<=[가-힣])(?=(?:을|를|은|는|이|가|의|에서?|으?로|와|과|도)\Z)|(?='[^\W\d_]{1,4}\Z)"
 )
+# Where an address may begin behind another one, or behind a name as in `url:u.example`.
+_JOINS = rf"[,;]|(?<=[^\W\d_]{{2}})[:=](?=\w)|(?<=[{_GLUED}])(?=[A-Za-z0-9])"
 _STARTS = rf"(?<=[{_GLUED}])(?=[A-Za-z0-9{_GLUED}])"
 # Names of files look like names of hosts; with a path behind it, it is a host.
 _FILE = (
@@ -202,16 +204,22 @@ _FILE = (
     r"(?:[:?#].*)?"
 )
 _MOST_READINGS = 8
+_NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
 
 
 def urls_in(text: str) -> list[str]:
     """Finds the addresses in a text, without the punctuation around them.
 
-    Where prose may touch an address, each possible end gives one.
+    Where prose may touch an address, each possible end gives one. One in full-width letters, or
+    with the `&amp;` of a page's source, is found as it is meant, too.
     """
     found: dict[str, None] = {}
+    meant = text.replace("&amp;", "&").translate(_NARROW if not text.isascii() else {})
+    text = text if meant == text else f"{text} {meant}"
     # The tests are far faster than the patterns, and mostly enough.
-    for word in text.split() if "://" in text or _DOTTED.search(text) else ():
+    words = text.split() if "://" in text or _DOTTED.search(text) else []
+    joined = (re.split(_JOINS, word) for word in words if "." in word)
+    for word in (*words, *(part for parts in joined if parts[1:] for part in parts)):
         for match in re.finditer(_ADDRESSES[0], word) if "://" in word else ():
             found |= dict.fromkeys(_readings(match[0]))
         for match in re.finditer(_ADDRESSES[1], word) if "." in word.rstrip(".") else ():

@@ -56,7 +56,10 @@ class Verdict:
 
     `passage` is the source's nearest text, at [`start`, `end`) in code points, empty where nothing
     is near; `reason` is one sentence for people; `quote` holds the claim's words in quotation marks
-    that decided. `unread` is for callers that have no text.
+    that decided; `notes` say what is to be known of the source. `unread` is for callers that have
+    no text.
+
+        check("It opened in 1932.", text="It opened in 1931.").verdict
     """
 
     verdict: VerdictName
@@ -65,15 +68,26 @@ class Verdict:
     end: int = 0
     reason: str = ""
     quote: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def check(claim: str, page: Page) -> Verdict:
     """Compares a claim with a page; the same two always give the same verdict.
 
     Never raises. A claim in another language than the page is unclear; so is all that the rules
-    cannot decide.
+    cannot decide, and what may stand behind the part of a page that is compared.
     """
-    claim = blanked(unescape(claim[:_LONGEST])).strip()
+    verdict = _checked(claim, page)
+    if page.cut and verdict.verdict in ("misquoted", "unclear"):
+        reason = f"{verdict.reason} Only its first {len(page.text):,} characters were compared."
+        return replace(verdict, verdict="unclear", reason=reason)
+    return verdict
+
+
+def _checked(claim: str, page: Page) -> Verdict:
+    if len(claim) > _LONGEST:
+        return Verdict("unclear", reason="The claim is too long to be compared.")
+    claim = blanked(unescape(claim)).strip()
     if not claim:
         return Verdict("unclear", reason="The claim is empty.")
     if not page.text.strip():

@@ -10,7 +10,6 @@ from searchloop.agent.verdicts.text import PIECE, blanked, sentences
 
 _FEW = 3  # words; fewer before a mark claim nothing by themselves
 _BACK = 6  # sentences that a quotation before a mark may span
-_LONGEST = 2_000  # characters of one claim
 _PARAGRAPH = re.compile(r"\n[ \t]*(?:\n|[-*+|#>•]|\d+[.)] )")
 _BRACKET = re.compile(r"\s*\(?\[[^\]]*\](?:\([^)\s]*\))?\)?\s*|\s*【[^】]*】\s*")
 # Opening and closing quotation marks; of the straight one, two make a pair.
@@ -35,7 +34,7 @@ class Claims:
         behind an earlier mark of this sentence, perhaps only the words since then.
         """
         if not _is_bracket(self._raw[start:end]):
-            return (self._text[start:end][:_LONGEST],)
+            return (self._text[start:end],)
         number = bisect_right(self._starts, start) - 1
         if number < 0:
             return (self._sentence(0),) if self._sentences else ()
@@ -48,17 +47,17 @@ class Claims:
             return (self._sentence(number - 1),)
         before = self._text[first : min(start, last)]
         if start < last and _words(before) < _FEW:
-            return (self._text[first:last][:_LONGEST],)
+            return (self._text[first:last],)
         whole = self._text[self._opened(number, min(start, last)) : min(start, last)]
         earlier = [at for at in self._ends if first < at <= start]
         part = self._text[earlier[-1] : start] if earlier and start <= last else ""
         if _words(part) < _FEW:
-            return (whole[-_LONGEST:],)
-        return whole[-_LONGEST:], part
+            return (whole,)
+        return whole, part
 
     def _sentence(self, number: int) -> str:
         first, last = self._sentences[number]
-        return self._text[first:last][:_LONGEST]
+        return self._text[first:last]
 
     def _opened(self, number: int, end: int) -> int:
         """Returns where the claim begins: where its first quotation does, sentences earlier."""

@@ -98,8 +98,7 @@ def compare(
     """
     claim = active(claim, window)
     alone = page.sentence_of(window[0].start) == page.sentence_of(window[-1].start)
-    if alone:
-        window = active(window, claim)
+    window = active(window, claim) if alone else window
     lost = _lost([t for t in claim if t.key in weights], window)
     absent = {t.key for t in lost}
     cover = 1 - sum(weights[key] for key in absent) / sum(weights.values())

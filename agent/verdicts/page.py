@@ -77,12 +77,14 @@ def words_of(text: str, lang: str, joined: frozenset[int] = frozenset()) -> Word
 class Page:
     """A source's text, taken apart; `title` may name what the page is about.
 
-    Attributes: `text`, the text as far as it is compared; `clean`, the same with spaces for marks
-    and links; `lang`, its language or ""; `readable`, whether it is text at all.
+    Attributes: `text`, the text as far as it is compared; `cut`, whether there is more; `clean`,
+    the same with spaces for marks and links; `lang`, its language or ""; `readable`, whether it is
+    text at all.
     """
 
     def __init__(self, text: str, title: str = "") -> None:
         self.text = text[:LONGEST]
+        self.cut = len(text) > LONGEST
         self.clean = blanked(self.text)
         self.lang = language(self.text)
         self.title = title

@@ -15,6 +15,7 @@ WORDS = {  # in the order in which several are told
     "supported": "The source says so",
     "quoted": "These words stand in the source",
 }
+NEAREST = ("misquoted", "unclear")  # where a passage is but the nearest there is
 
 _ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.M)
 _BAR = re.compile(r"[ \t]*(?<!\\)\|[ \t]*")
@@ -43,7 +44,7 @@ def evidence(mark: Mapping[str, Any]) -> str:
     """Returns what one place rests on and its verdict in words; "" where there is neither."""
     verdict = mark.get("verdict") or ""
     quote, passage = (plain(mark.get(name) or "") for name in ("quote", "passage"))
-    words, near = WORDS.get(verdict, ""), verdict in ("misquoted", "unclear")
+    words, near = WORDS.get(verdict, ""), verdict in NEAREST
     said = passage if words and passage and not near else quote
     words += f"; nearest there: “{passage}”" if near and passage else ""
     return f"{f'“{said}”' if said else ''} {f'({words})' if words else ''}".strip()

@@ -21,6 +21,7 @@ from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
 from searchloop.search_backend.readers._html.choose import About, chosen
 from searchloop.search_backend.readers._html.features import add_inside
 from searchloop.search_backend.readers._html.markdown import markdown
+from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.complete import NOTES
 from searchloop.search_backend.readers._html.parts.visible import show
 from searchloop.search_backend.text.clean import cleaned, decode
@@ -40,8 +41,7 @@ _FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
 _WITH_PARTS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "blockquote"))
 _NOTES = NOTES | {".quote", ".note", ".tip", ".callout", "r=note", ".starlight"}
 _COOKIES = frozenset((".cookie", ".cookies", ".consent", ".gdpr", ".onetrust"))
-_BANNER_NAMES = ".banner .bar .consent .notice .popup .modal .law .overlay"
-_BANNERS = frozenset(_BANNER_NAMES.split())
+_BANNERS = NAMES["banners"]
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
 _ASKS_FOR_SCRIPTS = re.compile(
     r"(enable|activate|turn on|requires?|need|without) (java ?script)"
@@ -71,7 +71,6 @@ def _uncollected() -> Iterator[None]:
 def read(body: bytes, url: str, charset: str | None) -> Page:
     """Returns the page with title, byline, date, language, links; needs_js for an empty shell."""
     markup, cut = bounded(decode(body[:MOST_BYTES], charset))
-    cut = cut or len(body) > MOST_BYTES
     tree = LexborHTMLParser(markup)
     # Read before scripts go: some pages tell their date only there.
     metadata = _about.metadata(tree, url)
@@ -83,27 +82,33 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
         byline=_about.byline(tree, metadata),
         published=_about.published(tree, metadata),
         language=_about.language(tree),
-        cut=cut,
-    )
-    is_app = tree.css_first("script") is not None and tree.css_first(_APP_ROOT) is not None
-    asks = any(
-        _ASKS_FOR_SCRIPTS.search(node.text(deep=True) or "") for node in tree.css("noscript")
+        cut=cut or len(body) > MOST_BYTES,
     )
     show(tree)
     written_body = written(tree)
-    links = _about.links(tree, metadata, written_body, url)
+    links = _about.links(metadata, written_body, url)
     # Each of these is as large as the page.
-    size = len(markup)
     del markup, tree
     text, unseen = _main(layout(written_body), About(_about.kind(metadata), url), metadata.base)
     page = replace(page, text=text, links=links, invisible=unseen)
-    words = len(text.split(None, SHELL_WORDS))
-    asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
-    said = (found[0] for found in _SENTENCE.finditer(text[:2000]))
-    if words >= SHELL_WORDS or not (is_app or asks or (words < 8 and size > SHELL_MARKUP)):
+    if len(text.split(None, SHELL_WORDS)) >= SHELL_WORDS:
+        return page
+    # So few pages come here that parsing these again is cheaper than asking all what follows.
+    return _unless_shell(page, bounded(decode(body[:MOST_BYTES], charset))[0])
+
+
+def _unless_shell(page: Page, markup: str) -> Page:
+    """Returns a page of few words, or needs_js in its place if scripts would bring the others."""
+    tree = LexborHTMLParser(markup)
+    is_app = tree.css_first("script") is not None and tree.css_first(_APP_ROOT) is not None
+    said = [page.text[:2000], *(node.text(deep=True) or "" for node in tree.css("noscript"))]
+    asks = any(map(_ASKS_FOR_SCRIPTS.search, said))
+    is_bare = len(page.text.split()) < 8 and len(markup) > SHELL_MARKUP
+    if not (is_app or asks or is_bare):
         return page
     # A short page may ask for scripts as well and yet say what it has to say.
-    if not is_app and not all(map(_ASKS_FOR_SCRIPTS.search, said)):
+    sentences = (found[0] for found in _SENTENCE.finditer(said[0]))
+    if not is_app and not all(map(_ASKS_FOR_SCRIPTS.search, sentences)):
         return page
     problem = Problem(
         "needs_js",

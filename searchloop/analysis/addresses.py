@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from posixpath import normpath
+from unicodedata import normalize
 from urllib.parse import unquote
 
 _WEB = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 # Patterns without `compile` stay text until an address needs them: all take 2 ms to compile.
 _TRACKING = (
-    r"(?i)(?:utm|mtm|pk|hsa|stm|itm|matomo|pf_rd|_branch|wt)_\w+|at_(?:medium|campaign|custom\d?)|gclid|gclsrc|gad_\w+|gbraid|wbraid"
+    r"(?i)(?:utm|mtm|pk|hsa|stm|itm|matomo|pf_rd|_branch|wt)_\w+|wt\.\w+|at_(?:medium|campaign|custom\d?)|gclid|gclsrc|gad_\w+|gbraid|wbraid"
     r"|fbclid|fb_(?:action_\w+|source|ref)|msclkid|dclid|yclid|ysclid|ttclid|twclid|li_fat_id|srsltid"
     r"|igsh|igshid|mc_[ce]id|mkt_tok|_hs\w+|hsctatracking|_g[al]|ref_|ref_(?:src|url)|spm|scm|vero_\w+"
     r"|oly_(?:anon|enc)_id|cmpid|ocid|smid|trk|trkcampaign|guccounter|guce_\w+|__twitter_impression"
@@ -70,7 +72,9 @@ def url_key(url: str) -> str:
         place, pairs = "youtube.com/watch", [f"v={video[1]}"]
     for known, form in _TWINS:
         place = re.sub(known, form, place) if re.match(known, place) else place
+    place = place.lower() if place.startswith("doi.org/") else place
     key = f"{place}?{'&'.join(pairs)}" if pairs else place
+    key = key if key.isascii() else normalize("NFC", key)
     # Elsewhere a fragment is a place on the page; here it names another page.
     return f"{key}#{fragment}" if fragment and fragment[0] in "!/" and fragment[1:] else key
 
@@ -106,6 +110,8 @@ def _unquoted(text: str) -> str:
 def _path(path: str) -> str:
     if "%" in path or "//" in path:
         path = _SLASHES.sub("/", _unquoted(path))
+    if "/." in path:
+        path = normpath(path)
     if "." in path or "/amp" in path:
         path = _AMP_PATH.sub("", _INDEX.sub("/", path))
     return path.rstrip("/")

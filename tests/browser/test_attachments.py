@@ -15,6 +15,7 @@ from tests.browser.conftest import Enter
 from tests.browser.house import House, LedOllama
 from tests.browser.steps import ask, box, choose_model, last_turn, wait_for_answer
 from tests.fake_ollama import Model
+from tests.waiting import until
 
 PAGES = ("The unit runs on 24 volts.", "It weighs 318 kilograms.", "The warranty is five years.")
 SEES, READS = "eyes:4b", "plain:8b"
@@ -194,6 +195,75 @@ def test_each_chat_keeps_its_own_files(page: Page, models: LedOllama) -> None:
     expect(last_turn(page).locator(".bubble")).to_contain_text("Three")
     wait_for_answer(page)
     assert images_of(models) == [[], [png()]]
+
+
+# What the server or the disk keeps waiting while somebody turns to another chat.
+SLOW_DISK = """() => {
+  const read = Blob.prototype.arrayBuffer;
+  const slow = new Promise((ready) => (window.ready = ready));
+  Blob.prototype.arrayBuffer = function () { return slow.then(() => read.call(this)); };
+}"""
+NOTE = ("note.md", "text/markdown", b"# Tea")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("start", ["#new-chat", "#new-temporary"])
+@pytest.mark.parametrize("slow", ["script", "disk", "answer"])
+def test_a_file_stays_with_the_chat_that_it_was_given_to(
+    page: Page, models: LedOllama, slow: str, start: str
+) -> None:
+    """However late it is there; that of a temporary chat goes with it, to no other such chat."""
+    held: list[Route] = []
+    late = {"script": "**/attachments.js", "answer": "**/api/attachments"}.get(slow)
+    page.reload()
+    if late:
+        page.route(late, lambda route: held.append(route))
+    else:
+        page.evaluate(SLOW_DISK)
+    page.locator(start).click()
+    choose(page, ("dial.png", "image/png", png()), NOTE)
+    if late:
+        until(lambda: page.evaluate("1") and held)
+    page.locator("#new-temporary").click()
+    for route in held:
+        route.continue_()
+    page.unroute_all()
+    page.evaluate("window.ready?.()")
+    choose(page, ("own.png", "image/png", png()))
+    expect(shelf(page)).to_have_text(["own.png1 kB"])
+    page.locator("#new-chat").click()
+    names = [] if start == "#new-temporary" else ["dial.png", "note.md"]
+    expect(shelf(page)).to_have_count(len(names))
+    for name in names:
+        expect(page.locator("#shelf")).to_contain_text(name)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("start", ["#new-chat", "#new-temporary"])
+def test_a_refused_question_comes_back_to_its_own_chat(
+    page: Page, models: LedOllama, start: str
+) -> None:
+    """With its picture and its text, while another chat is on show, and to no other chat."""
+    models.script = lambda messages: ["Yes."]
+    page.locator(start).click()
+    ask(page, "One")
+    wait_for_answer(page)
+    held: list[Route] = []
+    page.route("**/messages", lambda route: held.append(route))
+    choose(page, ("dial.png", "image/png", png()), NOTE)
+    expect(shelf(page)).to_have_text(["dial.png1 kB", "note.md5 characters"])
+    ask(page, "Two")
+    until(lambda: page.evaluate("1") and held)
+    page.locator("#new-temporary").click()
+    with page.expect_response("**/messages"):
+        held[0].fulfill(status=503, json={"error": {"code": "busy", "message": "No."}})
+    expect(page.get_by_role("alert")).to_contain_text("No.")
+    expect(box(page)).to_have_value("")
+    expect(shelf(page)).to_have_count(0)
+    if start == "#new-chat":
+        page.locator("#sessions").get_by_role("link", name="One").first.click()
+        expect(box(page)).to_have_value("Two")
+        expect(shelf(page)).to_have_text(["dial.png1 kB", "note.md5 characters"])
 
 
 def test_a_question_is_edited_with_its_picture(page: Page, models: LedOllama) -> None:

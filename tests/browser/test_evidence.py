@@ -234,6 +234,8 @@ def test_each_source_is_summed_up_where_it_is_listed(enter: Enter, house: House,
     expect(page.locator(".sources .counts")).to_have_text("4 cited, 3 read, 4 found")
     told = "2 hold, 1 contradicted, 1 misquoted, 1 unclear, 1 unread"
     expect(page.locator(".sources > p")).to_have_text(told)
+    wrong = ["1 of 6 claims contradicted", "1 quotation not in its source"]
+    expect(page.locator(".activity .doubts .verdict")).to_have_text(wrong)
     wavy = "CSS.highlights.get('contradicted').values().next().value.toString()"
     assert page.evaluate(wavy) == "The harbour is 5 m deep"
 
@@ -324,6 +326,25 @@ def test_a_contradicted_answer_leads_to_another(
     expect(wait_for_answer(page).locator(".answer")).to_have_text("It is 8 m deep.")
     page.get_by_role("button", name="Earlier version").click()
     expect(page.locator(".contradiction")).to_be_visible()
+
+
+def test_each_contradiction_is_told_with_its_own_words(page: Page, house: House) -> None:
+    """Its own short sentence and its own passage, also where one source contradicts twice."""
+    text = "He added “the pride of all” [1]. It is 504 m long [1]. Opened in 1931 [1]."
+    marks = []
+    for span, verdict, passage in (
+        (text.index("["), "misquoted", None),
+        (text.index("[", 35), "contradicted", "It is 503 m long."),
+        (text.rindex("["), "contradicted", "It was opened in 1932."),
+    ):
+        marks.append({"span": [span, span + 3], "verdict": verdict, "passage": passage})
+    cited = {"n": 1, "url": URL, "title": "Bridges", "quote": None, "verified": False, "spans": []}
+    show(page, house, answered(house, text=text, citations=[{**cited, "marks": marks}]))
+    told = page.locator(".contradiction dd")
+    said = ["It is 504 m long", "It is 503 m long.", "Opened in 1931", "It was opened in 1932."]
+    expect(told).to_have_text(said)
+    wavy = "[...CSS.highlights.get('contradicted')].map(String)"
+    assert page.evaluate(wavy) == said[::2]
 
 
 def test_no_doubt_is_folded_away(page: Page, house: House) -> None:

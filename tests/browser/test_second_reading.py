@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from searchloop.agent.log import EventLog
 from tests import six_verdicts
+from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.test_evidence import answered, show
 
@@ -51,6 +52,42 @@ def test_what_cannot_be_read_is_said(page: Page, house: House, ollama: LedOllama
     page.locator(".answer .chip").first.hover()
     expect(page.locator("#card .second q")).to_have_text("The model gave no verdict.")
     expect(page.get_by_role("button", name="Check with a model")).to_be_visible()
+
+
+def test_a_reading_that_stopped_with_its_server_may_begin_again(enter: Enter, house: House) -> None:
+    """Nobody waits for it; what was read and paid counts once, also where the model then fails."""
+    page, chat = enter(fresh=True), answered(house, **six_verdicts.answer())
+    foot = page.locator(".turn-foot [role=status]")
+    ask = page.get_by_role("button", name="Check with a model")
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+
+    def judge(left: int, **more: object) -> None:
+        said = {
+            "n": 1,
+            "mark": 0,
+            "verdict": "unclear",
+            "reason": "So.",
+            "usage": {"cost_usd": 0.5},
+        }
+        log.append(chat, [("second_reading", {"model": "m:x", "left": left, **said, **more})])
+
+    page.clock.install()
+    judge(3)
+    show(page, house, chat)
+    expect(foot).to_have_text("m:x reads 3 more passages…")
+    expect(ask).to_have_count(0)
+    page.clock.fast_forward("20:00")
+    page.reload()
+    expect(foot).to_have_text(
+        "m:x has read 1 passage; its verdict stands beside ours · about 0.50 USD"
+    )
+    expect(ask).to_be_visible()
+    judge(3)
+    judge(2)
+    error = {"code": "rate_limit", "message": "The model is busy.", "remedy": ""}
+    judge(0, verdict=None, usage=None, error=error)
+    expect(foot).to_have_text("The model is busy. · about 1.00 USD")
+    log.close()
 
 
 def test_a_verdict_that_comes_takes_nothing_from_the_reader(page: Page, house: House) -> None:

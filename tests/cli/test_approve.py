@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from searchloop.cli.ask import ask_approval, settled, shown
+from tests.tables import each_row
 
 REQUEST: Mapping[str, Any] = {
     "call_id": "c",
@@ -68,6 +69,22 @@ def test_the_keys(
 
     assert ask_approval(REQUEST, typing) == (decision, arguments)
     assert capsys.readouterr().out == ""
+
+
+@each_row(
+    ("typed", "decision"),
+    [(["f"], "folder"), (["Folder"], "folder"), (["y"], "once"), (["a"], "always")],
+)
+def test_a_change_in_the_work_folder_can_allow_the_folder(
+    typed: list[str], decision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The prompt names it; of any other call it is no answer, and asked about again."""
+    request = {**REQUEST, "folder": "/home/someone/notes\x1b[31m"}
+    assert ask_approval(request, iter(typed).__next__) == (decision, None)
+    assert "[f] every change in /home/someone/notes[31m in this session" in capsys.readouterr().err
+    for without in (REQUEST, {**REQUEST, "folder": ""}):
+        assert ask_approval(without, iter(["f", "n"]).__next__) == ("deny", None)
+        assert "[f]" not in capsys.readouterr().err
 
 
 def test_without_a_terminal_nobody_is_asked() -> None:

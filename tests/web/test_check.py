@@ -13,7 +13,7 @@ import pytest
 import searchloop
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.tools.backend import LocalBackend
-from searchloop.web.check import read_page
+from searchloop.web.check import Source, check_text, read_page
 from tests.web.house import living, make_house, request
 
 TEXT = "The bridge was opened in 1931. " + "It is old. " * 9000 + "It carries 81,365 cars a day."
@@ -40,9 +40,22 @@ def backend(**answer: Any) -> LocalBackend:
 
 def test_a_long_page_is_read_to_its_end() -> None:
     """What stands behind the first part counts as well; a part that repeats ends the reading."""
-    assert asyncio.run(read_page("https://a.example/", backend())) == (TEXT, "Bridges")
+    assert asyncio.run(read_page("https://a.example/", backend())) == Source(TEXT, "Bridges")
     again = asyncio.run(read_page("https://a.example/", backend(next_offset=0)))
-    assert again == (TEXT[:40_000], "Bridges")
+    assert again == Source(TEXT[:40_000], "Bridges")
+
+
+def test_what_changes_the_meaning_of_a_page_is_told() -> None:
+    """A stored copy, another address and a page that is cut, each in one sentence and once."""
+    stale = {"code": "timeout", "message": "No answer in time.", "remedy": ""}
+    seen = backend(stale=stale, age=200 * 86_400, cut=True, final_url="https://b.example/")
+    told = asyncio.run(read_page("https://a.example/", seen)).notes
+    for part, words in zip(
+        told, ("led to another", "could not be loaded now", "200 days old", "longer"), strict=True
+    ):
+        assert words in part
+    verdict = check_text("It carries 81 365 cars a day.", Source(TEXT, "Bridges", told))
+    assert (verdict.verdict, verdict.notes) == ("supported", told)
 
 
 def test_a_page_that_cannot_be_read_is_named() -> None:
@@ -74,6 +87,8 @@ def test_the_api_checks_texts_and_pages(tmp_path: Path) -> None:
                 ({"claim": "x"}, "one source"),
                 ({"claim": "x", "text": "a", "url": "https://a.example/"}, "one source"),
                 ({"claim": " ", "text": "a"}, "claim is empty"),
+                ({"claim": " ", "url": "https://a.example/"}, "claim is empty"),
+                ({"claim": "x", "text": "\x01\ufffd" * 9}, "no readable text"),
                 ({"claim": "x", "text": ""}, "no text"),
                 ({"text": "a"}, "claim"),
             ):

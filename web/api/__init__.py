@@ -45,7 +45,7 @@ from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.server import ServerApi
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import AgentsApi, LibraryApi, PolicyApi, SettingsApi, why_held_back
-from searchloop.web.check import check_text, read_page
+from searchloop.web.check import Source, check_text, read_page, said
 from searchloop.web.compose import Services
 from searchloop.web.gate.access import Access
 from searchloop.web.text.export import EXPORTS, answer
@@ -120,12 +120,11 @@ class Api(Handlers):
     @route("post", "/api/check", "Verdict", "Check")
     def check(self, call: Call) -> Reply:
         """Compares a claim with a text or a page, without a model."""
-        text, url, title = call.body.get("text"), call.body.get("url"), ""
+        claim, text, url = said(call.body["claim"]), call.body.get("text"), call.body.get("url")
         if (text is None) == (url is None):
             raise ConfigError("no_source", "There must be one source.", "Send text or url.")
-        if url is not None:
-            text, title = self._on_loop(read_page(url, self._services.backend))
-        return Reply(asdict(check_text(call.body["claim"], text or "", title)))
+        read = self._on_loop(read_page(url, self._services.backend)) if url else Source(text or "")
+        return Reply(asdict(check_text(claim, read)))
 
     @route("post", "/api/sessions/{id}/messages", "Started", "NewMessage", 202)
     def ask(self, call: Call) -> Reply:

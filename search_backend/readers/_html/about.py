@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import urldefrag, urljoin, urlsplit
+from itertools import islice
+from urllib.parse import urldefrag
 
 from selectolax.lexbor import LexborHTMLParser
 
-from searchloop.search_backend.readers._html.text import is_in_site, plain, site
+from searchloop.search_backend.readers._html.text import absolute, address, site
 from searchloop.search_backend.text.clean import one_line
 
 MOST_LINKS = 200
-LONGEST_URL = 2_000
 
 _DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
@@ -31,8 +31,7 @@ _KINDS = (
 _LINKED_DATA_AUTHOR = re.compile(
     r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
 )
-_LINK = re.compile(r'<a (?:[^>]*? )??href="([^"]*)"')
-_MAIN_OR_LINK = re.compile(r'<(?:(/?)(?:main|article)(?: [^>]*)?>|a (?:[^>]*? )??href="([^"]*)")')
+_MAIN = re.compile("<(/?)(?:main|article)(?: [^>]*)?>")
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
 _BYLINES = ("name=author", "property=article:author", "name=parsely-author", "name=dc.creator")
@@ -66,20 +65,20 @@ class Metadata:
 
 
 def metadata(tree: LexborHTMLParser, url: str) -> Metadata:
-    """Collect them, with one search of the page for each of the two."""
+    """Collect them, with one search of the page."""
     metas: dict[str, str] = {}
+    data: list[str] = []
     base: str | None = None
-    for node in tree.css("meta,base"):
+    for node in tree.css('meta,base,script[type="application/ld+json"]'):
         attributes = node.attributes
-        if node.tag == "base":
+        if node.tag == "script":
+            data.append(node.text() or "")
+        elif node.tag == "base":
             base = attributes.get("href") if base is None else base
-            continue
-        for name in ("name", "property", "itemprop"):
+        for name in ("name", "property", "itemprop") if node.tag == "meta" else ():
             if value := attributes.get(name):
                 metas.setdefault(f"{name}={value}", (attributes.get("content") or "").strip())
-    scripts = tree.css('script[type="application/ld+json"]')
-    data = tuple(script.text() or "" for script in scripts)
-    return Metadata(metas, data, _joined(url, base) or url)
+    return Metadata(metas, tuple(data), absolute(base or "", url) or url)
 
 
 def title(tree: LexborHTMLParser) -> str:
@@ -95,14 +94,19 @@ def title(tree: LexborHTMLParser) -> str:
 
 def byline(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
     """The author as the page names them, not as an address."""
-    named = [metadata.meta(_BYLINES), metadata.match(_LINKED_DATA_AUTHOR)]
-    signed = tree.css_first(_SIGNED)
-    if signed is not None and len(text := one_line(signed.text(deep=True) or "")) <= LONGEST_NAME:
-        named.append(text.removeprefix("By ").removeprefix("by "))
-    for text in named:
+    for text in _named(tree, metadata):
         if text and not text.startswith(("http:", "https:", "@")):
             return one_line(text, 200)
     return None
+
+
+def _named(tree: LexborHTMLParser, metadata: Metadata) -> Iterator[str]:
+    """Who may have written it, the most reliable first."""
+    yield metadata.meta(_BYLINES)
+    yield metadata.match(_LINKED_DATA_AUTHOR)
+    signed = tree.css_first(_SIGNED)
+    if signed is not None and len(text := one_line(signed.text(deep=True) or "")) <= LONGEST_NAME:
+        yield text.removeprefix("By ").removeprefix("by ")
 
 
 def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
@@ -139,7 +143,7 @@ def kind(metadata: Metadata) -> int:
     return 5 if any(said) else 0
 
 
-def links(tree: LexborHTMLParser, metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
+def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
     """Absolute web addresses, those of the main part first, each once, at most MOST_LINKS.
 
     `body` is the body as the parser writes it: the first links of many are sooner found in that.
@@ -149,48 +153,30 @@ def links(tree: LexborHTMLParser, metadata: Metadata, body: str, url: str) -> tu
     own = urldefrag(url).url
     found: dict[str, None] = {}
     tried: set[str] = set()
-    for href in _hrefs(body, tree.css_first("main,article") is not None):
+    for href in _hrefs(body):
         if href in tried:
             continue
         tried.add(href)
-        target = _joined(base, plain(href), own_site)
-        if target is not None and target != own:
+        target = absolute(href, base, own_site).partition("#")[0]
+        if target and target != own:
             found[target] = None
             if len(found) >= MOST_LINKS:
                 break
     return tuple(found)
 
 
-def _hrefs(body: str, has_main: bool) -> Iterator[str]:
-    """As written: those in main parts, then all."""
+def _hrefs(body: str) -> Iterator[str]:
+    """Those in main parts, then all."""
     inside = 0
-    for match in _MAIN_OR_LINK.finditer(body) if has_main else ():
-        if match[2] is None:
-            inside += -1 if match[1] else 1
-        elif inside > 0:
-            yield match[2]
-    for match in _LINK.finditer(body):
-        yield match[1]
+    parts = iter(_MAIN.split(body)[1:])
+    for end, part in zip(parts, parts, strict=True):
+        inside += -1 if end else 1
+        if inside > 0:
+            yield from _addresses(part)
+    yield from _addresses(body)
 
 
-# Joining to a base changes nothing of these.
-_WHOLE = re.compile(r"https?://[a-z0-9.-]+/(?:[\w%+=&~/.-]*(?:\?[\w%+=&~/.-]+)?)", re.ASCII)
-
-
-def _joined(base: str, href: str | None, own_site: str = "") -> str | None:
-    """The address that `href` names on the page `base`, which is of `own_site`."""
-    if href and len(href) <= LONGEST_URL:
-        if _WHOLE.fullmatch(href):
-            return href
-        if own_site and is_in_site(href):
-            return own_site + href.partition("#")[0]
-    # Browsers take blanks around an address and line ends inside it for nothing.
-    plain = re.sub(r"[\t\r\n]", "", href or "").strip()
-    if not plain or plain.startswith("#") or len(plain) > LONGEST_URL:
-        return None
-    try:
-        target = urldefrag(urljoin(base, plain)).url
-        host = urlsplit(target).hostname
-    except ValueError:
-        return None
-    return target if host and target.startswith(("http://", "https://")) else None
+def _addresses(markup: str) -> Iterator[str]:
+    for link in islice(markup.split("<a "), 1, None):
+        if href := address(" " + link.partition(">")[0]):
+            yield href

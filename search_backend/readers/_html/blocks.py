@@ -19,6 +19,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
 from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
 from searchloop.search_backend.readers._html.text import (
@@ -30,11 +31,6 @@ from searchloop.search_backend.readers._html.text import (
     runs,
 )
 
-_BLOCK_NAMES = (
-    "address article aside blockquote body br button caption center dd details div dl dt fieldset "
-    "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html label legend li main nav ol p "
-    "pre section summary table tbody td tfoot th thead tr ul"
-)
 _EMPTY = frozenset(("br", "hr"))
 # What the parser writes as it was, with "<" in it, and a page may show.
 _RAW = ("xmp", "plaintext")
@@ -50,7 +46,7 @@ def _any_of(words: Iterable[str]) -> str:
     return f"(?:{ways}){'?+' * may_end}" if ways else ""
 
 
-_BLOCK_TAG = re.compile(rf"<(/?{_any_of(_BLOCK_NAMES.split())}(?: [^>]*+)?+)>")
+_BLOCK_TAG = re.compile(rf"<(/?{_any_of(sorted(NAMES['blocks']))}(?: [^>]*+)?+)>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
 _TYPED = re.compile(r' style="[^"]*white-space: ?(?:pre|break-spaces)')
@@ -213,26 +209,27 @@ def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> Iter
 
 
 def _kind(mark: str) -> tuple[str, tuple[str, ...], str]:
-    """The tag, the names and the whole of p class="x"; what shows code counts as a pre."""
-    name = mark.partition(" ")[0]
-    names = _names(name, tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ())
+    """The tag, the names and the whole of p class="x"; what shows code counts as a pre.
+
+    Its names are its tag and what its attributes are called, those of `_VALUES` in any order.
+    """
+    tag, blank, _ = mark.partition(" ")
+    if not blank or not (found := _VALUES.findall(mark)):
+        names: tuple[str, ...] = (tag,)
+    else:
+        get = {name: plain(value) for name, value in found}.get
+        classes, role, item = get("class", "")[:LONGEST_CLASS], get("role"), get("itemprop")
+        words: list[str] = []
+        for name in f"{classes} {get('id', '')[:60]}".split():
+            words += _words(name)
+        told = _CELLS.get(role) if role and tag in _NEUTRAL else None
+        shown = "pre" if classes and shows_code(tag, classes) else told or tag
+        names = (shown, *dict.fromkeys(words[:MOST_NAMES]))
+        if role:
+            names += (f"r={role[:40].lower()}",)
+        if item:
+            names += (f"i={item[:40].lower()}",)
     return "pre" if "monospace" in mark and _TYPED.search(mark) else names[0], names, mark
-
-
-@lru_cache(maxsize=4096)
-def _names(tag: str, values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """The tag and what its attributes are called, those of `_VALUES` in any order."""
-    get = {name: plain(value) for name, value in values}.get
-    own = (get("class", "")[:LONGEST_CLASS], get("id", "")[:60])
-    words = [word for text in own for name in text.split() for word in _words(name)]
-    more = [
-        f"{short}={text[:40].lower()}"
-        for short, text in (("r", get("role")), ("i", get("itemprop")))
-        if text
-    ]
-    told = _CELLS.get(get("role", "")) if tag in _NEUTRAL else None
-    shown = "pre" if shows_code(tag, own[0]) else told or tag
-    return (shown, *dict.fromkeys(words[:MOST_NAMES]), *more)
 
 
 @lru_cache(maxsize=4096)
@@ -245,14 +242,14 @@ def _words(name: str) -> tuple[str, ...]:
 # The number of the first role. The forests see these few roles one by one, as they mean the same on
 # nearly all sites: comments are furniture below an article, not in a forum.
 COMMENTS = 0
-_ROLES = tuple(
-    frozenset(words.split())
-    for words in json.loads((files(__package__) / "parts/roles.json").read_text("ascii")).values()
-)
-# Two words that say together what those of a body say alone.
-_OF_TEXT = frozenset((".article", ".story", ".post", ".news", ".blog"))
-_WHOLE = frozenset((".body", ".content", ".text", ".copy", ".main"))
-_BITS = [[float(mask >> at & 1) for at in range(len(_ROLES))] for mask in range(1 << len(_ROLES))]
+_ROLES = json.loads((files(__package__) / "parts/roles.json").read_text("ascii"))
+_COUNT = len(_ROLES)
+# Two words that say together what those of a body, the last role, say alone.
+_PAIR = (".article .story .post .news .blog", ".body .content .text .copy .main")
+_BIT: dict[str, int] = {}
+for _at, _line in enumerate((*_ROLES.values(), *_PAIR)):
+    _BIT |= {word: _BIT.get(word, 0) | 1 << _at for word in _line.split()}
+_BITS = [[float(mask >> at & 1) for at in range(_COUNT)] for mask in range(1 << _COUNT)]
 
 
 def roles(page: Layout, wrapped: Sequence[bool]) -> list[Sequence[float]]:
@@ -266,8 +263,7 @@ def roles(page: Layout, wrapped: Sequence[bool]) -> list[Sequence[float]]:
     total, count = sum(words.values()), len(page.blocks)
     found = zip(*[_BITS[masks[block.box]] for block in page.blocks], strict=True)
     shares = [
-        sum(part for mask, part in words.items() if mask >> at & 1) / total
-        for at in range(len(_ROLES))
+        sum(part for mask, part in words.items() if mask >> at & 1) / total for at in range(_COUNT)
     ]
     return [*found, *([share] * count for share in shares)]
 
@@ -276,15 +272,12 @@ def _masks(page: Layout, wrapped: Sequence[bool]) -> list[int]:
     """For each box a bit for each role that it or a box around it has."""
     masks: list[int] = []
     for box, is_wrapper in zip(page.boxes, wrapped, strict=True):
-        own = 0 if is_wrapper else _mask(box.names)
+        own = 0
+        for name in () if is_wrapper else box.names:
+            if name in _BIT:
+                own |= _BIT[name]
+        if own >= 3 << _COUNT:
+            own |= 1 << _COUNT - 1
+        own &= (1 << _COUNT) - 1
         masks.append(own | masks[box.parent] if box.parent >= 0 else own)
     return masks
-
-
-@lru_cache(maxsize=4096)
-def _mask(names: tuple[str, ...]) -> int:
-    """A bit for each role that these names tell."""
-    mask = sum(1 << at for at, words in enumerate(_ROLES) if not words.isdisjoint(names))
-    if not (_OF_TEXT.isdisjoint(names) or _WHOLE.isdisjoint(names)):
-        mask |= 1 << len(_ROLES) - 1
-    return mask

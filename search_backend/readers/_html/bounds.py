@@ -1,7 +1,7 @@
 """Bound markup before a parser sees it.
 
 Building a tree costs time quadratic in its depth and in the attributes of one tag, and formatting
-left open is repeated in every paragraph that follows. Most pages are too small for this to matter
+left open is repeated in every paragraph that follows. Nearly all pages have nothing of that kind
 and pass as they are. The others are written anew, tag by tag: with few attributes, without scripts
 and comments, and without the tags that would go too deep. What is written can be read in one way
 only, so no trick of quoting makes the parser see a deeper tree than was counted here.
@@ -13,13 +13,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from searchloop.search_backend.readers._html.parts import NAMES
+
 MOST_BYTES = 6 * 2**20
 MOST_CHARACTERS = 2_000_000
-# Up to here depth and repetition cost milliseconds, whatever the markup.
-HARMLESS_TAGS = 4_000
-HARMLESS_REPEATS = 400_000
-# Longer pages are read by a process that can be killed, should a trick of quoting mislead here.
-LARGE = 150_000
 MOST_ATTRIBUTES = 24
 LONGEST_VALUE = 4_000
 
@@ -29,13 +26,9 @@ LONGEST_TAG = 8_000
 HARMLESS_ATTRIBUTES = 400
 DEEPEST = 256
 MOST_FORMATTING = 8
-REPEATED_NAMES = "a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
-FORMATTING = frozenset(REPEATED_NAMES.split("|"))
+_FORMATTING_NAMES = "a b big code em font i nobr s small strike strong tt u"
+FORMATTING = frozenset(_FORMATTING_NAMES.split())
 
-_OPENING = re.compile(r"<[a-zA-Z]")
-_REPEATED = re.compile(rf"<(?:{REPEATED_NAMES})(?=[\s/>])", re.IGNORECASE)
-_QUOTED_TAG = re.compile(r"<[a-zA-Z](?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?)*+")
-_LONG_TAG = re.compile(rf"<[a-zA-Z][^>]{{{LONGEST_TAG}}}")
 _TOKEN = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))|<[!?][^>]*+>?"
     r"|<(script|style|textarea|xmp|iframe|noembed|noframes)(?=[\s/>])[^>]*+>?(.*?)(?:</\1[^>]*+>|\Z)"
@@ -60,27 +53,12 @@ _MATH_SCRIPT = re.compile(
 _ATTRIBUTE = re.compile(
     r"([a-zA-Z][\w:-]{0,40})(?:\s*=\s*(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?"
 )
-_KEPT_NAMES = (
-    "alt alttext aria-colspan aria-hidden aria-label aria-rowspan checked class close colspan "
-    "content data-code-marker data-lang data-language data-latex data-line datetime display "
-    "encoding hidden href id itemprop lang linethickness mathvariant mode name notation open "
-    "property reversed role rowspan separators src start style type value"
-)
-_KEPT_ATTRIBUTES = frozenset(_KEPT_NAMES.split())
+_KEPT_ATTRIBUTES = NAMES["attributes"]
 _is_name = re.compile(r"[a-z][a-z0-9-]*").fullmatch
-# They end by themselves, and a barrier that would let them nest is itself counted.
-_SELF_CLOSING = (
-    "area base br col embed hr img input link meta param source track wbr "
-    "p li dt dd tr td th thead tbody tfoot option optgroup colgroup html head body"
-)
-NEVER_OPEN = frozenset(_SELF_CLOSING.split())
+# A barrier that would let these nest is itself counted.
+NEVER_OPEN = NAMES["never_open"]
 _ENDS_FORMATTING = frozenset("/" + name for name in FORMATTING)
-_SHAPES = (
-    "path g circle rect line polygon polyline ellipse use defs symbol stop lineargradient mask "
-    "radialgradient clippath filter fegaussianblur feoffset feblend fecolormatrix feflood "
-    "fecomposite femergenode pattern animate animatetransform tspan marker"
-)
-_ENDS_SHAPE = frozenset("/" + name for name in _SHAPES.split())
+_ENDS_SHAPE = frozenset("/" + name for name in NAMES["shapes"])
 
 _RAW_NAMES = ("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes")
 # What has no tags inside, up to its end.
@@ -121,21 +99,10 @@ def bounded(html: str) -> tuple[str, bool]:
     html = _OPEN_FRAME.sub(r"\1</iframe>", html[:MOST_CHARACTERS])
     for _ in range(9 * ("shadowrootmode" in html)):
         html = _SHADOW.sub(r"<shadow-root>\1</shadow-root>", html)
-    if _is_harmless(html):
+    if is_shallow(html):
         return html, cut
     html, ended = _Rewriter().rewrite(html)
     return html, cut or ended
-
-
-def _is_harmless(html: str) -> bool:
-    if len(html) >= LARGE:
-        return is_shallow(html)
-    tags = len(_OPENING.findall(html))
-    if tags > HARMLESS_TAGS or len(_REPEATED.findall(html)) * tags > HARMLESS_REPEATS:
-        return False
-    # Read with quotes in mind, and again without: a page may mean either.
-    quoted = max(map(len, _QUOTED_TAG.findall(html)), default=0)
-    return quoted <= LONGEST_TAG and _LONG_TAG.search(html) is None
 
 
 class _Rewriter:

@@ -118,16 +118,15 @@ def _sums(page: Layout, values: list[float]) -> list[float]:
 def _homes(boxes: list[Box], held: list[float]) -> tuple[list[float], list[float], list[float]]:
     """The depth of each box inside the home of most main text, of half of it, and outside that."""
     most, half = MOST * held[0], HALF * held[0]
-    homes = [
-        max((at for at, part in enumerate(held) if part >= least), default=0)
-        for least in (most, half)
-    ]
     inside: list[list[float]] = []
-    for home in homes:
-        depth: list[float] = []
-        for at, box in enumerate(boxes):
-            above = depth[box.parent] if box.parent >= 0 else 0.0
-            depth.append(1.0 if at == home else above + 1.0 if above else 0.0)
+    for least in (most, half):
+        home = max((at for at, part in enumerate(held) if part >= least), default=0)
+        depth = [0.0] * len(boxes)
+        depth[home : home + 1] = [1.0]
+        for at in range(home + 1, len(boxes)):
+            if (up := boxes[at].parent) < home:
+                break  # what is inside a box stands right behind it
+            depth[at] = depth[up] + 1.0
         inside.append(depth)
     out: list[float] = []
     for at, box in enumerate(boxes):
@@ -176,7 +175,8 @@ def expected(odds: Sequence[float], words: Sequence[int]) -> float:
     for odd, word in sorted(zip(odds, words, strict=True), reverse=True):
         right += odd * word
         taken += word
-        best = max(best, 2 * right / (taken + whole))
+        if (found := 2 * right / (taken + whole)) > best:
+            best = found
     return best
 
 
@@ -205,10 +205,8 @@ def page_names(page: Layout, url: str, kind: int) -> set[str]:
 
 def genre(names: set[str], weights: Mapping[str, Sequence[float]]) -> list[float]:
     """The likelihood of each of GENRES, 0 to 1. `weights[""]` counts for all pages."""
-    sums = list(weights.get("", (0.0,) * len(GENRES)))
-    for name in names:
-        if (row := weights.get(name)) is not None:
-            sums = [total + weight for total, weight in zip(sums, row, strict=True)]
+    rows = [weights[name] for name in ("", *names) if name in weights]
+    sums = [sum(column) for column in zip(*rows, strict=True)] or [0.0] * len(GENRES)
     most = max(sums)
     powers = [math.exp(total - most) for total in sums]
     whole = sum(powers)

@@ -72,19 +72,26 @@ def name_scores(
     own: list[float] = []
     known: dict[tuple[str, ...], tuple[float, float]] = {}
     for box, is_wrapper in zip(page.boxes, wrapped, strict=True):
-        sums = known.get(box.names)
-        if sums is None:
-            found = [weight for name in box.names if (weight := weights.get(name))]
-            sums = known[box.names] = (sum([w[0] for w in found]), sum([w[1] for w in found]))
+        if (sums := known.get(box.names)) is None:
+            path = near = 0.0
+            for name in box.names:
+                if name in weights:
+                    weight = weights[name]
+                    path += weight[0]
+                    near += weight[1]
+            sums = known[box.names] = (path, near)
         way = 0.0 if is_wrapper else sums[0]
-        ways.append(way + (ways[box.parent] if box.parent >= 0 else 0.0))
+        ways.append(way + ways[box.parent] if box.parent >= 0 else way)
         own.append(sums[1])
+    own.append(0.0)  # of what is around the body, at index -1
     scores = []
     for block in page.blocks:
-        at, up = block.box, page.boxes[block.box].parent
-        score = bias + ways[at] + own[at] + (own[up] if up >= 0 else 0.0)
-        for weight in filter(None, map(weights.get, text_names(block.text, block.words))):
-            score += weight[1]
+        at = block.box
+        score = bias + ways[at] + own[at] + own[page.boxes[at].parent]
+        if block.words <= SHORT:
+            for name in text_names(block.text, block.words):
+                if name in weights:
+                    score += weights[name][1]
         scores.append(max(-12.0, min(12.0, score)))
     return scores
 

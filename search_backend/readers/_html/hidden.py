@@ -30,9 +30,8 @@ _NO_TEXT = (
     "input,textarea,progress,meter,noembed,noframes,annotation,annotation-xml,fencedframe,"
     "body title"
 )
-_HIDDEN = "[hidden],dialog:not([open]),[popover]"
-# Prices of shops are for eyes, and told to screen readers in other words.
-_UNTOLD = "[aria-hidden=true]:not(del,ins)"
+# What the parser writes as it was, with "<" in it, and a page may show.
+_RAW = ("xmp", "plaintext")
 Axes = Mapping[int, frozenset[str]]
 _NONE: frozenset[str] = frozenset()
 # A sheet that hides most of a page does so until a script shows it: that is the page's text.
@@ -42,7 +41,7 @@ LONGEST_HIDDEN = 500
 # Steps for the second look at what some rule may hide.
 RESERVED = MOST_STEPS // 4
 _INLINE_TAGS = "a abbr b bdi bdo big cite code em font i mark q s small span strong u"
-_INLINE = frozenset(_INLINE_TAGS.split())
+INLINE = frozenset(_INLINE_TAGS.split())
 _BOXED = frozenset({"display", "position", "float"})
 # More than that is no parenthesis around a reading.
 _LONGEST_RP = 2
@@ -59,8 +58,13 @@ _LASTING = frozenset({"font-size", "colour", "text-indent", "clip"})
 # React streams a page in pieces, hidden until a script puts them in place.
 # https://react.dev/reference/react-dom/server/renderToPipeableStream
 _STREAMED = "body > div[hidden][id^='S:']"
-_WAITING = "template[id^='B:'],template[id^='P:']"
 _OPENERS = ("aria-controls", "popovertarget", "commandfor")
+# All attributes that may hide or open something, searched at once: each search of a page takes the
+# time of ten more selectors.
+_SPEAKING = (
+    "[style],[hidden],dialog:not([open]),[popover],[aria-hidden=true]:not(del,ins),font[color],"
+    f"[{'],['.join(_OPENERS)}]"
+)
 # Names of what unfolds, and the axes that fold it.
 _FOLDED = re.compile(r"accordion|collaps|faq|expander|tab-?(?:pane|panel|content)", re.IGNORECASE)
 _FOLDING = frozenset({"display", "visibility", "size", "opacity"})
@@ -76,10 +80,7 @@ def remove_hidden(tree: LexborHTMLParser) -> Cascade:
     """Remove elements without text or without any that is shown. Changes `tree`; returns what its
     sheets say, with what is left of its budget."""
     cascade = Cascade(tree, (MAY_HIDE, SHAPES))
-    _show_streamed(tree)
-    _drop(tree.css(_NO_TEXT))
-    _drop([node for node in tree.css("rp") if len(_text(node).strip()) > _LONGEST_RP])
-    _unfold_noscript(tree)
+    _drop_unread(tree)
     if tree.body is not None:
         _Hidden(tree, cascade).take_out()
     return cascade
@@ -94,7 +95,7 @@ class _Hidden:
         # The styles of elements inside hidden ones.
         self._inside: dict[int, Style] = {}
         self._emptied: dict[int, frozenset[str]] = {}
-        self._styled = [(node, node.attributes.get("style") or "") for node in tree.css("[style]")]
+        self._opened: set[str] = set()
 
     def take_out(self) -> None:
         """Remove what is hidden on any axis."""
@@ -152,12 +153,25 @@ class _Hidden:
 
     def _by_attributes(self) -> dict[int, frozenset[str]]:
         """The elements that their own attributes may hide, and on which axes."""
-        found = [(node, _NONE) for node in self._tree.css(_UNTOLD)]
-        found += [(node, frozenset({"display"})) for node in self._tree.css(_HIDDEN)]
-        found += [(node, frozenset({"colour"})) for node in self._tree.css("font[color]")]
+        found: dict[int, frozenset[str]] = {}
         axes_of = cache(self._axes)
-        found += [(node, axes) for node, style in self._styled if (axes := axes_of(style))]
-        return {self._cascade.place[node.mem_id]: axes for node, axes in found}
+        for node in self._tree.css(_SPEAKING):
+            attributes, tag = node.attributes, node.tag
+            for opener in _OPENERS:
+                self._opened.update((attributes.get(opener) or "").split())
+            if axes := axes_of(attributes.get("style") or ""):
+                found[self._cascade.place[node.mem_id]] = axes
+            elif tag == "font" and "color" in attributes:
+                found[self._cascade.place[node.mem_id]] = frozenset({"colour"})
+            elif (
+                "hidden" in attributes
+                or "popover" in attributes
+                or (tag == "dialog" and "open" not in attributes)
+            ):
+                found[self._cascade.place[node.mem_id]] = frozenset({"display"})
+            elif _is_untold(node):
+                found[self._cascade.place[node.mem_id]] = _NONE
+        return found
 
     def _axes(self, style: str) -> frozenset[str]:
         """The axes on which an inline style may hide."""
@@ -205,9 +219,9 @@ class _Hidden:
             text, under = colour_of(style), behind.get(place)
             if text and under and alike(text, under):
                 axes |= {"colour"}
-            if node.attributes.get("aria-hidden") == "true" and node.tag not in ("del", "ins"):
+            if _is_untold(node):
                 axes |= {"display"}
-            if cascade.whole and node.tag in _INLINE and not _BOXED & style.keys():
+            if cascade.whole and node.tag in INLINE and not _BOXED & style.keys():
                 axes -= {"size", "content-visibility"}  # mean nothing to text within a line
             # Transparent and moved by a little, it flies in when a visitor comes to it.
             is_moved = "transform" in style and words(style, "transform") != {"none"}
@@ -239,12 +253,11 @@ class _Hidden:
         """
         nodes = self._cascade.nodes
         total = _length(self._tree.body) if self._tree.body else 0
-        opened = _opened_ids(self._tree)
         kept: list[int] = []
         faded: list[int] = []
         ruled: list[int] = []
         for place, axes in hidden.items():
-            if unfolds(nodes[place], axes, opened, size[place]):
+            if unfolds(nodes[place], axes, self._opened, size[place]):
                 continue
             if place not in own and not axes & _LASTING:
                 ruled.append(place)
@@ -270,7 +283,7 @@ class _Hidden:
 @cache
 def _speaks_of(axis: str) -> re.Pattern[str]:
     """A pattern for declarations of an axis. One for each: compiling takes milliseconds."""
-    return re.compile(rf"[;{{/]\s*+(?:{NAMES.get(axis, axis)})\s*:|\\")
+    return re.compile(rf"[;{{/\\](?:(?<=\\)|\s*+(?:{NAMES.get(axis, axis)})\s*:)")
 
 
 def _undoes(style: Style, axes: Iterable[str]) -> bool:
@@ -317,14 +330,10 @@ def _has_label(node: LexborNode, names: str) -> bool:
     return says_so or before.css_first("[aria-expanded]") is not None
 
 
-def _opened_ids(tree: LexborHTMLParser) -> set[str]:
-    """The ids of what controls of the page open."""
-    return {
-        name
-        for attribute in _OPENERS
-        for node in tree.css(f"[{attribute}]")
-        for name in (node.attributes.get(attribute) or "").split()
-    }
+def _is_untold(node: LexborNode) -> bool:
+    """Tell whether it is kept from screen readers, as prices of shops are: they are told them in
+    other words."""
+    return node.attributes.get("aria-hidden") == "true" and node.tag not in ("del", "ins")
 
 
 def _text(node: LexborNode | None) -> str:
@@ -337,26 +346,26 @@ def _length(node: LexborNode) -> int:
     return len(node.text(deep=True, strip=True) or "")
 
 
-def _show_streamed(tree: LexborHTMLParser) -> None:
-    """Show the streamed pieces for which a template waits."""
-    if pieces := tree.css(_STREAMED):
-        waiting = {node.attributes.get("id") for node in tree.css(_WAITING)}
+def _drop_unread(tree: LexborHTMLParser) -> None:
+    """Drop what holds no text, and show streamed pieces for which a template waits."""
+    unread: list[LexborNode] = []
+    kept: dict[str, list[LexborNode]] = {"div": [], "rp": [], "noscript": []}
+    for node in tree.css(f"{_NO_TEXT},{_STREAMED},rp,noscript"):
+        kept.get(node.tag or "", unread).append(node)
+    if pieces := kept["div"]:
+        waiting = {node.attributes.get("id") for node in unread if node.tag == "template"}
         for piece in pieces:
             number = (piece.attributes.get("id") or "")[1:]
             if "B" + number in waiting or "P" + number in waiting:
                 del piece.attrs["hidden"]
-
-
-def _unfold_noscript(tree: LexborHTMLParser) -> None:
-    """Keep a <noscript> that holds the text of the page, as some forums do; drop the others."""
-    nodes = tree.css("noscript")
-    if not nodes:
-        return
-    inside = sum(len(_text(node)) for node in nodes)
-    if inside > max(500, (len(_text(tree.body)) - inside)):
+    _drop(unread)
+    _drop([node for node in kept["rp"] if len(_text(node).strip()) > _LONGEST_RP])
+    # Some forums hold the text of the page in a <noscript>.
+    inside = sum(len(_text(node)) for node in kept["noscript"])
+    if inside > max(500, (len(_text(tree.body)) - inside) if inside > 500 else 0):
         tree.unwrap_tags(["noscript"])
     else:
-        _drop(nodes)
+        _drop(kept["noscript"])
 
 
 def _drop(nodes: list[LexborNode]) -> None:

@@ -94,10 +94,13 @@ def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
     """Return the sheets inside a page that apply on a screen, and whether it links to no others."""
     found: list[str] = []
     left = LONGEST_SHEET
-    linked = tree.css("link[rel~=stylesheet i]")
+    kinds: dict[str, list[LexborNode]] = {"link": [], "style": [], "noscript": []}
+    for node in tree.css("link[rel~=stylesheet i],style,noscript"):
+        kinds[node.tag or ""].append(node)
+    linked = kinds["link"]
     inside = [node for node in linked if (node.attributes.get("href") or "").startswith("data:")]
-    unread = {node.mem_id for node in tree.css("noscript style")}
-    for node in [*tree.css("style"), *inside]:
+    unread = {style.mem_id for node in kinds["noscript"] for style in node.css("style")}
+    for node in [*kinds["style"], *inside]:
         attributes = node.attributes
         kind = (attributes.get("type") or "text/css").strip().lower()
         applies = kind == "text/css" and on_screen((attributes.get("media") or "").lower())
@@ -105,8 +108,8 @@ def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
             data = unquote((attributes.get("href") or "").partition(",")[2])
             found.append((data if node.tag == "link" else node.text() or "")[:left])
             left -= len(found[-1])
-    imports = any("@import" in sheet.lower() for sheet in found)
-    return found, len(linked) == len(inside) and not imports and left > 0
+    is_whole = len(linked) == len(inside) and left > 0
+    return found, is_whole and not any("@import" in sheet.lower() for sheet in found)
 
 
 def rules(sheet: str, thorough: bool) -> Iterator[Rule]:
@@ -242,6 +245,7 @@ class Cascade:
             found = (match.start() for one in counts for match in one.finditer(self.text))
             self._know(self.rules_at(found))
         # A cache of a method would keep the page until the garbage is collected.
+        self._parents: dict[int, int] = {}
         self._matches: dict[str, frozenset[int]] = {}
         self._styles: dict[str, Declared] = {}
         self._selectors: dict[str, list[str]] = {}
@@ -272,10 +276,10 @@ class Cascade:
     @cached_property
     def _used(self) -> frozenset[str]:
         """The classes and ids of the page, with their marks."""
-        classes = {node.attributes.get("class") for node in self._tree.css("[class]")}
+        found = [node.attributes for node in self._tree.css("[class],[id]")]
+        classes = {attributes.get("class") for attributes in found}
         names = {"." + name for name in " ".join(filter(None, classes)).split()}
-        ids = {f"#{node.attributes.get('id')}" for node in self._tree.css("[id]")}
-        return frozenset(names | ids)
+        return frozenset(names | {f"#{attributes.get('id')}" for attributes in found})
 
     @cached_property
     def _variables(self) -> dict[str, str]:
@@ -297,8 +301,8 @@ class Cascade:
             found = self._styles[block] = declared(block, self._variables)
         return found
 
-    def write_shapes(self) -> None:
-        """Write what `SHAPES` finds in the sheets into the styles of the elements."""
+    def write_shapes(self) -> bool:
+        """Write what `SHAPES` finds in the sheets into the styles of the elements; tell of any."""
         starts = [match.start() for match in SHAPES.finditer(self.text)]
         rules = {selector for rule in self.rules_at(starts) for selector in self.selectors(rule)}
         places = set().union(*map(self.matched, rules))
@@ -307,6 +311,7 @@ class Cascade:
             attributes = self.nodes[place].attrs
             told = attributes.get("style") or ""
             attributes["style"] = ";".join([told, *filter(_is_shape, said)])
+        return bool(places)
 
     def plain(self, block: str) -> Style:
         """The style that a block alone gives."""
@@ -388,19 +393,27 @@ class Cascade:
 
     def _candidates(self, place: int, sign: str) -> Iterator[int]:
         """The elements that a combinator relates to the one at `place`."""
-        upwards = sign in " >"
+        if sign in " >":
+            while (place := self.parent(place)) >= 0 and self.pay(1):
+                yield place
+                if sign == ">":
+                    return
+            return
         node = self.nodes[place]
-        while (at := node.parent if upwards else node.prev) is not None and self.pay(1):
-            node = at
+        while (before := node.prev) is not None and self.pay(1):
+            node = before
             if node.mem_id in self.place:
                 yield self.place[node.mem_id]
-                if sign in ">+":
+                if sign == "+":
                     return
 
     def parent(self, place: int) -> int:
         """The index of the element around one; -1 for none."""
-        parent = self.nodes[place].parent
-        return self.place.get(parent.mem_id, -1) if parent is not None else -1
+        if (found := self._parents.get(place)) is None:
+            parent = self.nodes[place].parent
+            found = self.place.get(parent.mem_id, -1) if parent is not None else -1
+            self._parents[place] = found
+        return found
 
     def _of_compound(self, compound: str) -> frozenset[int]:
         """The elements that a compound matches; none if that costs too much."""

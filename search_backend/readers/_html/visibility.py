@@ -43,9 +43,10 @@ NAMES = {
 _NOUGHT = r"[+-]?0*(?:0(?!\.?\d)|\.0)"
 _SMALL = rf"(?:{_NOUGHT}|[+-]?0?\.(?:[01]|\d*p)|1(?:\.\d*)?(?:p[xt]|q|%)|var)"
 _AWAY = r"[^;{}]*?(?:-\d{3}|-[\d.]+(?:r?em|v[wh]|%|[cm]m|in)|\d{3}(?:v[wh]|%)|var)"
-# The start of a declaration that may hide, colours apart, in lower case: most blocks have none.
+# The start of a declaration that may hide, colours apart, in lower case: most blocks have none. It
+# begins with a set of signs, so that a search skips all others.
 MAY_HIDE = re.compile(
-    rf"""\\|[;{{/]\s*+(?:
+    rf"""[;{{/\\](?:(?<=\\)|\s*+(?:
     display\s*:\s*(?:none|var)|(?:content-)?visibility\s*:\s*(?:hidden|collapse|var)
     |opacity\s*:\s*(?:{_NOUGHT}|-|[\d.]{{0,9}}e|var|[01]%)
     |font(?:-size\s*:\s*|\s*:\s*(?:[a-z-]++\s++)*+){_SMALL}
@@ -56,7 +57,7 @@ MAY_HIDE = re.compile(
     |(?:-webkit-)?clip(?:-path)?\s*:\s*(?!auto|none|unset|inherit)
     |background-color\s*:\s*currentcolor
     |(?:color|-webkit-text-fill-color)\s*:\s*(?:transparent|currentcolor|var|[a-z]++\([^();{{}}]*[,/]
-        \s*0?\.?0*%?\s*\)|\#(?:[0-9a-f]{{3}}0|[0-9a-f]{{6}}0[0-4])(?![0-9a-f])))""",
+        \s*0?\.?0*%?\s*\)|\#(?:[0-9a-f]{{3}}0|[0-9a-f]{{6}}0[0-4])(?![0-9a-f]))))""",
     re.VERBOSE,
 )
 
@@ -64,7 +65,11 @@ MAY_HIDE = re.compile(
 def hiding(style: Style, whole: bool) -> frozenset[str]:
     """The axes on which these declarations hide an element. Of a page that is not known `whole`,
     sheets that were not read may add what is missing here to hide it."""
-    return frozenset(axis for axis, hides in _TESTS.items() if hides(style, not whole))
+    return frozenset(
+        axis
+        for axis, names in _NEEDS.items()
+        if not names.isdisjoint(style) and _TESTS[axis](style, not whole)
+    )
 
 
 def _word(style: Style, name: str) -> str:
@@ -240,3 +245,12 @@ _TESTS: Mapping[str, Callable[[Style, bool], bool]] = {
     "transform": _transform,
     "colour": _colour,
 }
+# The properties of which an axis needs one to hide anything, where they are not called as it is.
+_NEEDED = {
+    "offset": "left top right bottom margin-left margin-top",
+    "size": "height max-height width max-width line-height",
+    "clip": "clip clip-path",
+    "transform": "transform scale translate",
+    "colour": "color fill background-color",
+}
+_NEEDS = {axis: frozenset(_NEEDED.get(axis, axis).split()) for axis in _TESTS}

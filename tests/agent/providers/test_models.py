@@ -10,7 +10,8 @@ import pytest
 
 from searchloop.agent import providers
 from searchloop.agent.providers._models import ModelTable
-from searchloop.agent.types import Capabilities
+from searchloop.agent.types import Capabilities, ModelInfo
+from tests.tables import each_row
 
 FILES = sorted(Path(providers.__file__).parent.glob("*/models.toml"))
 
@@ -41,3 +42,23 @@ def test_every_entry_can_be_read(vendor: str, prefix: str) -> None:
     able, rest = table.of(f"{prefix}\0")
     known = {name: getattr(able, name) for name in Capabilities.__dataclass_fields__} | rest
     assert entry.items() - {("is", entry.get("is"))} <= known.items()
+
+
+# What keeps a model away -> the setting that it waits for.
+WAITS = {
+    ("openai:gpt-5", "OPENAI_API_KEY"): "OPENAI_API_KEY",
+    ("gemini:flash", "OPENAI_API_KEY"): "",
+    ("openai:gpt-5", "INVALID_KEY"): "",
+    ("openai:gpt-5", "UNAUTHORIZED"): "",
+    ("openai:gpt-5", "denied"): "",
+    ("openai:gpt-5", "NO."): "",
+    ("openai-chat:", "NOT FOUND"): "",
+    ("ollama:qwen3:8b", None): "",
+}
+
+
+@each_row("model, missing", WAITS)
+def test_a_word_of_a_server_is_no_setting(model: str, missing: str | None) -> None:
+    """Only what the provider declares is: neither capitals nor the lack of blanks tell."""
+    lacking = ModelInfo(model, available=False, missing=missing)
+    assert providers.unset(lacking) == WAITS[model, missing]

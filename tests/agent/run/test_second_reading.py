@@ -40,6 +40,7 @@ async def read_again(answer: str) -> dict[str, Any]:
     ("answer", "verdict", "reason"),
     [
         (judged("supported"), "supported", "It says so."),
+        (judged(" Contradicted"), "contradicted", "It says so."),
         ("```json\n" + judged("contradicted") + "\n```", "contradicted", "It says so."),
         ("I think " + judged("unclear") + ".", "unclear", "It says so."),
         (judged("quoted"), "unclear", "The model gave no verdict."),

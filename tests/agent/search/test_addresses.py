@@ -23,6 +23,7 @@ URLS = [
     "https://en.example/wiki/A_(b)",
     "https://en.example/wiki/A_(b)/c[0]",
     "https://en.example/wiki/Schrödinger's_cat",
+    "https://fr.example/l'été",
     "https://ja.example/wiki/日本",
     "https://ja.example/wiki/イーロン・マスク",
     "https://bücher.example/ä",
@@ -36,6 +37,11 @@ URLS = [
     "https://a.example/?q=x%20y",
 ]
 AROUND = [
+    "{}→",
+    "https://b.example/,{}",
+    "b.example/q和{}",
+    "Ссылка:{}",
+    "url={}",
     "{}",
     "Read {}, please.",
     "Read {}.",
@@ -100,6 +106,13 @@ def test_an_address_is_found_whatever_stands_around_it(url: str, around: str) ->
         ("[x](https://a.example/x)and more", "https://a.example/x"),
         ("https://a.example/x,https://b.example/y", "https://b.example/y"),
         ("https://a.example/x)https://b.example/y", "https://b.example/y"),
+        ("a.example/x,b.example/y", "https://a.example/x"),
+        ("смотри:пример.рф/x", "https://пример.рф/x"),
+        ("a.example/x;b.example/y", "https://b.example/y"),
+        ("请看https：//a．example/x。", "https://a.example/x"),
+        ("ｈｔｔｐｓ：／／ａ．ｅｘａｍｐｌｅ／ｘ", "https://a.example/x"),
+        ("https://a.example/x?q=1&amp;r=2", "https://a.example/x?q=1&r=2"),
+        ("https://de.example/wiki/Ko\u0308ln", "https://de.example/wiki/K%C3%B6ln"),
     ],
 )
 def test_prose_may_touch_an_address(text: str, url: str) -> None:
@@ -237,6 +250,9 @@ TRACKING = (
     " __hstc=1 mibextid=x ved=2a rdid=x ncid=x itm_source=x"
 )
 SAME = [
+    ("https://example.org/b/../a/./c", "https://example.org/a/c"),
+    ("https://example.org/a?WT.mc_id=x", "https://example.org/a"),
+    ("https://doi.org/10.1000/ABC", "https://dx.doi.org/10.1000/abc"),
     ("https://en.wikipedia.org/wiki/Tea", "https://en.m.wikipedia.org/wiki/Tea"),
     ("https://www.example.org/a", "https://m.example.org/a"),
     ("https://example.org/a", "https://mobile.example.org/a"),
@@ -338,6 +354,7 @@ OTHER = [
     ("https://amazon.de/dp/B00ABCDEFG", "https://amazon.com/dp/B00ABCDEFG"),
     ("https://example.org/questions/1/a", "https://example.org/questions/1/b"),
     ("https://example.org/a%2Fb", "https://example.org/a/b"),
+    ("https://example.org/a/.b", "https://example.org/a/b"),
     ("https://example.org/a%3Fq=1", "https://example.org/a?q=1"),
     ("https://example.org/a%23b", "https://example.org/a#b"),
     ("https://example.org/%E4", "https://example.org/%F6"),

@@ -146,6 +146,22 @@ def test_the_passage_is_the_sources_own_text() -> None:
         assert "tower" in verdict.passage
 
 
+def test_what_is_not_compared_gets_no_verdict_but_unclear() -> None:
+    """The end of a claim that is too long, and what may stand in the rest of a page."""
+    told = " ".join(f"Bridge number {n} has {n * n} lamps and a keeper." for n in range(60))
+    page = Page(told)
+    assert check(f"“{told}”", page).verdict == "unclear"
+    for claim in (f"{told} It was destroyed in 1950.", f"“{told} It was destroyed by a fire.”"):
+        assert check(claim, page).reason == "The claim is too long to be compared."
+    unlike = "“the lamps were given away to a museum”"
+    assert check(unlike, page).verdict == "misquoted"
+    large = Page(f"{told} {'It is old. ' * 40_000} They said: {unlike}.")
+    verdict = check(unlike, large)
+    assert (verdict.verdict, large.cut) == ("unclear", True)
+    assert "Only its first 400,000 characters were compared." in verdict.reason
+    assert check("Bridge number 9 has 82 lamps and a keeper.", large).verdict == "contradicted"
+
+
 def test_a_page_built_to_be_slow_ends_in_time() -> None:
     """Repetition, missing stops, open brackets: the work is bounded."""
     slow = ("a ", "the same words again. ", "1,000 ", "的", "三", "[", "a'", "not ", "\n- ", '"')

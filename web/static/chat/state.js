@@ -116,7 +116,7 @@ function newTurn(event) {
     suggestions: [],
     next: [], // what could be asked next
     summary: "", // of all turns up to this one, which the model gets instead of them
-    reading: null, // by a model that judges the marks: {model, left, marks, cost, error}
+    reading: null, // by a model that judges the marks: {at, model, left, marks, cost, error}
     usage: null,
     performance: null,
     reason: null,
@@ -226,13 +226,7 @@ const CHANGES = {
 
   // A model says which verdict it would give at a mark; an error ends its reading.
   second_reading: (turn, e) => ({
-    reading: {
-      model: e.model,
-      left: e.left,
-      marks: (turn.reading?.left ? turn.reading.marks : 0) + (e.verdict ? 1 : 0),
-      cost: e.usage?.cost_usd == null ? null : (turn.reading?.left ? turn.reading.cost : 0) + e.usage.cost_usd,
-      error: e.error ?? null,
-    },
+    reading: readingAfter(turn.reading?.left > e.left ? turn.reading : { marks: 0, cost: 0 }, e),
     citations: turn.citations.map((c) => (c.n === e.n ? { ...c, marks: c.marks.map(readAt(e)) } : c)),
   }),
 
@@ -308,6 +302,17 @@ export function changed(nodes, [kept, ...tail]) {
   const now = (node) => (node.more ? old + node.more : node.in ? { ...old, c: changed(old?.c ?? [], node.in) } : node);
   return [...nodes.slice(0, kept), ...tail.map(now)];
 }
+
+// An unknown cost of one mark leaves the whole unknown; an error costs nothing more.
+function readingAfter({ marks, cost }, { at, model, left, verdict, usage, error = null }) {
+  const paid = cost === null || usage?.cost_usd == null ? null : cost + usage.cost_usd;
+  return { at, model, left, error, marks: verdict ? marks + 1 : marks, cost: verdict ? paid : cost };
+}
+
+const SILENT = 600; // seconds: a model that says nothing for so long was stopped with its server
+
+/** Whether a model is still judging the marks of a turn. */
+export const isJudging = ({ reading }) => Boolean(reading?.left) && Date.now() / 1000 - reading.at < SILENT;
 
 const readAt = ({ mark: at, model, verdict, reason }) => (mark, i) =>
   i === at ? { ...mark, second: { model, verdict, reason } } : mark;

@@ -5,7 +5,7 @@ import { activityView, costText } from "./activity.js";
 import { grow, h, hostOf, icon, keepFocus, outLink, render, setText } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
 import { contradictionsOf, sourcesView } from "../sources/sources.js";
-import { IN_TEXT } from "./state.js";
+import { IN_TEXT, isJudging } from "./state.js";
 import { has, t } from "../locales/index.js";
 
 /**
@@ -220,10 +220,11 @@ function detailsOf(turn) {
 }
 
 // How far a model is that judges the marks, what that cost, or why it failed.
-function readingOf({ reading }) {
-  if (!reading) return "";
-  const { model, left, marks, cost, error } = reading;
-  const words = error ? error.message : left ? t("second.left", { model, n: left }) : t("second.done", { model, n: marks });
-  const price = error || left ? "" : ` · ${costText({ cost_usd: cost })}`;
+function readingOf(turn) {
+  if (!turn.reading) return "";
+  const { model, left, marks, cost, error } = turn.reading;
+  const reads = isJudging(turn);
+  const words = error ? error.message : reads ? t("second.left", { model, n: left }) : t("second.done", { model, n: marks });
+  const price = reads || !marks ? "" : ` · ${costText({ cost_usd: cost })}`;
   return h("p", { role: "status", dir: "auto" }, words + price);
 }

@@ -4,6 +4,7 @@
 // removeTurn(turn), readAgain(turn, model), compare(turn), copyAnswer(turn, button), exportAs(format), models() -> those that can be chosen.
 
 import { h, icon, iconButton, isComposing } from "../lib/dom.js";
+import { isJudging } from "./state.js";
 import { nameOf, number, t, titleOf } from "../locales/index.js";
 
 const FORMATS = ["md", "html", "json", "trace"];
@@ -181,8 +182,8 @@ export function answerTools(turn, on) {
 const modelItem = ({ id }, label, run) => ({ label, hint: nameOf(id.split(":")[0]), run });
 
 // A model can judge the marks of pages that were read, and not twice at once.
-const readable = ({ citations, reading }) =>
-  !reading?.left && citations.some((c) => c.marks?.some((mark) => mark.span && mark.passage));
+const readable = (turn) =>
+  !isJudging(turn) && turn.citations.some((c) => c.marks?.some((mark) => mark.span && mark.passage));
 
 // The models that can judge: that of the answer first. Without any, the server says what is missing.
 function readers(turn, on) {

@@ -20,19 +20,20 @@ const ENOUGH = 1_500_000; // bytes of a picture that goes as it is
 const THUMB = 72; // pixels
 
 /**
- * The files waiting beside the box: {add(files), put(texts), text(), count(), take() -> {text, more, back()},
- * looking(), looked() -> promise<boolean>, follow(chat, turned), forget(chat)}; `texts` are {name, text}, and
- * `more` is what goes along with the question beside its text. `on` holds chat, complain(...failures), told of
- * all that cannot go along, say(text), changed(), and leave(), called when the last of them was left out.
+ * The files waiting beside the box: {add(given, home), put(texts, home), text(), count(), looking(), take() ->
+ * {text, more, back(chat)}, looked() -> promise<boolean>, follow(chat, turned), forget(chat)}. `given` are files and
+ * `texts`, {name, text}; `home()` is the chat that got them, undefined once it is gone, and `more` is what goes
+ * along with the question beside its text. `on` holds chat, complain(...failures), told of all that cannot go along,
+ * say(text), changed(), leave(), called when the last was left out, and aside(chat, text) for another chat's texts.
  */
 export function fileShelf(shelf, on) {
-  const away = new Map(); // pictures and documents that wait in other chats
+  const trays = new Map(); // the files of each chat; those of others are pictures and documents
   let chat = on.chat;
-  let waiting = [];
+  const waiting = () => trays.get(chat) ?? [];
 
   function draw() {
-    shelf.hidden = waiting.length === 0;
-    keepFocus(shelf, () => shelf.replaceChildren(...waiting.map(itemOf)));
+    shelf.hidden = waiting().length === 0;
+    keepFocus(shelf, () => shelf.replaceChildren(...waiting().map(itemOf)));
     on.changed();
   }
 
@@ -49,57 +50,47 @@ export function fileShelf(shelf, on) {
   }
 
   function drop(file) {
-    const at = waiting.indexOf(file);
-    waiting = waiting.filter((other) => other !== file);
+    const at = waiting().indexOf(file);
+    remove(file);
     draw();
     const buttons = shelf.querySelectorAll("button");
     if (buttons.length) buttons[Math.min(at, buttons.length - 1)].focus();
     else on.leave();
   }
 
-  let refusals = []; // by the server, of the files that came last
-
-  async function add(files) {
-    const failures = (refusals = []);
-    for (const file of files) {
-      try {
-        if (await isText(file)) keep({ name: plain(file.name), text: await textOf(file) });
-        else look(file);
-      } catch (failure) {
-        failures.push(failure);
-      }
-    }
-    ended(failures);
+  function remove(file) {
+    for (const [where, files] of trays) trays.set(where, files.filter((other) => other !== file));
   }
 
-  function put(texts) {
-    const failures = [];
-    for (const text of texts) {
-      try {
-        keep(text);
-      } catch (failure) {
-        failures.push(failure);
-      }
-    }
-    ended(failures);
+  let refusals = []; // of the files that came last
+
+  // Reading takes a while: `home` says whose they are then.
+  async function add(given, home) {
+    const read = await Promise.allSettled(given.map(readText));
+    put(read.map(({ value, reason }) => value ?? reason), home);
   }
 
-  function ended(failures) {
-    if (failures.length) on.complain(...failures);
+  function put(given, home) {
+    const to = home();
+    if (to === undefined) return;
+    refusals = given.filter((each) => each instanceof Error);
+    for (const each of given) if (!refusals.includes(each)) (each instanceof File ? look : keep)(each, to);
+    if (refusals.length) on.complain(...refusals);
     draw();
   }
 
-  function keep(file) {
+  function keep(file, to) {
+    if (to !== chat) return on.aside(to, attached(file));
     const size = new TextEncoder().encode(JSON.stringify(file.text)).length;
-    const taken = waiting.reduce((sum, other) => sum + (other.text ? other.size : 0), size);
-    if (taken > MOST) throw refused("file.nofit", file.name, "file.nofit.next", MOST);
-    waiting.push({ ...file, size });
+    const taken = waiting().reduce((sum, other) => sum + (other.text ? other.size : 0), size);
+    if (taken > MOST) return refusals.push(refused("file.nofit", file.name, "file.nofit.next", MOST));
+    trays.set(chat, [...waiting(), { ...file, size }]);
   }
 
   // It stands on the shelf at once; what the server says of it comes later, or takes it away again.
-  function look(file) {
+  function look(file, to) {
     const item = { name: plain(file.name), data: "", size: file.size };
-    waiting.push(item);
+    trays.set(to, [...(trays.get(to) ?? []), item]);
     item.looking = lookedAt(file, item).then(
       (known) => {
         Object.assign(item, known, { looking: null });
@@ -107,8 +98,7 @@ export function fileShelf(shelf, on) {
         return true;
       },
       (failure) => {
-        waiting = waiting.filter((other) => other !== item);
-        for (const [other, files] of away) away.set(other, files.filter((each) => each !== item));
+        remove(item);
         refusals.push(failure);
         on.complain(...refusals);
         return false;
@@ -117,35 +107,37 @@ export function fileShelf(shelf, on) {
     item.looking.then(draw);
   }
 
-  const looking = () => waiting.some((file) => file.looking);
+  const looking = () => waiting().some((file) => file.looking);
 
   /** Once all files were looked at: whether every one of them can go. */
-  const looked = async () => (await Promise.all(waiting.map((file) => file.looking ?? true))).every(Boolean);
+  const looked = async () => (await Promise.all(waiting().map((file) => file.looking ?? true))).every(Boolean);
 
   /** What the texts add to the question's text. */
-  const text = () => waiting.filter((file) => file.text !== undefined).map(attached).join("");
+  const text = () => waiting().filter((file) => file.text !== undefined).map(attached).join("");
 
-  /** The same, and the rest as the server takes it; the shelf is empty then. */
+  /** The same, and the rest as the server takes it; the shelf is empty then, until they come `back`. */
   function take() {
-    const [taken, added] = [waiting, text()];
+    const [taken, added] = [waiting(), text()];
     const files = taken.filter((file) => file.data).map(({ name, kind, data }) => ({ name, media_type: kind, data }));
-    waiting = [];
+    trays.delete(chat);
     draw();
-    return { text: added, more: files.length ? { attachments: files } : {}, back: () => ((waiting = [...taken, ...waiting]), draw()) };
+    const back = (to) => (trays.set(to, [...(to === chat ? taken : taken.filter(noText)), ...(trays.get(to) ?? [])]), draw());
+    return { text: added, more: files.length ? { attachments: files } : {}, back };
   }
 
   /** Another chat is on show, or the same one has got its name: texts are the composer's affair. */
   function follow(next, turned) {
-    if (turned && chat !== null) away.set(chat, waiting.filter((file) => file.text === undefined));
+    const files = turned ? waiting().filter(noText) : waiting();
+    trays.delete(chat);
+    if (!turned || chat !== null) trays.set(turned ? chat : next, files);
     chat = next;
-    if (!turned) return;
-    waiting = away.get(chat) ?? [];
-    away.delete(chat);
-    draw();
+    if (turned) draw();
   }
 
-  return { add, put, text, take, looking, looked, follow, count: () => waiting.length, forget: (gone) => away.delete(gone) };
+  return { add, put, text, take, looking, looked, follow, count: () => waiting().length, forget: (gone) => trays.delete(gone) };
 }
+
+const noText = (file) => file.text === undefined;
 
 function hintOf({ kind, pages, size, before, length }) {
   if (before > size) return t("file.resized", { before: bytes(before), after: bytes(size) });
@@ -219,10 +211,12 @@ async function isText(file) {
   }
 }
 
-async function textOf(file) {
+// A text with its name; of other files the file itself.
+async function readText(file) {
+  if (!(file instanceof File && (await isText(file)))) return file;
   const no = (key) => refused(key, plain(file.name), "file.next", LONGEST);
   if (file.size > LONGEST * 4) throw no("file.toolong");
   const text = new TextDecoder("utf-8").decode(await file.arrayBuffer());
   if (text.length > LONGEST) throw no("file.toolong");
-  return text;
+  return { name: plain(file.name), text };
 }

@@ -170,7 +170,7 @@ export function composer(el, on) {
     await shelved();
     if (place !== at.place) return;
     rest = "";
-    shelf.put(parts.files);
+    shelf.put(parts.files, here());
   }
 
   function keep() {
@@ -189,6 +189,7 @@ export function composer(el, on) {
     if (place.session.pending && place.session.id) held = place;
     if (held) return;
     if (shelf?.looking()) return shelf.looked().then((good) => good && facts.place === place && send());
+    const home = here();
     const files = shelf?.take() ?? NO_FILES;
     const release = unsent.hold(at.chat, text + files.text);
     fill("");
@@ -197,11 +198,11 @@ export function composer(el, on) {
     sending = sending.then(() => !answered() && on.send(text + files.text, files.more, place));
     const sent = await sending;
     release();
-    if (sent) return;
-    const chat = chatOf(place.session);
-    if (chat !== at.chat) return unsent.put(chat, joined(text + files.text, unsent.get(chat)));
-    giveBack(text);
-    files.back();
+    const chat = home();
+    if (sent || chat === undefined) return;
+    if (chat === at.chat) giveBack(text);
+    else unsent.put(chat, joined(text + files.text, unsent.get(chat)));
+    files.back(chat);
   }
 
   // While an answer is written the next question waits for it. Files that are no text would be lost by
@@ -302,6 +303,7 @@ export function composer(el, on) {
     complain: on.complain,
     say: on.say,
     leave: () => question.focus(),
+    aside: (chat, text) => unsent.put(chat, unsent.get(chat) + text),
     changed() {
       keep();
       updateSwitch();
@@ -313,13 +315,18 @@ export function composer(el, on) {
     return (shelving ??= import("./attachments.js").then(ready));
   }
 
-  function addFiles(files) {
-    const all = (arriving = Promise.all([arriving, shelved().then((made) => made.add(files))]));
-    return all.finally(() => arriving === all && (arriving = null));
+  // The chat on show now, by the name that it has when it is asked for; undefined for one that is gone.
+  function here() {
+    const { place } = at;
+    return () => (!place || place === at.place ? at.chat : (chatOf(place.session) ?? undefined));
   }
 
-  async function addTexts(texts) {
-    if (texts.length) (await shelved()).put(texts);
+  // Files, and texts with a name.
+  async function add(given) {
+    const home = here();
+    if (!given.length) return;
+    const all = (arriving = Promise.all([arriving, shelved().then((made) => made.add(given, home))]));
+    await all.finally(() => arriving === all && (arriving = null));
   }
 
   function onDrop(event) {
@@ -327,7 +334,7 @@ export function composer(el, on) {
     page.drop.classList.remove("dropping");
     if (!files.length) return;
     event.preventDefault();
-    addFiles(files);
+    add(files);
   }
 
   function onDrag(event) {
@@ -351,7 +358,7 @@ export function composer(el, on) {
       event.preventDefault();
       const { words, files } = partsOf(on.recall());
       fill(words);
-      addTexts(files);
+      add(files);
       question.setSelectionRange(question.value.length, question.value.length);
     }
   }
@@ -361,13 +368,13 @@ export function composer(el, on) {
     const files = [...(event.clipboardData?.files ?? [])];
     if (files.length) {
       event.preventDefault();
-      return addFiles(files);
+      return add(files);
     }
     const text = event.clipboardData?.getData("text/plain") ?? "";
     if (text.length <= LONG_PASTE) return;
     event.preventDefault();
     if (text.length > LONGEST) on.tooLong(text.length, LONGEST);
-    else addTexts([{ name: t("file.pasted"), text }]);
+    else add([{ name: t("file.pasted"), text }]);
   }
 
   const phone = matchMedia(PHONE);
@@ -380,7 +387,7 @@ export function composer(el, on) {
   page.drop.addEventListener("drop", onDrop);
   page.attach.addEventListener("click", () => page.files.click());
   page.files.addEventListener("change", async () => {
-    await addFiles([...page.files.files]);
+    await add([...page.files.files]);
     page.files.value = "";
     question.focus();
   });
@@ -406,7 +413,7 @@ export function composer(el, on) {
   async function receive({ text = "", files = [] }) {
     if (text.length > LONGEST) on.tooLong(text.length, LONGEST);
     else if (text) giveBack(text);
-    if (files.length) await addFiles(files);
+    await add(files);
   }
 
   return { update, giveBack, ask, receive, leave, forget, carry, focus: () => question.focus() };

@@ -96,8 +96,9 @@ def inline(pieces: list[str], signs: str) -> list[str]:
     they do not have."""
     cut = signs[0]
     text = _CUSTOM.sub(r"\1 ", cut.join(pieces))
-    for names, change in _CHANGES:
-        if any(name in text for name in names):
+    tags = set(_STARTS.findall(text))
+    for names, words, change in _CHANGES:
+        if not tags.isdisjoint(names) or any(word in text for word in words):
             text = change(text, cut)
     return text.split(cut) if pieces else []
 
@@ -198,13 +199,15 @@ _ON_ITS_LINE = re.compile(
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
 _RAISED = ("vertical-align", 'class="su')
-_CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
-    (("display:", "sr-only", "visually", "-reader-text"), _apart),
-    (("<code",), _code),
-    (('href="#',), _anchors),
-    (("<img",), _images),
-    (("<q>", "<q "), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
-    (("<rt",), _reading),
-    (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
-    (("<sup", "<sub", 'href="#', "footnote", "⁄", *_RAISED), _scripts),
+_STARTS = re.compile("<([a-z]+)")
+# The tags and the words of which one is there when there is something to change.
+_CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]], ...] = (
+    (frozenset(), ("display:", "sr-only", "visually", "-reader-text"), _apart),
+    (frozenset(("code",)), (), _code),
+    (frozenset(), ('href="#',), _anchors),
+    (frozenset(("img",)), (), _images),
+    (frozenset("q"), (), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
+    (frozenset(("rt",)), (), _reading),
+    (frozenset(("s", "del", "strike")), ("line-through",), _struck),
+    (frozenset(("sup", "sub")), ('href="#', "footnote", "⁄", *_RAISED), _scripts),
 )

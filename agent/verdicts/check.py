@@ -10,13 +10,13 @@ from html import unescape
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import (
     DENIAL,
-    ENOUGH,
     FAULTS,
     TURNED,
     Comparison,
     compare,
     turned_by_gap,
 )
+from searchloop.agent.verdicts.cover import LEAST, content
 from searchloop.agent.verdicts.degrees import hedged
 from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
@@ -185,17 +185,14 @@ def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
     if foreign or whole.verdict != "unclear" or whole.reason in FAULTS or len(parts) < 2:
         return whole
     each = [_verbatim(part, page) or _judged(part, page, foreign) for part in parts]
-    against = next((v for v in each if v.verdict == "contradicted"), None)
-    if against:
-        return against
     if all(v.verdict == "supported" for v in each):
         return replace(each[0], reason="The source says each sentence.")
-    return whole
+    return next((v for v in each if v.verdict == "contradicted"), whole)
 
 
 def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
     said = tokens(claim, page.lang)[:_TOKENS]
-    weights = {t.key: page.weight(t.key) for t in said if t.kind in ("word", "number", "letter")}
+    weights = {t.key: page.weight(t.key) for t in content(said)}
     if len(weights) < 2:
         return Verdict("unclear", reason="The claim is too short to be compared.")
     windows = _windows(page, weights)
@@ -204,7 +201,7 @@ def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
     seen: list[_Seen] = []
     left = _WORK
     for cover, first, last in windows[:_WINDOWS]:
-        if left > 0 and (cover >= ENOUGH or not seen):
+        if left > 0 and (cover >= LEAST or not seen):
             window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
             left -= len(window)
             found = compare(said, window, weights, page)

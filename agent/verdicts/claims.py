@@ -11,7 +11,7 @@ from searchloop.agent.verdicts.text import PIECE, blanked, sentences
 _FEW = 3  # words; fewer before a mark claim nothing by themselves
 _BACK = 6  # sentences that a quotation before a mark may span
 _PARAGRAPH = re.compile(r"\n[ \t]*(?:\n|[-*+|#>•]|\d+[.)] )")
-_BRACKET = re.compile(r"\s*(?:\(?\[[^\]]*\](?:\([^)\s]*\))?\)?|【[^】]*】)\s*")
+_BRACKET = re.compile(r"\s*\(?\[[^\]]*\](?:\([^)\s]*\))?\)?\s*|\s*【[^】]*】\s*")
 # Opening and closing quotation marks; of the straight one, two make a pair.
 _PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))
 
@@ -83,9 +83,7 @@ def _closes_more(text: str) -> bool:
 
 def _is_bracket(mark: str) -> bool:
     """Tells a mark such as `[2]`, or a link that stands for one, from words of the answer."""
-    return bool(
-        re.fullmatch(r"\s*\(?\[[^\]]*\](?:\([^)\s]*\))?\)?\s*|\s*【[^】]*】\s*", mark[:4000])
-    )
+    return bool(_BRACKET.fullmatch(mark[:4000]))
 
 
 def _without(text: str, places: list[tuple[int, int]]) -> str:

@@ -14,12 +14,11 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import clauses, degrees, numbers
+from searchloop.agent.verdicts.cover import LEAST, begins, enough, scattered
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token
 
-ENOUGH = 0.64  # share of the claim's content, by weight, that must stand in the window
-FEWER, MORE = 6, 0.7  # words of a short claim, and the share of it
-LEAST = 0.5  # the same for a short sentence of the source in which something differs
+FEWER = 6  # words of a short claim
 SAME = 0.95  # share of the claim's content in the window, in whatever order: likewise
 NEAR = 0.80  # share of the claim's tokens in the window's order: it is the source's own sentence
 NEAR_LETTERS = 0.65  # the same in scripts without spaces, where one change breaks two pairs
@@ -97,9 +96,10 @@ def compare(
         return Comparison(cover, FEW)
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near = paired >= _near(claim) * len(claim)
-    short = len(weights) <= FEWER * (1 if _near(claim) == NEAR else 3)
-    enough = ENOUGH if len(weights) >= FEWER else MORE
-    if cover < enough and not near:
+    letters = _near(claim) == NEAR_LETTERS
+    short = len(weights) <= FEWER * (3 if letters else 1)
+    few = cover < enough(len(weights), letters)
+    if few and not near:
         return Comparison(cover, FEW)
     ours, theirs = ([t for t in side if t.kind != "stop"] for side in (claim, window))
     pairs = _aligned(ours, theirs)
@@ -108,7 +108,7 @@ def compare(
     shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
-        _number(lost, apart)
+        (MISSING_NUMBER if any(t.number for t in lost) else "")
         or (OPPOSITE if degrees.opposite(claim, window, apart) else "")
         or _denial(claim, window, (*content, *apart) if close else ())
         or (DENIAL if clauses.borrowed(ours, theirs, pairs, page) else "")
@@ -119,7 +119,7 @@ def compare(
         or _order(claim, window, near or shuffled, page.lang)
         or (ELSEWHERE if clauses.elsewhere(ours, theirs, pairs, page) else "")
         or (REPLACED if _renamed(claim, window, page) else "")
-        or (FEW if cover < enough else "")
+        or (FEW if few or (not letters and scattered(ours, theirs)) else "")
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
     denied = near and bool(fault) and _only(apart, fault)
@@ -136,12 +136,16 @@ def _renamed(claim: Sequence[Token], window: Sequence[Token], page: Page) -> boo
 
 
 def _lost(claim: Sequence[Token], window: Sequence[Token]) -> list[Token]:
-    """Returns the claim's tokens that do not stand in the window."""
+    """Returns the claim's tokens that do not stand in the window, in whatever form."""
     have = {t.key for t in window}
+    begun = {begins(t.key) for t in window if t.kind == "word"}
     values = [t.number for t in window if t.number]
     shares = any(t.number and t.number.unit == "%" for t in claim)
     return [
-        t for t in claim if not (_stands(t.number, values, shares) if t.number else t.key in have)
+        t
+        for t in claim
+        if not (_stands(t.number, values, shares) if t.number else t.key in have)
+        and (t.kind != "word" or begins(t.key) not in begun)
     ]
 
 
@@ -241,10 +245,8 @@ def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     A long gap may hold a denial of its own, unless that is the first or last word left out.
     """
     for gap in _gaps(ours, theirs, _aligned(ours, theirs))[0]:
-        if any(t.kind == "not" for t in gap.ours):
-            return True
         edge = gap.theirs if len(gap.theirs) <= 4 else (gap.theirs[0], gap.theirs[-1])
-        if any(t.kind == "not" for t in edge):
+        if any(t.kind == "not" for t in (*gap.ours, *edge)):
             return True
     return False
 
@@ -265,17 +267,6 @@ def _only(apart: Sequence[Gap], fault: str) -> bool:
     if fault == DENIAL:
         return apart[0].turns
     return fault == OPPOSITE and len(ours) == 1 == len(theirs)
-
-
-def _number(lost: Sequence[Token], apart: Sequence[Gap]) -> str:
-    """Finds a number that is not there, or `a month` for `a year` where none stands before it."""
-    if any(t.number for t in lost):
-        return MISSING_NUMBER
-    for ours, theirs in (gap.content() for gap in apart):
-        units = {t.key for t in (*ours, *theirs) if t.key[0] == "~"}
-        if len(ours) == len(theirs) == 1 and len(units) == 2:
-            return NUMBER
-    return ""
 
 
 def _denial(ours: Sequence[Token], theirs: Sequence[Token], apart: Sequence[Gap]) -> str:

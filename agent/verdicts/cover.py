@@ -1,0 +1,47 @@
+"""Says how much of a claim must stand in a few sentences, and how close together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from searchloop.agent.verdicts.numbers import ABOUT
+from searchloop.agent.verdicts.text import Token
+
+LEAST = 0.5  # share of the claim's content, by weight, below which a window is not looked at
+_LETTERS = 0.64  # the share that must stand there in scripts without spaces
+_BESIDE, _TOGETHER = 5, 0.3  # words from a neighbour to the next, and the share of the neighbours
+
+
+def enough(words: int, letters: bool) -> float:
+    """Returns the share of a claim's content that must stand in the window.
+
+    A few words stand together by chance or leave out what counts; of many, more may differ.
+    """
+    return _LETTERS if letters else max(LEAST, min(0.4 + 2.5 / words, 0.72))
+
+
+def content(tokens: Sequence[Token]) -> list[Token]:
+    """Returns what tells something: no grammar, no "about", no unit or sign that a number has."""
+    found = []
+    for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+        unit = before and before.number and token.key == f"~{before.number.unit}"
+        minus = after and after.number and after.number.value < 0 and after.start - token.end < 2
+        said = token.kind in ("word", "number", "letter") and token.word not in ABOUT
+        if said and not unit and not minus:
+            found.append(token)
+    return found
+
+
+def scattered(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells whether hardly any neighbours of the claim stand near each other in the window."""
+    keys = [token.key for token in content(theirs)]
+    near = {pair for far in range(1, _BESIDE + 1) for pair in zip(keys, keys[far:], strict=False)}
+    neighbours = [(a.key, b.key) for a, b in pairwise(content(ours))]
+    together = sum((a, b) in near or (b, a) in near for a, b in neighbours)
+    return together < _TOGETHER * len(neighbours)
+
+
+def begins(stem: str) -> str:
+    """Returns what the forms of a word have in common: six letters, or two Korean syllables."""
+    return stem[: 2 if "\uac00" <= stem[0] <= "\ud7a3" else 6]

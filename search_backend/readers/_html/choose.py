@@ -318,9 +318,12 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
     found = columns(page, guesses, ways, (about.kind, *sort)) + parts
     first = scores = list(map(by.first, *found))
     if len(page.blocks) <= MOST_FOR_SECOND:
-        second = map(by.second, *found, *context(page, likelihoods(first), ways))
-        # Each look errs where the other does not.
-        scores = [(one + other) / 2 for one, other in zip(first, second, strict=True)]
+        rows = zip(*found, *context(page, likelihoods(first), ways), strict=True)
+        # Each look errs where the other does not; where the first is sure, the second agrees.
+        scores = [
+            (score + by.second(*row)) / 2 if -CLEAR < score < CLEAR else score
+            for score, row in zip(first, rows, strict=True)
+        ]
     odds = likelihoods(alike(page, scores, ways))
     hope = expected(odds, [block.words for block in page.blocks])
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE

@@ -25,6 +25,7 @@ _TAGS = (
     "main ul form header footer nav aside table details summary"
 )
 _TAG_NUMBER = {tag: float(number) for number, tag in enumerate(_TAGS.split())}
+_MAIN_TAGS = frozenset(("main", "article"))
 _ENDS = frozenset('.!?:;。”")…')
 _DIGITS, _UPPERS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGIT, _UPPER = re.compile(r"\d"), re.compile(r"[A-Z]")
@@ -199,7 +200,7 @@ def _of_boxes(
 ) -> Columns:
     boxes = page.boxes
     held, links, prose, inside = _held(page, words, linked)
-    depth, repeats, main = _places(boxes, held)
+    depth, repeats, main = _places(boxes, held, ways)
     groups: dict[int, list[float]] = {}
     for block, word, link in zip(page.blocks, words, linked, strict=True):
         sums = groups.setdefault(ways[block.box], [0.0, 0.0, 0.0])
@@ -246,20 +247,24 @@ def _held(page: Layout, words: list[float], linked: list[float]) -> list[list[fl
     return sums
 
 
-def _places(boxes: list[Box], held: list[float]) -> tuple[list[int], list[int], list[int]]:
+def _places(
+    boxes: list[Box], held: list[float], ways: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
     """For each box its depth, how often its like repeats, its main box."""
     size = len(boxes)
-    alike = Counter((box.parent, box.names) for at, box in enumerate(boxes) if held[at])
+    alike = Counter([(box.parent, ways[at]) for at, box in enumerate(boxes) if held[at]])
     depth, repeats, main = [0] * size, [1] * size, [-1] * size
     for at, box in enumerate(boxes):
         up = box.parent
-        is_main = box.tag in ("main", "article") or "r=main" in box.names
-        repeats[at] = alike[up, box.names]
-        main[at] = at if is_main else -1
+        repeats[at] = alike[up, ways[at]] if held[at] else 0
+        if box.tag in _MAIN_TAGS or "r=main" in box.names:
+            main[at] = at
+        elif up >= 0:
+            main[at] = main[up]
         if up >= 0:
             depth[at] = depth[up] + 1
-            repeats[at] = max(repeats[at], repeats[up])
-            main[at] = at if is_main else main[up]
+            if repeats[up] > repeats[at]:
+                repeats[at] = repeats[up]
     return depth, repeats, main
 
 

@@ -125,8 +125,7 @@ def _main(page: Layout, about: About, base: str) -> tuple[str, int]:
     is_short = sum(block.words for block in page.blocks) < SHORT_PAGE or not words
     if is_short:
         kept = list(range(len(page.blocks)))
-    names = set[str]().union(*{box.names for box in page.boxes})
-    if is_short or not _COOKIES.isdisjoint(names):
+    if is_short or not all(_COOKIES.isdisjoint(names) for names in {b.names for b in page.boxes}):
         beside = _beside(page, is_short)
         kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
     return cleaned(markdown(page, kept, base))

@@ -79,7 +79,7 @@ def _pictured(cell: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
         most = 15 if text else LONGEST_ALT
-        if not alt or len(alt) > most or _OF_FORMULA.search(image[0]):
+        if not alt or len(alt) > most or _is_of_formula(image[0]):
             return image[0]
         said = plain(alt).casefold()
         is_told = text and (said in text or text in said or _DECORATION.search(alt))
@@ -89,6 +89,12 @@ def _pictured(cell: re.Match[str]) -> str:
     if not text and shown == html and (label := _LABEL.search(html)) and len(label[1]) <= 40:
         shown = html + label[1]
     return f"<{cell[1]}{cell[2]}>{shown}</{cell[1]}>"
+
+
+def _is_of_formula(image: str) -> bool:
+    small = image.lower()  # a look at the words first: the pattern tries all at each letter
+    is_likely = any(word in small for word in ("math", "tex", "equation", "formula"))
+    return is_likely and _OF_FORMULA.search(image) is not None
 
 
 def inline(pieces: list[str], signs: str) -> list[str]:
@@ -159,7 +165,7 @@ def _images(text: str, _: str) -> str:
     def words(image: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
-        if alt and (_OF_FORMULA.search(image[0]) or _IS_TEX.search(alt)):
+        if alt and (_is_of_formula(image[0]) or _IS_TEX.search(alt)):
             return as_formula(alt, "-display" in image[0])
         return alt if _is_sign(plain(alt)) else image[0]
 

@@ -253,7 +253,7 @@ class Model:
 
     names: dict[str, Weights]
     bias: float
-    genres: dict[str, list[float]]
+    genres: dict[str, tuple[float, ...]]
     first: Score
     second: Score
     cut: tuple[float, float]
@@ -271,7 +271,7 @@ def parse(data: dict[str, Any]) -> Model:
     return Model(
         names={name: tuple(weights) for name, weights in data["names"].items()},
         bias=data["bias"],
-        genres=data["genres"],
+        genres={name: tuple(weights) for name, weights in data["genres"].items()},
         first=compiled(data["first"]),
         second=compiled(data["second"]),
         cut=tuple(data["cut"]),

@@ -52,7 +52,8 @@ def text_names(text: str, words: int) -> list[str]:
 def add_inside(boxes: Sequence[Box], sums: list[float]) -> None:
     """Add to the sum of each box those of all boxes inside it."""
     for at in range(len(sums) - 1, 0, -1):
-        sums[boxes[at].parent] += sums[at]
+        if part := sums[at]:
+            sums[boxes[at].parent] += part
 
 
 def wrappers(page: Layout) -> list[bool]:

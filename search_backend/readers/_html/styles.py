@@ -124,6 +124,8 @@ def rules(sheet: str, thorough: bool) -> Iterator[Rule]:
     stray = False
     for piece, inside, mark in _RULE.findall(_OPAQUE.sub(_without_marks, sheet) + "}"):
         outer = around[-1] if around else ""
+        if outer is None and not mark:
+            continue
         block, _, head = (piece, "", "") if mark == "}" else piece.rpartition(";")
         if outer and block:
             yield Rule(outer, block[:LONGEST_BLOCK])

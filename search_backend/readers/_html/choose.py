@@ -319,9 +319,11 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
     first = scores = list(map(by.first, *found))
     if len(page.blocks) <= MOST_FOR_SECOND:
         rows = zip(*found, *context(page, likelihoods(first), ways), strict=True)
-        # Each look errs where the other does not; where the first is sure, the second agrees.
+        # Each look errs where the other does not. Once the first is sure of some text, the second
+        # agrees wherever it is sure.
+        sure = CLEAR if max(first) >= CLEAR else math.inf
         scores = [
-            (score + by.second(*row)) / 2 if -CLEAR < score < CLEAR else score
+            (score + by.second(*row)) / 2 if -sure < score < sure else score
             for score, row in zip(first, rows, strict=True)
         ]
     odds = likelihoods(alike(page, scores, ways))

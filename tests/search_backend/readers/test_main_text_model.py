@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import combinations
 
 import pytest
@@ -104,6 +105,20 @@ def test_a_page_of_very_many_blocks_is_chosen_from_by_the_first_look() -> None:
     page = parsed(f"{menu}<main><article>{text * MOST_FOR_SECOND}</article></main>")
     found = chosen(page, About(1, "https://example.org/blog/harbour"))
     assert found == list(range(2, MOST_FOR_SECOND + 2))
+
+
+def test_blocks_of_which_the_first_look_is_sure_are_not_looked_at_again() -> None:
+    """All are, on a page where it is sure of no text: there only the second tells them apart."""
+    page = parsed("<p>the first text</p><p>another text</p><p>a third text</p>")
+    for scores, again in (([3.0, -3.0, 1.0], 1), ([-3.0, -4.0, -5.0], 3), ([3.0, 3.0, -9.0], 0)):
+        first, looks = iter(scores), iter([0.0] * again)
+        by = dataclasses.replace(
+            model(),
+            first=lambda *_, scores=first: next(scores),
+            second=lambda *_, looks=looks: next(looks),
+        )
+        chosen(page, About(1, "https://example.org/blog/harbour"), by)
+        assert list(looks) == []
 
 
 @each_row("before", ["", "<h1>The harbour</h1>"])

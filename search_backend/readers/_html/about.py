@@ -183,17 +183,19 @@ def _addresses(markup: str) -> Iterator[str]:
             yield href
 
 
-# Joining to a base changes nothing of these.
-_WHOLE = re.compile(r"https?://[a-z0-9.-]+/(?:[\w%+=&~/.-]*(?:\?[\w%+=&~/.-]+)?)", re.ASCII)
+# Joining to a base changes nothing of these but that it takes away the fragment.
+_SIGNS = r"[\w%+=&~/.,:@!'*-]"
+_WHOLE = re.compile(
+    rf"https?://[a-z0-9.-]+(?:/{_SIGNS}*(?:\?{_SIGNS}+)?(?:#{_SIGNS}+)?)?", re.ASCII
+)
 
 
 def _joined(base: str, href: str | None, own_site: str = "") -> str | None:
     """The address that `href` names on the page `base`, which is of `own_site`."""
     if href and len(href) <= LONGEST_URL:
-        if _WHOLE.fullmatch(href):
-            return href
-        if own_site and is_in_site(href):
-            return own_site + href.partition("#")[0]
+        own = own_site if own_site and is_in_site(href) else ""
+        if own or _WHOLE.fullmatch(href):
+            return own + href.partition("#")[0]
     # Browsers take blanks around an address and line ends inside it for nothing.
     plain = re.sub(r"[\t\r\n]", "", href or "").strip()
     if not plain or plain.startswith("#") or len(plain) > LONGEST_URL:

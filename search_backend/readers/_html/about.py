@@ -153,11 +153,7 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
     own_site = site(base)
     own = urldefrag(url).url
     found: dict[str, None] = {}
-    tried: set[str] = set()
-    for href in _hrefs(body):
-        if href in tried:
-            continue
-        tried.add(href)
+    for href in dict.fromkeys(_hrefs(body)):
         target = _joined(base, href, own_site)
         if target is not None and target != own:
             found[target] = None
@@ -168,33 +164,26 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
 
 def _hrefs(body: str) -> Iterator[str]:
     """Those in main parts, then all."""
-    inside = 0
+    inside, mains = 0, list[str]()
     parts = iter(_MAIN.split(body)[1:])
     for end, part in zip(parts, parts, strict=True):
         inside += -1 if end else 1
-        if inside > 0:
-            yield from _addresses(part)
-    yield from _addresses(body)
-
-
-def _addresses(markup: str) -> Iterator[str]:
-    for link in islice(markup.split("<a "), 1, None):
-        if href := address(" " + link.partition(">")[0]):
-            yield href
+        mains.append(part * (inside > 0))
+    found = islice("".join([*mains, body]).split("<a "), 1, None)
+    return filter(None, (address(" " + link.partition(">")[0]) for link in found))
 
 
 # Joining to a base changes nothing of these but that it takes away the fragment.
-_SIGNS = r"[\w%+=&~/.,:@!'*-]"
-_WHOLE = re.compile(
-    rf"https?://[a-z0-9.-]+(?:/{_SIGNS}*(?:\?{_SIGNS}+)?(?:#{_SIGNS}+)?)?", re.ASCII
-)
+_SIGN = r"[\w%+=&~/.,:@!'*-]"
+_ADDRESS = rf"https?://[a-z0-9.-]+(?:/{_SIGN}*(?:\?{_SIGN}+)?(?:#{_SIGN}+)?)?"
+_is_whole = re.compile(_ADDRESS, re.ASCII).fullmatch
 
 
 def _joined(base: str, href: str | None, own_site: str = "") -> str | None:
     """The address that `href` names on the page `base`, which is of `own_site`."""
     if href and len(href) <= LONGEST_URL:
         own = own_site if own_site and is_in_site(href) else ""
-        if own or _WHOLE.fullmatch(href):
+        if own or _is_whole(href):
             return own + href.partition("#")[0]
     # Browsers take blanks around an address and line ends inside it for nothing.
     plain = re.sub(r"[\t\r\n]", "", href or "").strip()

@@ -25,10 +25,8 @@ _TAGS = (
     "main ul form header footer nav aside table details summary"
 )
 _TAG_NUMBER = {tag: float(number) for number, tag in enumerate(_TAGS.split())}
-_MAIN_TAGS = frozenset(("main", "article"))
 _ENDS = frozenset('.!?:;。”")…')
 _DIGITS, _UPPERS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_DIGIT, _UPPER = re.compile(r"\d"), re.compile(r"[A-Z]")
 _LENGTHS = [f"#{words}" for words in range(7)]
 _FIRST_WORD = re.compile(r"\w+")
 # Behind so many words a block says by itself what it is.
@@ -136,12 +134,9 @@ def _of_text(page: Layout) -> Columns:
 
 def _shares(head: str) -> tuple[float, float]:
     """The shares of digits and of capitals among the first characters of a text."""
-    size = len(head)
-    if head.isascii():
-        letters = head.encode()
-        digits, uppers = letters.translate(None, _DIGITS), letters.translate(None, _UPPERS)
-        return (size - len(digits)) / size, (size - len(uppers)) / size
-    return len(_DIGIT.findall(head)) / size, len(_UPPER.findall(head)) / size
+    letters = head.encode("ascii", "ignore")
+    digits, uppers = letters.translate(None, _DIGITS), letters.translate(None, _UPPERS)
+    return (len(letters) - len(digits)) / len(head), (len(letters) - len(uppers)) / len(head)
 
 
 def _of_neighbours(words: list[float], linked: list[float]) -> Columns:
@@ -248,25 +243,18 @@ def _held(page: Layout, words: list[float], linked: list[float]) -> list[list[fl
     return sums
 
 
-def _places(
-    boxes: list[Box], held: list[float], ways: Sequence[int]
-) -> tuple[list[int], list[int], list[int]]:
+def _places(boxes: list[Box], held: list[float], ways: Sequence[int]) -> list[list[int]]:
     """For each box its depth, how often its like repeats, its main box."""
-    size = len(boxes)
     alike = Counter([(box.parent, ways[at]) for at, box in enumerate(boxes) if held[at]])
-    depth, repeats, main = [0] * size, [1] * size, [-1] * size
+    # The last entry of each is for what is around the body, at index -1.
+    depth, repeats, main = [-1] * (len(boxes) + 1), [0] * (len(boxes) + 1), [-1] * (len(boxes) + 1)
     for at, box in enumerate(boxes):
         up = box.parent
-        repeats[at] = alike[up, ways[at]] if held[at] else 0
-        if box.tag in _MAIN_TAGS or "r=main" in box.names:
-            main[at] = at
-        elif up >= 0:
-            main[at] = main[up]
-        if up >= 0:
-            depth[at] = depth[up] + 1
-            if repeats[up] > repeats[at]:
-                repeats[at] = repeats[up]
-    return depth, repeats, main
+        depth[at] = depth[up] + 1
+        repeats[at] = max(repeats[up], alike[up, ways[at]] if held[at] else 0)
+        is_main = box.tag in ("main", "article") or "r=main" in box.names
+        main[at] = at if is_main else main[up]
+    return [depth, repeats, main]
 
 
 def _of_page(

@@ -92,8 +92,8 @@ def _pictured(cell: re.Match[str]) -> str:
 
 
 def _is_of_formula(image: str) -> bool:
-    small = image.lower()  # a look at the words first: the pattern tries all at each letter
-    is_likely = any(word in small for word in ("math", "tex", "equation", "formula"))
+    # A look at the words first: the pattern tries all of them at each letter.
+    is_likely = any(word in image.lower() for word in ("math", "tex", "equation", "formula"))
     return is_likely and _OF_FORMULA.search(image) is not None
 
 
@@ -102,7 +102,7 @@ def inline(pieces: list[str], signs: str) -> list[str]:
     they do not have."""
     cut = signs[0]
     text = _CUSTOM.sub(r"\1 ", cut.join(pieces))
-    tags = set(_STARTS.findall(text))
+    tags = set(re.findall("<([a-z]+)", text))
     for names, words, change in _CHANGES:
         if not tags.isdisjoint(names) or any(word in text for word in words):
             text = change(text, cut)
@@ -205,7 +205,6 @@ _ON_ITS_LINE = re.compile(
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
 _RAISED = ("vertical-align", 'class="su')
-_STARTS = re.compile("<([a-z]+)")
 # The tags and the words of which one is there when there is something to change.
 _CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]], ...] = (
     (frozenset(), ("display:", "sr-only", "visually", "-reader-text"), _apart),

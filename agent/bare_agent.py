@@ -227,10 +227,7 @@ class BareAgent:
             put(None)
 
     def _handed_over(
-        self,
-        session: str,
-        batches: SimpleQueue[Batch],
-        feeding: Future[None],
+        self, session: str, batches: SimpleQueue[Batch], feeding: Future[None]
     ) -> Iterator[Event]:
         """Yields one run's events from the loop, batch by batch."""
         done = False

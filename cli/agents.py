@@ -11,12 +11,7 @@ from typing import Any
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.projects import Project
-from searchloop.agent.run.prompts import (
-    NamedAgent,
-    NamedAgents,
-    change_project,
-    make_project,
-)
+from searchloop.agent.run.prompts import NamedAgent, NamedAgents, change_project, make_project
 from searchloop.agent.run.question import change_session
 from searchloop.agent.run.question.files import NewFile, add_files, checked_files
 from searchloop.agent.run.takeover import LeaseRenewal

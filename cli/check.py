@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from urllib.request import url2pathname
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Settings
-from searchloop.agent.verdicts.check import Verdict, check
+from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.words import NEAREST, plain
 from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
@@ -30,9 +31,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_check)
     parser.add_argument("claim", nargs="?", metavar="CLAIM", help="what is said")
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="a file, an address, or -")
-    parser.add_argument(
-        "--batch", metavar="FILE", help='lines {"id", "claim", "text"}, each checked by itself'
-    )
+    parser.add_argument("--batch", metavar="FILE", help='lines {"id", "claim", "text"}, one by one')
     output(parser)
 
 
@@ -65,7 +64,7 @@ def _source(source: str) -> dict[str, Any]:
 def _batch(source: str) -> int:
     """Answers each line by a line; a line that asks nothing is named on stderr."""
     code = OK
-    pages: dict[str, Page] = {}
+    page_of = lru_cache(maxsize=1)(Page)  # claims about one text usually follow each other
     for number, line in _lines(source):
         try:
             asked = _asked(line)
@@ -73,9 +72,8 @@ def _batch(source: str) -> int:
             warn(f"searchloop: {one_line(source)}, line {number}: {error}")
             code = BAD_INPUT
             continue
-        page = pages.get(asked["text"]) or Page(asked["text"])
-        pages = {asked["text"]: page}  # claims about one text usually follow each other
-        print(as_json({"id": asked["id"], **_kept(check(asked["claim"], page))}))
+        found = check(asked["claim"], page_of(asked["text"]))
+        print(as_json({"id": asked["id"], **{name: getattr(found, name) for name in _KEPT}}))
     return code
 
 
@@ -91,18 +89,13 @@ def _lines(source: str) -> Iterator[tuple[int, bytes]]:
 def _asked(line: bytes) -> dict[str, Any]:
     """Reads one line of a batch. Raises ValueError in plain words."""
     try:
-        asked = json.loads(line.decode("utf-8-sig"))
+        asked = json.loads(line.decode("utf-8-sig"), parse_constant=int)  # NaN is no JSON
     except (ValueError, RecursionError) as error:
         raise ValueError("this is no JSON.") from error
-    if not isinstance(asked, dict) or not all(
-        isinstance(asked.get(name), str) for name in ("claim", "text")
-    ):
+    asks = isinstance(asked, dict) and all(type(asked.get(n)) is str for n in ("claim", "text"))
+    if not asks:
         raise ValueError('an object with "id", "claim" and "text" is needed.')
-    return {"id": asked.get("id"), "claim": asked["claim"], "text": asked["text"]}
-
-
-def _kept(verdict: Verdict) -> dict[str, str]:
-    return {name: getattr(verdict, name) for name in _KEPT}
+    return {"id": None, **asked}
 
 
 ARGUMENTS = {"check": _arguments}

@@ -32,10 +32,7 @@ COMMANDS = {
     "replay": ("searchloop.cli.sessions", "Decode again what providers answered, offline"),
     "library": ("searchloop.cli.search", "Folders that can be searched without a network"),
     "mcp": ("searchloop.cli.mcp", "Servers whose tools models may use"),
-    "sessions": (
-        "searchloop.cli.sessions",
-        "List the sessions; find, copy, check, stop one",
-    ),
+    "sessions": ("searchloop.cli.sessions", "List the sessions; find, copy, check, stop one"),
     "export": ("searchloop.cli.sessions", "Write a session to a file, sources as footnotes"),
     "agents": ("searchloop.cli.agents", "Named presets: prompt, model, mode and tools"),
     "projects": ("searchloop.cli.agents", "Folders of chats, with instructions and files"),

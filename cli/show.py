@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools.web_search import trail
 from searchloop.agent.types import Message, Source
-from searchloop.agent.verdicts.words import told
+from searchloop.agent.verdicts.words import evidence, told
 from searchloop.cli.arguments import as_json, number, one_line, safe, safe_json, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders
@@ -26,7 +26,11 @@ _FIGURES = {
     "calls": "calls: {calls}",
 }
 _STATES = {"cited": "cited, not checked", "opened": "read", "found": "found, not read"}
-_BRACKET = re.compile(r"(?<![ \t])[ \t]*(?:\[(?:\d[\d ,;、，]*)?(?:(\])|\Z)|\Z)")
+# A bracket with what joins it to a mark before, or so much of both as has come.
+_BRACKET = re.compile(
+    r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"
+    r"[ \t]*(?:\[(?:\d[\d ,;、，]*)?(?:(\])|\Z)|\Z)"
+)
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 
@@ -233,12 +237,16 @@ def _after(event: Event) -> None:
         warn(f"searchloop: {error['message']} {error['remedy']}")
 
 
-def print_source(source: Mapping[str, Any], marks: Iterable[Mapping[str, Any]]) -> None:
-    """Prints a source: number, title, address, and what the check found at its marks."""
+def print_source(source: Mapping[str, Any], marks: Sequence[Mapping[str, Any]]) -> None:
+    """Prints a source: number, title, address, what the check found at its marks, and the words
+    that speak against some."""
     number = f"[{source['n']}]" if source.get("n") else "-"
     print(f"{number:>5} {one_line(source['title'] or source['url'])}")
     for line in (one_line(source["url"], 300), *(told(marks) or [_STATES[source["state"]]])):
         print(f"      {line}")
+    for mark in marks:
+        if mark.get("verdict") in ("contradicted", "misquoted"):
+            print(f"        {one_line(evidence(mark), 300)}")
 
 
 def code_of(event: Event) -> int:

@@ -14,16 +14,20 @@ import hashlib
 import importlib.util
 import json
 import os
+import queue
+import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 OLDEST = (3, 11)
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("agent", "cli", "search_backend", "web")
 LOCKS = {"run": "requirements.lock", "dev": "requirements-dev.lock"}
+SHARES = 3  # of the packages, each installed by a pip of its own
 
 
 class Problem(Exception):
@@ -108,20 +112,32 @@ def make_venv(venv: Path) -> None:
 def fill_venv(venv: Path, lock: Path, root: Path) -> None:
     """The packages of `lock` and the project itself, which stays editable in `root`.
 
-    Wheels only and hashes checked: nothing is compiled, and nothing else than what was locked can
-    come. The lock is complete, so pip has nothing to resolve.
+    Wheels only and hashes checked: nothing is built, and nothing else than what was locked can
+    come. The lock is complete, so pip has nothing to resolve, and several can share the work: one
+    fetches, unpacks and compiles on one core.
     """
-    count = sum("==" in line for line in lock.read_text("utf-8").splitlines() if line[:1].isalpha())
+    parts = shares(lock.read_text("utf-8"), SHARES)
+    count = sum(len(part) for part in parts)
     say("installing %d packages from %s; the first time this takes a minute" % (count, lock.name))
-    wheels = ["--require-hashes", "--only-binary=:all:", "-r", str(lock)]
+    wheels = []
+    for n, part in enumerate(parts):
+        share = venv / ("share-%d.txt" % n)
+        share.write_text("".join(part), "utf-8")
+        wheels.append(["--require-hashes", "--only-binary=:all:", "-r", str(share)])
     project = ["--no-build-isolation", "--editable", str(root)]
-    for what, many in ((wheels, count), (project, 1)):
-        if pip(venv, ["install", "--no-deps", "--progress-bar=off", *what], many):
+    for whats, many in ((wheels, count), ([project], 1)):
+        if pip(venv, [["install", "--no-deps", "--progress-bar=off", *w] for w in whats], many):
             raise Problem(
                 "the packages could not be installed; pip's reason is above. Without a network: "
                 "connect once and run it again. No wheel for this Python (%d.%d): use 3.11 to "
                 "3.14, for example make run PYTHON=python3.13" % sys.version_info[:2]
             )
+
+
+def shares(lock: str, count: int) -> "list[list[str]]":
+    """The packages of a lock, each with its hashes, in at most so many parts of one length."""
+    packages = re.findall(r"^\w.*\n(?: +--hash.*\n)+", lock, re.MULTILINE)
+    return [packages[n::count] for n in range(min(count, len(packages)))]
 
 
 def link_package(package: Path, root: Path) -> None:
@@ -146,22 +162,44 @@ def link_package(package: Path, root: Path) -> None:
             ) from error
 
 
-def pip(venv: Path, arguments: "list[str]", count: int) -> int:
-    """Run the venv's pip with no questions asked; its exit code. Show how far it is."""
+def pip(venv: Path, commands: "list[list[str]]", count: int) -> bool:
+    """Run these commands of the venv's pip at once; True if one failed. Show how far they are."""
     settings = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
-    command = [str(python_of(venv)), "-m", "pip", *arguments]
-    started = subprocess.Popen(
-        command,
-        env={**os.environ, **settings},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        universal_newlines=True,
-        errors="replace",
-    )
-    others = show_progress(started.stdout or (), count)
-    if started.wait():
-        print("\n".join(others[-20:]), file=sys.stderr)
-    return started.returncode
+    started = [
+        subprocess.Popen(
+            [str(python_of(venv)), "-m", "pip", *arguments],
+            env={**os.environ, **settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            universal_newlines=True,
+            errors="replace",
+        )
+        for arguments in commands
+    ]
+    said = [[] for _ in started]  # type: list[list[str]]
+    others = set(show_progress(lines_of(started, said), count))
+    codes = [process.wait() for process in started]
+    for code, lines in zip(codes, said):  # noqa: B905 - `strict` is newer than some Pythons
+        if code:
+            reason = [line.rstrip() for line in lines if line.rstrip() in others]
+            print("\n".join(reason[-20:]), file=sys.stderr)
+    return any(codes)
+
+
+def lines_of(started: "list[subprocess.Popen[str]]", said: "list[list[str]]") -> "Iterator[str]":
+    """The lines of several processes as they come, until all have ended; each adds to its list."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def read(process: "subprocess.Popen[str]", own: "list[str]") -> None:
+        for line in process.stdout or ():
+            own.append(line)
+            lines.put(line)
+        lines.put(None)
+
+    for each in zip(started, said):  # noqa: B905 - `strict` is newer than some Pythons
+        threading.Thread(target=read, args=each, daemon=True).start()
+    for _ in started:
+        yield from iter(lines.get, None)
 
 
 def show_progress(lines: "Iterable[str]", count: int, live: "bool | None" = None) -> "list[str]":

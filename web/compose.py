@@ -73,11 +73,7 @@ def tool_sources(
 
 def find_plugins() -> dict[str, list[dict[str, str]]]:
     """Returns the plugins of other packages by kind: {name, package, problem} each."""
-    parts = {
-        **_backend().plugins(),
-        "providers": provider_plugins(),
-        "tools": tool_plugins(),
-    }
+    parts = {**_backend().plugins(), "providers": provider_plugins(), "tools": tool_plugins()}
     names = ("name", "package", "problem")
     return {k: [{n: getattr(p, n) for n in names} for p in found] for k, found in parts.items()}
 

@@ -66,7 +66,7 @@ def file_text(path: Path) -> str:
         return load(Found(path.name, path.absolute()), body, WORKERS.read).text
     except OSError as error:
         said = f"{name} could not be read: {error.strerror}."
-        raise ConfigError("no_source", said, "Check the path.") from error
+        raise ConfigError("no_source", said, "Check the path, or begin with https://.") from error
     except SearchBackendError as error:
         said = f"{name} could not be read: {error.message}"
         raise ConfigError("no_source", said, error.remedy or "Check the path.") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError
@@ -16,12 +16,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.session import Event
 from searchloop.agent.observe import asked_apart
 from searchloop.agent.text import neutral
-from searchloop.agent.types import (
-    Message,
-    Price,
-    Request,
-    Streams,
-)
+from searchloop.agent.types import Message, Price, Request, Streams
 
 _MOST = 24  # marks of one answer
 _AT_ONCE = 4
@@ -50,7 +45,9 @@ def marks_of(events: Sequence[Event], turn: int) -> list[Read]:
 
     Raises ConfigError where there is no such answer or nothing to read.
     """
-    ends = [e for e in _turn(events, turn) if e.type == "run_finished"]
+    asked = (e.seq for e in events if e.type == "user_message" and e.seq > turn)
+    after = next(asked, float("inf"))
+    ends = [e for e in events if e.type == "run_finished" and turn <= e.seq < after]
     if not ends:
         raise ConfigError("no_turn", "There is no finished answer here.", "Choose an answer.")
     from searchloop.agent.verdicts.claims import Claims
@@ -68,15 +65,6 @@ def marks_of(events: Sequence[Event], turn: int) -> list[Read]:
         words = "No page that was read has a passage for this answer."
         raise ConfigError("nothing_to_check", words, "Ask with search on, so that pages are read.")
     return found[:_MOST]
-
-
-def _turn(events: Sequence[Event], turn: int) -> Iterator[Event]:
-    """Yields the events from question `turn` up to the next question."""
-    for event in events:
-        if event.seq > turn and event.type == "user_message":
-            return
-        if event.seq >= turn:
-            yield event
 
 
 async def second_reading(

@@ -221,10 +221,7 @@ _INTERRUPTED = {
 
 
 def close_run(
-    log: EventLog,
-    lease: Lease,
-    reason: RunReason = "incomplete",
-    error: AgentError | None = None,
+    log: EventLog, lease: Lease, reason: RunReason = "incomplete", error: AgentError | None = None
 ) -> None:
     """Ends a run whose process is gone, as its holder, and releases the lease."""
     events = log.read(lease.session)

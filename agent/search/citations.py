@@ -38,7 +38,9 @@ def settle(message: Message, table: SourceTable) -> Message:
     Marks of numbers that do not exist are removed. Verdicts that are there already stay, so that
     settling twice changes nothing.
     """
-    text, citations = message.content, _numbered(message.citations, table)
+    # A provider's citations get the session's numbers.
+    met = (c._replace(n=table.meet(c.url, c.title, "cited").n or c.n) for c in message.citations)
+    text, citations = message.content, _merged(met)
     structured = bool(message.details.get("structured"))  # JSON, whose brackets are lists
     for source in message.sources:  # after the citations: numbers go by first mention in the text
         cited, day = source.state == "cited", source.published
@@ -70,19 +72,12 @@ def joined(parts: Sequence[Message]) -> Message:
     citations: list[Citation] = []
     text = ""
     for part in parts:
+        at = len(text)
         for c in part.citations:
-            citations.append(c._replace(marks=tuple(_moved(mark, len(text)) for mark in c.marks)))
+            moved = ((m, m.span and (m.span[0] + at, m.span[1] + at)) for m in c.marks)
+            citations.append(c._replace(marks=tuple(m._replace(span=span) for m, span in moved)))
         text += part.content
     return replace(parts[-1], content=text, citations=_merged(citations), encoded={})
-
-
-def _moved(mark: Mark, by: int) -> Mark:
-    return mark._replace(span=(mark.span[0] + by, mark.span[1] + by)) if mark.span else mark
-
-
-def _numbered(citations: Iterable[Citation], table: SourceTable) -> tuple[Citation, ...]:
-    """Gives a provider's citations the session's numbers."""
-    return _merged(c._replace(n=table.meet(c.url, c.title, "cited").n or c.n) for c in citations)
 
 
 def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from unicodedata import category
 
@@ -33,20 +33,17 @@ _IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
 # Names of variables; a capital begins those of `CO2`, `YouTube` and `Node.js`.
 _NAME = re.compile(r"\A\w\d?\Z|[_$\\]|\A[a-z]\w*\.|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)", re.ASCII)
 _CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
-_OTHER = re.compile(
-    r"\](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z"
-)  # no mark before
+_OTHER = re.compile(r"[\])](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z")
 _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
 _LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")
 _CLOSERS = "*_~"
-_CLOSED = re.compile(r"[*_~]{1,3}(?![A-Za-z0-9*_~])|[*_~]{1,3}\Z")
+_OPERATED = re.compile(r" ?[+=^]| \*\*? |\*\*?(?=[A-Za-z0-9(])")  # else emphasis ends or begins
 _NO_OPERATOR = re.compile(r"(?<!\w)[A-Z](?:\+\+|#)\Z|<su[bp]>\Z|(?<![\w<])<[^<>\s]+>\Z")
 _NEAR = 10  # an invented number is not far above those that exist
 # Numbers behind some words are an array; one number is a value or a name: "the result is [5]".
 _WORDS = json.loads((files(__package__) / "mark_words.json").read_text("utf-8"))
 _ARRAYS = re.compile(rf"(?i)(?:\b(?:{_WORDS['arrays']})|{_WORDS['unspaced']}|→|⇒|->|=>|↦)\Z")
-_TYPED = re.compile(rf"(?i)\b(?:{_WORDS['typed']})\Z")
 _VARIABLES = re.compile(rf"(?:{_WORDS['variables']})\Z")
 _CONTAINERS = re.compile(rf"(?:{_WORDS['containers']})\Z")
 _VALUES = re.compile(rf"(?i)\b(?:{_WORDS['arrays']}|{_WORDS['values']})\Z")
@@ -56,61 +53,72 @@ _SOURCES = re.compile(rf"(?i)(?:{_WORDS['sources']})\w*\W*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A mark at [`start`, `end`) and the known `numbers` it holds; none: it names no source."""
+    """A mark at [`start`, `end`) and the known `numbers` it holds; none: it names no source, and
+    goes together with what joins it to the mark before."""
 
     start: int
     end: int
     numbers: tuple[int, ...]
 
 
-def find(text: str, known: Container[int], highest: int | None = None) -> list[Place]:
+def find(text: str, known: Container[int], highest: int = -_NEAR) -> list[Place]:
     """Returns the marks of `text` in order.
 
     With the `highest` known number, marks of numbers that do not exist are among them, where it
     is plain that they were meant as marks.
     """
-    candidates = [match for match in MARK.finditer(text) if match[0] != text.strip()]
+    candidates = [] if MARK.fullmatch(text.strip()) else list(MARK.finditer(text))
     if not candidates:
         return []
     prose = _in_prose(text, candidates)
     found: list[Place] = []
     doubtful: list[Place] = []
     for match in candidates:
-        if match.start() not in prose:
-            continue
         numbers = [int(n) for n in _NUMBER.findall(match[1])]
+        if match.start() not in prose or len(set(numbers)) < len(numbers):
+            continue
         ours = tuple(dict.fromkeys(n for n in numbers if n in known))
         chained = _chained(text, match.start(), found)
         if ours and (chained or _stands_as_mark(text, match)):
             found.append(Place(*match.span(), ours))
-        elif (
-            not ours and highest is not None and len(numbers) == 1 and numbers[0] <= highest + _NEAR
-        ) and text[match.end() : match.end() + 1] != ":":  # else the number of an error, say
+        elif text[match.end() : match.end() + 1] == ":":
+            continue  # the number of an error, say
+        elif not ours and len(numbers) == 1 and numbers[0] <= highest + _NEAR:
             if chained or _ends_a_statement(text, match):
                 found.append(Place(*match.span(), ()))
             elif _between_words(text, match):
                 doubtful.append(Place(*match.span(), ()))
     if doubtful and any(place.numbers for place in found):
         found = sorted([*found, *doubtful], key=lambda place: place.start)
-    return found
+    return _with_joins(text, found)
+
+
+def _with_joins(text: str, found: list[Place]) -> list[Place]:
+    """Adds to places without numbers the comma or "and" that joins them to the one before."""
+    out: list[Place] = []
+    for place in found:
+        joined = not place.numbers and _chained(text, place.start, out)
+        if joined and "\n" not in text[out[-1].end : place.start]:
+            place = replace(place, start=out[-1].end)
+        out.append(place)
+    return out
 
 
 def _chained(text: str, start: int, found: list[Place]) -> bool:
     """Tells whether a bracket follows a mark, with nothing but a comma or "and" between."""
-    if not found or start - found[-1].end > 6:
-        return False
-    return bool(_JOINS.fullmatch(text, found[-1].end, start))
+    near = bool(found) and start - found[-1].end <= 6
+    return near and _JOINS.fullmatch(text, found[-1].end, start) is not None
 
 
 def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     """Judges a bracket of known numbers by what stands around it."""
     start = match.start()
     before = text[max(0, start - 80) : start]
-    if _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
+    if not match[1].isdigit() and _are_values(match[1], before.rstrip(" \t\n" + _CLOSERS)):
         return False
     after = text[match.end() : match.end() + 3]
-    if _LEAD.search(text, max(0, start - 80), start):
-        return after[:1] != ":"  # else a definition
+    if _LEAD.search(text, max(0, start - 80), start):  # but `[1]: x`, `[1] + [2]`, `[1].x`
+        return not re.match(r":| ?[=+*^∪∩×−]|\.[a-z]|[²³ᵀⁿ]", after)
     line = before[before.rfind("\n") + 1 :]
     word = line.rstrip(" \t")
     glued = word == line
@@ -131,18 +139,17 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
     if last == "|":
         return text[text.rfind("\n", 0, start) + 1 : start].lstrip(" \t>").startswith("|")
     operator = last in "*/^&{[,-@#\\" or category(last) == "Sm"
-    if (operator and not _NO_OPERATOR.search(word)) or (glued and last == "]"):
+    stray = last == "]" and (glued or after[:1] == ":")
+    if stray or (operator and not _NO_OPERATOR.search(word)):
         return False
-    if after.lstrip(" ")[:1] in tuple("=+*^") and not _CLOSED.match(text, match.end()):
+    if _OPERATED.match(text, match.end()):
         return False
     return not (glued and _is_index(text, match, word))
 
 
 def _are_values(numbers: str, before: str) -> bool:
     """Tells whether several numbers are an array: a colon, an arrow or its name stands before it,
-    or its rows are kept apart. One number is, where it is said to be printed or typed."""
-    if numbers.isdigit():
-        return _TYPED.search(before) is not None
+    or its rows are kept apart."""
     if before.endswith((":", "：")):
         return _SOURCES.search(before[:-1]) is None
     if ("," in numbers and ";" in numbers) or _OTHER.search(before):
@@ -158,11 +165,10 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
     if not name or name[0].rstrip(".$") != name[0] or name[0].replace(".", "").isdigit():
         return False
     after = text[match.end() : match.end() + 2]
-    if re.match(r"\.[A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
+    if re.match(r":|[./][A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
         return True
-    if _NAME.search(name[0]) or _VARIABLES.match(name[0]):
-        return True
-    if _CONTAINERS.match(name[0]) and not _CLAUSE_ENDS.match(text, match.end()):
+    in_code = _CONTAINERS.match(name[0]) and not _CLAUSE_ENDS.match(text, match.end())
+    if in_code or _NAME.search(name[0]) or _VARIABLES.match(name[0]):
         return True
     # A word that is indexed nearby too, or written as code, is a variable. Nothing behind the
     # paragraph counts: a terminal has shown it by then.

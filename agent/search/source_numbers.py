@@ -173,7 +173,7 @@ _ENDS = (
 )
 # The patterns below stay text: few questions need one, and together they take 10 ms to compile.
 # An address inside of another one follows a separator; after anything else a new one begins.
-_REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
+_REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[^\W\d_]))"
 _DOTTED = re.compile(r"\.[^\s.]|localhost|\w:\d{4}|\w:\d+/|\[[\da-f:]*::", re.IGNORECASE)
 _ADDRESSES = (
     rf"(?i)(?:https?|library|zim)://(?:{_REST})+",
@@ -193,8 +193,8 @@ _TOUCHES = (
     r"|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
     r"|(?<=[가-힣])(?=(?:을|를|은|는|이|가|의|에서?|으?로|와|과|도)\Z)|(?='[^\W\d_]{1,4}\Z)"
 )
-# Where a second address may begin behind a first one.
-_JOINS = rf"[,;]|(?<=[{_GLUED}])(?=[A-Za-z0-9])"
+# Where an address may begin behind another one, or behind a name as in `url:u.example`.
+_JOINS = rf"[,;]|(?<=[^\W\d_]{{2}})[:=](?=\w)|(?<=[{_GLUED}])(?=[A-Za-z0-9])"
 _STARTS = rf"(?<=[{_GLUED}])(?=[A-Za-z0-9{_GLUED}])"
 # Names of files look like names of hosts; with a path behind it, it is a host.
 _FILE = (

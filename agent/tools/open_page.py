@@ -121,7 +121,9 @@ def page_notes(url: str, page: Mapping[str, Any]) -> list[dict[str, str]]:
         words = f"The page could not be loaded now: {stale['message']}"
         notes.append(Notice("site_down", words))
     if stale or (web and (age >= _OLD or page.get("origin") == "library")):
-        words = f"This is a stored copy of {day_of(time.time() - age)}, {age // 86_400} days old."
+        day, days = day_of(time.time() - age), age // 86_400
+        words = f"This is a stored copy of {day}."
+        words = words if days < 2 else f"This is a stored copy of {day}, {days} days old."
         notes.append(Notice("stored_copy", words))
     if page.get("cut"):
         notes.append(Notice("cut", "The source is longer than what can be read of it."))
@@ -138,7 +140,9 @@ def _extent(page: Mapping[str, Any]) -> str:
         more = f"; more from offset {rest}" if rest is not None else ""
         return f"The passages round {page['match_count']} places, of {length} characters{more}."
     if not page["truncated"]:
-        return f"The whole page, {length} characters."
+        return (
+            f"{'What can be read' if page.get('cut') else 'The whole page'}, {length} characters."
+        )
     start = page.get("offset", 0)
     part = f"Characters {start} to {start + page['content_length']} of {length}"
     return f"{part}; go on with offset {rest}." if rest is not None else f"{part}."

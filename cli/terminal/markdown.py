@@ -196,11 +196,7 @@ def _kind() -> Any:
         def __rich_console__(self, console: Any, options: Any) -> Any:
             code = str(self.text).rstrip()
             yield Syntax(
-                code,
-                self.lexer_name,
-                theme=self.theme,
-                word_wrap=True,
-                background_color="default",
+                code, self.lexer_name, theme=self.theme, word_wrap=True, background_color="default"
             )
 
     class Shown(Markdown):

@@ -2,3 +2,9 @@
 
 Others may import: browser, client, engine_client, fetch, host_check, http, ip_addresses.
 """
+
+import tomllib
+from importlib.resources import files
+
+_WRITTEN = tomllib.loads((files(__package__) / "names.toml").read_text("ascii"))
+NAMES = {key: frozenset(words.split()) for key, words in _WRITTEN.items()}

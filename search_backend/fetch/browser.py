@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -41,18 +42,7 @@ MOST_MEMORY = 1500 * 2**20  # bytes of all processes
 MOST_HTML = 5_000_000  # characters
 _MOST_HEARD = 64 * 2**20  # bytes that the browser may tell of a page
 _SETTLED = 1.0  # seconds kept for taking the text
-_FLAGS = (
-    *("--headless=new", "--remote-debugging-pipe", "--proxy-bypass-list=<-loopback>"),
-    *("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--disable-quic"),
-    *("--force-webrtc-ip-handling-policy=disable_non_proxied_udp", "--no-first-run", "--no-pings"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-extensions", "--disable-default-apps", "--disable-domain-reliability"),
-    *("--disable-breakpad", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio"),
-    *("--no-default-browser-check", "--renderer-process-limit=2", "--password-store=basic"),
-    "--js-flags=--max-old-space-size=512",
-    "--disable-features=MediaRouter,DialMediaRouteProvider,OptimizationHints,Translate,AsyncDns"
-    ",AimEnabled,PreconnectToSearch",  # these call www.google.com, also beside our page
-)
+_KNOWN = tomllib.loads(Path(__file__).with_name("browser.toml").read_text("utf-8"))
 # A second bar: without it no page finds the API whose packets would be UDP.
 _NO_WEBRTC = "delete globalThis.RTCPeerConnection; delete globalThis.webkitRTCPeerConnection"
 _PATH = f"{os.defpath}:/usr/local/bin:/snap/bin:/opt/homebrew/bin"
@@ -62,21 +52,7 @@ _IN_PLACE = (
     "ends = [fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in sys.argv[1:3]]; "
     "os.dup2(ends[0], 3); os.dup2(ends[1], 4); os.execvp(sys.argv[3], sys.argv[3:])"
 )
-# What stands in open shadow trees and in frames of the same origin is part of the page.
-_HTML = """(() => {
-  const add = (e, html) => {
-    const d = document.createElement("div");
-    d.innerHTML = html;
-    e.after(d);
-  };
-  for (const e of document.querySelectorAll("*")) {
-    try {
-      if (e.shadowRoot) add(e, e.shadowRoot.innerHTML);
-      if (e.contentDocument?.body) add(e, e.contentDocument.body.innerHTML);
-    } catch { }
-  }
-  return (document.documentElement?.outerHTML ?? "").slice(0, MOST);
-})()""".replace("MOST", str(MOST_HTML))
+_HTML = _KNOWN["page"].replace("MOST", str(MOST_HTML))
 
 
 class _Gone(Exception):
@@ -187,7 +163,7 @@ def _browser(command: str, port: int) -> Iterator[_Browser]:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-c", _IN_PLACE, *map(str, theirs)),
-                *(*shlex.split(command), *_FLAGS, *own, "about:blank"),
+                *(*shlex.split(command), *_KNOWN["flags"], *own, "about:blank"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

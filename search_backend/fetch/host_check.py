@@ -17,6 +17,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from searchloop.search_backend.fetch import NAMES
 from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.http import DEFAULT_LIMITS, FetchLimits
 from searchloop.search_backend.fetch.ip_addresses import (
@@ -45,14 +46,7 @@ _EASY = re.compile(
     r"https?://(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!localhost\b)[a-z]{2,24}(?:[/?#][!-\[\]-~]*)?"
 )
 _WEB = re.compile(r"https?:", re.IGNORECASE)
-# What may stand in one label: one script, or Latin beside those of East Asia (UTS #39 5.2, highly
-# restrictive).
-_TOGETHER = frozenset(
-    {
-        *("LATIN", "CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"),
-        *("BOPOMOFO", "HANGUL", "MODIFIER"),
-    }
-)
+_TOGETHER = NAMES["scripts_together"]
 
 
 @dataclass(frozen=True, slots=True)

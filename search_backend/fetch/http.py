@@ -20,6 +20,7 @@ from types import MappingProxyType
 import aiohttp
 from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.search_backend.fetch import NAMES
 from searchloop.search_backend.text.clean import decode
 from searchloop.search_backend.types import FetchFailed, bad_response, timed_out, too_large
 
@@ -28,14 +29,7 @@ _ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/*;q=0.8,*/*;
 MOST_HEADER = 64 * 1024
 # Chunks of one byte cost work and carry nothing; honest bodies have thousands of pieces.
 _MOST_PIECES = 100_000
-_KEPT = frozenset(
-    {
-        *("age", "cache-control", "content-disposition", "content-encoding", "content-language"),
-        *("content-length", "content-type", "date", "etag", "expires", "last-modified", "pragma"),
-        *("refresh", "retry-after", "server", "vary", "x-robots-tag"),
-        *("cf-mitigated", "x-amzn-waf-action", "x-vercel-mitigated"),
-    }
-)
+_KEPT = NAMES["kept_headers"]
 _LISTS = frozenset({"cache-control", "content-encoding", "vary"})
 _ENCODINGS = re.compile(
     r"|gzip|x-gzip|deflate|br|identity"

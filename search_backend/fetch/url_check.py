@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, urljoin, urlsplit
 
+from searchloop.search_backend.fetch import NAMES
 from searchloop.search_backend.fetch.ip_addresses import Network, canonical, why_refused
 from searchloop.search_backend.types import FetchRefused, NotReachable
 
@@ -123,14 +124,7 @@ MAX_URL = 8000
 # The two web ports, the registered alternatives (8008, 8080, 8443) and the two usual ones without a
 # registration. A wider list lets a page use this machine to speak to mail servers and databases.
 WEB_PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443, 8888})
-# The last label of names that no public server can have. `test` and `example` are not here: they
-# are for documentation, and where a network gives them an address, the address decides.
-LOCAL_NAMES = frozenset(
-    {
-        *("localhost", "localdomain", "local", "internal", "intranet", "private"),
-        *("corp", "home", "lan", "arpa", "onion", "alt", "invalid"),
-    }
-)
+LOCAL_NAMES = NAMES["local"]
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Whitespace and controls (ASCII or not), the backslash, and what has no meaning outside the UTF-16
 # or the program it came from.

@@ -8,7 +8,9 @@ guard hold the same ones. They count as a second sign, and where there is no mar
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 
 _SHORT_TEXT = 2_000
 _FEW_WORDS = 600
@@ -25,21 +27,10 @@ _PIECE = re.compile(
     rb"|<(?!a\s|link\s|meta\s[^<>]*content-security)[a-z][^<>]*>",
     re.IGNORECASE | re.DOTALL,
 )
-# What guards put into pages that they let through is not here: Cloudflare's /scripts/jsd/, the
-# sensors of HUMAN and Akamai, the tokens of AWS WAF.
-_SIGN = re.compile(
-    rb"_cf_chl_opt|__cf_chl_|/cdn-cgi/challenge-platform/h/|cf-browser-verification|chk_jschl"
-    rb"|id=[\"']?(?:challenge-(?:form|running|error-text|stage)|captcha-form\b)"
-    rb"|px-captcha|_pxBlockedUrl|captcha\.p(?:erimeter)?x[\w-]*\.net|captcha-delivery\.com"
-    rb"|<iframe[^<>]*_Incapsula_Resource|distilIdentificationBlock|reeseSkipExpirationCheck"
-    rb"|/_sec/(?:cp_challenge|verify)|sec-(?:if-)?cpt-|bm-verify=|triggerInterstitialChallenge"
-    rb"|gokuProps|KP_UIDz|sucuri_cloudproxy_js|ddos-guard/js-challenge|check\.ddos-guard\.net"
-    rb"|anubis_challenge|/\.within\.website/x/cmd/anubis/|/\.git\.gammaspectra\.live/|/_fs-ch-"
-    rb"|/\.well-known/vercel/security/|/errors/validateCaptcha|_____tmd_____|x5secdata"
-    rb"|/checkcaptcha|wappass\.baidu\.com/static/captcha|validate\.perfdrive\.com|\bbobcmn\b"
-    rb"|\brbzns\b|/__qrator/|sgchallenge|anomaly-modal",
-    re.IGNORECASE,
-)
+_KNOWN = tomllib.loads(Path(__file__).with_name("challenge_pages.toml").read_text("utf-8"))
+_SIGN = re.compile("|".join(_KNOWN["markup"]).encode(), re.IGNORECASE)
+_TITLE = re.compile(f"(?:{'|'.join(_KNOWN['titles'])})[\\W_]*", re.IGNORECASE)
+_WORDS = re.compile("|".join(_KNOWN["words"]), re.IGNORECASE)
 _WIDGET = re.compile(
     rb"(?:class|id)=[\"']?[^\"'<>]*(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha|smart-captcha)"
     rb"(?![^<>]*\binvisible)",
@@ -53,23 +44,6 @@ _FIELD = re.compile(
 )
 _UNSCRIPTED = re.compile(
     rb"<noscript\b[^<>]*>(?:[^<]|<(?!/noscript)){0,500}?enable javascript and cookies to continue",
-    re.IGNORECASE,
-)
-_TITLE = re.compile(
-    r"(just a moment|attention required! \| cloudflare|access denied|security check|please wait"
-    r"|access to this page has been denied|are you (a )?(robot|human)|one more step|robot check"
-    r"|pardon our interruption|((bot|human) )?verification( required)?|checking your browser"
-    r"|ddos-guard|request blocked|forbidden|verify(ing)? (that )?you are (a )?human"
-    r"|client challenge|vercel security checkpoint|making sure you're not a bot|captcha)[\W_]*",
-    re.IGNORECASE,
-)
-_WORDS = re.compile(
-    r"(verify(ing)?|prove|confirm) (that )?you('re| are)( not)? (a )?(human|person|robot|bot)"
-    r"|checking (if the site connection|your browser)"
-    r"|(complete|solve) (the|this) (captcha|challenge|security check)"
-    r"|unusual (traffic|activity) from your|you have been blocked"
-    r"|enable javascript and cookies to continue|are you a robot"
-    r"|automated (access|requests|queries)|press (&|and) hold|not a (ro)?bot|ray id|reference #\d",
     re.IGNORECASE,
 )
 

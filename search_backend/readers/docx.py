@@ -1,7 +1,7 @@
-"""Word documents: headings, lists with their numbers, tables, links, notes.
+"""Word documents: headings, lists with their numbers, tables, links, notes, formulas.
 
 Deleted text, comments, field codes, headers and footers are left out.
-Spec: ECMA-376 part 1, 17 (WordprocessingML)
+Spec: ECMA-376 part 1, 17 (WordprocessingML) and 22.1 (Office Math)
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from html import escape
 
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._archive import Archive, Handlers, Written, document
+from searchloop.search_backend.readers._html.parts import formulas
+from searchloop.search_backend.readers._html.parts.tables import GOES_ON
 from searchloop.search_backend.types import Page
 
 _MAIN = "word/document.xml"
@@ -22,10 +24,12 @@ _HEADING = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
 _SKIPPED = frozenset(
     ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange")
 )
-_FORMULA = {"sup": "^(", "sub": "_(", "num": "(", "den": "/("}
 _BREAKS = {"tab": " ", "br": "<br>", "cr": "<br>", "noBreakHyphen": "‑", "ptab": " "}
 _TABLE = {"tbl": "table", "tr": "tr", "tc": "td"}
 _RAISED = {"superscript": "sup", "subscript": "sub"}
+_MARKS = {"vertAlign": "", "strike": "s", "dstrike": "s"}
+_NOTHING = re.compile(r"[_^]\{\}|\[\]")  # limits and roots that are left empty
+_FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 
 
 def _main_part(archive: Archive) -> str:
@@ -47,7 +51,8 @@ class _Styles:
     def __init__(self, archive: Archive, main: str) -> None:
         self.levels: dict[str, int] = {}
         self.listed: dict[str, tuple[str, str]] = {}  # by style: its numId and level
-        self.bullets: set[tuple[str, str]] = set()  # numId and level
+        # By numId and level: the number that a list begins with, and its format.
+        self.formats: dict[tuple[str, str], tuple[str, str]] = {}
         self.links: dict[str, str] = {}
         self._archive = archive
         folder, name = posixpath.split(main)
@@ -58,7 +63,7 @@ class _Styles:
 
     def _parse(self, name: str, start: object) -> None:
         self._style_id = self._abstract = self._number = self._level = ""
-        self._abstracts: dict[str, set[str]] = defaultdict(set)
+        self._abstracts: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
         if name in self._archive:
             self._archive.parse(name, Handlers(start))  # type: ignore[arg-type]
 
@@ -78,13 +83,21 @@ class _Styles:
         if tag == "abstractNum":
             self._abstract = its.get("abstractNumId", "")
         elif tag == "lvl":
-            self._level = its.get("ilvl", "0")
-        elif tag == "numFmt" and value in ("bullet", "none"):
-            self._abstracts[self._abstract].add(self._level)
+            self._level, self._start = its.get("ilvl", "0"), "1"
+        elif tag == "start":
+            self._start = value
+        elif tag == "numFmt":
+            self._abstracts[self._abstract][self._level] = (self._start, value)
         elif tag == "num":
-            self._number = its.get("numId", "")
+            self._number, self._abstract = its.get("numId", ""), ""
         elif tag == "abstractNumId":
-            self.bullets |= {(self._number, level) for level in self._abstracts[value]}
+            known = self._abstracts[value].items()
+            self.formats |= {(self._number, level): said for level, said in known}
+        elif tag == "lvlOverride":
+            self._level = its.get("ilvl", "0")
+        elif tag == "startOverride":
+            key = (self._number, self._level)
+            self.formats[key] = (value, self.formats.get(key, ("", ""))[1])
 
     def _link(self, tag: str, its: Mapping[str, str]) -> None:
         if its.get("TargetMode") == "External":
@@ -100,6 +113,34 @@ class _Paragraph:
         self.level = "0"
 
 
+class _Formula:
+    """A part of a formula while it is read: its own parts as TeX, its sign and its brackets."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag, self.parts = tag, list[str]()
+        self.said = {"chr": "", "begChr": "(", "endChr": ")", "sepChr": "|"}
+
+    def written(self) -> str:
+        """Returns it as TeX."""
+        inside, said = (
+            formulas.joined(self.parts),
+            {key: formulas.signs(sign) for key, sign in self.said.items()},
+        )
+        form: str = formulas.OFFICE[self.tag]
+        return form.format(
+            *(*self.parts, "", "", ""),
+            base=formulas.grouped(self.parts[0]) if self.parts else "",
+            inside=inside,
+            listed=said["sepChr"].join(self.parts),
+            cells=" & ".join(self.parts),
+            rows=r" \\ ".join(self.parts),
+            name=rf"\{inside}" if inside in formulas.FUNCTIONS else inside,
+            sign=said["chr"] or r"\int",
+            accent=formulas.ACCENTS.get(self.said["chr"], r"\hat"),
+            **said,
+        )
+
+
 class _Writer(Written):
     """Writes the tags of a document as HTML."""
 
@@ -108,9 +149,10 @@ class _Writer(Written):
         self._styles = styles
         self._open = [_Paragraph()]
         self._counts: dict[str, dict[int, int]] = defaultdict(dict)
-        self._in_text, self._raised = False, ""
+        self._in_text, self._marks = False, list[str]()
         self._note, self._cell = "", "th"
         self._lists: list[tuple[str, str]] = []  # those that are open: number and kind
+        self._formulas: list[_Formula] = []
 
     def start(self, tag: str, its: Mapping[str, str]) -> None:
         """Takes a tag that begins."""
@@ -125,9 +167,9 @@ class _Writer(Written):
         elif tag == "t":
             self._in_text = True
         elif tag == "r":
-            self._raised = ""
-        elif tag == "vertAlign":
-            self._raised = _RAISED.get(value, "")
+            self._marks = []
+        elif tag in _MARKS and value not in ("0", "false", "off", "none"):
+            self._marks.append(_MARKS[tag] or _RAISED.get(value, "span"))
         elif tag == "pStyle":
             now.style = value
         elif tag == "ilvl":
@@ -142,17 +184,19 @@ class _Writer(Written):
             now.parts.append(f"<sup>{escape(its.get('id', ''))}</sup>")
         elif tag in ("footnote", "endnote"):
             self._note = f"<sup>{escape(its.get('id', ''))}</sup> "
-        elif tag in _FORMULA:
-            now.parts.append(_FORMULA[tag])
+        elif tag == "oMath" or (self._formulas and tag in formulas.OFFICE):
+            self._formulas.append(_Formula(tag))
+        elif self._formulas and tag in self._formulas[-1].said:
+            self._formulas[-1].said[tag] = value
         elif tag in _TABLE:
             self._close_lists(0)
             if tag != "tc":
-                self._cell = (
-                    "th" if tag == "tbl" else "td" if self.markup[-1] != "<table>" else "th"
-                )
+                self._cell = "th" if tag == "tbl" or self.markup[-1] == "<table>" else "td"
             self.markup.append(f"<{self._cell if tag == 'tc' else _TABLE[tag]}>")
         elif tag == "gridSpan" and value.isdigit() and self.markup[-1][:2] == "<t":
             self.markup[-1] = f'{self.markup[-1][:-1]} colspan="{min(int(value), 60)}">'
+        elif tag == "vMerge" and value != "restart" and self.markup[-1][:2] == "<t":
+            self.markup[-1] = f'{self.markup[-1][:-1]} class="{GOES_ON}">'
 
     def end(self, tag: str) -> None:
         """Takes a tag that ends."""
@@ -164,8 +208,11 @@ class _Writer(Written):
             self._in_text = False
         elif tag == "hyperlink":
             self._open[-1].parts.append("</a>")
-        elif tag in _FORMULA:
-            self._open[-1].parts.append(")")
+        elif self._formulas and tag == self._formulas[-1].tag:
+            made = self._formulas.pop().written()
+            if not self._formulas:
+                made = self.escaped(f"${_NOTHING.sub('', made)}$")
+            (self._formulas or self._open)[-1].parts.append(made)
         elif tag in _TABLE:
             self._close_lists(0)
             self.markup.append(f"</{_TABLE[tag]}>")
@@ -174,9 +221,13 @@ class _Writer(Written):
         """Takes text, of which that of runs counts."""
         if not self._in_text or self._skip:
             return
+        if self._formulas:
+            self._formulas[-1].parts.append(formulas.signs(words.strip()))
+            return
         words = self.escaped(words)
-        raised = self._raised
-        self._open[-1].parts.append(f"<{raised}>{words}</{raised}>" if raised else words)
+        for mark in self._marks:
+            words = f"<{mark}>{words}</{mark}>"
+        self._open[-1].parts.append(words)
 
     def _write(self, done: _Paragraph) -> None:
         inner = "".join(done.parts)
@@ -197,10 +248,12 @@ class _Writer(Written):
     def _write_item(self, number: str, depth: int, inner: str) -> None:
         """Writes an item with the number that Word shows."""
         counts = self._counts[number]
-        counts[depth] = counts.get(depth, 0) + 1
+        start, form = self._styles.formats.get((number, str(depth)), ("1", ""))
+        first = int(start) if start.isdigit() else 1
+        counts[depth] = counts.get(depth, first - 1) + 1
         for deeper in [one for one in counts if one > depth]:
             del counts[deeper]
-        kind = "ul" if (number, str(depth)) in self._styles.bullets else "ol"
+        kind = "ul" if form in ("bullet", "none") else "ol"
         same = self._lists[depth : depth + 1] == [(number, kind)]
         self._close_lists(depth + same)
         self.markup.append("</li>" * same)
@@ -208,7 +261,8 @@ class _Writer(Written):
             self.markup.append("<ul><li>")
             self._lists.append(("", "ul"))
         if not same:
-            self.markup.append(f'<{kind} start="{counts[depth]}">')
+            said = _FORMATS.get(form, "1")
+            self.markup.append(f'<{kind} start="{counts[depth]}" type="{said}">')
             self._lists.append((number, kind))
         self.markup.append(f"<li>{inner}")
 

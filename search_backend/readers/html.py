@@ -21,6 +21,7 @@ from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
 from searchloop.search_backend.readers._html.choose import About, chosen
 from searchloop.search_backend.readers._html.features import add_inside
 from searchloop.search_backend.readers._html.markdown import markdown
+from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.complete import NOTES
 from searchloop.search_backend.readers._html.parts.visible import show
 from searchloop.search_backend.text.clean import cleaned, decode
@@ -40,8 +41,7 @@ _FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
 _WITH_PARTS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "blockquote"))
 _NOTES = NOTES | {".quote", ".note", ".tip", ".callout", "r=note", ".starlight"}
 _COOKIES = frozenset((".cookie", ".cookies", ".consent", ".gdpr", ".onetrust"))
-_BANNER_NAMES = ".banner .bar .consent .notice .popup .modal .law .overlay"
-_BANNERS = frozenset(_BANNER_NAMES.split())
+_BANNERS = NAMES["banners"]
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
 _ASKS_FOR_SCRIPTS = re.compile(
     r"(enable|activate|turn on|requires?|need|without) (java ?script)"

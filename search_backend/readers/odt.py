@@ -20,10 +20,12 @@ from searchloop.search_backend.readers._archive import (
 from searchloop.search_backend.types import Page
 
 _KIND = b"application/vnd.oasis.opendocument.text"
-_SKIPPED = frozenset(("annotation", "tracked-changes", "note-citation", "forms"))
+_SKIPPED = frozenset(
+    ("annotation", "tracked-changes", "note-citation", "forms", "covered-table-cell")
+)
 _MOST_REPEATED = 60  # a table may be padded to a million columns
-_TAGS = {"list-item": "li", "table": "table", "table-row": "tr"}
-_CELLS = frozenset(("table-cell", "covered-table-cell"))
+_TAGS = {"list-item": "li", "table": "table", "table-row": "tr", "table-header-rows": "thead"}
+_SPANS = (("number-columns-spanned", "colspan"), ("number-rows-spanned", "rowspan"))
 
 
 class _Writer(Written):
@@ -32,7 +34,9 @@ class _Writer(Written):
     def __init__(self) -> None:
         super().__init__()
         self._ends: list[str] = []
-        self._numbered: set[str] = set()  # styles of lists
+        self._numbered: dict[tuple[str, str], str] = {}  # by style and level: <ol> with attributes
+        self._marks: dict[str, str] = {}  # by style: how its text is marked
+        self._lists: list[str] = []  # the styles of those that are open
         self._style, self._body = "", False
 
     def start(self, tag: str, its: Mapping[str, str]) -> None:
@@ -40,10 +44,17 @@ class _Writer(Written):
         if self._skip or tag in _SKIPPED:
             self._skip += 1
             return
-        if tag == "list-style":
+        if tag in ("list-style", "style"):
             self._style = its.get("name", "")
-        elif tag == "list-level-style-number" and its.get("level") == "1":
-            self._numbered.add(self._style)
+        elif tag == "list-level-style-number":
+            start, form = its.get("start-value", "1"), its.get("num-format", "1")
+            said = f'<ol start="{escape(start)}" type="{escape(form)}">'
+            self._numbered[self._style, its.get("level", "1")] = said
+        elif tag == "text-properties":
+            place = (its.get("text-position") or "0").split()[0]
+            raised = "sub" if place[0] == "-" or place == "sub" else "sup" * bool(place.strip("0%"))
+            is_struck = its.get("text-line-through-style", "none") != "none"
+            self._marks[self._style] = "s" if is_struck else raised
         begin, end = self._written(tag, its)
         self.markup.append(begin)
         self._ends.append(end)
@@ -57,12 +68,16 @@ class _Writer(Written):
         if tag == "p":
             return ("", "") if ")</small> " in self._ends else ("<p>", "</p>")
         if tag == "list":
-            kind = "ol" if its.get("style-name") in self._numbered else "ul"
-            return f"<{kind}>", f"</{kind}>"
-        if tag in _CELLS:
+            self._lists.append(its.get("style-name") or (self._lists or [""])[-1])
+            begin = self._numbered.get((self._lists[-1], str(len(self._lists))), "<ul>")
+            return begin, f"</{begin[1:3]}>"
+        if tag == "table-cell":
             times = its.get("number-columns-repeated", "1")
             more = min(int(times), _MOST_REPEATED) - 1 if times.isdigit() else 0
-            return "<td>", "</td>" + "<td></td>" * more
+            spans = "".join(f' {name}="{escape(its.get(said, "1"))}"' for said, name in _SPANS)
+            return f"<td{spans}>", "</td>" + "<td></td>" * more
+        if tag == "span" and (mark := self._marks.get(its.get("style-name", "-"))):
+            return f"<{mark}>", f"</{mark}>"
         if tag == "a":
             return f'<a href="{escape(its.get("href", ""))}">', "</a>"
         if tag == "s":
@@ -78,8 +93,10 @@ class _Writer(Written):
         """Takes a tag that ends."""
         if self._skip:
             self._skip -= 1
-        else:
-            self.markup.append(self._ends.pop())
+            return
+        if tag == "list":
+            self._lists.pop()
+        self.markup.append(self._ends.pop())
 
     def text(self, words: str) -> None:
         """Takes text."""
@@ -92,7 +109,9 @@ def _markup(archive: Archive) -> tuple[str, str]:
     if manifest in archive and b"encryption-data" in archive.read(manifest):
         raise UnreadableDocument(LOCKED)
     writer = _Writer()
-    archive.parse("content.xml", Handlers(writer.start, writer.end, writer.text))
+    for part in ("styles.xml", "content.xml"):
+        if part != "styles.xml" or part in archive:
+            archive.parse(part, Handlers(writer.start, writer.end, writer.text))
     return archive.texts("meta.xml").get("title", ""), "".join(writer.markup)
 
 

@@ -6,11 +6,10 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.readers._html.whole import file_name
 from searchloop.search_backend.text.clean import cleaned, one_line
 from searchloop.search_backend.types import Page, Problem, failed_page
 
@@ -44,7 +43,6 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
             cut = read < len(document)
         finally:
             document.close()
-    name = PurePosixPath(unquote(urlsplit(url).path)).name
     if not read:
         return failed_page(url, _BAD)
     pages = [cleaned(text.strip()) for text in texts]
@@ -52,7 +50,7 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
     if not text:
         return replace(failed_page(url, _NO_TEXT), breaks=breaks)
     unseen = sum(count for _, count in pages)
-    title = one_line(title or name)
+    title = one_line(title or file_name(url))
     return Page(url, url, title, text, cut=cut, invisible=unseen, breaks=breaks)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
-from urllib.parse import unquote, urlsplit
 
 from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.readers._html.whole import file_name
 from searchloop.search_backend.text.clean import cleaned, decode, one_line
 from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page
@@ -18,12 +17,11 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # and other signs to a termina
 def read(body: bytes, url: str, charset: str | None) -> Page:
     """Returns the whole text; the title is the first Markdown heading, else the file's name."""
     text = _COLOURS.sub("", decode(body, charset))
-    name = PurePosixPath(unquote(urlsplit(url).path)).name
     seen, unseen = cleaned(text[:MOST_CHARACTERS])
     # Blanks and empty lines mean something in program text, tables and patches.
     kept = seen.rstrip()
     kept = kept[kept.rfind("\n", 0, len(kept) - len(kept.lstrip())) + 1 :]
-    title = one_line(title_of(kept, name or url))
+    title = one_line(title_of(kept, file_name(url) or url))
     return Page(url, url, title, kept, cut=len(text) > MOST_CHARACTERS, invisible=unseen)
 
 

@@ -234,6 +234,8 @@ def test_each_source_is_summed_up_where_it_is_listed(enter: Enter, house: House,
     expect(page.locator(".sources .counts")).to_have_text("4 cited, 3 read, 4 found")
     told = "2 hold, 1 contradicted, 1 misquoted, 1 unclear, 1 unread"
     expect(page.locator(".sources > p")).to_have_text(told)
+    wrong = ["1 of 6 claims contradicted", "1 quotation not in its source"]
+    expect(page.locator(".activity .doubts .verdict")).to_have_text(wrong)
     wavy = "CSS.highlights.get('contradicted').values().next().value.toString()"
     assert page.evaluate(wavy) == "The harbour is 5 m deep"
 

@@ -71,6 +71,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
         "badge",
         "language",
         "short",
+        "verdict",  # by name, see tests/browser/test_evidence.py
         "trail",
         "facts",
         "idea",

@@ -84,6 +84,7 @@ def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
         (("check", " ", "page.txt"), "The claim is empty."),
         (("check", "A claim."), "There is no source."),
         (("check", "A claim.", "missing.txt"), "missing.txt could not be read"),
+        (("check", "A claim.", "a.example/x"), "Check the path, or begin with https://."),
         (("check", "A claim.", "blob.bin"), "blob.bin could not be read: a binary file."),
         (("check", "A claim.", "empty.txt"), "empty.txt could not be read: no text in it."),
         (("check", "A claim.", "locked.pdf"), "read: This PDF needs a password. Save a copy"),
@@ -108,7 +109,7 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
         {"id": 3, "claim": "", "text": PAGE},
     ]
     lines = [json.dumps(line) for line in asked]
-    lines[1:1] = ["{no json", '{"id": 9}', ""]
+    lines[1:1] = ["{no json", '{"id": NaN, "claim": "a b", "text": "c"}', '{"id": 9}', ""]
     (tmp_path / "batch.jsonl").write_text("\n".join(lines), "utf-8")
     ran = cli("check", "--batch", "batch.jsonl")
     assert ran.code == 2
@@ -119,4 +120,5 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
     ]
     assert set(ran.events[0]) == {"id", "verdict", "passage", "reason"}
     assert "line 2: this is no JSON." in ran.err
-    assert 'line 3: an object with "id", "claim" and "text" is needed.' in ran.err
+    assert "line 3: this is no JSON." in ran.err
+    assert 'line 4: an object with "id", "claim" and "text" is needed.' in ran.err

@@ -120,6 +120,15 @@ def test_text_comes_as_it_is_written() -> None:
     text = "Ebb is at six [1]. See items[9], [the table] and x = [5], then [2]. More"
     seen = screens(list(text), text, [FOUND])
     held = {"[", "[1", "[2", "[9", "[5", " ", " [", " [1", " [2", " [5"}
+    held |= {
+        ",",
+        ", ",
+        " a",
+        " an",
+        " and",
+        " and ",
+        ", [",
+    }  # it may join another mark, which then goes
     for at, shown in enumerate(seen[:-1], 1):
         assert text[len(shown) : at] in {"", *held}
     assert screens(list("a [9]."), "a [9].", [])[4:] == ["a [9]", "a [9].", "a [9].\n"]
@@ -144,12 +153,16 @@ def test_each_source_is_listed_with_its_verdicts(capsys: pytest.CaptureFixture[s
     ended |= {"model": "m", "usage": {**NOTHING.as_dict(), "seconds": 1.0}}
     as_text(iter([event_of(1, "run_finished", ended, 0.0)]), numbers=False)
     _, _, listed = capsys.readouterr().out.partition("\nSources\n")
-    assert listed.splitlines()[:4] == [
+    near = "nearest there: “The flood is at one.”"
+    assert listed.splitlines()[:5] == [
         "  [1] Tides",
         f"      {url(1)}",
         "      1 of 2 places: These words are not in the source",
         "      1 of 2 places: These words stand in the source",
+        f"        “at noon” (These words are not in the source; {near})",
     ]
+    assert "        “Harbour · 8 m deep” (The source says otherwise)\n" in listed
+    assert "The tide turns twice daily." not in listed  # nothing speaks against it
     assert listed.endswith(f"  [4] Parking\n      {url(4)}\n      Not read here, only found\n")
     assert all(WORDS[verdict] in listed for _, verdict, *_ in PLACES)
     assert "cited" not in listed

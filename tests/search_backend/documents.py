@@ -30,14 +30,13 @@ def words(text: str, style: str = "", more: str = "") -> str:
 
 def docx(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     """A Word document with this body."""
-    document = (
-        f'<w:document xmlns:w="{_W}" xmlns:r="{_OFFICE}"><w:body>{body}</w:body></w:document>'
-    )
+    names = f'xmlns:w="{_W}" xmlns:r="{_OFFICE}" xmlns:m="m"'
+    document = f"<w:document {names}><w:body>{body}</w:body></w:document>"
     kept = {"[Content_Types].xml": _TYPES, "word/document.xml": document}
     return archive({**kept, **(parts or {})})
 
 
-def odt(body: str, parts: Mapping[str, str] | None = None) -> bytes:
+def odt(body: str, parts: Mapping[str, str] | None = None, *, styles: str = "") -> bytes:
     """An OpenDocument text with this body."""
     names = "".join(
         f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
@@ -47,7 +46,7 @@ def odt(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     content = (
         f"<office:document-content{names}{link}><office:automatic-styles>"
         '<text:list-style style:name="L1"><text:list-level-style-number text:level="1"/>'
-        "</text:list-style></office:automatic-styles>"
+        f"</text:list-style>{styles}</office:automatic-styles>"
         f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
     )
     content = content.replace('list-style style:name="L1"', 'list-style text:name="L1"')

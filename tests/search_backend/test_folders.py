@@ -63,7 +63,7 @@ LEFT_OUT = {
     "a.zip": (b"PK\x03\x04", "not a kind of file that is read"),
     "binary.txt": (b"text\0text\1", "a binary file"),
     "lie.pdf": (b"\x7fELF\1\1\0\0", "This is not a page with text"),
-    "bomb.docx": (docx(words("a" * 60 * 2**20)), "larger than 48 MB"),
+    "bomb.docx": (b"", "larger than 48 MB"),
     "large.txt": (b"a" * (10 * 2**20 + 1), "larger than 10 MB"),
     "id_rsa": (b"x", "holds keys or passwords"),
     "server.pem": (b"x", "holds keys or passwords"),
@@ -84,6 +84,7 @@ LEFT_OUT = {
 def test_what_is_left_out_is_told_by_name(library: Library, tmp_path: Path) -> None:
     """Each with its reason, and all the rest is indexed."""
     files = {name: body for name, (body, _) in LEFT_OUT.items() if body is not None}
+    files["bomb.docx"] = docx(words("a" * 60 * 2**20))  # too slow for whoever only collects
     folder = made(tmp_path / "f", "a.md", "sub/keep.tmp.md", "sub/kept.tmp", *files.items())
     made(folder, "build/x.md", "node_modules/x.md", "drafts/x.md", "secrets.md", "tokens.py")
     made(folder, (".gitignore", "*.log\nbuild/\n"), ("sub/.gitignore", "*.tmp\n!kept.tmp\n"))

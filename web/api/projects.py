@@ -8,12 +8,7 @@ from typing import Any
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.log.projects import ProjectStore
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.prompts import (
-    change_project,
-    make_project,
-    own_words,
-    save_words,
-)
+from searchloop.agent.run.prompts import change_project, make_project, own_words, save_words
 from searchloop.agent.run.question import change_session
 from searchloop.agent.run.question.files import NewFile, add_files, checked_files
 from searchloop.web.api.calls import Call, Handlers, Reply

@@ -27,14 +27,7 @@ from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, 
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
 from searchloop.agent.transport.exchange import SseSplitter, incomplete
 from searchloop.agent.transport.refusals import Refusal
-from searchloop.agent.types import (
-    Finished,
-    ProviderData,
-    Request,
-    StopReason,
-    StreamEvent,
-    Usage,
-)
+from searchloop.agent.types import Finished, ProviderData, Request, StopReason, StreamEvent, Usage
 
 # The model stumbled; asking again usually helps.
 STUMBLED: Mapping[str, str] = {

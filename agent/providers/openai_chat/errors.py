@@ -12,11 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers._responses.errors import (
-    CREDIT_CODES,
-    OVERLOAD_CODES,
-    RATE_CODES,
-)
+from searchloop.agent.providers._responses.errors import CREDIT_CODES, OVERLOAD_CODES, RATE_CODES
 from searchloop.agent.providers.openai_chat.models import taught_by
 from searchloop.agent.transport.refusals import TOO_LONG, Refusal
 

@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urldefrag
 
 from selectolax.lexbor import LexborHTMLParser
 
-from searchloop.search_backend.readers._html.text import address, is_in_site, site
+from searchloop.search_backend.readers._html.text import absolute, address, site
 from searchloop.search_backend.text.clean import one_line
 
 MOST_LINKS = 200
-LONGEST_URL = 2_000
 
 _DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
@@ -79,7 +78,7 @@ def metadata(tree: LexborHTMLParser, url: str) -> Metadata:
         for name in ("name", "property", "itemprop") if node.tag == "meta" else ():
             if value := attributes.get(name):
                 metas.setdefault(f"{name}={value}", (attributes.get("content") or "").strip())
-    return Metadata(metas, tuple(data), _joined(url, base) or url)
+    return Metadata(metas, tuple(data), absolute(base or "", url) or url)
 
 
 def title(tree: LexborHTMLParser) -> str:
@@ -154,8 +153,8 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
     own = urldefrag(url).url
     found: dict[str, None] = {}
     for href in dict.fromkeys(_hrefs(body)):
-        target = _joined(base, href, own_site)
-        if target is not None and target != own:
+        target = absolute(href, base, own_site).partition("#")[0]
+        if target and target != own:
             found[target] = None
             if len(found) >= MOST_LINKS:
                 break
@@ -171,27 +170,3 @@ def _hrefs(body: str) -> Iterator[str]:
         mains.append(part * (inside > 0))
     found = islice("".join([*mains, body]).split("<a "), 1, None)
     return filter(None, (address(" " + link.partition(">")[0]) for link in found))
-
-
-# Joining to a base changes nothing of these but that it takes away the fragment.
-_SIGN = r"[\w%+=&~/.,:@!'*-]"
-_ADDRESS = rf"https?://[a-z0-9.-]+(?:/{_SIGN}*(?:\?{_SIGN}+)?(?:#{_SIGN}+)?)?"
-_is_whole = re.compile(_ADDRESS, re.ASCII).fullmatch
-
-
-def _joined(base: str, href: str | None, own_site: str = "") -> str | None:
-    """The address that `href` names on the page `base`, which is of `own_site`."""
-    if href and len(href) <= LONGEST_URL:
-        own = own_site if own_site and is_in_site(href) else ""
-        if own or _is_whole(href):
-            return own + href.partition("#")[0]
-    # Browsers take blanks around an address and line ends inside it for nothing.
-    plain = re.sub(r"[\t\r\n]", "", href or "").strip()
-    if not plain or plain.startswith("#") or len(plain) > LONGEST_URL:
-        return None
-    try:
-        target = urldefrag(urljoin(base, plain)).url
-        host = urlsplit(target).hostname
-    except ValueError:
-        return None
-    return target if host and target.startswith(("http://", "https://")) else None

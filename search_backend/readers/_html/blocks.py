@@ -19,6 +19,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
 from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
 from searchloop.search_backend.readers._html.text import (
@@ -30,11 +31,6 @@ from searchloop.search_backend.readers._html.text import (
     runs,
 )
 
-_BLOCK_NAMES = (
-    "address article aside blockquote body br button caption center dd details div dl dt fieldset "
-    "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html label legend li main nav ol p "
-    "pre section summary table tbody td tfoot th thead tr ul"
-)
 _EMPTY = frozenset(("br", "hr"))
 # What the parser writes as it was, with "<" in it, and a page may show.
 _RAW = ("xmp", "plaintext")
@@ -50,7 +46,7 @@ def _any_of(words: Iterable[str]) -> str:
     return f"(?:{ways}){'?+' * may_end}" if ways else ""
 
 
-_BLOCK_TAG = re.compile(rf"<(/?{_any_of(_BLOCK_NAMES.split())}(?: [^>]*+)?+)>")
+_BLOCK_TAG = re.compile(rf"<(/?{_any_of(sorted(NAMES['blocks']))}(?: [^>]*+)?+)>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
 _TYPED = re.compile(r' style="[^"]*white-space: ?(?:pre|break-spaces)')

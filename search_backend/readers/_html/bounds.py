@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from searchloop.search_backend.readers._html.parts import NAMES
+
 MOST_BYTES = 6 * 2**20
 MOST_CHARACTERS = 2_000_000
 MOST_ATTRIBUTES = 24
@@ -51,27 +53,12 @@ _MATH_SCRIPT = re.compile(
 _ATTRIBUTE = re.compile(
     r"([a-zA-Z][\w:-]{0,40})(?:\s*=\s*(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?"
 )
-_KEPT_NAMES = (
-    "alt alttext aria-colspan aria-hidden aria-label aria-rowspan checked class close colspan "
-    "content data-code-marker data-lang data-language data-latex data-line datetime display "
-    "encoding hidden href id itemprop lang linethickness mathvariant mode name notation open "
-    "property reversed role rowspan separators src start style type value"
-)
-_KEPT_ATTRIBUTES = frozenset(_KEPT_NAMES.split())
+_KEPT_ATTRIBUTES = NAMES["attributes"]
 _is_name = re.compile(r"[a-z][a-z0-9-]*").fullmatch
-# They end by themselves, and a barrier that would let them nest is itself counted.
-_SELF_CLOSING = (
-    "area base br col embed hr img input link meta param source track wbr "
-    "p li dt dd tr td th thead tbody tfoot option optgroup colgroup html head body"
-)
-NEVER_OPEN = frozenset(_SELF_CLOSING.split())
+# A barrier that would let these nest is itself counted.
+NEVER_OPEN = NAMES["never_open"]
 _ENDS_FORMATTING = frozenset("/" + name for name in FORMATTING)
-_SHAPES = (
-    "path g circle rect line polygon polyline ellipse use defs symbol stop lineargradient mask "
-    "radialgradient clippath filter fegaussianblur feoffset feblend fecolormatrix feflood "
-    "fecomposite femergenode pattern animate animatetransform tspan marker"
-)
-_ENDS_SHAPE = frozenset("/" + name for name in _SHAPES.split())
+_ENDS_SHAPE = frozenset("/" + name for name in NAMES["shapes"])
 
 _RAW_NAMES = ("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes")
 # What has no tags inside, up to its end.

@@ -41,7 +41,7 @@ LONGEST_HIDDEN = 500
 # Steps for the second look at what some rule may hide.
 RESERVED = MOST_STEPS // 4
 _INLINE_TAGS = "a abbr b bdi bdo big cite code em font i mark q s small span strong u"
-_INLINE = frozenset(_INLINE_TAGS.split())
+INLINE = frozenset(_INLINE_TAGS.split())
 _BOXED = frozenset({"display", "position", "float"})
 # More than that is no parenthesis around a reading.
 _LONGEST_RP = 2
@@ -217,7 +217,7 @@ class _Hidden:
                 axes |= {"colour"}
             if _is_untold(node):
                 axes |= {"display"}
-            if cascade.whole and node.tag in _INLINE and not _BOXED & style.keys():
+            if cascade.whole and node.tag in INLINE and not _BOXED & style.keys():
                 axes -= {"size", "content-visibility"}  # mean nothing to text within a line
             # Transparent and moved by a little, it flies in when a visitor comes to it.
             is_moved = "transform" in style and words(style, "transform") != {"none"}

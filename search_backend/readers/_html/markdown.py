@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from urllib.parse import urljoin
 
 from searchloop.search_backend.readers._html.blocks import Block, Layout
 from searchloop.search_backend.readers._html.parts.code import fenced, is_count, language, lines
 from searchloop.search_backend.readers._html.parts.places import labels, places
 from searchloop.search_backend.readers._html.parts.tables import Tables
 from searchloop.search_backend.readers._html.text import (
+    absolute,
     address,
     bare,
     in_order,
-    is_in_site,
     normal,
     plain,
     runs,
     site,
 )
 
-LONGEST_URL = 2_000
 MOST_INDENT = 60
 # A link behind a heading, in brackets, that leads to where its section is edited.
 _EDIT = re.compile(r"\s*\[\s*(?:edit|\[[^\]]{1,40}\]\([^)]*\bedit[^)]*\))\s*\]", re.IGNORECASE)
@@ -97,7 +95,8 @@ class _Lines:
         place, text = self._places[block.box], self._texts[at]
         if place.code >= 0:
             code = lines(block.html)
-            if code and not (place.table >= 0 and is_count(code)):
+            is_beside = place.table >= 0 or "line-num" in self._page.boxes[place.code].mark
+            if code and not (is_beside and is_count(code)):
                 self._add("code", fenced(code, self._language(block)), at)
             return
         if place.heading >= 0:
@@ -223,18 +222,7 @@ class Writer:
         """The absolute address of a link, empty for one that leads nowhere else."""
         target = self._targets.get(href)
         if target is None:
-            target = self._targets[href] = self._absolute(href.strip())
+            target = absolute(href, self._url, self._site)
+            target = _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", target)
+            self._targets[href] = target
         return target
-
-    def _absolute(self, href: str) -> str:
-        if not href or href.startswith("#") or len(href) > LONGEST_URL:
-            return ""
-        if self._site and is_in_site(href):
-            return self._site + href
-        try:
-            target = href if href.startswith("https://") else urljoin(self._url, href)
-        except ValueError:
-            return ""
-        if not target.startswith(("http://", "https://")):
-            return ""
-        return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", target)

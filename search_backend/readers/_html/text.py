@@ -7,7 +7,7 @@ values, and five escapes.
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 _LINK_TAG = re.compile(r"<(/a|a(?: [^>]*)?)>")
 TAG = re.compile(r"<[^>]*>")
@@ -17,6 +17,11 @@ _ODD_BLANKS = (
     f"{_ASCII_BLANKS}\xa0\x85\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
     "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
+LONGEST_URL = 2_000
+# Joining to a base changes nothing of these.
+_is_whole = re.compile(
+    r"https?://[a-z0-9.-]+/[\w%+=&~/.-]*(?:\?[\w%+=&~/.-]+)?", re.ASCII
+).fullmatch
 # Joining to a page of the web changes nothing of these but what stands before.
 is_in_site = re.compile(
     r"/(?!/)(?!\S*/[./])[\w%+=&~/.:,@!'*-]*(?:\?[\w%+=&~/.:,@!'*-]+)?(?:#[\w%+=&~/.-]+)?", re.ASCII
@@ -76,6 +81,25 @@ def site(url: str) -> str:
 def address(tag: str) -> str:
     """The address of a link, from its tag."""
     return plain(tag.partition(' href="')[2].partition('"')[0])
+
+
+def absolute(href: str, base: str, own_site: str = "") -> str:
+    """The web address of a link on the page `base`, which is of `own_site`; nothing for one that
+    leads nowhere else."""
+    # Browsers take blanks around an address and line ends inside it for nothing.
+    href = re.sub(r"[\t\r\n]", "", href).strip() if not href.isprintable() or " " in href else href
+    if not href or href[0] == "#" or len(href) > LONGEST_URL:
+        return ""
+    if _is_whole(href):
+        return href
+    if own_site and is_in_site(href):
+        return own_site + href
+    try:
+        target = urljoin(base, href)
+        host = urlsplit(target).hostname
+    except ValueError:
+        return ""
+    return target if host and target.startswith(("http://", "https://")) else ""
 
 
 def runs(html: str, links: list[str]) -> list[tuple[str, str | None]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from itertools import product
 
 import pytest
@@ -72,8 +74,11 @@ UNTOUCHED = [
     "for x ∈ [1, 2] and y ≥ [3]",
     "between [1, 3] and [2, 3], RGB [1, 2, 3], 结果是 [1, 2]。",
     "char buf[3]; new int[2] and argv[1] hold it, userIds[3] too.",
-    "matrix[1][2] is the cell, items[1] the first one. It returns [3].",
+    "matrix[1][2] is the cell, items[1] the first one.",
     "Error [9]: no file",
+    "[1, 2].map(f) and\n[1] + [2]\n[1, 2] ∪ [2, 3]\n[2, 3]ᵀ",
+    "Along [1, 1, 1], of (1, 2) and [2, 3]. In[1]: x\nOut[2]: 3",
+    "//div[3]/p[1]",
 ]
 _ARRAYS = product(
     ["the list", "an array of shape", "Shape", "a vector", "It returns", "x in", "the interval"],
@@ -153,3 +158,35 @@ def test_only_marks_change(parts: list[str]) -> None:
         kept += "".join(f"[{n}]" for n in place.numbers)
         last = place.end
     assert message.content == kept + text[last:]
+
+
+SAID = st.sampled_from(
+    ["It rose by 5 %", "It costs $5", "It is 20 °C", "It is “the old one”", "It uses `x[2]`",
+     "It is known as H₂O", "It equals $x_1$", "彼は東京に行った"]
+)  # fmt: skip
+CITED = st.sampled_from(
+    ["{} {}.", "{}.{}", "{}. {}", "{} {}, and so on.", "**{} {}.**", "**{}** {}.", "*{} {}*",
+     "{} ({}).", "“{}” {}.", "{} {}: it is so.", "{} {}; more.", "- {} {}", "> {} {}",
+     "| a | b |\n|---|---|\n| {} {} | y |"]
+)  # fmt: skip
+OWN = st.sampled_from(
+    ["```py\nx = a[1] + b[2]\n```", "    code[3] = [1]", "$$ \\sum a[1] $$", '{"ids": [1, 2]}',
+     "- [x] done", "The list [1, 2, 3] is sorted.", "Call `f(x)[1]`.", "x = [1] * 3",
+     "See [2](https://a.example/).", "arr[i] < arr[2] holds.", "Output: [3, 1, 2]"]
+)  # fmt: skip
+GROUPS = st.sampled_from(["[1]", "[2][3]", "[3], [1]"])
+
+
+@given(
+    st.lists(st.tuples(CITED, SAID, GROUPS), max_size=4), st.lists(OWN, max_size=3), st.randoms()
+)
+def test_exactly_the_marks_of_prose_are_found(
+    cited: list[tuple[str, str, str]], own: list[str], order: random.Random
+) -> None:
+    """However sentences are dressed, and whatever code, data and formulas stand between them."""
+    parts = [(how.format(said, marks), marks) for how, said, marks in cited]
+    parts += [(text, "") for text in own]
+    order.shuffle(parts)
+    text = "\n\n".join(part for part, _ in parts)
+    assert marked(text) == re.findall(r"\[\d\]", " ".join(marks for _, marks in parts))
+    assert settle(Message("assistant", text), table()).content == text

@@ -94,11 +94,13 @@ def test_a_long_piece_is_not_held_back() -> None:
 
 
 @given(PIECES)
+@example(["turn0search1", "\U000e0067", "0"])
 def test_invisible_signs_alone_are_stripped_the_same_way(pieces: list[str]) -> None:
     """For servers without marks of their own: any text cut anywhere, and marks stay."""
     seen, whole = Seen(), Seen()
     text = "".join(pieces)
     streamed = "".join(map(seen.feed, pieces)) + seen.close()
     assert streamed == whole.feed(text) + whole.close()
-    assert strip(streamed) == strip(text)
+    bare = strip(text)  # without marks, too: nothing is left in it for the other to strip
+    assert Seen().feed(bare + ".") == bare + "."
     assert not set("\u202e\U000e0001") & set(streamed)

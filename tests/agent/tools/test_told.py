@@ -6,6 +6,7 @@ The tables stand over the backend's own types: a field that is added without a d
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import date
@@ -213,6 +214,14 @@ def test_the_model_reads_it(answer: SearchAnswer | PageView, words: str) -> None
     result = searched(answer) if isinstance(answer, SearchAnswer) else opened(answer)
     assert words in result[0].content
     assert answer in (FOUND, VIEW) or words in ("for 'tides'",) or words not in usual[0].content
+
+
+def test_a_young_copy_counts_no_days_and_a_cut_page_is_not_whole() -> None:
+    """No "0 days old", no "1 days old"; and the page is not called whole beside its cut."""
+    for age in (2 * 3600, 30 * 3600):
+        content = opened(view(origin="cache", age=age))[0].content
+        assert re.search(r"This is a stored copy of \d{4}-\d\d-\d\d\.\n", content)
+    assert "What can be read, 20 characters." in opened(view(page=CUT))[0].content
 
 
 CHANGED: list[tuple[SearchAnswer | PageView, str]] = [

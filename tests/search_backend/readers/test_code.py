@@ -57,6 +57,26 @@ BLOCKS = {
     + each("<tr><td id=L{n} class='blob-num js-line-number' data-line-number={n}></td>\n"
            "<td id=LC{n} class='blob-code blob-code-inner js-file-line'>{line}</td></tr>\n")
     + "</tbody></table>",
+    "hugo styles": "<pre style='color:#fff;background-color:#000'><code>"
+    + each("<span style='display:flex;'><span style='white-space:pre;user-select:none;"
+           "margin-right:0.4em'>{n}</span><span>{line}\n</span></span>")
+    + "</code></pre>",
+    "rustdoc": "<div><pre class=src-line-numbers>" + each("<a href=#{n}>{n}</a>\n")
+    + f"</pre><pre class=rust><code>{TEXT}\n</code></pre></div>",
+    "rustdoc inline": "<pre class=rust><code>"
+    + each("<a href=#{n} id={n} data-nosnippet>{n}</a>{line}", chr(10)) + "</code></pre>",
+    "javadoc": "<pre>" + each("<span class=source-line-no>00{n}</span>{line}\n") + "</pre>",
+    "javadoc before 16": "<pre>" + each("<span class=sourceLineNo>00{n}</span>{line}\n") + "</pre>",
+    "geshi list": "<ol class=text>"
+    + each("<li class=li1><div class=de1>{line}</div></li>").replace("    ", "&nbsp; &nbsp; ")
+    .replace("de1></", "de1>&nbsp;</") + "</ol>",
+    "list": "<div class=source><ol>" + each("<li><div>{line}</div></li>")
+    .replace("    ", "&nbsp; &nbsp; ").replace("<div></", "<div>&nbsp;</") + "</ol></div>",
+    "numbered cells": "<table>" + each("<tr><td data-line-number={n}></td><td>{line}</td></tr>")
+    + "</table>",
+    "sourcegraph": "<table><tbody>"
+    + each("<tr><td class=line data-line={n}></td><td class=code><span>{line}</span></td></tr>")
+    + "</tbody></table>",
     "gitea": "<div class='file-view code-view'><table><tbody>"
     + each("<tr><td class=lines-num><span id=L{n} data-line-number={n}></span></td>"
            "<td class='lines-code chroma'><code class=code-inner>{line}\n</code></td></tr>")
@@ -270,8 +290,32 @@ def test_the_name_of_a_file_is_no_line_of_it() -> None:
     assert text_of(f"<p>Before.</p>{block}") == f"Before.\n\na.py\n\n```\n{CODE}\n```"
 
 
+def test_lines_that_a_sheet_makes_are_lines() -> None:
+    """With nothing between their elements but the rule that each is a block."""
+    code = each("<span class=row>{line}</span>")
+    for laid in ("block;min-height:1em", "flex"):
+        sheet = f"<style>pre .row{{display:{laid}}}</style>"
+        assert text_of(f"{sheet}<p>Before.</p><pre><code>{code}</code></pre>") == (
+            f"Before.\n\n```\n{CODE}\n```"
+        )
+
+
+def test_numbers_that_only_a_colour_or_link_tells_apart_are_no_code() -> None:
+    """As on cnblogs.com, or a link, if each line has the next one."""
+    for form in ("<span style='color: #008080;'> {n}</span> {line}", "<a href=#{n}>{n}</a>{line}"):
+        assert text_of(f"<pre>{each(form, chr(10))}</pre>") == f"```\n{CODE}\n```"
+
+
 def test_numbers_that_are_code_stay() -> None:
     """What looks like the number of a line is dropped only where numbers of lines stand."""
+    data = "<span style='color: #008080;'>{}</span> {}"
+    for first, second in ((1, 3), (5, 10)):
+        rows = f"{data.format(first, 'a')}\n{data.format(second, 'b')}"
+        assert text_of(f"<pre>{rows}</pre>") == f"```\n{first} a\n{second} b\n```"
+    assert text_of("<pre>1 a\n2 b</pre>") == "```\n1 a\n2 b\n```"
+    contents = "<pre><a href='#s1'>1</a>. Tea\n<a href='#s2'>2</a>. Pots</pre>"
+    assert text_of(contents) == "```\n1. Tea\n2. Pots\n```"
+    assert text_of("<ol><li><div>a</div><li><div>b</div></ol>") == "1. a\n2. b"
     assert text_of("<pre>1\n2\n3</pre>") == "```\n1\n2\n3\n```"
     row = "<tr><td class=hljs-ln-code>{}</td></tr>"
     table = f"<table class=hljs-ln>{row.format(42)}{row.format(7)}</table>"

@@ -57,6 +57,17 @@ def text_of(markup: str) -> str:
         ("<p>one<br>two<br><br>three", "one\ntwo\n\nthree"),
         ("<h2>one<br>two</h2><p>three", "## one two\n\nthree"),
         ("<h2>one<span>two</span></h2><h2>three</h2>", "## onetwo\n\n## three"),
+        ("<ul class=inline-task-list><li class=checked><span>a</span><li>b</ul>",
+         "- [x] a\n- [ ] b"),
+        ("<ul class=to-do-list><li><div class='checkbox checkbox-on'></div> <span>a</span></ul>"
+         "<ul class=to-do-list><li><div class='checkbox checkbox-off'></div> b</ul>",
+         "- [x] a\n- [ ] b"),
+        ("<ul><li data-checked=true><p>a</p><li data-checked=false><p>b</p></ul>",
+         "- [x] a\n- [ ] b"),
+        ("<ul><li data-checked=true><input type=checkbox checked> a</ul>", "- [x] a"),
+        ("<ol><li data-list=checked>a<li data-list=unchecked>b</ol>", "1. [x] a\n2. [ ] b"),
+        ("<p><span role=checkbox aria-checked=true></span>a", "[x] a"),
+        ("<p><input type=checkbox checked> I agree", "I agree"),
         ("<blockquote><p>a</p><ul><li>b</ul></blockquote>", "> a\n\n> - b"),
         ("<p>was <s>20</s> 15, <del>30</del> 25, <strike> 9 </strike>8",
          "was ~~20~~ 15, ~~30~~ 25, ~~9~~ 8"),
@@ -124,6 +135,9 @@ def test_a_page_that_is_written_anew_keeps_what_shapes_it() -> None:
     parts = {
         "<ol start=4 reversed><li value=9>a</ol>": "9. a",
         "<ul><li><input type=checkbox checked> b</ul>": "- [x] b",
+        "<ul><li data-checked=true>B</ul>": "- [x] B",
+        "<p><span role=checkbox aria-checked=true></span> bb": "[x] bb",
+        "<pre><a data-nosnippet>1</a>go\n</pre>": "```\ngo\n```",
         "<table><tr><th>c<th>d<tr><td><img alt=Y><td><i aria-label=N></i></table>": "| Y | N |",
         "<pre data-lang=go>e</pre>": "```go\ne\n```",
         "<p>f<sup><a href='#1'>1</a></sup>": "f[1]",
@@ -161,6 +175,12 @@ def test_a_page_that_is_written_anew_keeps_what_shapes_it() -> None:
         ("", "<p style='white-space: nowrap'>one\ntwo", "one two"),
         (".k{font-family:Menlo,monospace;white-space:pre}", "<div class=k>a\n  b</div>",
          "```\na\n  b\n```"),
+        ("", "<div class=d-flex><span>Weight</span><b>3 kg</b>", "Weight 3 kg"),
+        ("", "<div style='display: flex'><span>Weight</span><b>3 kg</b>", "Weight 3 kg"),
+        ("", "<div class=flex><b>$</b><b>19</b><b>.99</b>", "$19.99"),
+        ("", "<div class=flex><b>T</b><b>e</b><b>a</b>", "Tea"),
+        ("", "<div class=flex>T<b>ea</b>, <i>please</i>", "Tea, please"),
+        ("", "<p><span>T</span><span>ea</span>", "Tea"),
         (".k{white-space:pre}", "<p><code class=k>a\n  b</code>", "```\na\n  b\n```"),
     ],
 )  # fmt: skip
@@ -170,6 +190,26 @@ def test_what_a_sheet_says_of_the_shape_of_text(sheet: str, markup: str, text: s
         first = "Tea is a drink that most people make with hot water."
         made = text_of(f"<style>{more}{sheet}</style><div>{first}</div>{markup}")
         assert made == f"{first}\n\n{text}"
+
+
+@each_row(
+    ("sheet", "text"),
+    [
+        (".row{color:red;display:flex}", "Weight 3 kg"),
+        (".card .row{display:inline-flex}", "Weight 3 kg"),
+        ("#r{display: grid; gap: 1em}", "Weight 3 kg"),
+        ("span{color:red}.v{display:block}", "Weight 3 kg"),
+        (".row{display:block}", "Weight3 kg"),
+        (".flex{color:red}", "Weight3 kg"),
+        ("@media print{.row{display:flex}}", "Weight3 kg"),
+    ],
+)
+def test_words_side_by_side_stay_apart(sheet: str, text: str) -> None:
+    """What a sheet puts into a row is no one word; what it does not may be."""
+    row = "<div class=row id=r><span class=v>Weight</span><span>3 kg</span></div>"
+    assert text_of(f"<style>{sheet}</style><p>Tea.</p><div class=card>{row}</div>") == (
+        f"Tea.\n\n{text}"
+    )
 
 
 def test_what_a_sheet_takes_back_is_not_struck() -> None:

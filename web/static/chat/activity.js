@@ -20,7 +20,7 @@ const HERE = ["library", "chats"]; // engines that ask nobody else
  */
 export function activityView(cite, thoughts, models) {
   const title = h("span", { class: "activity-title" });
-  const doubts = h("span");
+  const doubts = h("span", { class: "doubts" });
   const clock = h("span", { class: "activity-clock" });
   const list = h("ol", { class: "steps" });
   const summary = h("summary", {}, h("span", { class: "pulse", "aria-hidden": "true" }), title, doubts, clock);
@@ -41,7 +41,7 @@ export function activityView(cite, thoughts, models) {
       else list.append(node);
       lines[i] = { step, node };
     });
-    doubts.replaceChildren(doubtsOf(turn));
+    doubts.replaceChildren(...doubtsOf(turn));
     setText(title, turn.running ? doing(turn) : done(turn));
     const told = h("dl", { class: "facts" }, turn.running ? [] : factsOf(turn, models()));
     if (!told.isEqualNode(facts)) facts.replaceChildren(...told.childNodes); // else what is selected stays so
@@ -90,12 +90,12 @@ function done(turn) {
   return text[0].toUpperCase() + text.slice(1);
 }
 
-// How many claims their sources contradict: what is wrong is said at the top.
+// How many claims their sources contradict, and words that are in none: what is wrong is said at the top.
 function doubtsOf(turn) {
-  const marks = turn.citations.flatMap((c) => c.marks ?? []);
-  const n = marks.filter(({ verdict }) => verdict === "contradicted").length;
-  if (!n || turn.running) return "";
-  return h("span", { class: "verdict contradicted" }, icon("contradicted"), h("span", {}, t("done.contradicted", { n, of: marks.length })));
+  const marks = turn.running ? [] : turn.citations.flatMap((c) => c.marks ?? []);
+  const told = ["contradicted", "misquoted"].map((name) => [name, marks.filter(({ verdict }) => verdict === name).length]);
+  return told.filter(([, n]) => n).map(([name, n]) =>
+    h("span", { class: `verdict ${name}` }, icon(name), h("span", {}, t(`done.${name}`, { n, of: marks.length }))));
 }
 
 /** How long a turn took, as the server counted it or as its events lie apart. */

@@ -5,15 +5,7 @@ import { wasRead } from "../chat/state.js";
 import { clauses, sentences, t } from "../locales/index.js";
 
 // In the order in which several are told; a chip that stands for several shows the first.
-const WORDS = {
-  contradicted: "verdict.contradicted",
-  misquoted: "verdict.misquoted",
-  unclear: "verdict.unclear",
-  unread: "verdict.unread",
-  supported: "verdict.supported",
-  quoted: "verdict.quoted",
-};
-const NAMES = Object.keys(WORDS);
+const NAMES = ["contradicted", "misquoted", "unclear", "unread", "supported", "quoted"];
 const NEAREST = ["misquoted", "unclear"]; // where a passage is but the nearest there is
 const FEW = 3; // words; fewer before a chip say nothing by themselves
 
@@ -124,19 +116,13 @@ export function chips(card, open) {
 function cardContent(source, marks, claim, open) {
   const state = marks.some((mark) => mark.verdict === "unread") ? null : stateOf(source);
   return [
-    h(
-      "div",
-      { id: "card-text" },
+    h("div", { id: "card-text" },
       marks.flatMap((mark) => evidence(mark, claim)),
       h("strong", { dir: "auto" }, source.title || source.url),
       h("span", { class: "muted" }, [placeAndDate(source), state].filter(Boolean).join(" · ")),
       source.unseen ? h("p", { class: "muted" }, t("page.unseen", { n: source.unseen })) : null,
     ),
-    h(
-      "div",
-      { class: "card-tools" },
-      wayTo(source, marks, open, { class: "quiet small" }, t("cite.open")),
-    ),
+    h("div", { class: "card-tools" }, wayTo(source, marks, open, { class: "quiet small" }, t("cite.open"))),
   ];
 }
 
@@ -171,10 +157,10 @@ function place(card, chip) {
 
 // Those of the marks that have a verdict, what is worst first; logs from before there were any have none.
 function judged(marks = []) {
-  return marks.filter((mark) => WORDS[mark?.verdict]).sort((a, b) => NAMES.indexOf(a.verdict) - NAMES.indexOf(b.verdict));
+  return marks.filter((mark) => NAMES.includes(mark?.verdict)).sort((a, b) => NAMES.indexOf(a.verdict) - NAMES.indexOf(b.verdict));
 }
 
-const wordsOf = ({ verdict }) => t(WORDS[verdict]);
+const wordsOf = ({ verdict }) => t(`verdict.${verdict}`);
 
 function line(verdict, words) {
   return h("span", { class: `verdict ${verdict}` }, icon(verdict), h("span", {}, words));
@@ -183,11 +169,12 @@ function line(verdict, words) {
 // What a mark rests on: its verdict and the passage, in which the words of the claim are marked.
 function evidence(mark, claim) {
   const { verdict, quote, passage, second } = mark;
+  const known = NAMES.includes(verdict);
   const missing = verdict === "misquoted" && quote ? h("q", { dir: "auto" }, quote) : null;
   const said = passage || (missing ? "" : quote);
-  const label = passage && NEAREST.includes(verdict) ? "cite.nearest" : !passage && WORDS[verdict] ? "cite.given" : null;
+  const label = passage && NEAREST.includes(verdict) ? "cite.nearest" : !passage && known ? "cite.given" : null;
   return [
-    WORDS[verdict] ? line(verdict, wordsOf(mark)) : null,
+    known ? line(verdict, wordsOf(mark)) : null,
     missing,
     said && label ? h("span", { class: "muted" }, t(label)) : null,
     said ? h("blockquote", { dir: "auto" }, withShared(said, claim)) : null,
@@ -260,16 +247,14 @@ function underline(chip, { length }) {
   wavy.add(range);
 }
 
-// An answer stands in the page only after its notes are made: what is gone is seen later.
-function forgetOld() {
-  for (const old of wavy ?? []) if (old.collapsed || !old.startContainer.isConnected) wavy.delete(old);
-}
+const isGone = (range) => range.collapsed || !range.startContainer.isConnected;
 
 /** What a page says otherwise than the answer: a note for each mark that it contradicts. `again(button)` shows the ways to ask anew. */
 export function contradictionsOf(turn, answer, open, again) {
   if (turn.running) return [];
   const chips = [...answer.querySelectorAll(".chip.contradicted")].slice(0, MOST_NOTES);
-  if (chips.length) requestAnimationFrame(forgetOld);
+  // Only then does the answer stand in the page.
+  requestAnimationFrame(() => wavy?.forEach((range) => isGone(range) && wavy.delete(range)));
   return chips.flatMap((chip) => {
     const source = listed(turn).find(({ n }) => n === Number(chip.dataset.n));
     const mark = standing.get(chip)?.().find(({ verdict, passage }) => verdict === "contradicted" && passage);
@@ -314,9 +299,7 @@ export function sourcesView(open) {
   const restList = h("ol", { class: "source-list" });
   const restTitle = h("summary");
   const rest = h("details", { class: "rest" }, restTitle, restList);
-  const element = h(
-    "details",
-    { class: "sources", open: true },
+  const element = h("details", { class: "sources", open: true },
     h("summary", {}, t("sources.title"), " ", counts),
     shares,
     told,

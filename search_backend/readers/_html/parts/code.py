@@ -9,17 +9,11 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
+from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.scripts import Scripts
 from searchloop.search_backend.readers._html.text import bare, plain
 
-# Classes of elements that show code without being a <pre>.
-_CODE_CLASSES = (
-    "highlighttable lntable rouge-table hljs-ln js-file-line-container diff-table cm-editor "
-    "syntaxhighlighter CodeMirror CodeMirror-code cm-content crayon-table FileContents code-view "
-    "wp_syntax ltx_listing monaco-editor hljs dp-highlighter geshi react-code-lines enlighter "
-    "w3-code ace_editor"
-)
-_CODE = frozenset(_CODE_CLASSES.split())
+_CODE = NAMES["code"]
 _CODE_TABLES = _CODE | {"code", "blob"}
 _TOKEN = re.compile(r"<([^>]*)>")
 _CLASS = re.compile(r' class="([^"]*)"')
@@ -29,9 +23,13 @@ _LINE = re.compile(
 )
 _GUTTER = re.compile(
     r"(?<![\w-])(?:linenos?|linenodiv|lnt?|linenr|[\w-]*line[-_]?num[\w-]*|[\w-]*gutter[\w-]*"
-    r"|blob-num|lines-num|pre-numbering|crayon-nums?)(?![\w-])",
+    r"|[\w-]*line-?no|blob-num|lines-num|pre-numbering|crayon-nums?)(?![\w-])",
     re.IGNORECASE,
 )
+# What a visitor does not copy, and a search engine does not quote.
+_UNCOPIED = re.compile(r"user-select: ?none| data-nosnippet")
+# Numbers that only a link or their colour tells apart, as on https://www.cnblogs.com
+_FIRST = re.compile(r"(?m)^<(?:a |span [^>]*(?:#008080|0, 128, 128))[^>]*>( *\d+)</\w+>(?![.):])")
 _IS_LINE = re.compile(r" data-line=|display: ?block")
 _DIFF = re.compile(r' data-code-marker="([+-])"| class="[^"]*\bdiff (add|remove)\b')
 _TOOLS = re.compile(
@@ -40,7 +38,9 @@ _TOOLS = re.compile(
 _ROWS = frozenset(("div", "p", "li", "tr", "pre"))
 _AROUND_CELLS = frozenset(("table", "tbody", "thead", "tr"))
 _VOID = frozenset(("br", "img", "wbr", "hr", "input"))
-_SHAPED = re.compile(r"<(?:br|div|p|li|tr|t[dh]|pre|button)[ >]|data-line=|display: ?block")
+_SHAPED = re.compile(
+    r"<(?:br|div|p|li|tr|t[dh]|pre|button)[ >]|data-line=|display: ?block|user-select| data-nosn"
+)
 _SHAPING = re.compile(r"(?i)line|lnt?\b|gutter|blob|nums?\b|copy|btn|toolbar")
 _is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
 _INLINE_CODE = re.compile(r"<(code|tt|samp)((?: [^>]*)?)>([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>")
@@ -113,21 +113,24 @@ def lines(html: str) -> str:
     """Returns the code inside an element, line by line, without numbers of lines and buttons."""
     classes = set(_CLASS.findall(html))
     html = _EDITED.sub(_edited, html)
+    numbers = _FIRST.findall(html)
+    if len(numbers) == html.count("\n") + 1 and is_count(" ".join(numbers)):
+        return dedent(lines(_FIRST.sub("", html)))
     if "<sup" in html or "<sub" in html:
         html = Scripts(html, "\0").written()
     if not _SHAPED.search(html) and not any(map(_SHAPING.search, classes)):
         return _tidy(bare(html))  # text and coloured words
-    lines = _Lines()
+    found = _Lines()
     parts = iter(_TOKEN.split(html))
-    lines.text(next(parts))
+    found.text(next(parts))
     for tag, text in zip(parts, parts, strict=True):
         if tag[:1] == "/":
-            lines.end(tag[1:])
+            found.end(tag[1:])
         elif tag:
-            lines.start(tag)
-        lines.text(text)
-    code = _tidy(plain("".join(lines.out)))
-    return dedent(code) if lines.numbered else code
+            found.start(tag)
+        found.text(text)
+    code = _tidy(plain("".join(found.out)))
+    return dedent(code) if found.numbered else code
 
 
 def _edited(edit: re.Match[str]) -> str:
@@ -188,7 +191,7 @@ class _Lines:
             kind = "tool"
         elif tag in ("td", "th") and (not self._open or self._open[-1][2] != "cells"):
             kind = "first cell"
-        elif _GUTTER.search(classes):
+        elif _GUTTER.search(classes) or _UNCOPIED.search(mark):
             kind = "gutter"
         elif not kind and tag in _ROWS:
             kind = "block"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from searchloop.search_backend.readers._html.blocks import Box, Layout
 from searchloop.search_backend.readers._html.features import add_inside
+from searchloop.search_backend.readers._html.parts import NAMES
 
 # So many words stand in two places of different make for two screens, or are quoted.
 LEAST_TWICE = 6
@@ -18,12 +19,7 @@ _REPEATS = frozenset(("td", "th", "pre"))
 # What stays wherever it stands in a text, but terms in a forum.
 _PARTS = frozenset(("pre", "figcaption", "caption", "th", "td", "summary", "dt", "dd"))
 _TERMS = frozenset(("dt", "dd"))
-_OF_TEXT = (
-    "details .admonition .footnote .footnotes .endnotes r=doc-endnotes .step .steps .instruction "
-    ".instructions .direction .directions .method .ingredient .ingredients i=recipeinstructions "
-    "i=recipeingredient"
-)
-NOTES = frozenset(_OF_TEXT.split())
+NOTES = NAMES["notes"]
 # The box of a text has this share of it, and the text this share of the words of its box.
 HOME, MOSTLY = 0.9, 0.75
 # The caption of a picture is beside the text; of one that has a number the text speaks.

@@ -39,8 +39,8 @@ _STYLED = re.compile(r"^(\{\s*)?\\(?:display|text)style(?![a-z])\s*(.*)(?(1)\})$
 _COMMANDS = re.compile(r"\\(?:begin|end|color|label|hspace\*?)\s*\{[^}]*\}|\\[a-zA-Z]+|\\.")
 # Functions by name, and the TeX of signs, accents and styles of letters.
 _TEX = json.loads((files(__package__) / "tex.json").read_text("utf-8"))
-_FUNCTIONS, _SIGNS = frozenset(_TEX["functions"].split()), _TEX["signs"]
-_ACCENTS, _VARIANTS = _TEX["accents"], _TEX["variants"]
+FUNCTIONS, _SIGNS = frozenset(_TEX["functions"].split()), _TEX["signs"]
+ACCENTS, _VARIANTS, OFFICE = _TEX["accents"], _TEX["variants"], _TEX["office"]
 _INVISIBLE = dict.fromkeys(range(0x2061, 0x2065), "")
 _ends_in_name = re.compile(r"(?:\\[a-zA-Z]+|[\^_]\w)$").search
 
@@ -213,9 +213,9 @@ def _tex(node: LexborNode, depth: int) -> str:
         return _laid_out(tag, parts, node)
     match tag:
         case "msqrt":
-            return rf"\sqrt{{{_joined(parts)}}}"
+            return rf"\sqrt{{{joined(parts)}}}"
         case "menclose" if "strike" in (node.attributes.get("notation") or ""):
-            return rf"\cancel{{{_joined(parts)}}}"
+            return rf"\cancel{{{joined(parts)}}}"
         case "mfenced":
             sign = node.attributes.get
             signs = sign("separators", ",") or ""
@@ -227,7 +227,7 @@ def _tex(node: LexborNode, depth: int) -> str:
             return " & ".join(parts)
         case "mmultiscripts":
             return _multiscripts(inside, parts)
-    return _joined(parts)
+    return joined(parts)
 
 
 _TWO = ("mfrac", "mroot", "msup", "msub", "munder", "mover")
@@ -244,12 +244,12 @@ def _laid_out(tag: str, parts: list[str], node: LexborNode) -> str:
         case "mroot":
             return rf"\sqrt[{second}]{{{first}}}"
         case "msup" | "msub":
-            return f"{_base(first)}{'^' if tag == 'msup' else '_'}{_group(second)}"
+            return f"{grouped(first)}{'^' if tag == 'msup' else '_'}{_group(second)}"
         case "msubsup" | "munderover":
-            return f"{_base(first)}_{_group(second)}^{_group(parts[2])}"
+            return f"{grouped(first)}_{_group(second)}^{_group(parts[2])}"
     shown = {tex: sign for sign, tex in _SIGNS.items()}.get(second, second)
-    if shown in _ACCENTS:
-        return f"{_ACCENTS[shown]}{{{first}}}"
+    if shown in ACCENTS:
+        return f"{ACCENTS[shown]}{{{first}}}"
     is_limits = first.startswith("\\") and first[1:].isalpha()
     sign = "_" if tag == "munder" else "^"
     if is_limits:
@@ -277,13 +277,18 @@ def _token(tag: str, node: LexborNode) -> str:
     text = re.sub(r"\s+", " ", text.strip(" \t\n\r\f"))  # its own blanks are hard ones
     if tag in ("mtext", "ms"):
         return rf"\text{{{text}}}" if text else " "
-    text = "".join(_SIGNS.get(sign) or _greek(sign) or sign for sign in text)
+    text = signs(text)
     variant = _VARIANTS.get(node.attributes.get("mathvariant") or "")
     if variant and text:
         return rf"\{variant}{{{text}}}"
     if tag == "mi" and len(text) > 1 and text.isalpha():
-        return rf"\{text}" if text in _FUNCTIONS else rf"\mathrm{{{text}}}"
+        return rf"\{text}" if text in FUNCTIONS else rf"\mathrm{{{text}}}"
     return text
+
+
+def signs(text: str) -> str:
+    """Returns the TeX of the signs and Greek letters in a text."""
+    return joined([_SIGNS.get(sign) or _greek(sign) or sign for sign in text])
 
 
 def _greek(sign: str) -> str:
@@ -295,7 +300,8 @@ def _greek(sign: str) -> str:
     return "\\" + (name.title() if size == "CAPITAL" else name.lower()) if len(name) > 1 else ""
 
 
-def _joined(parts: list[str]) -> str:
+def joined(parts: list[str]) -> str:
+    """Returns TeX with a blank between a command and a letter."""
     text = ""
     for part in parts:
         if part[:1].isalpha() and _ends_in_name(text):
@@ -308,7 +314,7 @@ def _group(text: str) -> str:
     return text if len(text) == 1 else f"{{{text}}}"
 
 
-def _base(text: str) -> str:
+def grouped(text: str) -> str:
     """Groups what a script would otherwise belong to the end of only."""
     is_one = (
         len(text) <= 1 or text.isdigit() or re.fullmatch(r"\\[a-zA-Z]+(?:\{[^{}]*\})?|\(.*\)", text)

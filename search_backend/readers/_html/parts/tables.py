@@ -28,6 +28,8 @@ _ARRANGES = re.compile(r' role="(?:presentation|none)"|[ "]ltx_eqn_table[ "]')
 _SECTIONS = {"thead": 0, "tfoot": 2}
 _OUTLINE = frozenset(("table", "pre", "h1", "h2", "h3", "h4", "form", "article", "section"))
 _CELLS = frozenset(("td", "th", "caption"))
+# The class of a cell in which the one above it goes on: documents tell it below, not above.
+GOES_ON = "searchloop-goes-on"
 
 
 # A cell is known by its box. A place of a row is empty (-1) or covered by a cell.
@@ -218,6 +220,10 @@ class Tables:
                 first = {row[at]: at for at in reversed(range(len(row)))}
                 shown = {cell for cell, size in zip(cells, sizes, strict=True) if size[2]}
                 begun.update(first[cell] for cell in shown & first.keys())
+                if rows and any(size[1] == 0 for size in sizes):
+                    above = [*rows[-1], *row[len(rows[-1]) :]]
+                    both = zip(row, above, strict=False)
+                    row = [up if GOES_ON in boxes[cell].mark else cell for cell, up in both]
             else:
                 row = cells
                 begun.update(range(len(row)))
@@ -234,9 +240,11 @@ _ONE = (1, 1, True)
 
 @lru_cache(maxsize=4096)
 def _size(mark: str) -> tuple[int, int, bool]:
-    """Returns how many columns and rows a cell covers, and whether it is shown."""
+    """Returns how many columns and rows (0: those of the cell above) a cell covers, and whether it
+    is shown."""
     spans = {name: int(number) for name, number in _SPAN.findall(mark)}
-    return max(1, spans.get("col", 1)), spans.get("row", 1) or 1_000_000, mark != 'td hidden=""'
+    rows = 0 if GOES_ON in mark else spans.get("row", 1) or 1_000_000
+    return max(1, spans.get("col", 1)), rows, mark != 'td hidden=""'
 
 
 def _spanned(

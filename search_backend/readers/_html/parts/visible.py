@@ -10,23 +10,17 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.hidden import remove_hidden
+from searchloop.search_backend.readers._html.hidden import INLINE, remove_hidden
+from searchloop.search_backend.readers._html.parts import MORE, SELECTORS
 from searchloop.search_backend.readers._html.parts.formulas import FORMULAS, write_formulas
+from searchloop.search_backend.readers._html.styles import Cascade
 
-_CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
-_DRAWINGS = "td svg,th svg"
-_LABELS = "td .sr-only,td .visually-hidden,td .screen-reader-text"
-_UNSEEN = ".mw-editsection,.ltx_tag_note,.ltx_note_content>.ltx_note_mark"
-_CELLS = "span[role^=row],span[role$=cell],span[role$=header],span[class*=ltx_t]"
 _OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th": "columnheader"}
-_LINES = "pre,.react-file-line"
-_NUMBERS, _DOXYGEN = "div.line-numbers,div.react-line-numbers", "div.fragment>div.line:first-child"
-_LANGUAGE, _FILE = "div[class*=language-]>span.lang", "table.highlighttable th.filename"
 # All of them at once: one search of the tree tells that an ordinary page has none.
-_MAY_SHOW = (
-    f"{FORMULAS},{_CHECKBOXES},{_DRAWINGS},{_LABELS},{_UNSEEN},{_CELLS},{_NUMBERS},{_DOXYGEN},"
-    f"{_LANGUAGE},{_FILE},.sfrac .sr-only,.ltx_note_outer,[style*=white-space]"
-)
+_MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values(), "[style*=white-space]"))
+_ROWS_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:inline-)?(?:flex|grid)\b")
+_LINES_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:block|table|list-item|flex|grid)\b")
+_LAST = re.compile(r"[.#][\w-]+$")
 LONGEST_LABEL = 40
 # Lines of a page; each takes an element.
 MOST_TYPED = 5_000
@@ -41,21 +35,58 @@ def show(tree: LexborHTMLParser) -> None:
         _write_checkboxes(tree)
         _write_drawings(tree)
         _put_code_in_order(tree)
-        for node in tree.css(_UNSEEN):
+        for node in tree.css(SELECTORS["unseen"]):
             node.remove()
-        for mark in tree.css(".sfrac .sr-only"):
+        for mark in tree.css(SELECTORS["fractions"]):
             mark.replace_with("⁄" if "/" in mark.text() else " ")
-        for note in tree.css(".ltx_note_outer"):  # behind its mark, in LaTeXML
+        for note in tree.css(SELECTORS["notes"]):  # behind its mark, in LaTeXML
             note.insert_before(" (")
             note.insert_after(")")
         _write_labels(tree)
-        for cell in reversed(tree.css(_CELLS)):
+        for cell in reversed(tree.css(SELECTORS["cells"])):
             name = (cell.attributes.get("class") or "").partition(" ")[0]
             if role := cell.attributes.get("role") or _OF_PAPERS.get(name):
                 inside = f'<div role="{role}">{cell.inner_html}</div>'
                 cell.replace_with(LexborHTMLParser(inside).css("div")[0])
-    if remove_hidden(tree).write_shapes() or not is_ordinary:
+    cascade = remove_hidden(tree)
+    is_shaped = cascade.write_shapes()
+    _keep_apart(tree, cascade)
+    if is_shaped or not is_ordinary:
         _break_lines(tree)
+
+
+def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:
+    """Tells what stands on a line of its own, and puts a blank between the words of a row.
+
+    A selector counts by its last part. The letters of one word may be items of a row, too.
+    """
+    lines, rows = (_selectors(cascade, laid) for laid in (_LINES_LAID, _ROWS_LAID))
+    for node in _found(tree, cascade, ",".join(lines)):
+        if node.tag in INLINE:
+            node.attrs["style"] = f"{node.attributes.get('style') or ''};display:block"
+    for row in _found(tree, cascade, ",".join([MORE["rows"], *rows])):
+        before = ""
+        for item in [*row.iter(include_text=True)]:
+            text = (item.text(deep=True) or "") if item.is_text_node or item.tag in INLINE else ""
+            is_apart = item.is_element_node and before[-1:].isalnum() and text[:1].isalnum()
+            if not cascade.pay(1 + len(text) // 64):
+                return
+            if is_apart and len(before) + len(text) > 2 and _around(item, "pre") is None:
+                item.insert_before(" ")
+            before = text if item.is_element_node else ""
+
+
+def _selectors(cascade: Cascade, laid: re.Pattern[str]) -> set[str]:
+    """Returns the classes and ids that rules of a page lay out so."""
+    rules = cascade.rules_at(match.start() for match in laid.finditer(cascade.text))
+    found = [_LAST.search(one) for rule in rules for one in cascade.selectors(rule)]
+    return {last[0] for last in found if last}
+
+
+def _found(tree: LexborHTMLParser, cascade: Cascade, query: str) -> list[LexborNode]:
+    """Returns the elements that a query finds; none if it costs too much."""
+    price = len(query) * len(cascade.nodes) // 64
+    return tree.css(query) if query and cascade.pay(price) else []
 
 
 def _break_lines(tree: LexborHTMLParser) -> None:
@@ -79,29 +110,38 @@ def _break_lines(tree: LexborHTMLParser) -> None:
 
 
 def _write_checkboxes(tree: LexborHTMLParser) -> None:
-    for box in tree.css(_CHECKBOXES):
-        mark = "[x] " if "checked" in box.attributes else "[ ] "
-        if (label := box.parent) is not None and label.tag == "label" and not label.text().strip():
-            label.replace_with(mark)
-        else:
+    for box in tree.css(SELECTORS["boxes"]):
+        mark, label = "[x] " if box.css_matches(MORE["ticked"]) else "[ ] ", box.parent
+        if box.tag == "li":
+            while (inside := next(box.iter(include_text=True), None)) is not None:
+                box = inside
             box.insert_before(mark)
+        elif label is not None and label.tag == "label" and not label.text().strip():
+            label.replace_with(mark)
+        elif box.text(deep=True).strip():
+            box.insert_before(mark)
+        else:
+            box.replace_with(mark)
 
 
 def _put_code_in_order(tree: LexborHTMLParser) -> None:
     """Removes numbers of lines beside some code; puts the name of a file in front of its code."""
-    for label in tree.css(_LANGUAGE):  # the fence says it
+    for label in tree.css(SELECTORS["language"]):  # the fence says it
         label.remove()
-    for line in tree.css(_DOXYGEN):
-        if line.parent is not None:
-            line.parent.attrs["class"] = "hljs"
-    for numbers in tree.css(_NUMBERS):
+    set_in = (item for item in tree.css(SELECTORS["items"]) if item.text()[:1] == "\xa0")
+    for line in (*tree.css(SELECTORS["lines"]), *set_in):
+        while (whole := line.parent) is not None and whole.tag in ("li", "tr", "tbody"):
+            line = whole
+        if whole is not None:
+            whole.attrs["class"] = "hljs"
+    for numbers in tree.css(SELECTORS["numbers"]):
         code = numbers.next
         while code is not None and not code.is_element_node:
             code = code.next
-        is_beside = code is not None and (code.tag == "pre" or code.css_first(_LINES) is not None)
+        is_beside = code is not None and (code.tag == "pre" or code.css_first(MORE["code"]))
         if is_beside and re.fullmatch(r"[\d\s]+", numbers.text(deep=True)):
             numbers.remove()
-    for name in tree.css(_FILE):
+    for name in tree.css(SELECTORS["file"]):
         row, table = _around(name, "tr"), _around(name, "table")
         if row is not None and table is not None:
             table.insert_before(name.text(deep=True))
@@ -117,7 +157,7 @@ def _around(node: LexborNode, tag: str) -> LexborNode | None:
 
 def _write_labels(tree: LexborHTMLParser) -> None:
     """Shows the words for screen readers that say alone what the sign in a cell means."""
-    for label in tree.css(_LABELS):
+    for label in tree.css(SELECTORS["labels"]):
         cell, words = _around(label, "td"), label.text(deep=True).strip()
         if cell is not None and cell.text(deep=True).strip() == words != "":
             label.replace_with(words[:LONGEST_LABEL])
@@ -125,7 +165,7 @@ def _write_labels(tree: LexborHTMLParser) -> None:
 
 def _write_drawings(tree: LexborHTMLParser) -> None:
     """Writes the label of a drawing that stands alone in a cell."""
-    for drawing in tree.css(_DRAWINGS):
+    for drawing in tree.css(SELECTORS["drawings"]):
         title = drawing.css_first("title")
         label = drawing.attributes.get("aria-label") or (title.text() if title is not None else "")
         around = drawing.parent

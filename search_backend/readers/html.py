@@ -103,8 +103,7 @@ def _unless_shell(page: Page, markup: str) -> Page:
     is_app = tree.css_first("script") is not None and tree.css_first(_APP_ROOT) is not None
     said = [page.text[:2000], *(node.text(deep=True) or "" for node in tree.css("noscript"))]
     asks = any(map(_ASKS_FOR_SCRIPTS.search, said))
-    is_bare = len(page.text.split()) < 8 and len(markup) > SHELL_MARKUP
-    if not (is_app or asks or is_bare):
+    if not (is_app or asks or (len(page.text.split()) < 8 and len(markup) > SHELL_MARKUP)):
         return page
     # A short page may ask for scripts as well and yet say what it has to say.
     sentences = (found[0] for found in _SENTENCE.finditer(said[0]))
@@ -125,8 +124,7 @@ def _main(page: Layout, about: About, base: str) -> tuple[str, int]:
     is_short = sum(block.words for block in page.blocks) < SHORT_PAGE or not words
     if is_short:
         kept = list(range(len(page.blocks)))
-    names = set[str]().union(*{box.names for box in page.boxes})
-    if is_short or not _COOKIES.isdisjoint(names):
+    if is_short or not all(_COOKIES.isdisjoint(names) for names in {b.names for b in page.boxes}):
         beside = _beside(page, is_short)
         kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
     return cleaned(markdown(page, kept, base))

@@ -56,6 +56,14 @@ def test_no_host_is_in_both_parts(data: Path) -> None:
     assert is_held("https://www.one.example/a") == is_held("https://one.example/b")
 
 
+def test_the_test_split_is_no_part_of_the_others(data: Path) -> None:
+    """It is read from a folder of its own, so that nothing is fitted by it."""
+    assert list(wcxb(data / "wcxb", "test")) == []
+    (data / "wcxb/dev").rename(data / "wcxb/test")
+    assert len(list(wcxb(data / "wcxb", "test"))) == 4
+    assert list(wcxb(data / "wcxb", "all")) == []
+
+
 def test_words_are_counted_whatever_their_order() -> None:
     """Two of three words found, one too many; nothing for nothing is right."""
     precision, recall, f1 = by_words("b a x", "A b c")

@@ -152,11 +152,7 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
     own_site = site(base)
     own = urldefrag(url).url
     found: dict[str, None] = {}
-    tried: set[str] = set()
-    for href in _hrefs(body):
-        if href in tried:
-            continue
-        tried.add(href)
+    for href in dict.fromkeys(_hrefs(body)):
         target = absolute(href, base, own_site).partition("#")[0]
         if target and target != own:
             found[target] = None
@@ -167,16 +163,10 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
 
 def _hrefs(body: str) -> Iterator[str]:
     """Those in main parts, then all."""
-    inside = 0
+    inside, mains = 0, list[str]()
     parts = iter(_MAIN.split(body)[1:])
     for end, part in zip(parts, parts, strict=True):
         inside += -1 if end else 1
-        if inside > 0:
-            yield from _addresses(part)
-    yield from _addresses(body)
-
-
-def _addresses(markup: str) -> Iterator[str]:
-    for link in islice(markup.split("<a "), 1, None):
-        if href := address(" " + link.partition(">")[0]):
-            yield href
+        mains.append(part * (inside > 0))
+    found = islice("".join([*mains, body]).split("<a "), 1, None)
+    return filter(None, (address(" " + link.partition(">")[0]) for link in found))

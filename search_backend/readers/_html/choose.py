@@ -1,8 +1,8 @@
 """Choose the blocks of a page that are its main text: a guess by names, then two forests of trees.
 
-The first forest sees how a block and its neighbours look, the second also how the block fits into
-what the first one took; the mean of their scores counts. What is main text depends on the sort of
-the page: a list of links is a menu on one page and the contents of another.
+The first forest sees how a block and its neighbours look. The second sees also how a block of which
+the first is unsure fits into what that one took; then the mean of their scores counts. What is main
+text depends on the sort of the page: a list of links is a menu on one and the contents of another.
 
 The numbers lie in `main_text.json`, which `bench/extraction_fit.py` made from the development part
 of a public benchmark; a change of a feature needs a new fit. The trees are compiled to one Python
@@ -122,7 +122,7 @@ def _homes(boxes: list[Box], held: list[float]) -> tuple[list[float], list[float
     for least in (most, half):
         home = max((at for at, part in enumerate(held) if part >= least), default=0)
         depth = [0.0] * len(boxes)
-        depth[home : home + 1] = [1.0]
+        depth[home] = 1.0
         for at in range(home + 1, len(boxes)):
             if (up := boxes[at].parent) < home:
                 break  # what is inside a box stands right behind it
@@ -220,8 +220,6 @@ Score: TypeAlias = Callable[..., float]
 # Every so many trees, blocks beyond this score are not argued about any more.
 EARLY_TREES = 12
 CLEAR = 2.2
-# A page in more blocks is looked at once: the second look would take as long again.
-MOST_FOR_SECOND = 2_000
 ARTICLE, FORUM = GENRES.index("article"), GENRES.index("forum")
 # Of a page that may be a forum, the terms tell of its users.
 LIKE_FORUM = 0.3
@@ -253,7 +251,7 @@ class Model:
 
     names: dict[str, Weights]
     bias: float
-    genres: dict[str, list[float]]
+    genres: dict[str, tuple[float, ...]]
     first: Score
     second: Score
     cut: tuple[float, float]
@@ -261,17 +259,12 @@ class Model:
 
 @cache
 def model() -> Model:
-    """The model of this package; read once."""
-    data = json.loads((files(__package__) / "main_text.json").read_text("ascii"))
-    return parse(data)
-
-
-def parse(data: dict[str, Any]) -> Model:
-    """The model in the shape of `main_text.json`."""
+    """The model of this package, from `main_text.json`; read once."""
+    data: dict[str, Any] = json.loads((files(__package__) / "main_text.json").read_text("ascii"))
     return Model(
         names={name: tuple(weights) for name, weights in data["names"].items()},
         bias=data["bias"],
-        genres=data["genres"],
+        genres={name: tuple(weights) for name, weights in data["genres"].items()},
         first=compiled(data["first"]),
         second=compiled(data["second"]),
         cut=tuple(data["cut"]),
@@ -316,11 +309,15 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
     ways = same_ways(page.boxes)
     parts = roles(page, wrapped)
     found = columns(page, guesses, ways, (about.kind, *sort)) + parts
-    first = scores = list(map(by.first, *found))
-    if len(page.blocks) <= MOST_FOR_SECOND:
-        second = map(by.second, *found, *context(page, likelihoods(first), ways))
-        # Each look errs where the other does not.
-        scores = [(one + other) / 2 for one, other in zip(first, second, strict=True)]
+    first = list(map(by.first, *found))
+    rows = zip(*found, *context(page, likelihoods(first), ways), strict=True)
+    # Each look errs where the other does not. Once the first is sure of some text, the second
+    # agrees wherever it is sure.
+    sure = CLEAR if max(first) >= CLEAR else math.inf
+    scores = [
+        (score + by.second(*row)) / 2 if -sure < score < sure else score
+        for score, row in zip(first, rows, strict=True)
+    ]
     odds = likelihoods(alike(page, scores, ways))
     hope = expected(odds, [block.words for block in page.blocks])
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE

@@ -27,7 +27,6 @@ _TAGS = (
 _TAG_NUMBER = {tag: float(number) for number, tag in enumerate(_TAGS.split())}
 _ENDS = frozenset('.!?:;。”")…')
 _DIGITS, _UPPERS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_DIGIT, _UPPER = re.compile(r"\d"), re.compile(r"[A-Z]")
 _LENGTHS = [f"#{words}" for words in range(7)]
 _FIRST_WORD = re.compile(r"\w+")
 # Behind so many words a block says by itself what it is.
@@ -51,7 +50,8 @@ def text_names(text: str, words: int) -> list[str]:
 def add_inside(boxes: Sequence[Box], sums: list[float]) -> None:
     """Add to the sum of each box those of all boxes inside it."""
     for at in range(len(sums) - 1, 0, -1):
-        sums[boxes[at].parent] += sums[at]
+        if part := sums[at]:
+            sums[boxes[at].parent] += part
 
 
 def wrappers(page: Layout) -> list[bool]:
@@ -134,12 +134,9 @@ def _of_text(page: Layout) -> Columns:
 
 def _shares(head: str) -> tuple[float, float]:
     """The shares of digits and of capitals among the first characters of a text."""
-    size = len(head)
-    if head.isascii():
-        letters = head.encode()
-        digits, uppers = letters.translate(None, _DIGITS), letters.translate(None, _UPPERS)
-        return (size - len(digits)) / size, (size - len(uppers)) / size
-    return len(_DIGIT.findall(head)) / size, len(_UPPER.findall(head)) / size
+    letters = head.encode("ascii", "ignore")
+    digits, uppers = letters.translate(None, _DIGITS), letters.translate(None, _UPPERS)
+    return (len(letters) - len(digits)) / len(head), (len(letters) - len(uppers)) / len(head)
 
 
 def _of_neighbours(words: list[float], linked: list[float]) -> Columns:
@@ -199,7 +196,7 @@ def _of_boxes(
 ) -> Columns:
     boxes = page.boxes
     held, links, prose, inside = _held(page, words, linked)
-    depth, repeats, main = _places(boxes, held)
+    depth, repeats, main = _places(boxes, held, ways)
     groups: dict[int, list[float]] = {}
     for block, word, link in zip(page.blocks, words, linked, strict=True):
         sums = groups.setdefault(ways[block.box], [0.0, 0.0, 0.0])
@@ -246,21 +243,18 @@ def _held(page: Layout, words: list[float], linked: list[float]) -> list[list[fl
     return sums
 
 
-def _places(boxes: list[Box], held: list[float]) -> tuple[list[int], list[int], list[int]]:
+def _places(boxes: list[Box], held: list[float], ways: Sequence[int]) -> list[list[int]]:
     """For each box its depth, how often its like repeats, its main box."""
-    size = len(boxes)
-    alike = Counter((box.parent, box.names) for at, box in enumerate(boxes) if held[at])
-    depth, repeats, main = [0] * size, [1] * size, [-1] * size
+    alike = Counter([(box.parent, ways[at]) for at, box in enumerate(boxes) if held[at]])
+    # The last entry of each is for what is around the body, at index -1.
+    depth, repeats, main = [-1] * (len(boxes) + 1), [0] * (len(boxes) + 1), [-1] * (len(boxes) + 1)
     for at, box in enumerate(boxes):
         up = box.parent
+        depth[at] = depth[up] + 1
+        repeats[at] = max(repeats[up], alike[up, ways[at]] if held[at] else 0)
         is_main = box.tag in ("main", "article") or "r=main" in box.names
-        repeats[at] = alike[up, box.names]
-        main[at] = at if is_main else -1
-        if up >= 0:
-            depth[at] = depth[up] + 1
-            repeats[at] = max(repeats[at], repeats[up])
-            main[at] = at if is_main else main[up]
-    return depth, repeats, main
+        main[at] = at if is_main else main[up]
+    return [depth, repeats, main]
 
 
 def _of_page(

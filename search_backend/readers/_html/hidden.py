@@ -159,18 +159,14 @@ class _Hidden:
             attributes, tag = node.attributes, node.tag
             for opener in _OPENERS:
                 self._opened.update((attributes.get(opener) or "").split())
-            if axes := axes_of(attributes.get("style") or ""):
+            axes = axes_of(attributes.get("style") or "")
+            if tag == "font" and "color" in attributes:
+                axes |= {"colour"}
+            is_shut = tag == "dialog" and "open" not in attributes
+            if is_shut or "hidden" in attributes or "popover" in attributes:
+                axes |= {"display"}
+            if axes or _is_untold(node):
                 found[self._cascade.place[node.mem_id]] = axes
-            elif tag == "font" and "color" in attributes:
-                found[self._cascade.place[node.mem_id]] = frozenset({"colour"})
-            elif (
-                "hidden" in attributes
-                or "popover" in attributes
-                or (tag == "dialog" and "open" not in attributes)
-            ):
-                found[self._cascade.place[node.mem_id]] = frozenset({"display"})
-            elif _is_untold(node):
-                found[self._cascade.place[node.mem_id]] = _NONE
         return found
 
     def _axes(self, style: str) -> frozenset[str]:
@@ -331,8 +327,7 @@ def _has_label(node: LexborNode, names: str) -> bool:
 
 
 def _is_untold(node: LexborNode) -> bool:
-    """Tell whether it is kept from screen readers, as prices of shops are: they are told them in
-    other words."""
+    """Tell whether it is kept from screen readers, as are prices that they hear in other words."""
     return node.attributes.get("aria-hidden") == "true" and node.tag not in ("del", "ins")
 
 

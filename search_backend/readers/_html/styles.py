@@ -14,7 +14,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -94,13 +94,11 @@ def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
     """Return the sheets inside a page that apply on a screen, and whether it links to no others."""
     found: list[str] = []
     left = LONGEST_SHEET
-    kinds: dict[str, list[LexborNode]] = {"link": [], "style": [], "noscript": []}
-    for node in tree.css("link[rel~=stylesheet i],style,noscript"):
-        kinds[node.tag or ""].append(node)
-    linked = kinds["link"]
+    nodes = tree.css("link[rel~=stylesheet i],style,noscript")
+    linked = [node for node in nodes if node.tag == "link"]
     inside = [node for node in linked if (node.attributes.get("href") or "").startswith("data:")]
-    unread = {style.mem_id for node in kinds["noscript"] for style in node.css("style")}
-    for node in [*kinds["style"], *inside]:
+    unread = {one.mem_id for node in nodes if node.tag == "noscript" for one in node.css("style")}
+    for node in [*(node for node in nodes if node.tag == "style"), *inside]:
         attributes = node.attributes
         kind = (attributes.get("type") or "text/css").strip().lower()
         applies = kind == "text/css" and on_screen((attributes.get("media") or "").lower())
@@ -384,28 +382,22 @@ class Cascade:
                 own = own & among.keys() if self.pay(min(len(own), len(among))) else frozenset()
             if not own or not self.pay(len(own)):
                 return frozenset()
+            most = 1 if sign in ">+" else None
             found = {
                 place
                 for place in own
-                if at == 0 or any(one in found for one in self._candidates(place, sign))
+                if at == 0 or any(map(found.__contains__, islice(self._around(place, sign), most)))
             }
         return found
 
-    def _candidates(self, place: int, sign: str) -> Iterator[int]:
-        """The elements that a combinator relates to the one at `place`."""
-        if sign in " >":
-            while (place := self.parent(place)) >= 0 and self.pay(1):
-                yield place
-                if sign == ">":
-                    return
-            return
-        node = self.nodes[place]
-        while (before := node.prev) is not None and self.pay(1):
-            node = before
+    def _around(self, place: int, sign: str) -> Iterator[int]:
+        """The elements around the one at `place`, or those beside and before it; nearest first."""
+        node: LexborNode | None = self.nodes[place]
+        while sign in " >" and (place := self.parent(place)) >= 0 and self.pay(1):
+            yield place
+        while sign in "+~" and node and (node := node.prev) is not None and self.pay(1):
             if node.mem_id in self.place:
                 yield self.place[node.mem_id]
-                if sign == "+":
-                    return
 
     def parent(self, place: int) -> int:
         """The index of the element around one; -1 for none."""

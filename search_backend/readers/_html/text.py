@@ -19,9 +19,9 @@ _ODD_BLANKS = (
 )
 LONGEST_URL = 2_000
 # Joining to a base changes nothing of these.
-_is_whole = re.compile(
-    r"https?://[a-z0-9.-]+/[\w%+=&~/.-]*(?:\?[\w%+=&~/.-]+)?", re.ASCII
-).fullmatch
+_SIGN = r"[\w%+=&~/.,:@!'*-]"
+_WHOLE = rf"https?://[a-z0-9.-]+(?:/{_SIGN}*(?:\?{_SIGN}+)?(?:#{_SIGN}+)?)?"
+_is_whole = re.compile(_WHOLE, re.ASCII).fullmatch
 # Joining to a page of the web changes nothing of these but what stands before.
 is_in_site = re.compile(
     r"/(?!/)(?!\S*/[./])[\w%+=&~/.:,@!'*-]*(?:\?[\w%+=&~/.:,@!'*-]+)?(?:#[\w%+=&~/.-]+)?", re.ASCII

@@ -65,11 +65,7 @@ MAY_HIDE = re.compile(
 def hiding(style: Style, whole: bool) -> frozenset[str]:
     """The axes on which these declarations hide an element. Of a page that is not known `whole`,
     sheets that were not read may add what is missing here to hide it."""
-    return frozenset(
-        axis
-        for axis, names in _NEEDS.items()
-        if not names.isdisjoint(style) and _TESTS[axis](style, not whole)
-    )
+    return frozenset(axis for axis, hides in _TESTS.items() if hides(style, not whole))
 
 
 def _word(style: Style, name: str) -> str:
@@ -245,12 +241,3 @@ _TESTS: Mapping[str, Callable[[Style, bool], bool]] = {
     "transform": _transform,
     "colour": _colour,
 }
-# The properties of which an axis needs one to hide anything, where they are not called as it is.
-_NEEDED = {
-    "offset": "left top right bottom margin-left margin-top",
-    "size": "height max-height width max-width line-height",
-    "clip": "clip clip-path",
-    "transform": "transform scale translate",
-    "colour": "color fill background-color",
-}
-_NEEDS = {axis: frozenset(_NEEDED.get(axis, axis).split()) for axis in _TESTS}

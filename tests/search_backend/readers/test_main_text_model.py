@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import combinations
 
 import pytest
@@ -13,7 +14,6 @@ from searchloop.search_backend.readers._html.blocks import Layout, layout, roles
 from searchloop.search_backend.readers._html.choose import (
     GENRES,
     MANY,
-    MOST_FOR_SECOND,
     About,
     alike,
     best_run,
@@ -97,13 +97,27 @@ def test_what_holds_the_whole_page_tells_no_block_from_another() -> None:
         assert found == list(range(8))
 
 
-def test_a_page_of_very_many_blocks_is_chosen_from_by_the_first_look() -> None:
+def test_a_page_of_very_many_blocks_keeps_its_text() -> None:
     """A long article keeps its text and loses its menu all the same."""
     text = "<p>The harbour was built in three stages, and each is described here at length.</p>"
     menu = "<nav><ul><li><a href=/>Home</a><li><a href=/shop>Shop</a></ul></nav>"
-    page = parsed(f"{menu}<main><article>{text * MOST_FOR_SECOND}</article></main>")
+    page = parsed(f"{menu}<main><article>{text * 2000}</article></main>")
     found = chosen(page, About(1, "https://example.org/blog/harbour"))
-    assert found == list(range(2, MOST_FOR_SECOND + 2))
+    assert found == list(range(2, 2002))
+
+
+def test_blocks_of_which_the_first_look_is_sure_are_not_looked_at_again() -> None:
+    """All are, on a page where it is sure of no text: there only the second tells them apart."""
+    page = parsed("<p>the first text</p><p>another text</p><p>a third text</p>")
+    for scores, again in (([3.0, -3.0, 1.0], 1), ([-3.0, -4.0, -5.0], 3), ([3.0, 3.0, -9.0], 0)):
+        first, looks = iter(scores), iter([0.0] * again)
+        by = dataclasses.replace(
+            model(),
+            first=lambda *_, scores=first: next(scores),
+            second=lambda *_, looks=looks: next(looks),
+        )
+        chosen(page, About(1, "https://example.org/blog/harbour"), by)
+        assert list(looks) == []
 
 
 @each_row("before", ["", "<h1>The harbour</h1>"])

@@ -79,7 +79,7 @@ def _pictured(cell: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
         most = 15 if text else LONGEST_ALT
-        if not alt or len(alt) > most or _OF_FORMULA.search(image[0]):
+        if not alt or len(alt) > most or _is_of_formula(image[0]):
             return image[0]
         said = plain(alt).casefold()
         is_told = text and (said in text or text in said or _DECORATION.search(alt))
@@ -91,12 +91,18 @@ def _pictured(cell: re.Match[str]) -> str:
     return f"<{cell[1]}{cell[2]}>{shown}</{cell[1]}>"
 
 
+def _is_of_formula(image: str) -> bool:
+    # A look at the words first: the pattern tries all of them at each letter.
+    is_likely = any(word in image.lower() for word in ("math", "tex", "equation", "formula"))
+    return is_likely and _OF_FORMULA.search(image) is not None
+
+
 def inline(pieces: list[str], signs: str) -> list[str]:
     """Returns these pieces of markup with text instead of such marks. `signs` are characters that
     they do not have."""
     cut = signs[0]
     text = _CUSTOM.sub(r"\1 ", cut.join(pieces))
-    tags = set(_STARTS.findall(text))
+    tags = set(re.findall("<([a-z]+)", text))
     for names, words, change in _CHANGES:
         if not tags.isdisjoint(names) or any(word in text for word in words):
             text = change(text, cut)
@@ -159,7 +165,7 @@ def _images(text: str, _: str) -> str:
     def words(image: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
-        if alt and (_OF_FORMULA.search(image[0]) or _IS_TEX.search(alt)):
+        if alt and (_is_of_formula(image[0]) or _IS_TEX.search(alt)):
             return as_formula(alt, "-display" in image[0])
         return alt if _is_sign(plain(alt)) else image[0]
 
@@ -199,7 +205,6 @@ _ON_ITS_LINE = re.compile(
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
 _RAISED = ("vertical-align", 'class="su')
-_STARTS = re.compile("<([a-z]+)")
 # The tags and the words of which one is there when there is something to change.
 _CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]], ...] = (
     (frozenset(), ("display:", "sr-only", "visually", "-reader-text"), _apart),

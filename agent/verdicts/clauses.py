@@ -266,23 +266,6 @@ _PASSIVE = 10  # tokens between the verb and `by`
 _AUXILIARY, _MODALS, _BY = (
     frozenset(numbers.TABLES[name].split()) for name in ("auxiliaries", "modals", "agents")
 )
-_BY = frozenset(
-    [
-        "by",
-        "von",
-        "durch",
-        "par",
-        "por",
-        "da",
-        "dal",
-        "dalla",
-        "dai",
-        "dall",
-        "pelo",
-        "pela",
-        "door",
-    ]
-)
 
 
 def _units(tokens: Sequence[Token]) -> list[str]:
@@ -388,8 +371,6 @@ def _apart(tokens: Sequence[Token], at: int) -> bool:
 
 
 _DAY = 31
-
-
 _PREPOSITIONS = frozenset(numbers.TABLES["prepositions"].split()) - _BY
 
 
@@ -427,6 +408,4 @@ def _month(tokens: Sequence[Token], at: int) -> bool:
 
 
 _OF = ("de", "of", "di")
-
-
 _DATE_LETTERS = frozenset("日に于於")

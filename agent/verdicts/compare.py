@@ -95,8 +95,7 @@ def compare(
     if cover < LEAST:
         return Comparison(cover, FEW)
     apart, paired = _gaps(claim, window, _aligned(claim, window))
-    near = paired >= _near(claim) * len(claim)
-    letters = _near(claim) == NEAR_LETTERS
+    near, letters = paired >= _near(claim) * len(claim), _near(claim) == NEAR_LETTERS
     short = len(weights) <= FEWER * (3 if letters else 1)
     few = cover < enough(len(weights), letters)
     if few and not near:
@@ -105,7 +104,7 @@ def compare(
     pairs = _aligned(ours, theirs)
     content, matched = _gaps(ours, theirs, pairs)
     same = sum((Counter(t.key for t in ours) & Counter(t.key for t in theirs)).values())
-    shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
+    shuffled = same >= (NEAR_LETTERS if letters else SAME) * len(ours)
     close = matched >= NEAR_LETTERS * sum(t.kind != "not" for t in ours)
     fault = (
         (MISSING_NUMBER if any(t.number for t in lost) else "")
@@ -123,8 +122,8 @@ def compare(
     )
     near = near or shuffled or matched >= _near(ours) * len(ours)
     denied = near and bool(fault) and _only(apart, fault)
-    told = NUMBER if near and fault == MISSING_NUMBER else fault
-    return Comparison(cover, told, near, denied, _whole(content))
+    fault = NUMBER if near and fault == MISSING_NUMBER else fault
+    return Comparison(cover, fault, near, denied, _whole(content))
 
 
 def _renamed(claim: Sequence[Token], window: Sequence[Token], page: Page) -> bool:

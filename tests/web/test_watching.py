@@ -81,8 +81,7 @@ def quiet() -> Iterator[None]:
     yield
     root.handlers[:], level = before
     root.setLevel(level)
-    for name in OURS:
-        logging.getLogger(name).setLevel(logging.NOTSET)
+    logging.getLogger(OURS).setLevel(logging.NOTSET)
 
 
 def watched(home: Path, form: str = "json", **env: str) -> Watched:

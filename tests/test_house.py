@@ -38,12 +38,12 @@ PLUGINS = (
 ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 40, 450, 50, 120, 7
 # Lines of the four folders, and of the page's script and style without its catalogues of words.
 # 42,000 is what the four folders are to come down to without what was built since: verdicts and
-# marks (3,190), pages and documents read cell by cell (1,720), encodings and addresses (450), summaries (430),
-# second readings and checks (300), endings (140); every kind of file, folders and the search of
-# chats, and the meaning of passages (2,920); sites without a key, plugins, the browser (2,500);
-# signing in and people (1,250); files of questions (1,100); dialects and windows (700); what
-# deletion leaves and redaction (650); projects, titles, follow-ups (1,150); chats of other
-# programs, sharing (1,400); options, schemas, the terminal (1,400); settings by task (300);
+# marks (3,190), pages and documents read cell by cell (1,720), encodings and addresses (450),
+# summaries (430), second readings and checks (300), endings (140); every kind of file, folders and
+# the search of chats, and the meaning of passages (2,920); sites without a key, plugins, the
+# browser (2,500); signing in and people (1,250); files of questions (1,100); dialects and windows
+# (700); what deletion leaves and redaction (650); projects, titles, follow-ups (1,150); chats of
+# other programs, sharing (1,400); options, schemas, the terminal (1,400); settings by task (300);
 # folders of projects (50); pictures and projects of exports, tool servers edited with their keys
 # masked (180); edits allowed in a folder, the end of a growing table drawn alone (90). The page:
 # settings by task (800), projects and archive (250), queue, keys, imports (300), two answers side

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import clauses, degrees, numbers
-from searchloop.agent.verdicts.cover import LEAST, begins, enough, scattered
+from searchloop.agent.verdicts.cover import begins, enough, scattered
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token
 
@@ -92,8 +92,6 @@ def compare(
     claim = [_rounded(t, window) for t in claim]
     absent = {t.key for t in lost}
     cover = 1 - sum(weights[key] for key in absent) / sum(weights.values())
-    if cover < LEAST:
-        return Comparison(cover, FEW)
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near, letters = paired >= _near(claim) * len(claim), _near(claim) == NEAR_LETTERS
     short = len(weights) <= FEWER * (3 if letters else 1)

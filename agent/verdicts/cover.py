@@ -18,7 +18,7 @@ def enough(words: int, letters: bool) -> float:
 
     A few words stand together by chance or leave out what counts; of many, more may differ.
     """
-    return _LETTERS if letters else max(LEAST, min(0.4 + 2.5 / words, 0.72))
+    return _LETTERS if letters else max(LEAST, min(0.4 + 2.5 / words, 0.7))
 
 
 def content(tokens: Sequence[Token]) -> list[Token]:

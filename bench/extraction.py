@@ -36,6 +36,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, median
 from urllib.parse import urlsplit
@@ -216,6 +217,9 @@ def main(argv: list[str] | None = None) -> int:
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     extractors: dict[str, Extractor] = {OURS: ours}
     if not args.alone:
+        if find_spec("trafilatura") is None:
+            print("bench: pip install trafilatura lxml_html_clean to compare, or pass --alone")
+            return 2
         extractors["trafilatura fast"] = trafilatura(fast=True)
         extractors["trafilatura"] = trafilatura(fast=False)
     print("\n".join(lines(measure(samples[:: args.every], extractors))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,12 @@ def test_runs_of_four_words_are_counted() -> None:
 def test_addresses_do_not_count() -> None:
     """A link is scored by its words."""
     assert plain("see [the plan](https://e.example/a%20b) now") == "see the plan now"
+
+
+def test_without_its_peer_it_says_what_to_install(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The peer is no part of what this project needs."""
+    monkeypatch.setitem(sys.modules, "trafilatura", None)
+    assert main(["--data", str(data), "--part", "all"]) == 2
+    assert "pip install trafilatura" in capsys.readouterr().out

@@ -215,7 +215,7 @@ def show_progress(lines: "Iterable[str]", count: int, live: "bool | None" = None
             seen += 1
             told = "%d of %d: %s" % (min(seen, count), count, rest.partition("=")[0].split(" ")[0])
         elif line.startswith("Installing collected"):
-            told = "unpacking %d packages" % count
+            told = "unpacking packages"
         elif not line.startswith((" ", "Downloading", "Using cached", "Looking")):
             others.append(line.rstrip())
             continue

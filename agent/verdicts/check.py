@@ -42,8 +42,9 @@ _MOST = 0.95  # share of a claim that a quotation fills, where nothing else need
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
 
 
-# Behind `Yes,` and `According to the report,` the claim begins, unless the page says such things.
-_LEAD = pattern("lead-patterns")
+# Behind `Yes,` and `The report says that` the claim begins, before `, according to the report` it
+# ends, unless the page says such things.
+_AROUND_CLAIM = (pattern("lead-patterns"), pattern("tail-patterns"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,9 @@ def _checked(claim: str, page: Page) -> Verdict:
         return Verdict("unclear", reason="The source holds no text.")
     if not page.readable:
         return Verdict("unclear", reason="The source is no readable text.")
-    lead = _LEAD.match(claim)
-    if lead and not (lead["to"] and lead["to"].casefold() in page.text.casefold()):
-        claim = claim[lead.end() :]
+    for found in filter(None, (words.search(claim) for words in _AROUND_CLAIM)):
+        if not any(said and said.casefold() in page.text.casefold() for said in found.groups()):
+            claim = claim[: found.start()] + claim[found.end() :]
     lang = language(claim)
     foreign = _foreign(claim, lang, page)
     quotes = quotations(claim, lang or page.lang)

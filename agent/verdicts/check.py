@@ -44,7 +44,7 @@ _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a senten
 
 # Behind `Yes,` and `The report says that` the claim begins, before `, according to the report` it
 # ends, unless the page says such things.
-_AROUND_CLAIM = (pattern("lead-patterns"), pattern("tail-patterns"))
+_AROUND_CLAIM = ("lead-patterns", "tail-patterns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _checked(claim: str, page: Page) -> Verdict:
         return Verdict("unclear", reason="The source holds no text.")
     if not page.readable:
         return Verdict("unclear", reason="The source is no readable text.")
-    for found in filter(None, (words.search(claim) for words in _AROUND_CLAIM)):
+    for found in filter(None, (pattern(name).search(claim) for name in _AROUND_CLAIM)):
         if not any(said and said.casefold() in page.text.casefold() for said in found.groups()):
             claim = claim[: found.start()] + claim[found.end() :]
     lang = language(claim)

@@ -42,6 +42,6 @@ def scattered(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
     return together < _TOGETHER * len(neighbours)
 
 
-def begins(stem: str) -> str:
-    """Returns what the forms of a word have in common: six letters, or two Korean syllables."""
-    return stem[: 2 if "\uac00" <= stem[0] <= "\ud7a3" else 6]
+def begins(stem: str, letters: int = 6) -> str:
+    """Returns what the forms of a word have in common: so many letters, or two Korean syllables."""
+    return stem[: 2 if "\uac00" <= stem[:1] <= "\ud7a3" else letters]

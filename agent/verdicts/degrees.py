@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from searchloop.agent.verdicts import numbers
+from searchloop.agent.verdicts.cover import begins
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 from searchloop.analysis.words import table
 
@@ -25,8 +26,6 @@ _ALL = {"all"}
 _MODIFIERS = frozenset(numbers.TABLES["modifiers"].split())
 _NAMES = ("may", "will")  # a month, a man
 _SHARES = frozenset(numbers.TABLES["shares"].split())
-
-
 Tokens = Sequence[Token]
 
 
@@ -78,8 +77,8 @@ def surer(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]], lang:
 
 
 def _beginning(token: Token) -> str:
-    """Returns what the forms of a word share: four letters, or two syllables of Korean."""
-    return token.key if token.kind != "word" else token.key[: 2 if token.key >= "가" else 4]
+    """Returns what the forms of a word share, and any other token whole."""
+    return begins(token.key, 4) if token.kind == "word" else token.key
 
 
 def conditional(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]], lang: str) -> bool:
@@ -112,11 +111,7 @@ def _bound(tokens: Tokens, at: int) -> str:
     return next((_BOUNDS[phrase] for phrase in phrases if phrase in _BOUNDS), "")
 
 
-def opposite(
-    claim: Sequence[Token],
-    window: Sequence[Token],
-    apart: Sequence[tuple[Sequence[Token], Sequence[Token]]],
-) -> bool:
+def opposite(claim: Tokens, window: Tokens, apart: Sequence[tuple[Tokens, Tokens]]) -> bool:
     """Tells of a word whose opposite stands in the window in its stead."""
     own, have = _reversible(claim), _reversible(window)
     places = [(own - have, have - own)]

@@ -20,6 +20,7 @@ TABLES = {
 }
 
 
+@lru_cache
 def pattern(name: str, flags: int = 0) -> re.Pattern[str]:
     """Returns a pattern of `tables.txt`, which stands there on several lines."""
     return re.compile("".join(TABLES[name].splitlines()), flags)

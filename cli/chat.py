@@ -23,6 +23,7 @@ from searchloop.agent.run.undo import plan_to_run, undo_files
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.present_plan import run_text
 from searchloop.agent.types.attachments import size_words
+from searchloop.agent.verdicts.words import placed
 from searchloop.cli.agents import agent_line
 from searchloop.cli.arguments import MODES, SEARCHES, number, one_line, undone, warn
 from searchloop.cli.ask import (
@@ -37,7 +38,7 @@ from searchloop.cli.ask import (
 from searchloop.cli.main import OK
 from searchloop.cli.models import aliases, whole_name
 from searchloop.cli.sessions import export_text, write_export
-from searchloop.cli.show import as_text, code_of, print_source
+from searchloop.cli.show import as_text, code_of, print_source, spoken_here
 from searchloop.cli.terminal.line_editor import PATHS, LineEditor, copy
 
 _KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
@@ -175,7 +176,7 @@ class Chat:
             events.close()
         ended = self._agent.log.last_event(self._session)
         done = ended.type == "run_finished" and code_of(ended) == OK
-        warn("" if done else "\n  Stopped. What was said is kept.")
+        warn("" if done else f"\n  {spoken_here()['end.cancelled']}")
 
     def _status(self) -> None:
         session = self._agent.log.session(self._session)
@@ -254,12 +255,14 @@ class Chat:
         marks: dict[str, Any] = {}
         for event in self._agent.log.read(self._session):
             if event.type == "run_finished":
+                cited = placed(event.data["answer"], event.data["citations"])
                 found.update((s["url"], s) for s in event.data["sources"])
-                marks.update((c["url"], c["marks"]) for c in event.data["citations"])
+                marks.update((c["url"], c["marks"]) for c in cited)
+        words = spoken_here()
         for source in sorted(found.values(), key=lambda s: (s.get("n") is None, s.get("n") or 0)):
-            print_source(source, marks.get(source["url"], ()))
+            print_source(source, marks.get(source["url"], ()), words)
         if not found:
-            print("No sources yet.")
+            print(words["sources.none"])
 
     def _run(self, _: str) -> None:
         plan = plan_to_run(self._agent.log, self._session)

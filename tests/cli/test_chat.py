@@ -168,7 +168,7 @@ def test_a_file_is_made_and_undone(here: Cli, tmp_path: Path) -> None:
             **online(server),
         )
     assert (ran.code, ran.out.strip()) == (0, "Done.")
-    assert "Created notes/a.txt" in ran.err
+    assert "Made notes/a.txt" in ran.err
     assert (tmp_path / "ws" / "notes" / "a.txt").read_text() == "hi\n"
     (session,) = here("sessions", "-o", "json").json["sessions"]
     undone = here("sessions", "undo", session["id"])
@@ -205,7 +205,8 @@ def test_a_plan_is_shown_and_run(here: Cli) -> None:
         planned = here("ask", "--mode", "plan", "Plan it", **online(server))
         done = here("ask", "-c", "--run-plan", "-o", "json", **online(server))
         asked = server.requests[-1].json["messages"][-1]["content"]
-    assert planned.out.startswith("Plan: Better\n  1. Read it\n     touches a.txt\n  2. Change")
+    steps_shown = "1. Read it - Touches: `a.txt`\n2. Change it\n"
+    assert planned.out.startswith(f"**Plan: Better**\n\n{steps_shown}")
     assert done.json["answer"] == "OK."
     assert "Carry out this plan: Better" in asked
     (session,) = here("sessions", "-o", "json").json["sessions"]

@@ -47,11 +47,8 @@ def page(code: str, accepted: str, seconds: int = 0) -> str:
 
 def _language(accepted: str) -> str:
     """Returns the language of ours that the browser likes best (RFC 9110 12.5.4)."""
-    likes = []
-    for place, part in enumerate(accepted.split(",")):
-        tag, _, quality = part.strip().partition(";q=")
-        try:
-            likes.append((-float(quality or 1), place, tag.partition("-")[0].lower()))
-        except ValueError:
-            continue
-    return next((tag for worth, _, tag in sorted(likes) if worth and tag in WORDS), "en")
+    from werkzeug.datastructures import LanguageAccept
+    from werkzeug.http import parse_accept_header
+
+    liked = (name for name, quality in parse_accept_header(accepted, LanguageAccept) if quality)
+    return next((tag for name in liked if (tag := name.partition("-")[0].lower()) in WORDS), "en")

@@ -47,8 +47,8 @@ def placed(answer: str, citations: Sequence[Mapping[str, Any]]) -> list[dict[str
     def about(mark: Mapping[str, Any]) -> str:
         words = plain("".join(claims.at(*mark["span"])[-1:]) if mark.get("span") else "")
         words = words.rstrip(" .,;:。，；：")
-        end = words[-_LONGEST:]
-        return words if words == end else f"…{end.partition(' ')[2] or end}"
+        begin = words[:_LONGEST]
+        return words if words == begin else f"{begin.rpartition(' ')[0] or begin}…"
 
     said = [[{**mark, "claim": about(mark)} for mark in c.get("marks", ())] for c in citations]
     return [{**each, "marks": own} for each, own in zip(citations, said, strict=True)]
@@ -57,12 +57,14 @@ def placed(answer: str, citations: Sequence[Mapping[str, Any]]) -> list[dict[str
 def findings(marks: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> dict[str, str]:
     """Returns {what a source's places rest on, in words: verdict}, equal ones once.
 
-    Of several, each begins with the words of the answer that it is about, a mark's `claim`.
+    Of several, each begins with the words of the answer that it is about, a mark's `claim`, unless
+    it quotes them itself.
     """
     found = defaultdict[tuple[str, str], dict[str, None]](dict)
     for mark in marks:
         if said := evidence(mark, words):
-            found[said, mark.get("verdict") or ""][mark.get("claim") or ""] = None
+            claim, about = mark.get("claim") or "", found[said, mark.get("verdict") or ""]
+            about |= {} if claim.strip('“”„"«»… ') in said else {claim: None}
     return {
         f"{' / '.join(about) if len(found) > 1 else ''} → {said}".removeprefix(" → "): verdict
         for (said, verdict), about in found.items()

@@ -89,15 +89,28 @@ def test_several_findings_name_their_places() -> None:
     assert findings(source["marks"], ENGLISH) == {"(The check cannot tell)": "unclear"}
 
 
+def test_a_finding_that_quotes_the_answer_names_no_place() -> None:
+    """The same words twice would say nothing more."""
+    marks = cited("quoted", "supported")
+    for mark, words in zip(marks[0]["marks"], ("So it is. It is so", "1931"), strict=True):
+        mark["passage"] = words
+    [source] = placed(ANSWER, marks)
+    assert list(findings(source["marks"], ENGLISH)) == [
+        "“So it is. It is so” (These words stand in the source)",
+        "The old bridge was opened in 1931 → “1931” (The source says so)",
+    ]
+
+
 def test_a_place_without_words_is_told_without_them() -> None:
-    """A mark that stands nowhere, as in old chats; and long words lose their beginning."""
-    marks = [{"span": None, "verdict": "unread"}, {"span": [400, 403], "verdict": "unclear"}]
-    long = f"{'word ' * 79}more [1]."
+    """A mark that stands nowhere, as in old chats; and long words lose their end."""
+    long = f"The first {'word ' * 76}more [1]."
+    span = [long.index("["), long.index(".")]
+    marks = [{"span": None, "verdict": "unread"}, {"span": span, "verdict": "unclear"}]
     [source] = placed(long, [{"n": 1, "marks": marks}])
     first, second = findings(source["marks"], ENGLISH)
     assert first == "(Not read here, only found)"
-    assert second.startswith("…word word")
-    assert second.endswith("word more → (The check cannot tell)")
+    assert second.startswith("The first word ")
+    assert second.endswith(" word… → (The check cannot tell)")
     assert len(second) < 100
 
 

@@ -208,7 +208,7 @@ def _why(failed: Mapping[str, Any], words: Words) -> str:
     error, status = failed.get("error") or "", f"attempt.{failed['status']}"
     if isinstance(error, str):
         return words.worded(error, "error.") or words.get(status, failed["status"])
-    return str(words.get(f"attempt.{error['code']}") or words.error(error)[0])
+    return str(words.get(f"attempt.{error.get('code')}") or words.error(error)[0])
 
 
 def _trail(data: Mapping[str, Any], words: Words) -> Iterator[str]:
@@ -238,7 +238,8 @@ def _after(event: Event, words: Words) -> None:
         for source in cited:
             print_source(source, marks.get(source["n"], ()), words)
     usage = data["usage"]
-    counts = [data["model"], words.path(data["search_path"]), words.seconds(usage["seconds"])]
+    seconds = f"{usage['seconds']:.1f}".replace(".", words["language.point"])
+    counts = [data["model"], words.path(data["search_path"]), words.say("seconds", s=seconds)]
     for name in ("searches", "pages"):
         counts += [words.say(f"foot.{name}", n=usage[name])] if usage[name] else []
     if usage["input_tokens"] is not None:

@@ -44,10 +44,12 @@ _FOOTNOTE = re.compile(r"!\[\^\d+\]")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
-def turns(events: Iterable[Event], language: str = "en") -> list[Turn]:
-    """Returns the questions shown, in order. A live answer is as long as it is so far."""
+def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False) -> list[Turn]:
+    """Returns the questions shown, in order. A live answer is as long as it is so far.
+
+    What is `shared` has no words of a failure, which may name anything.
+    """
     words = words_of(language)
-    unfinished = words["end.unfinished"]
     found: list[Turn] = []
     said = ""
     for event in shown(events):
@@ -55,7 +57,7 @@ def turns(events: Iterable[Event], language: str = "en") -> list[Turn]:
         said = "" if event.type in _WHOLE else said
         if event.type == "user_message":
             files = (f"{f['name']} ({size_words(f['size'])})" for f in data.get("attachments", ()))
-            found.append(Turn(data["text"], unfinished, unfinished, "; ".join(files)))
+            found.append(Turn(data["text"], words["end.unfinished"], "; ".join(files)))
         elif event.type == "run_resumed":  # another process repeats the answer
             found[-1] = replace(found[-1], answer="")
         elif event.type == "text_delta":
@@ -64,15 +66,14 @@ def turns(events: Iterable[Event], language: str = "en") -> list[Turn]:
         elif event.type == "plan" and found:
             found[-1].plan = plan_text(data, words)  # the last one of a turn counts
         elif event.type == "run_finished":
-            note = f"{data.get('model', '')} · {words.path(data['search_path'])}".strip(" ·")
-            ended = data["reason"], data["answer"] or found[-1].plan
+            parts = [data.get("model"), words.path(data["search_path"])]
+            parts.append(words.ending(data["reason"], None if shared else data.get("error")))
             found[-1] = replace(
                 found[-1],
                 answer=data["answer"],
                 citations=placed(data["answer"], data["citations"]),
                 sources=data["sources"],
-                note=f"{note} · {words.ending(*ended, data.get('error'))}".removesuffix(" · "),
-                shared=f"{note} · {words.ending(*ended)}".removesuffix(" · "),
+                note=" · ".join(filter(None, parts)),
             )
     for turn in found:  # a plan goes after the answer: citations count from its start
         turn.answer = f"{turn.answer}\n\n{turn.plan}".strip() if turn.plan else turn.answer
@@ -161,7 +162,7 @@ def _address(url: str) -> str:
 
 def html(session: Session, events: Sequence[Event], language: str = "en") -> str:
     """Renders a session as one HTML page without other files."""
-    return page(session, turns(events, language), words_of(language))
+    return page(session, turns(events, language, shared=True), words_of(language))
 
 
 def as_json(session: Session, events: Sequence[Event], language: str = "en") -> str:

@@ -8,7 +8,6 @@ failure its kind but not its words, which may name either.
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ from searchloop.web.text.markdown import render_known
 from searchloop.web.text.tree import KnownLinks, Node
 from searchloop.web.text.words import Words, words_of
 
+_STYLE = (Path(__file__).parent / "shared_page.css").read_text("utf-8").strip()
+_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _VOID = frozenset({"hr", "br"})
 _DIRECTED = frozenset({"ul", "ol", "table", "blockquote"})  # their content decides their direction
 _REL = "noopener noreferrer nofollow"
@@ -36,12 +37,10 @@ _RTL = frozenset({"ar", "fa", "he"})
 
 @dataclass(slots=True)
 class Turn:
-    """A question and its answer. `note` says which model answered, who searched and how it ended;
-    `shared` is the same without the words of a failure."""
+    """A question and its answer; `note` says which model answered, who searched, how it ended."""
 
     question: str
     note: str = ""
-    shared: str = ""
     files: str = ""  # names and sizes of what was attached
     answer: str = ""
     citations: Sequence[Mapping[str, Any]] = ()
@@ -51,9 +50,7 @@ class Turn:
 
 def page(session: Session, turns: Iterable[Turn], words: Words) -> str:
     """Renders a chat as a page without other files."""
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
     when = datetime.fromtimestamp(session.created, UTC).strftime("%Y-%m-%d")
     title = escape(" ".join(visible(session.title).split()) or words["untitled"])
     out = [
@@ -61,7 +58,7 @@ def page(session: Session, turns: Iterable[Turn], words: Words) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="referrer" content="no-referrer">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{style}</style></head><body><main>",
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>",
         f'<h1 dir="auto">{title}</h1><p class="note"><time datetime="{when}">{when}</time></p>',
     ]
     links, checked = KnownLinks(), False
@@ -72,11 +69,6 @@ def page(session: Session, turns: Iterable[Turn], words: Words) -> str:
         out += _turn(turn, f"t{number}", links, words)
     out += [_legend(words)] if checked else []
     return "\n".join([*out, "</main></body></html>\n"])
-
-
-@functools.cache
-def _style() -> str:
-    return (Path(__file__).parent / "shared_page.css").read_text("utf-8").strip()
 
 
 def _spoken(words: Words) -> str:
@@ -110,7 +102,7 @@ def _turn(turn: Turn, name: str, links: KnownLinks, words: Words) -> Iterator[st
         yield f'<section class="sources"{ours}><h3>{words["sources.title"]} {count}</h3><ol>'
         yield from (*cited, *read)
         yield "</ol></section>"
-    yield f'<p class="note"{ours}>{escape(visible(turn.shared))}</p></article>'
+    yield f'<p class="note"{ours}>{escape(visible(turn.note))}</p></article>'
 
 
 def _is_web(source: Mapping[str, Any]) -> bool:

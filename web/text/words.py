@@ -42,15 +42,9 @@ class Words(dict[str, Any]):
     def path(self, path: str) -> str:
         """Returns a search path in words: `local: Library`, `no search`."""
         where, _, who = path.partition(":")
-        if where in ("", "off"):
-            return self.say("foot.off")
-        if where == "native":
-            return self.say("foot.native", name=self.name(who))
-        return self.say("foot.local", engine=self.name(who)) if who else self["foot.local.unknown"]
-
-    def seconds(self, seconds: float) -> str:
-        """Returns a time in seconds."""
-        return self.say("seconds", s=f"{seconds:.1f}".replace(".", self["language.point"]))
+        searched = "foot.local" if who else "foot.local.unknown"
+        key = {"": "foot.off", "off": "foot.off", "native": "foot.native"}.get(where, searched)
+        return self.say(key, name=self.name(who), engine=self.name(who))
 
     def worded(self, text: str, head: str) -> str:
         """Returns a text of the server's in this language, if a key that begins so has its form."""
@@ -72,17 +66,10 @@ class Words(dict[str, Any]):
             return exact, remedy
         return self[key], f"{message} {remedy}".strip()
 
-    def ending(self, reason: str, answer: str, error: Mapping[str, Any] | None = None) -> str:
-        """Returns how a run ended; "" where it is whole."""
-        if reason == "stop" and answer.strip():
-            return ""
-        empty = "" if answer.strip() else ".empty"
-        reason = "" if reason == "stop" else f".{reason}"
-        how = str(self.get(f"end{reason}{empty}") or self.get(f"end{reason}", reason))
-        if not error:
-            return how
-        why = self.error(error)[0]
-        return self.say("list.sentences", first=how, second=why) if reason == ".error" else why
+    def ending(self, reason: str, error: Mapping[str, Any] | None = None) -> str:
+        """Returns how a run ended, and why; "" where it is whole."""
+        how, why = str(self.get(f"end.{reason}", "")), self.error(error)[0] if error else ""
+        return self.say("list.sentences", first=how, second=why) if how and why else how or why
 
 
 @functools.cache
@@ -95,6 +82,14 @@ def words_of(language: str) -> Words:
 @functools.cache
 def _form(text: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(text)), re.DOTALL)
+
+
+def liked(accepted: str) -> list[str]:
+    """Returns the languages of an Accept-Language header, the best first (RFC 9110 12.5.4)."""
+    from werkzeug.datastructures import LanguageAccept
+    from werkzeug.http import parse_accept_header
+
+    return [name for name, worth in parse_accept_header(accepted, LanguageAccept) if worth]
 
 
 def spoken(names: Iterable[str]) -> str:

@@ -163,6 +163,14 @@ def test_what_a_run_does_is_told_in_one_language(language: str) -> None:
     ]
 
 
+def test_words_need_no_escape_in_markup(language: str) -> None:
+    """What a shared page puts around the chat is text without signs of markup."""
+    heads = ("verdict.", "mark", "source", "table.", "untitled", "language.", "end.", "enter.")
+    texts = {k: v for k, v in CATALOGUES[language].items() if k.startswith(heads)}
+    assert len(texts) > 30
+    assert [key for key, text in texts.items() if set('<>&"') & set(str(text))] == []
+
+
 def test_chinese_stands_close_to_chinese() -> None:
     """A value of the language itself has no blanks around it, any other keeps them."""
     assert words_of("zh").say("step.used", engine="资料库") == "使用了资料库"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext, redirect_stdout
 from typing import Any
 
@@ -231,12 +231,9 @@ def _trail(data: Mapping[str, Any], words: Words) -> Iterator[str]:
 def _after(event: Event, words: Words) -> None:
     """Prints the sources, the numbers and whatever went wrong."""
     data = event.data
-    cited = [s for s in data["sources"] if s["state"] == "cited"]
-    if cited:
+    if cited := [s for s in data["sources"] if s["state"] == "cited"]:
         print(f"\n{words['sources.title']}")
-        marks = {c["n"]: c["marks"] for c in placed(data["answer"], data["citations"])}
-        for source in cited:
-            print_source(source, marks.get(source["n"], ()), words)
+        print_sources([{**data, "sources": cited}], words)
     usage = data["usage"]
     seconds = f"{usage['seconds']:.1f}".replace(".", words["language.point"])
     counts = [data["model"], words.path(data["search_path"]), words.say("seconds", s=seconds)]
@@ -253,19 +250,22 @@ def _after(event: Event, words: Words) -> None:
         warn(f"searchloop: {' '.join(words.error(data['error'])).strip()}")
 
 
-def print_source(
-    source: Mapping[str, Any], marks: Sequence[Mapping[str, Any]], words: Words
-) -> None:
-    """Prints a source: number, title, address, what the check found at its marks, and the words
-    that speak against some."""
-    number = f"[{source['n']}]" if source.get("n") else "-"
-    print(f"{number:>5} {one_line(source['title'] or source['url'])}")
-    state = words[f"source.{source['state']}"]
-    for line in (one_line(source["url"], 300), *(told(marks, words) or [state])):
-        print(f"      {line}")
-    for said, verdict in findings(marks, words).items():
-        if verdict in ("contradicted", "misquoted"):
-            print(f"        {one_line(said, 400)}")
+def print_sources(ended: Iterable[Mapping[str, Any]], words: Words) -> None:
+    """Prints the sources of runs by number: title, address, what the check found at their marks,
+    and the words that speak against some."""
+    found: dict[str, Any] = {}
+    marks: dict[str, Any] = {}
+    for data in ended:
+        found |= {source["url"]: source for source in data["sources"]}
+        marks |= {c["url"]: c["marks"] for c in placed(data["answer"], data["citations"])}
+    for url, source in sorted(found.items(), key=lambda each: each[1].get("n") or 1e9):
+        number, own = f"[{source['n']}]" if source.get("n") else "-", marks.get(url, ())
+        print(f"{number:>5} {one_line(source['title'] or url)}\n      {one_line(url, 300)}")
+        for line in told(own, words) or [words[f"source.{source['state']}"]]:
+            print(f"      {line}")
+        for said, verdict in findings(own, words).items():
+            if verdict in ("contradicted", "misquoted"):
+                print(f"        {one_line(said, 400)}")
 
 
 def code_of(event: Event) -> int:

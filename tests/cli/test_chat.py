@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from searchloop.cli.main import main
+from searchloop.web.text.words import words_of
 from tests.attached import png
 from tests.cli.conftest import CLEAN, Cli, Ran
 from tests.fakes import FakeServer, Received, Reply
@@ -82,6 +83,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         return Ran(code, out.getvalue(), err.getvalue())
 
     return run
+
+
+def test_the_commands_are_listed_in_the_readers_language(cli: Cli) -> None:
+    """Each command with its words, and no word for a command that is not there."""
+    for language, locale in (("en", "C.UTF-8"), ("de", "de_DE.UTF-8"), ("zh", "zh_CN.UTF-8")):
+        words = words_of(language)
+        listed = cli("chat", stdin="/help\n", LANG=locale).out.splitlines()
+        told = {line[1:].split()[0]: line.split(maxsplit=1)[1] for line in listed}
+        known = {k.removeprefix("command."): v for k, v in words.items() if k[:8] == "command."}
+        assert told == known
 
 
 def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:

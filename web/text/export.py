@@ -112,15 +112,12 @@ def answer(events: Sequence[Event], turn: int, language: str = "en") -> str:
     after = next((n for n in numbers if n > turn), float("inf"))
     of_it = [e for e in events if turn <= e.seq < after and e.type not in BRANCHING]
     [found] = turns(of_it, language)
-    return _alone(found, language)
+    return answer_markdown(found.answer, found.citations, language)
 
 
-def answer_markdown(text: str, citations: Sequence[Mapping[str, Any]]) -> str:
+def answer_markdown(text: str, citations: Sequence[Mapping[str, Any]], language: str = "en") -> str:
     """Renders an answer as Markdown that loads nothing, with its citations as footnotes."""
-    return _alone(Turn("", answer=text, citations=placed(text, citations)), "en")
-
-
-def _alone(turn: Turn, language: str) -> str:
+    turn = Turn("", answer=text, citations=placed(text, citations))
     return "\n".join([_noted(turn), "", *_footnotes(turn.citations, language)]).rstrip() + "\n"
 
 

@@ -61,6 +61,14 @@ def amount(text: str) -> float:
     return value
 
 
+def pair(text: str) -> tuple[str, str]:
+    """Reads NAME=VALUE, whose value may be empty. Raises ConfigError."""
+    name, equals, value = text.partition("=")
+    if not (equals and name):
+        raise ConfigError("bad_pair", f"{text!r} is not NAME=VALUE.", "Write NAME=VALUE.")
+    return name, value
+
+
 def read_file(name: str) -> str:
     """Returns the text of a file, or of standard input for `-`. Raises ConfigError."""
     try:

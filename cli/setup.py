@@ -34,7 +34,7 @@ from searchloop.agent.tools.backend import error_words
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ModelInfo
 from searchloop.agent.types.attachments import size_words
-from searchloop.cli.arguments import one_line, output, tell, warn
+from searchloop.cli.arguments import one_line, output, pair, tell, warn
 from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import whole_name
 from searchloop.cli.search import ask_backend
@@ -294,7 +294,7 @@ def run(args: argparse.Namespace) -> int:
     if args.key_stdin and part is None:
         raise ConfigError("no_part", "Whose key is it?", "Add --engine, --reader or --provider.")
     if args.set:
-        setup.change(_pairs(args.set))
+        setup.change({name.strip(): value.strip() for name, value in map(pair, args.set)})
     for name in args.forget:
         forgotten = _store(load_environment()).forget(name)
         setup.tell(f"{name} is forgotten." if forgotten else f"There was no saved {name}.")
@@ -347,16 +347,6 @@ def _named(args: argparse.Namespace) -> Part | None:
         what = f"There is no {kind} named {name[:60]!r}."
         raise ConfigError(f"unknown_{kind}", what, f"Use one of: {', '.join(parts)}.")
     return None
-
-
-def _pairs(texts: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ConfigError("bad_pair", "--set wants NAME=VALUE.", "NAME= takes it away.")
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def _state(part: Part) -> str:

@@ -19,16 +19,9 @@ from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders
 from searchloop.web.text.words import Words, of_environment, words_of
 
-_FIGURES = {
-    "load_ms": "load {:.1f} s",
-    "prompt_ms": "prompt {:.1f} s",
-    "eval_ms": "answer {:.1f} s",
-    "tokens_per_second": "{tokens_per_second:.1f} tokens/s",
-    "prefix_reused": "{prefix_reused:.0%} of the prompt reused",
-    "window": "about {prompt_estimate:,} of {window:,} tokens",
-    "shortened": "{shortened} older texts shortened",
-    "calls": "calls: {calls}",
-}
+_TIMES = ("load_ms", "prompt_ms", "eval_ms")
+_FIGURES = dict.fromkeys((*_TIMES, "tokens_per_second"), ".1f")  # how each is written
+_FIGURES |= {"prefix_reused": ".0%", "window": "", "shortened": "", "calls": ""}
 # A bracket with what joins it to a mark before, or so much of both as has come.
 _BRACKET = re.compile(
     r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"
@@ -59,10 +52,6 @@ class PlainText:
 
     def end(self) -> None:
         print()
-
-
-def _shown() -> PlainText | MarkdownScreen:
-    return MarkdownScreen() if renders() else PlainText()
 
 
 class _Screen:
@@ -140,7 +129,7 @@ def as_text(
     events. A `structured` answer is JSON, and alone on stdout. Returns the exit code.
     """
     live, words = sys.stdout.isatty() and not structured, spoken_here()
-    shown = _shown()
+    shown = MarkdownScreen() if renders() else PlainText()
     screen = _Screen(before, shown)
     for event in events:
         screen.learn(event)
@@ -149,18 +138,17 @@ def as_text(
         elif event.type == "message" and live and event.data["text"]:
             screen.finish(event.data["text"])  # what came too fast to be followed is in it
         elif event.type == "plan":
-            shown.hide()
             from searchloop.web.text.export import plan_text
 
-            plan = _shown()
-            plan.add(f"{safe(plan_text(event.data, words))}\n")
-            plan.end()
+            shown.hide()
+            shown.add(f"{safe(plan_text(event.data, words))}\n")
+            shown.end()
         elif event.type == "run_finished":
             if not live and (answer := event.data["answer"]):
                 print(safe_json(answer) if structured else safe(answer))
             with redirect_stdout(sys.stderr) if structured else nullcontext():
                 _after(event, words)
-            speed = ", ".join(_performance(event.data.get("performance", {})))
+            speed = ", ".join(_performance(event.data.get("performance", {}), words))
             if numbers and speed:
                 print(speed, file=sys.stderr)
             return code_of(event)
@@ -273,7 +261,9 @@ def code_of(event: Event) -> int:
     return _CODES.get(event.data["reason"], FAILED)
 
 
-def _performance(numbers: Mapping[str, Any]) -> Iterator[str]:
-    for name, words in _FIGURES.items():
-        if name in numbers and (numbers[name] or name != "shortened"):
-            yield words.format(numbers[name] / 1000 if name.endswith("_ms") else 0, **numbers)
+def _performance(figures: Mapping[str, Any], words: Words) -> Iterator[str]:
+    for name, form in _FIGURES.items():
+        if name in figures and (figures[name] or name != "shortened"):
+            n = format(figures[name] / 1000 if name in _TIMES else figures[name], form)
+            values = {"n": n.replace(".", words["language.point"])}
+            yield words.say(f"figure.{name}", of=figures.get("prompt_estimate"), **values)

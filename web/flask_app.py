@@ -29,7 +29,7 @@ from searchloop.web.api.openapi import Route
 from searchloop.web.gate import PERSON, SHARE_PATH, policy
 from searchloop.web.gate.access import Person
 from searchloop.web.text.markdown import render
-from searchloop.web.text.words import LANGUAGES, STATIC, liked, spoken, words_of
+from searchloop.web.text.words import LANGUAGES, STATIC, spoken, words_of
 
 _log = logging.getLogger(__name__)
 
@@ -79,8 +79,8 @@ def _view(route: Route, handler: Handler) -> Callable[..., Response]:
         person = request.environ.get(PERSON, Person())
         check_right(route.whose, person)
         body = checked_body(route.body, request.get_data())
-        accepted = liked(request.headers.get("Accept-Language", ""))
-        language = spoken([request.args.get("lang", ""), *accepted])
+        liked = (name for name, worth in request.accept_languages if worth)
+        language = spoken([request.args.get("lang", ""), *liked])
         return _response(handler(Call(params, request.args, body, person, request.host, language)))
 
     return view

@@ -52,7 +52,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
     made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
     made |= {"project", "words", "option"}  # by field of a project, of oneself, of a model
     made |= {"error"}  # by code, see tests/web/words/test_error_words.py
-    made |= {"enter", "command"}  # see tests/web/test_sign_in.py, tests/cli/test_chat.py
+    made |= {"enter", "command", "figure"}  # see tests/web/test_sign_in.py, tests/cli/test_chat.py
     made |= {"reason", "limit"}  # see tests/web/words/test_spoken_words.py
     made |= {"approval", "source", "end", "doing", "done", "slash", "pull", "library", "sidebar"}
     made |= {

@@ -273,7 +273,7 @@ def test_the_speed_of_a_local_model_is_told(cli: Cli) -> None:
             cli("ask", "-m", "ollama:m", "Hi", *more, OLLAMA_HOST=server.url)
             for more in ((), ("-v",), ("-o", "json"))
         )
-    line = "load 0.1 s, prompt 0.4 s, answer 0.5 s, 2.0 tokens/s"
+    line = "load 0.1 s, request 0.4 s, answer 0.5 s, 2.0 tokens/s"
     assert line in told.err
     assert line not in quiet.err
     numbers = data.json["performance"]

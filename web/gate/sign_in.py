@@ -11,7 +11,7 @@ from base64 import b64encode
 from pathlib import Path
 from string import Template
 
-from searchloop.web.text.words import liked, spoken, words_of
+from searchloop.web.text.words import spoken, words_of
 
 PATH = "/sign-in"
 CODES = ("no_token", "bad_token", "too_many_guesses")  # refusals that a browser gets as this page
@@ -31,7 +31,11 @@ def page(code: str, accepted: str, seconds: int = 0) -> str:
 
     The form's own Origin would be `null` under the server's `no-referrer`, hence its own rule.
     """
-    texts = words_of(spoken(liked(accepted)))
+    from werkzeug.datastructures import LanguageAccept
+    from werkzeug.http import parse_accept_header
+
+    liked = parse_accept_header(accepted, LanguageAccept)
+    texts = words_of(spoken(name for name, worth in liked if worth))
     words = {name: html.escape(texts.say(f"enter.{name}", seconds=seconds)) for name in _WORDS}
     alert = f'<p role="alert" id="problem">{words[code]}</p>' if code in words else ""
     about = ' aria-invalid="true" aria-describedby="problem"' if alert else ""

@@ -56,8 +56,9 @@ def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False
         data = event.data
         said = "" if event.type in _WHOLE else said
         if event.type == "user_message":
-            files = (f"{f['name']} ({size_words(f['size'])})" for f in data.get("attachments", ()))
-            found.append(Turn(data["text"], words["end.unfinished"], "; ".join(files)))
+            names = (f"{f['name']} ({size_words(f['size'])})" for f in data.get("attachments", ()))
+            files = words.say("export.attached", files=files) if (files := "; ".join(names)) else ""
+            found.append(Turn(data["text"], words["end.unfinished"], files))
         elif event.type == "run_resumed":  # another process repeats the answer
             found[-1] = replace(found[-1], answer="")
         elif event.type == "text_delta":
@@ -97,8 +98,7 @@ def markdown(session: Session, events: Sequence[Event], language: str = "en") ->
     cited: list[Mapping[str, Any]] = []
     for turn in turns(events, language):
         question = "## " + _line(turn.question)
-        files = words_of(language).say("export.attached", files=turn.files)
-        out += [question, "", *([f"*{_line(files)}*", ""] if turn.files else ())]
+        out += [question, "", *([f"*{_line(turn.files)}*", ""] if turn.files else ())]
         out += [_noted(turn), "", f"*{_line(turn.note)}*", ""]
         cited += turn.citations
     return "\n".join([*out, *_footnotes(cited, language)]).rstrip() + "\n"

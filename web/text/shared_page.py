@@ -41,7 +41,7 @@ class Turn:
 
     question: str
     note: str = ""
-    files: str = ""  # names and sizes of what was attached
+    files: str = ""  # says what was attached
     answer: str = ""
     citations: Sequence[Mapping[str, Any]] = ()
     sources: Sequence[Mapping[str, Any]] = ()
@@ -90,8 +90,7 @@ def _turn(turn: Turn, name: str, links: KnownLinks, words: Words) -> Iterator[st
     yield f'<article{tongue}><h2 dir="auto">{escape(visible(turn.question))}</h2>'
     ours = _spoken(words)
     if turn.files:
-        files = words.say("export.attached", files=visible(turn.files))
-        yield f'<p class="note"{ours}>{escape(files)}</p>'
+        yield f'<p class="note"{ours}>{escape(visible(turn.files))}</p>'
     nodes = render_known(turn.answer, turn.citations, links)
     yield _Markup(name, turn.citations, nodes, words).of(nodes)
     cited = [_source(citation, name, words) for citation in turn.citations]

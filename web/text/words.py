@@ -1,7 +1,6 @@
-"""The page's words for exports and the terminal: a language is a file of `web/static/locales`.
+"""The page's words for exports, the terminal and the sign-in page, said as `index.js` says them.
 
-What the page says of verdicts, sources and runs is said here by the same keys, as its `index.js`
-says it.
+A language is a file of `web/static/locales`.
 """
 
 from __future__ import annotations
@@ -82,14 +81,6 @@ def words_of(language: str) -> Words:
 @functools.cache
 def _form(text: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(text)), re.DOTALL)
-
-
-def liked(accepted: str) -> list[str]:
-    """Returns the languages of an Accept-Language header, the best first (RFC 9110 12.5.4)."""
-    from werkzeug.datastructures import LanguageAccept
-    from werkzeug.http import parse_accept_header
-
-    return [name for name, worth in parse_accept_header(accepted, LanguageAccept) if worth]
 
 
 def spoken(names: Iterable[str]) -> str:

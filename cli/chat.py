@@ -270,9 +270,8 @@ class Chat:
         self._status()
 
     def _help(self, _: str) -> None:
-        words = spoken_here()
         for name in self._commands:
-            print(f"/{name:<10} {words[f'command.{name}']}")
+            print(f"/{name:<10} {spoken_here()[f'command.{name}']}")
 
     def _quit(self, _: str) -> None:
         self._over = True

@@ -19,9 +19,8 @@ from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders
 from searchloop.web.text.words import Words, of_environment, words_of
 
-_TIMES = ("load_ms", "prompt_ms", "eval_ms")
-_FIGURES = dict.fromkeys((*_TIMES, "tokens_per_second"), ".1f")  # how each is written
-_FIGURES |= {"prefix_reused": ".0%", "window": "", "shortened": "", "calls": ""}
+_FIGURES = dict.fromkeys(("load_ms", "prompt_ms", "eval_ms", "tokens_per_second"), ".1f")
+_FIGURES |= {"prefix_reused": ".0%", "window": "", "shortened": "", "calls": ""}  # their forms
 # A bracket with what joins it to a mark before, or so much of both as has come.
 _BRACKET = re.compile(
     r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"
@@ -148,15 +147,13 @@ def as_text(
                 print(safe_json(answer) if structured else safe(answer))
             with redirect_stdout(sys.stderr) if structured else nullcontext():
                 _after(event, words)
-            speed = ", ".join(_performance(event.data.get("performance", {}), words))
-            if numbers and speed:
+            figures = event.data.get("performance", {})
+            if numbers and (speed := ", ".join(_performance(figures, words))):
                 print(speed, file=sys.stderr)
             return code_of(event)
-        else:
-            line = _activity(event, words)
-            if line:
-                shown.hide()
-                print(line, file=sys.stderr)
+        elif line := _activity(event, words):
+            shown.hide()
+            print(line, file=sys.stderr)
     return FAILED
 
 
@@ -173,7 +170,7 @@ def _activity(event: Event, words: Words) -> str | None:
         line = words.say("step.searching" if query else "step.searching.unknown", query=query)
         line += f" · {words.say('step.years', years=years)}" if years else ""
     elif event.type == "search_finished":
-        line = " · ".join(one_line(part, 200) for part in _trail(data, words))
+        line = " · ".join(one_line(part, 200) for part in trail_of(data, words))
     elif event.type == "page_opened":
         read, why = data["status"] == "ok", _why(data, words)
         line = words.say("step.read" if read else "step.notread", host=one_line(data["url"]))
@@ -199,15 +196,15 @@ def _why(failed: Mapping[str, Any], words: Words) -> str:
     return str(words.get(f"attempt.{error.get('code')}") or words.error(error)[0])
 
 
-def _trail(data: Mapping[str, Any], words: Words) -> Iterator[str]:
+def trail_of(data: Mapping[str, Any], words: Words) -> Iterator[str]:
     """Says what a search found, and which engines were asked in vain."""
     if data["status"] in ("error", "blocked"):
-        yield f"{words['step.searchfailed']}: {_why(data, words)}"
-    elif data["results"] is None:
-        yield words["step.noncounted"]
+        why = f": {_why(data, words)}" if data.get("error") else ""
+        yield words["step.searchfailed"] + why
+    elif n := data["results"]:
+        yield words.say("step.results", n=n)
     else:
-        n = data["results"]
-        yield words.say("step.results", n=n) if n else words["step.noresults"]
+        yield words["step.noncounted" if n is None else "step.noresults"]
     for each in data["attempts"]:
         engine = words.name(each["engine"])
         if each["status"] == "ok":
@@ -232,8 +229,7 @@ def _after(event: Event, words: Words) -> None:
         counts.append(words.say("foot.tokens", **tokens))
     warn(f"\n{words['list.clauses'].join(counts)}")
     if limit := data.get("limit"):
-        limit = words.worded(limit, "limit.")
-        warn(f"searchloop: {words['end.limit']}\n  {limit} (--max-steps)")
+        warn(f"searchloop: {words['end.limit']}\n  {words.worded(limit, 'limit.')} (--max-steps)")
     if data.get("error"):
         warn(f"searchloop: {' '.join(words.error(data['error'])).strip()}")
 
@@ -241,8 +237,7 @@ def _after(event: Event, words: Words) -> None:
 def print_sources(ended: Iterable[Mapping[str, Any]], words: Words) -> None:
     """Prints the sources of runs by number: title, address, what the check found at their marks,
     and the words that speak against some."""
-    found: dict[str, Any] = {}
-    marks: dict[str, Any] = {}
+    found, marks = dict[str, Any](), dict[str, Any]()
     for data in ended:
         found |= {source["url"]: source for source in data["sources"]}
         marks |= {c["url"]: c["marks"] for c in placed(data["answer"], data["citations"])}
@@ -264,6 +259,6 @@ def code_of(event: Event) -> int:
 def _performance(figures: Mapping[str, Any], words: Words) -> Iterator[str]:
     for name, form in _FIGURES.items():
         if name in figures and (figures[name] or name != "shortened"):
-            n = format(figures[name] / 1000 if name in _TIMES else figures[name], form)
+            n = format(figures[name] / 1000 if name.endswith("_ms") else figures[name], form)
             values = {"n": n.replace(".", words["language.point"])}
             yield words.say(f"figure.{name}", of=figures.get("prompt_estimate"), **values)

@@ -50,8 +50,9 @@ def placed(answer: str, citations: Sequence[Mapping[str, Any]]) -> list[dict[str
         begin = words[:_LONGEST]
         return words if words == begin else f"{begin.rpartition(' ')[0] or begin}…"
 
-    said = [[{**mark, "claim": about(mark)} for mark in c.get("marks", ())] for c in citations]
-    return [{**each, "marks": own} for each, own in zip(citations, said, strict=True)]
+    return [
+        {**c, "marks": [{**m, "claim": about(m)} for m in c.get("marks", ())]} for c in citations
+    ]
 
 
 def findings(marks: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> dict[str, str]:

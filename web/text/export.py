@@ -45,10 +45,8 @@ _LINE_END = re.compile(r"\r\n?|\n")
 
 
 def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False) -> list[Turn]:
-    """Returns the questions shown, in order. A live answer is as long as it is so far.
-
-    What is `shared` has no words of a failure, which may name anything.
-    """
+    """Returns the questions shown, a live answer as it is so far; `shared` without a failure's
+    words, which may name anything."""
     words = words_of(language)
     found: list[Turn] = []
     said = ""
@@ -115,9 +113,9 @@ def answer(events: Sequence[Event], turn: int, language: str = "en") -> str:
     return answer_markdown(found.answer, found.citations, language)
 
 
-def answer_markdown(text: str, citations: Sequence[Mapping[str, Any]], language: str = "en") -> str:
+def answer_markdown(text: str, cited: Sequence[Mapping[str, Any]], language: str = "en") -> str:
     """Renders an answer as Markdown that loads nothing, with its citations as footnotes."""
-    turn = Turn("", answer=text, citations=placed(text, citations))
+    turn = Turn("", answer=text, citations=placed(text, cited))
     return "\n".join([_noted(turn), "", *_footnotes(turn.citations, language)]).rstrip() + "\n"
 
 

@@ -76,12 +76,13 @@ def _spoken(words: Words) -> str:
 
 
 def _legend(words: Words) -> str:
-    signs = "".join(
-        f'<li><span class="mark {name}">{sign}</span> {words[f"verdict.{name}"]}</li>'
-        for name, sign in _SIGNS.items()
-    )
+    signs = (f"<li>{_sign(name)}{words[f'verdict.{name}']}</li>" for name in VERDICTS)
     said = f"<h2>{words['marks.title']}</h2><p>{words['marks.lead']}</p>"
-    return f"<footer>{said}<ul>{signs}</ul></footer>"
+    return f"<footer>{said}<ul>{''.join(signs)}</ul></footer>"
+
+
+def _sign(verdict: str) -> str:
+    return f'<span class="mark {verdict}">{_SIGNS[verdict]}</span> ' if verdict in _SIGNS else ""
 
 
 def _turn(turn: Turn, name: str, links: KnownLinks, words: Words) -> Iterator[str]:
@@ -131,10 +132,7 @@ def _source(citation: Mapping[str, Any], turn: str, words: Words) -> str:
     """Returns a cited source with the verdict at each of its places and what the source says."""
     n, places = int(citation["n"]), []
     for said, verdict in findings(citation.get("marks", ()), words).items():
-        sign = (
-            f'<span class="mark {verdict}">{_SIGNS[verdict]}</span> ' if verdict in _SIGNS else ""
-        )
-        places += [f"<li>{sign}{escape(visible(said))}</li>"]
+        places += [f"<li>{_sign(verdict)}{escape(visible(said))}</li>"]
     inner = f"<ul>{''.join(places)}</ul>" if places else ""
     return f'<li id="{turn}-{n}" value="{n}">{_linked(citation, words)}{inner}</li>'
 

@@ -1,7 +1,4 @@
-"""The page's words for exports, the terminal and the sign-in page, said as `index.js` says them.
-
-A language is a file of `web/static/locales`.
-"""
+"""The page's words for exports, terminal and sign-in; a language is a file of `static/locales`."""
 
 from __future__ import annotations
 
@@ -47,8 +44,7 @@ class Words(dict[str, Any]):
 
     def worded(self, text: str, head: str) -> str:
         """Returns a text of the server's in this language, if a key that begins so has its form."""
-        english: Mapping[str, Any] = words_of("en")
-        for key, form in ({} if self is english else english).items():
+        for key, form in () if self is words_of("en") else words_of("en").items():
             if key.startswith(head) and (found := _form(str(form)).fullmatch(text)):
                 values = found.groupdict()
                 if why := values.get("reason"):

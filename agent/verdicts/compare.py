@@ -244,7 +244,8 @@ def _gaps(
     found = [Gap(ours[:lead], theirs[max(0, first - lead - 1) : first] if lead else ())]
     for (i, j), (k, m) in pairwise(pairs):
         left_out = theirs[j + 1 : m]
-        aside = len(left_out) > 1 and left_out[0].kind == "not" and k == i + 1
+        told = [t.kind for t in left_out if t.kind != "stop"]
+        aside = told[:1] == ["not"] and len(told) > 1 and k == i + 1
         aside = aside and apart(theirs, j + 1) and apart(theirs, m)
         found += [] if aside else [Gap(ours[i + 1 : k], left_out)]  # `A, not B, did it`
     tail += 3 * (tail > 0 and ours[-1].kind == "letter")  # `ならない` for `よい`

@@ -114,7 +114,8 @@ def _led(tokens: Tokens, lang: str) -> dict[int, str]:
             loose = ""
             for before, j in zip((None, *places), places[:4], strict=False):
                 if before is not None and not (tokens[j].capital and tokens[before].capital):
-                    if _TURNING[phrase] not in _ASIDE or loose or apart(tokens, j):
+                    cut = any(apart(tokens, n) for n in range(before + 1, j + 1))
+                    if _TURNING[phrase] not in _ASIDE or loose or cut:
                         break
                     loose = "~"  # `unlike the older X` is unlike X
                 found.setdefault(j, loose + _TURNING[phrase])

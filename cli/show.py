@@ -244,7 +244,7 @@ def print_sources(ended: Iterable[Mapping[str, Any]], words: Words) -> None:
     for url, source in sorted(found.items(), key=lambda each: each[1].get("n") or 1e9):
         number, own = f"[{source['n']}]" if source.get("n") else "-", marks.get(url, ())
         print(f"{number:>5} {one_line(source['title'] or url)}\n      {one_line(url, 300)}")
-        for line in told(own, words) or [words[f"source.{source['state']}"]]:
+        for line in told(own, words) or [words.get(f"source.{source['state']}", "-")]:
             print(f"      {line}")
         for said, verdict in findings(own, words).items():
             if verdict in ("contradicted", "misquoted"):

@@ -27,12 +27,12 @@ from searchloop.search_backend.readers._html.blocks import COMMENTS, Box, Layout
 from searchloop.search_backend.readers._html.features import (
     Columns,
     Weights,
-    add_inside,
     around,
     columns,
     distances,
     name_scores,
     same_ways,
+    within,
     wrappers,
 )
 from searchloop.search_backend.readers._html.parts.complete import once, with_parts
@@ -73,14 +73,14 @@ def _of_boxes(
     page: Layout, mass: list[float], weights: list[float], ways: Sequence[int]
 ) -> Columns:
     boxes = page.boxes
-    own, own_weight = _sums(page, mass), _sums(page, weights)
-    held, held_weight = own[:], own_weight[:]
-    add_inside(boxes, held)
-    add_inside(boxes, held_weight)
+    own, own_weight = ([0.0] * len(boxes) for _ in range(2))
+    held, held_weight = within(page, mass), within(page, weights)
     total = held[0]
     in_most, in_half, out = _homes(boxes, held)
     group, group_weight = dict[int, float](), dict[int, float]()
     for block, part, weight in zip(page.blocks, mass, weights, strict=True):
+        own[block.box] += part
+        own_weight[block.box] += weight
         way = ways[block.box]
         group[way] = group.get(way, 0.0) + part
         group_weight[way] = group_weight.get(way, 0.0) + weight
@@ -105,14 +105,6 @@ def _of_boxes(
             )
         found.append(row)
     return list(zip(*found, strict=True))
-
-
-def _sums(page: Layout, values: list[float]) -> list[float]:
-    """For each box the sum of what its own blocks have."""
-    sums = [0.0] * len(page.boxes)
-    for block, value in zip(page.blocks, values, strict=True):
-        sums[block.box] += value
-    return sums
 
 
 def _homes(boxes: list[Box], held: list[float]) -> tuple[list[float], list[float], list[float]]:
@@ -187,7 +179,7 @@ MOST_SEGMENTS = 5
 
 def page_names(page: Layout, url: str, kind: int) -> set[str]:
     """All by which the model knows a page. `kind` is what the page says it is."""
-    names = set().union(*{box.names for box in page.boxes})
+    names = page.names
     try:
         parts = urlsplit(url.lower())
     except ValueError:

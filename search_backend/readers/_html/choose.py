@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
+from operator import mul
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -44,7 +45,7 @@ MOST, HALF = 0.8, 0.55
 def context(page: Layout, odds: Sequence[float], ways: Sequence[int]) -> Columns:
     """One column a feature, one entry a block. `odds` are those of a first look, `ways` by box."""
     weights = [min(block.words, 60) + 1.0 for block in page.blocks]
-    mass = [odd * weight for odd, weight in zip(odds, weights, strict=True)]
+    mass = list(map(mul, odds, weights))
     often = Counter(block.text for block in page.blocks)
     return [
         odds,
@@ -154,7 +155,7 @@ def _of_run(odds: Sequence[float], mass: list[float], weights: list[float]) -> C
 
 def _of_page(odds: Sequence[float], words: list[int]) -> Columns:
     whole = sum(words)
-    hoped = sum(odd * word for odd, word in zip(odds, words, strict=True))
+    hoped = sum(map(mul, odds, words))
     hope = expected(odds, words)
     alike = [[value] * len(odds) for value in (hope, hoped, hoped / whole)]
     return [*alike, [odd - hope / 2 for odd in odds]]
@@ -162,7 +163,7 @@ def _of_page(odds: Sequence[float], words: list[int]) -> Columns:
 
 def expected(odds: Sequence[float], words: Sequence[int]) -> float:
     """The best F1 that a cut through these odds is expected to have."""
-    whole = sum(odd * word for odd, word in zip(odds, words, strict=True))
+    whole = sum(map(mul, odds, words))
     right = taken = best = 0.0
     for odd, word in sorted(zip(odds, words, strict=True), reverse=True):
         right += odd * word

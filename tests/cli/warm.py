@@ -28,13 +28,16 @@ PATIENCE = 60  # seconds that a command may take
 def load() -> None:
     """What nearly every command needs; rare and heavy things are still loaded when asked for."""
     import_module("searchloop.agent.bare_agent")
+    import_module("searchloop.agent.transport.pool")
     import_module("searchloop.search_backend.api.app")
+    import_module("searchloop.web.own_search_backend")
     for package in (
         "searchloop.cli",
         "searchloop.agent.providers",
         "searchloop.search_backend.engines",
+        "searchloop.search_backend.readers",
     ):
-        for found in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
+        for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             if not found.name.endswith("__main__"):
                 import_module(found.name)
     assert threading.active_count() == 1, "a fork would lose the other threads"

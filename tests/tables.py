@@ -12,7 +12,11 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import pytest
+
 SHOWN = 200  # characters of a row that failed
+# What `pytest.raises` and `pytest.fail` raise is none of the exceptions that a test may catch.
+FAILURES = (Exception, pytest.fail.Exception, BaseExceptionGroup)
 
 Test = Callable[..., None]
 
@@ -30,19 +34,19 @@ def each_row(names: str | Sequence[str], rows: Iterable[Any], ids: object = None
     def through(test: Test) -> Test:
         @functools.wraps(test)
         def whole(**given: Any) -> None:
-            failures = []
+            failures: list[BaseException] = []
             for row in table:
                 values = _values(row, len(keys))
                 try:
                     test(**given, **dict(zip(keys, values, strict=True)))
-                except Exception as error:
+                except FAILURES as error:
                     name = getattr(row, "id", None) or repr(values)
                     error.add_note(f"in the row {name}"[:SHOWN])
                     failures.append(error)
             if len(failures) == 1:
                 raise failures[0]
             if failures:
-                raise ExceptionGroup(f"{len(failures)} of {len(table)} rows", failures)
+                raise BaseExceptionGroup(f"{len(failures)} of {len(table)} rows", failures)
 
         own = inspect.signature(test)
         left = [known for name, known in own.parameters.items() if name not in keys]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import Context
+from contextvars import Context, copy_context
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -42,6 +42,7 @@ class Recorder:
         batches: BatchWriter | None = None,
     ) -> None:
         self._log = log
+        self._context = copy_context()  # of the run: `BatchWriter` flushes from no run's
         self._batches = batches or BatchWriter(log)
         self._session = session_id
         self._fence = fence
@@ -122,7 +123,7 @@ class Recorder:
         events = [event for event, _ in self._events]
         durable = any(durable for _, durable in self._events)
         append = partial(self._log.append, durable=durable, fence=self._fence)
-        return len(events), partial(append, self._session, events)
+        return len(events), partial(self._context.copy().run, append, self._session, events)
 
     def take(self) -> RunDeltas | None:
         """Returns the deltas for a batch; None if there are none, or other events go first."""

@@ -24,6 +24,13 @@ from tests.browser.house import House, LedOllama
 # Milliseconds: a machine that does other things besides is slow, and that is no fault of the page.
 WAIT, EXPECT = 90_000, 60_000
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+# What a page is told of itself: any profile can be told anything, so that each serves many tests.
+MEDIA: dict[str, Any] = {
+    "color_scheme": "light",
+    "reduced_motion": "no-preference",
+    "forced_colors": "none",
+    "media": "screen",
+}
 _WATCH = """
 window.violations = [];
 addEventListener("securitypolicyviolation", (e) =>
@@ -109,7 +116,7 @@ class Watched:
         return found
 
     def tidy(self) -> None:
-        """One tab is left; what a test set is unset, but for `emulate_media`: each sets its own."""
+        """One tab is left; what a test set is unset. Its size and media are set by `enter`."""
         page, *others = self.context.pages
         for other in others:
             other.close()
@@ -171,11 +178,16 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
     used: list[tuple[Watched, bool]] = []
 
     def make(at: House = house, *, fresh: bool = False, **options: Any) -> Page:
-        options.setdefault("viewport", DESKTOP)
-        watched = profiles.get(at, fresh, options)
+        wide = options if options.get("is_mobile") else {**options, "viewport": DESKTOP}
+        kept = {name: wide[name] for name in wide if name not in MEDIA}
+        watched = profiles.get(at, fresh, kept)
         used.append((watched, fresh))
         pages = watched.context.pages
         page = pages[0] if pages else watched.context.new_page()
+        size = options.get("viewport", DESKTOP)
+        if page.viewport_size != size:
+            page.set_viewport_size(size)
+        page.emulate_media(**{name: options.get(name, MEDIA[name]) for name in MEDIA})
         page.goto(at.start_url)
         if "token=" in page.url:  # a kept token is no start link; its form takes it
             page.locator("#token").fill(at.token)

@@ -21,7 +21,7 @@ from tests.browser.test_approvals import REQUEST
 from tests.browser.test_evidence import ARABIC, URL, checked, show
 from tests.browser.test_evidence import answered as told
 from tests.browser.test_looks import MISTAKE
-from tests.browser.test_settings import SDK
+from tests.browser.test_settings import SUMS
 
 pytestmark = pytest.mark.integration
 AXE = Path(__file__).resolve().parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
@@ -184,7 +184,7 @@ def untrusted(page: Page, house: House, tmp_path: Path, **more: Any) -> None:
 
 def serving(page: Page, house: House, after: ExitStack, **more: Any) -> None:
     """A running server, its tools and their switches, one of them off."""
-    command = {"command": sys.executable, "args": [str(SDK), "stdio"], "startup_timeout": 120}
+    command = {"command": sys.executable, "args": SUMS, "startup_timeout": 120}
     config = json.dumps({"mcpServers": {"sums": command}})
     house.call("POST", "/api/mcp", {"config": config, "save": True})
     after.callback(house.call, "DELETE", "/api/mcp/sums")

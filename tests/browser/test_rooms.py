@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from itertools import groupby
@@ -16,7 +17,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.browser.conftest import Enter
 from tests.browser.house import House
 from tests.browser.test_looks import TOO_WIDE
-from tests.browser.test_settings import SDK, opened
+from tests.browser.test_settings import SUMS, opened
 from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.waiting import until
@@ -315,7 +316,8 @@ def test_a_first_start_is_followed(enter: Enter, desk: House, tmp_path: Path) ->
     page = enter(desk)
     dialog = opened(page, "tools")
     go = tmp_path / "go"
-    script = f'while [ ! -e {go} ]; do sleep 0.05; done; exec "{sys.executable}" "{SDK}" stdio'
+    server = shlex.join([sys.executable, *SUMS])
+    script = f"while [ ! -e {go} ]; do sleep 0.05; done; exec {server}"
     servers = {"mcpServers": {"slow": {"command": "sh", "args": ["-c", script]}}}
     dialog.get_by_label("The same as JSON").fill(json.dumps(servers))
     dialog.get_by_role("button", name="Show what would run").click()
@@ -390,32 +392,40 @@ def test_a_folder_that_is_read_may_be_forgotten(enter: Enter, desk: House) -> No
 
 
 @pytest.mark.parametrize(
-    ("locale", "words", "room", "target"),
+    ("locale", "found"),
     [
-        ("en-US", "theme", "appearance", "#set-theme"),
-        ("en-US", "brave", "search", "#engine-brave"),
-        ("en-US", "XAI_API_KEY", "models", "#provider-xai"),
-        ("en-US", "dollars", "advanced", "#set-SEARCHLOOP_LIMITS-cost_usd"),
-        ("en-US", "searchloop_log", "advanced", "#set-SEARCHLOOP_LOG"),
-        ("en-US", "window tokens", "models", "#set-OLLAMA_CONTEXT_LENGTH"),
-        ("de-DE", "schriftgröße", "appearance", "#set-size"),
-        ("zh-CN", "字号", "appearance", "#set-size"),
+        (
+            "en-US",
+            {
+                "theme": ("appearance", "#set-theme"),
+                "brave": ("search", "#engine-brave"),
+                "XAI_API_KEY": ("models", "#provider-xai"),
+                "dollars": ("advanced", "#set-SEARCHLOOP_LIMITS-cost_usd"),
+                "searchloop_log": ("advanced", "#set-SEARCHLOOP_LOG"),
+                "window tokens": ("models", "#set-OLLAMA_CONTEXT_LENGTH"),
+            },
+        ),
+        ("de-DE", {"schriftgröße": ("appearance", "#set-size")}),
+        ("zh-CN", {"字号": ("appearance", "#set-size")}),
     ],
 )
 def test_every_setting_is_found_by_its_words(
-    enter: Enter, desk: House, locale: str, words: str, room: str, target: str
+    enter: Enter, desk: House, locale: str, found: dict[str, tuple[str, str]]
 ) -> None:
     """By its label, its help or its variable, in the language of the page; Enter goes there."""
     page = enter(desk, locale=locale)
-    page.locator("#open-settings").click()
-    page.locator("#settings-find").fill(words)
-    page.locator(".hit").first.press("Enter")
-    expect(page.locator(f'#settings nav [data-page="{room}"]')).to_have_attribute(
-        "aria-current", "page"
-    )
-    expect(page.locator(f"#settings {target}")).to_be_visible()
-    focused = "(at) => document.querySelector(at).contains(document.activeElement)"
-    page.wait_for_function(focused, arg=f"#settings {target}")
+    for words, (room, target) in found.items():
+        page.locator("#open-settings").click()
+        page.locator("#settings-find").fill(words)
+        page.locator(".hit").first.press("Enter")
+        expect(page.locator(f'#settings nav [data-page="{room}"]')).to_have_attribute(
+            "aria-current", "page"
+        )
+        expect(page.locator(f"#settings {target}")).to_be_visible()
+        focused = "(at) => document.querySelector(at).contains(document.activeElement)"
+        page.wait_for_function(focused, arg=f"#settings {target}")
+        page.keyboard.press("Escape")
+        expect(page.locator("#settings")).not_to_be_visible()
 
 
 def test_hits_that_come_late_do_not_stand_under_later_words(enter: Enter, desk: House) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from base64 import b64encode
@@ -17,7 +18,8 @@ from tests.browser.steps import ask, choose, choose_model, switch, wait_for_answ
 from tests.browser.test_looks import TOO_WIDE
 
 pytestmark = pytest.mark.integration
-SDK = ROOT / "tests" / "agent" / "mcp" / "sdk_server.py"  # made with the Python SDK
+SERVER = ROOT / "tests" / "agent" / "mcp" / "hostile_server.py"
+SUMS = ["-I", "-S", str(SERVER), "sums"]  # four tools; Python's arguments
 
 
 def opened(page: Page, room: str) -> Locator:
@@ -121,11 +123,11 @@ def test_each_tool_of_a_running_server_has_a_switch(page: Page, ollama: LedOllam
     """What a tool costs is shown; one that is off costs nothing and is not offered to a model."""
     ollama.script = lambda messages: ["Noted."]
     dialog = opened(page, "tools")
-    args = [str(SDK), "stdio", "a" * 80]
+    args = [*SUMS, os.devnull, "a" * 80]
     command = {"command": sys.executable, "args": args, "startup_timeout": 120}
     dialog.get_by_label("The same as JSON").fill(json.dumps({"mcpServers": {"sums": command}}))
     dialog.get_by_role("button", name="Show what would run").click()
-    expect(dialog.locator("li code")).to_contain_text("sdk_server.py stdio")
+    expect(dialog.locator("li code")).to_contain_text("hostile_server.py sums")
     dialog.get_by_role("button", name="Add", exact=True).click()
     server = dialog.locator(".server")
     summary = server.locator("summary")

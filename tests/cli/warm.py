@@ -27,18 +27,24 @@ PATIENCE = 60  # seconds that a command may take
 
 def load() -> None:
     """What nearly every command needs; rare and heavy things are still loaded when asked for."""
-    import_module("searchloop.agent.bare_agent")
-    import_module("searchloop.search_backend.api.app")
-    for package in (
-        "searchloop.cli",
-        "searchloop.agent.providers",
-        "searchloop.search_backend.engines",
+    for name in (
+        "agent.bare_agent",
+        "agent.transport.pool",
+        "search_backend.api.app",
+        "web.own_search_backend",
     ):
-        for found in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
-            if not found.name.endswith("__main__"):
-                import_module(found.name)
+        import_module(f"searchloop.{name}")
+    for name in ("cli", "agent.providers", "search_backend.engines", "search_backend.readers"):
+        load_package(f"searchloop.{name}")
     assert threading.active_count() == 1, "a fork would lose the other threads"
     gc.freeze()  # a child need not look through, and so copy, what it was born with
+
+
+def load_package(package: str) -> None:
+    """A package with all that is in it."""
+    for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        if not found.name.endswith("__main__"):
+            import_module(found.name)
 
 
 def become(request: dict[str, object], streams: list[int]) -> None:

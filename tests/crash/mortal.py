@@ -29,6 +29,7 @@ from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.transport.transport import Transport
 from tests.agent.scripted import SearchApp, found, page
 from tests.chaos.dialects import PAGE, load
+from tests.cli.warm import load_package
 
 QUESTION, AGAIN = "When is high water?", "And now?"
 SAVED = "kept for good"
@@ -202,4 +203,6 @@ def obey(carry_out: Callable[[dict[str, Any]], Any]) -> None:
 
 
 if __name__ == "__main__":
+    for package in ("providers", "search", "transport", "verdicts"):
+        load_package(f"searchloop.agent.{package}")
     obey(fork)

@@ -148,6 +148,7 @@ def test_the_test_task(tmp_path: Path, env: dict[str, str]) -> None:
     (tmp_path / "test_ferry.py").write_text(program, "utf-8")
     wrong = program.replace("It leaves at 07:40 [1].", "It leaves at 08:40 [1].")
     (tmp_path / "test_wrong.py").write_text(wrong, "utf-8")
+    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     assert "1 passed" in run([*command, "test_ferry.py"], tmp_path, env)
     with pytest.raises(AssertionError, match="1 failed"):

@@ -67,6 +67,9 @@ def tools(changed: bool) -> list[Any]:
             tool("long", "y" * 100_000),
             tool("secret_name", "Names.", {"type": "object", "properties": {"a\u200bb": {}}}),
         ]
+    if MODE == "sums":
+        said = {"add": "Add two numbers.", "count": "Count.", "grow": "Have more.", "fail": "Fail."}
+        return [tool(name, words) for name, words in said.items()]
     if MODE == "wrong":
         return [tool("echo"), tool("array", "No object.", {"type": "array"})]
     if MODE == "many":

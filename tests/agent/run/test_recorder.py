@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import Event, message_data
+from searchloop.agent.observe import begin, current
 from searchloop.agent.run.recorder import WINDOW, Recorder
 from searchloop.agent.types import (
     Message,
@@ -94,6 +98,42 @@ def test_a_fast_stream_costs_few_events(tmp_path: Path) -> None:
             await recorder.finish([])
 
     asyncio.run(scenario())
+
+
+class Noting(EventLog):
+    """A log that notes during which run each message was appended."""
+
+    def append(self, session_id: str, events: Sequence[Pending], **how: Any) -> list[Event]:
+        """See EventLog."""
+        if any(kind == "message" for kind, _ in events):
+            self.during = current.get()
+        return super().append(session_id, events, **how)
+
+
+def test_what_waits_for_a_batch_is_still_written_by_its_run(tmp_path: Path) -> None:
+    """A message that comes while deltas are being written: what is recorded goes along with it."""
+
+    async def scenario(log: Noting, blocking: sqlite3.Connection) -> None:
+        session = log.create_session(model="m").id
+        running = begin("r", session)
+        recorder = Recorder(log, session, "off")
+        blocking.execute("BEGIN IMMEDIATE")
+        recorder.delta(TextDelta("High "))
+        assert recorder._writing
+        said = Message("assistant", "High ")
+        data = message_data(said, step=1, usage=Usage(), stop_reason="stop")
+        told = asyncio.create_task(recorder.event("message", data))
+        await asyncio.sleep(0)
+        blocking.rollback()
+        await told
+        await recorder.finish([])
+        assert [event.type for event in log.read(session)] == ["message"]
+        assert log.during is running
+
+    log = Noting(tmp_path / "s.sqlite3")
+    with closing(sqlite3.connect(tmp_path / "s.sqlite3", isolation_level=None)) as blocking:
+        asyncio.run(scenario(log, blocking))
+    log.close()
 
 
 def test_what_was_said_since_the_last_message(tmp_path: Path) -> None:

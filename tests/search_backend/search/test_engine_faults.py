@@ -30,8 +30,8 @@ from tests.tables import each_row
 
 # Those that answer in JSON, and of these the ones that search the web.
 JSON = [case for case in CASES if case.recording("empty").lstrip()[:1] in b"[{"]
-EVERY = pytest.mark.parametrize("case", JSON, ids=lambda case: case.name)
-WEB = pytest.mark.parametrize("case", [c for c in JSON if c.web], ids=lambda case: case.name)
+EVERY = each_row("case", JSON)
+WEB = each_row("case", [case for case in JSON if case.web])
 KEY = "k-0123456789"
 CHALLENGE = b"<html><title>Just a moment...</title><body>Checking your browser</body></html>"
 
@@ -84,7 +84,7 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return whole
 
 
-@EVERY
+@pytest.mark.parametrize("case", JSON, ids=lambda case: case.name)
 def test_whatever_stands_in_an_answer(
     tmp_path: Path, case: Case, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,7 +110,7 @@ def test_whatever_stands_in_an_answer(
 
 
 @EVERY
-@pytest.mark.parametrize(
+@each_row(
     ("said", "kind"),
     [
         ({"error": {"code": "RATE_LIMITED", "message": "Too many requests"}}, "rate"),
@@ -131,7 +131,7 @@ def test_a_failure_under_status_200(
 
 
 @EVERY
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"[1]", b'"x"', b'{"x": []}', b""])
+@each_row("body", [b"{}", b"[]", b"null", b"[1]", b'"x"', b'{"x": []}', b""])
 def test_an_answer_without_its_list_is_not_empty(tmp_path: Path, case: Case, body: bytes) -> None:
     """Only a list that is there, and empty, says that nothing was found."""
     if body == b"[]" and case.recording("empty").strip() == body:
@@ -150,7 +150,7 @@ def test_rows_that_nobody_can_use_are_a_failure(tmp_path: Path, case: Case) -> N
         assert cause(judged(tmp_path, case, body)) == "parse", url
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "body", "kind"),
     [
         (403, CHALLENGE, "blocked"),
@@ -196,7 +196,7 @@ def test_when_to_ask_again_is_a_time(headers: dict[str, str], seconds: float | N
     assert retry_after(headers) == seconds
 
 
-@pytest.mark.parametrize("filler", range(140, 161, 2))
+@each_row("filler", range(140, 161, 2))
 def test_a_key_that_is_cut_off_does_not_travel_on(tmp_path: Path, filler: int) -> None:
     """An engine repeats the key at the end of a long sentence, of which the beginning is kept."""
     for body in (f"{'y' * filler}{KEY}", json.dumps({"error": f"{'y' * filler}{KEY} z"})):
@@ -219,7 +219,7 @@ def test_addresses_that_are_not_public() -> None:
     assert kept.unusable == 5
 
 
-@pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".example", ".x"])
+@each_row("host", ["a..b", "a" * 70 + ".example", ".x"])
 def test_an_address_that_no_look_up_takes_is_a_setting_to_correct(host: str) -> None:
     """It would come out of the resolver as a fault of ours."""
     with pytest.raises(EngineError) as raised:
@@ -227,7 +227,7 @@ def test_an_address_that_no_look_up_takes_is_a_setting_to_correct(host: str) -> 
     assert raised.value.kind == "config"
 
 
-@pytest.mark.parametrize("key", ["k\r\nX-Evil: 1", "k\u00e9y", " k-1", "k\x00"])
+@each_row("key", ["k\r\nX-Evil: 1", "k\u00e9y", " k-1", "k\x00"])
 def test_a_key_that_no_header_can_carry_is_a_setting_to_correct(key: str) -> None:
     """It is not sent, in no form, and to try again is of no use."""
     request = HttpRequest("GET", "http://a.example/", {"X-Key": key})
@@ -237,7 +237,7 @@ def test_a_key_that_no_header_can_carry_is_a_setting_to_correct(key: str) -> Non
     assert key not in raised.value.message
 
 
-@pytest.mark.parametrize("rows", [[None], ["x", 7], [{}], [{"href": None}], [{"href": "x:y"}]])
+@each_row("rows", [[None], ["x", 7], [{}], [{"href": None}], [{"href": "x:y"}]])
 def test_rows_of_a_package_that_nobody_can_use(tmp_path: Path, rows: list[Any]) -> None:
     """What a package scrapes may be anything as well."""
 

@@ -23,9 +23,9 @@ from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case, real
 from tests.tables import each_row
 
 URL = "http://127.0.0.1:9"
-EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-WEB = pytest.mark.parametrize("case", [c for c in CASES if c.web], ids=lambda case: case.name)
-SITES = pytest.mark.parametrize("case", [c for c in CASES if not c.web], ids=lambda case: case.name)
+EVERY = each_row("case", CASES)
+WEB = each_row("case", [case for case in CASES if case.web])
+SITES = each_row("case", [case for case in CASES if not case.web])
 FULL = Query(
     "green tea",
     max_results=5,
@@ -176,7 +176,7 @@ def test_brave_gets_no_more_than_it_takes() -> None:
     assert len(said(ask(BY_NAME["brave"], Query("x" * 900)))["q"]) == 400
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "http://localhost:8080",
@@ -191,7 +191,7 @@ def test_searxng_addresses_of_all_kinds_work(address: str) -> None:
     assert request.url == "http://localhost:8080/search?q=tea&format=json"
 
 
-@pytest.mark.parametrize("address", ["localhost:8080", "ftp://x/", "http://a b/", "http://ü/"])
+@each_row("address", ["localhost:8080", "ftp://x/", "http://a b/", "http://ü/"])
 @EVERY
 def test_an_address_that_is_none_is_named(case: Case, address: str) -> None:
     """The error names the setting."""
@@ -266,7 +266,7 @@ def test_searxng_without_json_says_how_to_switch_it_on() -> None:
     assert (error.kind, "formats: [html, json]" in error.remedy) == ("config", True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "body", "headers", "kind", "seconds"),
     [
         (429, "", {"retry_after": "7"}, "rate", 7),

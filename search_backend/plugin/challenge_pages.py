@@ -42,8 +42,10 @@ _FIELD = re.compile(
     rb"(?![^<>]*\btype=[\"']?(?:hidden|submit|button|checkbox|image|radio|reset))",
     re.IGNORECASE,
 )
+_NUMBERED = rb"|your support id is:?\s{0,9}(?:<[^<>]{0,99}>)?\d{9}"  # of F5
 _UNSCRIPTED = re.compile(
-    rb"<noscript\b[^<>]*>(?:[^<]|<(?!/noscript)){0,500}?enable javascript and cookies to continue",
+    rb"<noscript\b[^<>]*>(?:[^<]|<(?!/noscript)){0,500}?enable javascript and cookies to continue"
+    + _NUMBERED,
     re.IGNORECASE,
 )
 

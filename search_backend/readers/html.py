@@ -45,13 +45,15 @@ _BANNERS = NAMES["banners"]
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
 _ASKS_FOR_SCRIPTS = re.compile(
     r"(enable|activate|turn on|requires?|need|without) (java ?script)"
-    r"|java ?script (is|must be|to be) (disabled|enabled|required|turned on)",
+    r"|java ?script (is|must be|to be) (disabled|enabled|required|turned on)"
+    r"|(bitte|veuillez|debe|necesita|por favor|请|請|пожалуйста)[^.。]{1,20}java ?script"
+    r"|java ?script[をの][^。]{1,8}(ください|必要)",
     re.IGNORECASE,
 )
-# Five words and a full stop, or as much in a script without blanks.
+# Three words and a full stop, or as much in a script without blanks. "Loading, wait." is none.
 _SENTENCE = re.compile(
-    r"(?:[^\s.!?]+ +){4,40}[^\s.!?]+[.!?…۔।]"
-    r"|[\u0e00-\u0eff\u1000-\u17ff\u3040-\u30ff\u3400-\u9fff]{6}"
+    r"(?<!\S)(?!(?i:loading|please)\b)(?:[^\s.!?]+ +){2,40}[^\s.!?]+[.!?…۔।]"
+    r"|[^。！？\n]{0,60}[\u0e00-\u0eff\u1000-\u17ff\u3040-\u30ff\u3400-\u9fff]{5}[^。！？\n]{0,60}"
 )
 
 
@@ -100,7 +102,9 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
 def _unless_shell(page: Page, markup: str) -> Page:
     """Returns a page of few words, or needs_js in its place if scripts would bring the others."""
     tree = LexborHTMLParser(markup)
-    is_app = tree.css_first("script") is not None and tree.css_first(_APP_ROOT) is not None
+    if tree.css_first("script") is None:
+        return page
+    is_app = tree.css_first(_APP_ROOT) is not None
     said = [page.text[:2000], *(node.text(deep=True) or "" for node in tree.css("noscript"))]
     asks = any(map(_ASKS_FOR_SCRIPTS.search, said))
     if not (is_app or asks or (len(page.text.split()) < 8 and len(markup) > SHELL_MARKUP)):

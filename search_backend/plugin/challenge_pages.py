@@ -15,11 +15,6 @@ from pathlib import Path
 _SHORT_TEXT = 2_000
 _FEW_WORDS = 600
 _MOST_MARKUP = 512 * 1024
-_HEADERS = {
-    "cf-mitigated": ("challenge",),
-    "x-amzn-waf-action": ("challenge", "captcha"),
-    "x-vercel-mitigated": ("challenge", "deny"),
-}
 # Scripts with their content, and single tags: what a page quotes from others is escaped. Links and
 # policies name what a visitor may meet elsewhere.
 _PIECE = re.compile(
@@ -31,6 +26,7 @@ _KNOWN = tomllib.loads(Path(__file__).with_name("challenge_pages.toml").read_tex
 _SIGN = re.compile("|".join(_KNOWN["markup"]).encode(), re.IGNORECASE)
 _TITLE = re.compile(f"(?:{'|'.join(_KNOWN['titles'])})[\\W_]*", re.IGNORECASE)
 _WORDS = re.compile("|".join(_KNOWN["words"]), re.IGNORECASE)
+_TITLED = re.compile("|".join(_KNOWN["titled"]).encode(), re.IGNORECASE)
 _WIDGET = re.compile(
     rb"(?:class|id)=[\"']?[^\"'<>]*(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha|smart-captcha)"
     rb"(?![^<>]*\binvisible)",
@@ -42,17 +38,11 @@ _FIELD = re.compile(
     rb"(?![^<>]*\btype=[\"']?(?:hidden|submit|button|checkbox|image|radio|reset))",
     re.IGNORECASE,
 )
-_NUMBERED = rb"|your support id is:?\s{0,9}(?:<[^<>]{0,99}>)?\d{9}"  # of F5
-_UNSCRIPTED = re.compile(
-    rb"<noscript\b[^<>]*>(?:[^<]|<(?!/noscript)){0,500}?enable javascript and cookies to continue"
-    + _NUMBERED,
-    re.IGNORECASE,
-)
 
 
 def is_challenge(headers: Mapping[str, str], body: bytes, title: str, text: str) -> bool:
     """Returns whether an answer is the page of a guard; `title` and `text` are what it shows."""
-    if any(headers.get(name, "").lower() in values for name, values in _HEADERS.items()):
+    if any(headers.get(name, "").lower() in values for name, values in _KNOWN["headers"].items()):
         return True
     if len(text) > _SHORT_TEXT:
         return False
@@ -66,7 +56,7 @@ def is_challenge(headers: Mapping[str, str], body: bytes, title: str, text: str)
         return not text or signs_in_words(title, text) > 0
     if not text and not title and b"_Incapsula_Resource" in markup:
         return True  # a script and nothing else
-    return _TITLE.fullmatch(title.strip()) is not None and _UNSCRIPTED.search(markup) is not None
+    return _TITLE.fullmatch(title.strip()) is not None and _TITLED.search(markup) is not None
 
 
 def signs_in_words(title: str, text: str) -> int:

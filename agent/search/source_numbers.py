@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from html import unescape
 
 from searchloop.agent.types import Message, Source, SourceState
 from searchloop.analysis.addresses import url_key
@@ -191,7 +192,7 @@ _ADDRESSES = (
 )
 # Where prose may begin behind an address, and end in front of one.
 _TOUCHES = (
-    rf"(?<=[!-~])(?=[{_GLUED}]|[^\w\x00-\x7f])|(?=[\u2013\u2600-\u27bf\U0001f000-\U0001faff])"
+    rf"(?<=[!-~])(?=[{_GLUED}]|[^\w\x00-\x7f])|(?=[\[\u2013\u2600-\u27bf\U0001f000-\U0001faff])"
     rf"|(?<=\.[{_GLUED}]{{2}})(?=[{_GLUED}])|(?<=\.[{_GLUED}]{{3}})(?=[{_GLUED}])"
     r"|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
     r"|(?<=[가-힣])(?=(?:을|를|은|는|이|가|의|에서?|으?로|와|과|도)\Z)|(?='[^\W\d_]{1,4}\Z)"
@@ -218,10 +219,11 @@ def urls_in(text: str) -> list[str]:
     with the `&amp;` of a page's source, is found as it is meant, too.
     """
     found: dict[str, None] = {}
-    meant = text.replace("&amp;", "&").translate(_NARROW if not text.isascii() else {})
+    meant = unescape(text).translate(_NARROW if not text.isascii() else {})
     text = text if meant == text else f"{text} {meant}"
     # The tests are far faster than the patterns, and mostly enough.
     words = text.split() if "://" in text or _DOTTED.search(text) else []
+    words = [word.removeprefix("//").lstrip("_~") for word in words]
     joined = (re.split(_JOINS, word) for word in words if "." in word)
     for word in (*words, *(part for parts in joined if parts[1:] for part in parts)):
         for match in re.finditer(_ADDRESSES[0], word) if "://" in word else ():
@@ -257,4 +259,4 @@ def _trim(url: str) -> str:
             if depth[char] < 0:
                 url = url[:at]
                 break
-    return url.rstrip(".,;:!?*_~'([·")
+    return url.rstrip(".,;:!?*_~'([·$&")

@@ -69,7 +69,7 @@ def file_text(path: Path) -> str:
         raise ConfigError("no_source", said, "Check the path, or begin with https://.") from error
     except SearchBackendError as error:
         said = f"{name} could not be read: {error.message}"
-        raise ConfigError("no_source", said, error.remedy or "Check the path.") from error
+        raise ConfigError("no_source", said, error.remedy or "Give another source.") from error
 
 
 def forget_pages(home: Path) -> None:

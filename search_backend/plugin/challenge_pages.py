@@ -23,20 +23,13 @@ _PIECE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _KNOWN = tomllib.loads(Path(__file__).with_name("challenge_pages.toml").read_text("utf-8"))
-_SIGN = re.compile("|".join(_KNOWN["markup"]).encode(), re.IGNORECASE)
-_TITLE = re.compile(f"(?:{'|'.join(_KNOWN['titles'])})[\\W_]*", re.IGNORECASE)
-_WORDS = re.compile("|".join(_KNOWN["words"]), re.IGNORECASE)
-_TITLED = re.compile("|".join(_KNOWN["titled"]).encode(), re.IGNORECASE)
-_WIDGET = re.compile(
-    rb"(?:class|id)=[\"']?[^\"'<>]*(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha|smart-captcha)"
-    rb"(?![^<>]*\binvisible)",
-    re.IGNORECASE,
+_SIGN, _TITLED, _WIDGET, _FIELD = (
+    re.compile("|".join(_KNOWN[kind]).encode(), re.IGNORECASE)
+    for kind in ("markup", "titled", "widgets", "fields")
 )
-# A page with a field for words has a captcha for those who write, not for those who read.
-_FIELD = re.compile(
-    rb"<(?:textarea|select)\b|<input\b"
-    rb"(?![^<>]*\btype=[\"']?(?:hidden|submit|button|checkbox|image|radio|reset))",
-    re.IGNORECASE,
+_TITLE = re.compile(f"(?:{'|'.join(_KNOWN['titles'])})[\\W_]*", re.IGNORECASE)
+_WORDS, ASKS_FOR_SCRIPTS = (
+    re.compile("|".join(_KNOWN[kind]), re.IGNORECASE) for kind in ("words", "scripts")
 )
 
 

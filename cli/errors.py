@@ -43,11 +43,6 @@ def report(
 
 def _failed_run(error: dict[str, str]) -> dict[str, object]:
     """Returns the `run_finished` of a run that never began."""
+    ended = {"type": "run_finished", "reason": "error", "search_path": "off", "error": error}
     empty = {"answer": "", "citations": [], "sources": [], "usage": Usage().as_dict()}
-    return {
-        "type": "run_finished",
-        "reason": "error",
-        "search_path": "off",
-        "error": error,
-        **empty,
-    }
+    return {**ended, **empty}

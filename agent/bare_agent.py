@@ -240,7 +240,8 @@ class BareAgent:
                 raise unwritten()
         finally:
             if not done:
-                self.wait(self.runner.cancel(session))
+                with suppress(ConfigError):  # closed meanwhile, which has cancelled it
+                    self.wait(self.runner.cancel(session))
             feeding.cancel()
 
     async def _opened(self, session: str | None, turn: Turn) -> tuple[str, str | None]:

@@ -23,7 +23,8 @@ from searchloop.agent.verdicts.words import NEAREST, plain
 from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
 from searchloop.cli.main import BAD_INPUT, OK
 from searchloop.cli.show import spoken_here
-from searchloop.web.check import check_source
+from searchloop.web.check import Source, check_source, check_text
+from searchloop.web.compose import file_text
 
 _KEPT = ("verdict", "passage", "reason")
 
@@ -45,7 +46,11 @@ def _check(args: argparse.Namespace) -> int:
         raise ConfigError("empty_claim", what, "Write CLAIM SOURCE or --batch FILE.")
     if not args.source:
         raise ConfigError("no_source", "There is no source.", "Name a file, an address, or -.")
-    verdict = asyncio.run(check_source(args.claim, Settings.load(), **_source(args.source)))
+    source = _source(args.source)
+    if isinstance(source, Path):  # outside of a loop, so that Ctrl-C ends the wait for a pipe
+        verdict = check_text(args.claim, Source(file_text(source)))
+    else:
+        verdict = asyncio.run(check_source(args.claim, Settings.load(), url=source))
     words = spoken_here()
     said, why = words[f"verdict.{verdict.verdict}"], words.worded(verdict.reason, "reason.")
     lines = [f"{verdict.verdict}: {words.say('list.sentences', first=said, second=why)}"]
@@ -57,11 +62,11 @@ def _check(args: argparse.Namespace) -> int:
     return tell(args, asdict(verdict), *map(safe, lines))
 
 
-def _source(source: str) -> dict[str, Any]:
-    """Says which kind of source this is."""
+def _source(source: str) -> Path | str:
+    """Returns the path of a file, or an address."""
     if source.lower().startswith("file://"):
-        return {"file": Path(url2pathname(urlsplit(source).path))}
-    return {"url": source} if re.match(r"\w+://", source) else {"file": Path(source)}
+        return Path(url2pathname(urlsplit(source).path))
+    return source if re.match(r"\w+://", source) else Path(source)
 
 
 def _batch(source: str) -> int:
@@ -93,6 +98,7 @@ def _asked(line: bytes) -> dict[str, Any]:
     """Reads one line of a batch. Raises ValueError in plain words."""
     try:
         asked = json.loads(line.decode("utf-8-sig"), parse_constant=int)  # NaN is no JSON
+        json.dumps(asked, allow_nan=False)  # nor is 1e999, once it is a number
     except (ValueError, RecursionError) as error:
         raise ValueError("this is no JSON.") from error
     asks = isinstance(asked, dict) and all(type(asked.get(n)) is str for n in ("claim", "text"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
@@ -20,26 +21,28 @@ _BAD_CODES = (
 )
 
 
-def report(error: Exception, args: argparse.Namespace | None) -> int:
+def report(
+    error: AgentError | SearchBackendError | OSError, args: argparse.Namespace | None
+) -> int:
     """Prints the error, as JSON too where that was asked for, and returns the exit code."""
     if isinstance(error, AgentError | SearchBackendError):
         told = {"code": error.code, "message": error.message, "remedy": error.remedy}
     else:
-        told = {"code": "system", "message": f"{error}.", "remedy": ""}
+        words = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
+        told = {"code": "system", "message": f"{words or error}.", "remedy": ""}
     print(safe(f"searchloop: {told['message']} {told['remedy']}".strip()), file=sys.stderr)
-    if args and getattr(args, "output", "text") != "text":
-        print(as_json(_failed_run(told) if args.command == "ask" else {"error": told}))
+    try:
+        if args and getattr(args, "output", "text") != "text":
+            print(as_json(_failed_run(told) if args.command == "ask" else {"error": told}))
+        print(end="", flush=True)
+    except OSError:  # the disk is full on which it would be written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     bad = isinstance(error, _BAD_INPUT) or told["code"] in _BAD_CODES
     return BAD_INPUT if bad else FAILED
 
 
 def _failed_run(error: dict[str, str]) -> dict[str, object]:
     """Returns the `run_finished` of a run that never began."""
+    ended = {"type": "run_finished", "reason": "error", "search_path": "off", "error": error}
     empty = {"answer": "", "citations": [], "sources": [], "usage": Usage().as_dict()}
-    return {
-        "type": "run_finished",
-        "reason": "error",
-        "search_path": "off",
-        "error": error,
-        **empty,
-    }
+    return {**ended, **empty}

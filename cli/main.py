@@ -60,6 +60,7 @@ def main(argv: list[str] | None = None) -> int:
         gc.set_threshold(20_000, 20, 50)  # long lists of readers are no garbage either
         import_module("searchloop.cli.terminal.pipes").prepare_streams()
         code: int = args.run(args)
+        print(end="", flush=True)  # a full disk is found out here
     except SystemExit:
         raise  # the clauses below are not looked at, so that help loads no errors
     except KeyboardInterrupt:

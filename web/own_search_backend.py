@@ -64,12 +64,12 @@ def file_text(path: Path) -> str:
         if len(body) > MOST_BYTES:
             raise ConfigError("no_source", most, "Give the part that matters.")
         return load(Found(path.name, path.absolute()), body, WORKERS.read).text
-    except OSError as error:
-        said = f"{name} could not be read: {error.strerror}."
+    except (OSError, ValueError) as error:
+        said = f"{name} could not be read: {getattr(error, 'strerror', error)}."
         raise ConfigError("no_source", said, "Check the path, or begin with https://.") from error
     except SearchBackendError as error:
         said = f"{name} could not be read: {error.message}"
-        raise ConfigError("no_source", said, error.remedy or "Check the path.") from error
+        raise ConfigError("no_source", said, error.remedy or "Give another source.") from error
 
 
 def forget_pages(home: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from html import unescape
 
 from searchloop.agent.types import Message, Source, SourceState
 from searchloop.analysis.addresses import url_key
@@ -163,6 +164,8 @@ _GLUED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3031-\u318f\u31a0-\u31ff"
     "\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
+# Marks that belong to the letter before them.
+_MARKS = r"\u0300-\u036f\u0900-\u0963\u0966-\u0df3\u0e31-\u0e4e\u3099\u309a"
 # Ends an address: blanks, quotes, and the punctuation of other scripts.
 _ENDS = (
     r"\s<>\"`\\^{}|\x00-\x20\x7f-\xa1\xab\xbb\xbf\u037e\u055a-\u055f\u0589\u05c3\u060c\u061b\u061f"
@@ -178,9 +181,9 @@ _DOTTED = re.compile(r"\.[^\s.]|localhost|\w:\d{4}|\w:\d+/|\[[\da-f:]*::", re.IG
 _ADDRESSES = (
     rf"(?i)(?:https?|library|zim)://(?:{_REST})+",
     # A name of a host without a scheme: labels, one of letters, and perhaps a port and a path.
-    r"(?i)(?<![\w@./:\\%&=#~+-])(?:(?:\d{1,3}\.){3}\d{1,3}(?=[:/]\w)"
-    r"|(?:[\w\u0900-\u0dff-]{1,63}\.)+"
-    r"(?:xn--[a-z0-9-]{2,59}|(?:[^\W\d_]|[\u0900-\u0dff]){2,24}))"
+    r"(?i)(?<![\w@\uff20./:\\%&=#~+-])(?:(?:\d{1,3}\.){3}\d{1,3}(?=[:/]\w)"
+    rf"|(?:[\w{_MARKS}-]{{1,63}}\.)+"
+    rf"(?:xn--[a-z0-9-]{{2,59}}|(?:[^\W\d_]|[{_MARKS}]){{2,24}}))"
     rf"(?![\w@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?",
     # A host of the user's own network, by its name or number with a port.
     r"(?i)(?<![a-z0-9_@./:\\%&=#~+-])(?:localhost(?![\w.-])(?=[:/])|(?:[a-z][a-z0-9-]{0,62}"
@@ -189,7 +192,8 @@ _ADDRESSES = (
 )
 # Where prose may begin behind an address, and end in front of one.
 _TOUCHES = (
-    rf"(?<=[!-~])(?=[{_GLUED}])|(?<=\.[{_GLUED}]{{2}})(?=[{_GLUED}])|(?<=\.[{_GLUED}]{{3}})(?=[{_GLUED}])"
+    rf"(?<=[!-~])(?=[{_GLUED}]|[^\w\x00-\x7f])|(?=[\[\u2013\u2600-\u27bf\U0001f000-\U0001faff])"
+    rf"|(?<=\.[{_GLUED}]{{2}})(?=[{_GLUED}])|(?<=\.[{_GLUED}]{{3}})(?=[{_GLUED}])"
     r"|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
     r"|(?<=[가-힣])(?=(?:을|를|은|는|이|가|의|에서?|으?로|와|과|도)\Z)|(?='[^\W\d_]{1,4}\Z)"
 )
@@ -198,9 +202,10 @@ _JOINS = rf"[,;]|(?<=[^\W\d_]{{2}})[:=](?=\w)|(?<=[{_GLUED}])(?=[A-Za-z0-9])"
 _STARTS = rf"(?<=[{_GLUED}])(?=[A-Za-z0-9{_GLUED}])"
 # Names of files look like names of hosts; with a path behind it, it is a host.
 _FILE = (
-    r"(?is)[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb"
-    r"|java|jpe?g|js|jsonl?|jsx|kt|lock|log|md|mjs|mp[34]|odt|pdf|php|png|pptx?|ps1|pyc?|rar|rb|rst?"
-    r"|scss|sh|sql|sqlite|svg|swift|tar|tex|tgz|toml|tsx?|txt|vue|wav|webp|whl|xlsx?|xml|ya?ml|zip)"
+    r"(?is)[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dart|diff|dll|docx?|env|epub|exe|gif|go|gz|heic"
+    r"|hpp|html?|ini|ipynb|java|jpe?g|js|jsonl?|jsx|kt|lock|log|lua|md|mjs|mkv|mp[34]|odt|parquet|patch"
+    r"|pdf|php|png|pptx?|proto|ps1|pyc?|rar|rb|rst?|scala|scss|sh|sql|sqlite|svelte|svg|swift|tar|tex"
+    r"|tgz|toml|tsx?|txt|vue|wav|webm|webp|whl|xlsx?|xml|ya?ml|zip)"
     r"(?:[:?#].*)?"
 )
 _MOST_READINGS = 8
@@ -214,22 +219,21 @@ def urls_in(text: str) -> list[str]:
     with the `&amp;` of a page's source, is found as it is meant, too.
     """
     found: dict[str, None] = {}
-    meant = text.replace("&amp;", "&").translate(_NARROW if not text.isascii() else {})
+    meant = unescape(text).translate(_NARROW if not text.isascii() else {})
     text = text if meant == text else f"{text} {meant}"
     # The tests are far faster than the patterns, and mostly enough.
     words = text.split() if "://" in text or _DOTTED.search(text) else []
+    words = [word.removeprefix("//").lstrip("_~") for word in words]
     joined = (re.split(_JOINS, word) for word in words if "." in word)
     for word in (*words, *(part for parts in joined if parts[1:] for part in parts)):
         for match in re.finditer(_ADDRESSES[0], word) if "://" in word else ():
             found |= dict.fromkeys(_readings(match[0]))
         for match in re.finditer(_ADDRESSES[1], word) if "." in word.rstrip(".") else ():
-            name, host = match[0], match[0].partition(".")[0]
-            if name.startswith("www.") or not re.fullmatch(_FILE, name):
-                starts = [
-                    0,
-                    *[begin.start() for begin in re.finditer(_STARTS, host)][-_MOST_READINGS:],
-                ]
-                found |= {f"https://{url}": None for at in starts for url in _readings(name[at:])}
+            inside = re.finditer(_STARTS, match[0].partition(".")[0])
+            starts = [0, *[begin.start() for begin in inside][-_MOST_READINGS:]]
+            for url in (url for at in starts for url in _readings(match[0][at:])):
+                if url.startswith("www.") or not re.fullmatch(_FILE, url):
+                    found[f"https://{url}"] = None
         for match in re.finditer(_ADDRESSES[2], word) if ":" in word or "localhost" in word else ():
             found |= {f"http://{url}": None for url in _readings(match[0])}
     return list(found)
@@ -255,4 +259,4 @@ def _trim(url: str) -> str:
             if depth[char] < 0:
                 url = url[:at]
                 break
-    return url.rstrip(".,;:!?*_~'([·")
+    return url.rstrip(".,;:!?*_~'([·$&")

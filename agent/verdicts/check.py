@@ -76,7 +76,7 @@ def check(claim: str, page: Page) -> Verdict:
     cannot decide, and what may stand behind the part of a page that is compared.
     """
     verdict = _checked(claim, page)
-    if page.cut and verdict.verdict in ("misquoted", "unclear"):
+    if page.cut and len(claim) <= _LONGEST and verdict.verdict in ("misquoted", "unclear"):
         reason = f"{verdict.reason} Only its first {len(page.text):,} characters were compared."
         return replace(verdict, verdict="unclear", reason=reason)
     return verdict

@@ -110,7 +110,7 @@ class Pages:
         got = self._page(url, rules, reader, goes_on, chat)
         self._remember(got, chat)
         page, origin = got.page, got.origin
-        if origin != "web":  # what was read just now was read under these rules
+        if origin != "web" and rules != ANYWHERE:  # what is new was read under these rules
             page = inside(page, rules)
         if offset is None:
             offset = self._library.section(page) if url.startswith(SCHEME) and not find else 0

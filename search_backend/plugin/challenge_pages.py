@@ -15,11 +15,6 @@ from pathlib import Path
 _SHORT_TEXT = 2_000
 _FEW_WORDS = 600
 _MOST_MARKUP = 512 * 1024
-_HEADERS = {
-    "cf-mitigated": ("challenge",),
-    "x-amzn-waf-action": ("challenge", "captcha"),
-    "x-vercel-mitigated": ("challenge", "deny"),
-}
 # Scripts with their content, and single tags: what a page quotes from others is escaped. Links and
 # policies name what a visitor may meet elsewhere.
 _PIECE = re.compile(
@@ -28,29 +23,19 @@ _PIECE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _KNOWN = tomllib.loads(Path(__file__).with_name("challenge_pages.toml").read_text("utf-8"))
-_SIGN = re.compile("|".join(_KNOWN["markup"]).encode(), re.IGNORECASE)
+_SIGN, _TITLED, _WIDGET, _FIELD = (
+    re.compile("|".join(_KNOWN[kind]).encode(), re.IGNORECASE)
+    for kind in ("markup", "titled", "widgets", "fields")
+)
 _TITLE = re.compile(f"(?:{'|'.join(_KNOWN['titles'])})[\\W_]*", re.IGNORECASE)
-_WORDS = re.compile("|".join(_KNOWN["words"]), re.IGNORECASE)
-_WIDGET = re.compile(
-    rb"(?:class|id)=[\"']?[^\"'<>]*(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha|smart-captcha)"
-    rb"(?![^<>]*\binvisible)",
-    re.IGNORECASE,
-)
-# A page with a field for words has a captcha for those who write, not for those who read.
-_FIELD = re.compile(
-    rb"<(?:textarea|select)\b|<input\b"
-    rb"(?![^<>]*\btype=[\"']?(?:hidden|submit|button|checkbox|image|radio|reset))",
-    re.IGNORECASE,
-)
-_UNSCRIPTED = re.compile(
-    rb"<noscript\b[^<>]*>(?:[^<]|<(?!/noscript)){0,500}?enable javascript and cookies to continue",
-    re.IGNORECASE,
+_WORDS, ASKS_FOR_SCRIPTS = (
+    re.compile("|".join(_KNOWN[kind]), re.IGNORECASE) for kind in ("words", "scripts")
 )
 
 
 def is_challenge(headers: Mapping[str, str], body: bytes, title: str, text: str) -> bool:
     """Returns whether an answer is the page of a guard; `title` and `text` are what it shows."""
-    if any(headers.get(name, "").lower() in values for name, values in _HEADERS.items()):
+    if any(headers.get(name, "").lower() in values for name, values in _KNOWN["headers"].items()):
         return True
     if len(text) > _SHORT_TEXT:
         return False
@@ -64,7 +49,7 @@ def is_challenge(headers: Mapping[str, str], body: bytes, title: str, text: str)
         return not text or signs_in_words(title, text) > 0
     if not text and not title and b"_Incapsula_Resource" in markup:
         return True  # a script and nothing else
-    return _TITLE.fullmatch(title.strip()) is not None and _UNSCRIPTED.search(markup) is not None
+    return _TITLE.fullmatch(title.strip()) is not None and _TITLED.search(markup) is not None
 
 
 def signs_in_words(title: str, text: str) -> int:

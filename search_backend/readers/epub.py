@@ -22,12 +22,10 @@ from searchloop.search_backend.text.clean import binary_share, decode
 from searchloop.search_backend.types import Page
 
 _CONTAINER = "META-INF/container.xml"
-_RIGHTS = "META-INF/rights.xml"
+_LOCKS = ("META-INF/rights.xml", "META-INF/encryption.xml")
 
 
 def _markup(archive: Archive) -> tuple[str, str]:
-    if _RIGHTS in archive:
-        raise UnreadableDocument(LOCKED)
     packages: list[str] = []
 
     def root(tag: str, its: Mapping[str, str]) -> None:
@@ -45,6 +43,8 @@ def _markup(archive: Archive) -> tuple[str, str]:
         if not binary_share(body):
             chapters.append(_body(decode(body)))
             length += len(chapters[-1])
+    if not chapters and any(lock in archive for lock in _LOCKS):  # of fonts alone, it locks no book
+        raise UnreadableDocument(LOCKED)
     return archive.texts(package).get("title", ""), "\n".join(chapters)
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.search_backend.plugin.challenge_pages import ASKS_FOR_SCRIPTS
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html import about as _about
 from searchloop.search_backend.readers._html.blocks import Box, Layout, layout, written
@@ -43,15 +44,10 @@ _NOTES = NOTES | {".quote", ".note", ".tip", ".callout", "r=note", ".starlight"}
 _COOKIES = frozenset((".cookie", ".cookies", ".consent", ".gdpr", ".onetrust"))
 _BANNERS = NAMES["banners"]
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
-_ASKS_FOR_SCRIPTS = re.compile(
-    r"(enable|activate|turn on|requires?|need|without) (java ?script)"
-    r"|java ?script (is|must be|to be) (disabled|enabled|required|turned on)",
-    re.IGNORECASE,
-)
-# Five words and a full stop, or as much in a script without blanks.
+# Three words and a full stop, or as much in a script without blanks. "Loading, wait." is none.
 _SENTENCE = re.compile(
-    r"(?:[^\s.!?]+ +){4,40}[^\s.!?]+[.!?…۔।]"
-    r"|[\u0e00-\u0eff\u1000-\u17ff\u3040-\u30ff\u3400-\u9fff]{6}"
+    r"(?<!\S)(?!(?i:loading|please)\b)(?:[^\s.!?]+ +){2,40}[^\s.!?]+[.!?…۔।]"
+    r"|[^。！？\n]{0,60}[\u0e00-\u0eff\u1000-\u17ff\u3040-\u30ff\u3400-\u9fff]{5}[^。！？\n]{0,60}"
 )
 
 
@@ -100,14 +96,16 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
 def _unless_shell(page: Page, markup: str) -> Page:
     """Returns a page of few words, or needs_js in its place if scripts would bring the others."""
     tree = LexborHTMLParser(markup)
-    is_app = tree.css_first("script") is not None and tree.css_first(_APP_ROOT) is not None
+    if tree.css_first("script") is None:
+        return page
+    is_app = tree.css_first(_APP_ROOT) is not None
     said = [page.text[:2000], *(node.text(deep=True) or "" for node in tree.css("noscript"))]
-    asks = any(map(_ASKS_FOR_SCRIPTS.search, said))
+    asks = any(map(ASKS_FOR_SCRIPTS.search, said))
     if not (is_app or asks or (len(page.text.split()) < 8 and len(markup) > SHELL_MARKUP)):
         return page
     # A short page may ask for scripts as well and yet say what it has to say.
     sentences = (found[0] for found in _SENTENCE.finditer(said[0]))
-    if not is_app and not all(map(_ASKS_FOR_SCRIPTS.search, sentences)):
+    if not is_app and not all(map(ASKS_FOR_SCRIPTS.search, sentences)):
         return page
     problem = Problem(
         "needs_js",

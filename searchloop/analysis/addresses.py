@@ -17,9 +17,10 @@ _TRACKING = (
     r"|oly_(?:anon|enc)_id|cmpid|ocid|smid|trk|trkcampaign|guccounter|guce_\w+|__twitter_impression"
     r"|__hs\w+|s_kwcid|ef_id|mibextid|rdid|epik|wickedid|xtor|elqtrack\w*|ncid|icid|s_cid|_openstat"
     r"|rb_clickid|sxsrf|ved|usg|share_id|_bta_\w+|mkcid|mkevt|campid|nr_email_referer|isappinstalled"
+    r"|amp_\w+|usqp|phpsessid|jsessionid"
 )
 # A word that names where a reader came from; codes and numbers name what the page is about.
-_REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*")
+_REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*|(?i:cmp)=[A-Za-z_]+")
 # There `ref` is a branch or a version.
 _CODE = re.compile(
     r"(?:^|[./])(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
@@ -45,6 +46,8 @@ _TWINS = (
     (r"((?:\w+\.)?stack(?:overflow|exchange)\.com)/q(?:uestions)?/(\d+)(?:/.*)?$", r"\1/q/\2"),
     (r"(amazon\.[a-z.]+)/(?:.*/)?(?:dp|gp/product)/(\w{10})(?:/.*)?$", r"\1/dp/\2"),
 )
+# There the path names the page, and no parameter does.
+_NAMED = r"x\.com/\w+/status/\d+|redd\.it/\w+|amazon\.[a-z.]+/dp/\w{10}"
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
 _RESERVED = re.compile(r"%(2[356f]|3[df])", re.IGNORECASE)
 _SLASHES = re.compile(r"//+")
@@ -73,6 +76,7 @@ def url_key(url: str) -> str:
     for known, form in _TWINS:
         place = re.sub(known, form, place) if re.match(known, place) else place
     place = place.lower() if place.startswith("doi.org/") else place
+    pairs = [] if pairs and re.fullmatch(_NAMED, place) else pairs
     key = f"{place}?{'&'.join(pairs)}" if pairs else place
     key = key if key.isascii() else normalize("NFC", key)
     # Elsewhere a fragment is a place on the page; here it names another page.

@@ -219,6 +219,14 @@ def test_a_closed_agent_says_so(make: Made) -> None:
         agent.models()
 
 
+def test_a_stream_may_be_left_after_its_agent(make: Made) -> None:
+    """An error in a loop over it closes the agent first; the generator ends without a word."""
+    with make([Hold()]) as agent:
+        events = agent.stream("hi")
+        next(events)
+    events.close()
+
+
 def test_a_log_that_was_handed_in_stays_open(make: Made, tmp_path: Path) -> None:
     """Who opened it closes it."""
     log = EventLog(tmp_path / "own.sqlite3")

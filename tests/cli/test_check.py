@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
 from tests.attached import LOCKED_PDF
-from tests.cli.conftest import Cli
+from tests.cli.conftest import CLEAN, Cli
 
 PAGE = "The bridge was opened in 1931. It carries 81,365 cars a day.\n"
 
@@ -91,6 +97,8 @@ def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
         (("check", "A claim.", "locked.zip"), "read: an archive with a password. Save it"),
         (("check", "A claim.", "locked.xlsx"), "read: an Office file with a password. Save it"),
         (("check", "A claim.", "large.txt"), "large.txt is larger than 10 MB."),
+        (("check", "A claim.", "file:///tmp/a%00b"), "could not be read: embedded null byte."),
+        (("check", "A claim.", "https://a b.example/"), "SEARCHLOOP_OFFLINE is set"),
         (("check", "A claim.", "utf37.txt"), "The source holds no readable text."),
         (("check", "A claim.", "page.txt", "--batch", "a.jsonl"), "--batch brings its own claims."),
         (("check", "--batch", "missing.jsonl"), "missing.jsonl could not be read"),
@@ -110,6 +118,7 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
     ]
     lines = [json.dumps(line) for line in asked]
     lines[1:1] = ["{no json", '{"id": NaN, "claim": "a b", "text": "c"}', '{"id": 9}', ""]
+    lines += ['{"id": 1e999, "claim": "a b", "text": "c"}']
     (tmp_path / "batch.jsonl").write_text("\n".join(lines), "utf-8")
     ran = cli("check", "--batch", "batch.jsonl")
     assert ran.code == 2
@@ -121,4 +130,32 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
     assert set(ran.events[0]) == {"id", "verdict", "passage", "reason"}
     assert "line 2: this is no JSON." in ran.err
     assert "line 3: this is no JSON." in ran.err
+    assert "line 8: this is no JSON." in ran.err
     assert 'line 4: an object with "id", "claim" and "text" is needed.' in ran.err
+
+
+def test_ctrl_c_ends_the_wait_for_a_pipe(tmp_path: Path) -> None:
+    """A named pipe, or a keyboard, may never say anything."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    run = [sys.executable, "-m", "searchloop.cli", "check", "A claim.", str(pipe)]
+    env = {**CLEAN, "SEARCHLOOP_HOME": str(tmp_path)}
+    with subprocess.Popen(run, env=env, stderr=subprocess.PIPE) as process, pipe.open("wb"):
+        process.send_signal(signal.SIGINT)  # opening went on once the command read
+        try:
+            assert process.communicate(timeout=60)[1].endswith(b"Stopped.\n")
+        finally:
+            process.kill()
+    assert process.returncode == 130
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is a Linux file")
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_full_disk_is_named(tmp_path: Path, output: str) -> None:
+    """One sentence without the system's numbers, whatever was to be written."""
+    (tmp_path / "page.txt").write_text(PAGE, "utf-8")
+    run = [sys.executable, "-m", "searchloop.cli", "check", PAGE, "page.txt", "-o", output]
+    env = {**CLEAN, "SEARCHLOOP_HOME": str(tmp_path)}
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(run, env=env, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE)
+    assert (ran.returncode, ran.stderr) == (1, b"searchloop: No space left on device.\n")

@@ -54,7 +54,9 @@ def odt(body: str, parts: Mapping[str, str] | None = None, *, styles: str = "") 
     return archive({"mimetype": kind, "content.xml": content, **(parts or {})})
 
 
-def epub(chapters: Mapping[str, str], title: str = "A book") -> bytes:
+def epub(
+    chapters: Mapping[str, str], title: str = "A book", parts: Mapping[str, str | bytes] = {}
+) -> bytes:
     """An e-book; the order of its spine is that of the chapters, the manifest has it reversed."""
     items = "".join(f'<item id="{n}" href="{n}.xhtml"/>' for n in reversed(list(chapters)))
     spine = "".join(f'<itemref idref="{n}"/>' for n in chapters)
@@ -77,6 +79,7 @@ def epub(chapters: Mapping[str, str], title: str = "A book") -> bytes:
             "META-INF/container.xml": container,
             "OEBPS/book.opf": package,
             **pages,
+            **parts,
         }
     )
 

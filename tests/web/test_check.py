@@ -90,6 +90,7 @@ def test_the_api_checks_texts_and_pages(tmp_path: Path) -> None:
                 ({"claim": " ", "url": "https://a.example/"}, "claim is empty"),
                 ({"claim": "x", "text": "\x01\ufffd" * 9}, "no readable text"),
                 ({"claim": "x", "text": ""}, "no text"),
+                ({"claim": "x", "url": ""}, "one source"),
                 ({"text": "a"}, "claim"),
             ):
                 refused = await ask(**body)

@@ -121,7 +121,7 @@ class Api(Handlers):
     def check(self, call: Call) -> Reply:
         """Compares a claim with a text or a page, without a model."""
         claim, text, url = said(call.body["claim"]), call.body.get("text"), call.body.get("url")
-        if (text is None) == (url is None):
+        if (text is None) == (not url):
             raise ConfigError("no_source", "There must be one source.", "Send text or url.")
         read = self._on_loop(read_page(url, self._services.backend)) if url else Source(text or "")
         return Reply(asdict(check_text(claim, read)))

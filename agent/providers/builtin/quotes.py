@@ -3,7 +3,7 @@
 Each word of the question counts by how rare it is in what was read, names and numbers more. It
 counts whole in the sentence itself, less beside it or in the heading, least further away. Words
 are compared by the groups of three letters that they share, so that endings, articles and compounds
-of any language match; Arabic and scripts without spaces are compared by the terms of a search.
+match; Arabic, Korean and scripts without spaces are compared by the terms of a search.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ALIKE = 0.5  # share of common letter groups from which on two words count as o
 _SHORT = 3  # letters of a word that is compared as a whole
 _KINDS = ("word", "number", "letter")
 _OWN, _NEAR, _WIDE = 0.5, 0.2, 0.3
-_BY_TERMS = frozenset(("ar", "ja", "km", "lo", "my", "th", "zh"))
+_BY_TERMS = frozenset(("ar", "ja", "km", "ko", "lo", "my", "th", "zh"))
 _LETTER = 0.4  # what a letter counts beside the pairs that it is part of
 # The score from which on a sentence answers, measured with bench.extractive.
 _LEAST = "ar:.31 el:.26 en:.34 es:.35 hi:.28 ja:.25 ro:.29 ru:.23 th:.53 tr:.30 vi:.41 zh:.24"

@@ -416,6 +416,35 @@ def test_the_page_that_answers_comes_before_those_that_mention(question: str, wo
         assert any(words in quote.text for quote in found), found
 
 
+KOREAN = [
+    "# 백운사\n\n백운사는 1398년에 세워졌다. 대웅전의 높이는 12미터이다. 주지 스님은 혜광이다.",
+    "# 한빛강\n\n한빛강은 설악산에서 시작하여 동해로 흐른다. 강의 길이는 87킬로미터이다. "
+    "1972년에 댐이 완공되었다.",
+    "# 산책\n\n백운사 근처를 걷는 것을 좋아한다. 한빛강 옆 카페의 커피는 맛있다.",
+    "# 김도윤\n\n김도윤은 1921년에 부산에서 태어난 화가이다. 그는 1987년에 서울에서 사망했다.",
+]
+
+
+@each_row(
+    ("question", "words"),
+    [
+        ("백운사는 언제 세워졌나요?", "1398"),
+        ("한빛강은 어디에서 시작합니까?", "설악산"),
+        ("한빛강의 길이는 얼마입니까?", "87"),
+        ("김도윤은 어디에서 태어났나요?", "부산"),
+        ("김도윤은 언제 사망했습니까?", "1987"),
+        ("대한민국의 수도는 어디인가요?", ""),
+        ("백운사의 입장료는 얼마인가요?", ""),
+        ("이순신 장군은 언제 태어났나요?", ""),
+        ("카페의 주인은 누구인가요?", ""),
+    ],
+)
+def test_korean_words_match_whatever_their_endings(question: str, words: str) -> None:
+    """A verb has one ending in the question and another one in the answer."""
+    found = " ".join(quote.text for quote in best_quotes(question, [*enumerate(KOREAN, 1)]))
+    assert words in found if words else not found
+
+
 @given(st.permutations(list(PAGES.values())), st.text(max_size=40))
 def test_a_choice_is_stable_and_bounded(texts: list[str], question: str) -> None:
     """Whatever is asked of whatever pages: at most five sentences, each once, in their order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import unicodedata
 
 from searchloop.agent.search.citations import without_tracking
 from searchloop.agent.search.source_numbers import SourceTable, urls_in
@@ -81,6 +82,9 @@ AROUND = [
     "see:{}",
     "{}—then",
     "\u2066{}\u2069",
+    "👉{}👈",
+    "{}👍🏽",
+    "{}–",
 ]
 
 
@@ -91,6 +95,14 @@ def test_an_address_is_found_whatever_stands_around_it(url: str, around: str) ->
     text = around.replace("{}", url)
     assert url in urls_in(text)
     assert typed(text, url)
+
+
+def test_signs_of_every_script_end_an_address() -> None:
+    """Punctuation, symbols and blanks."""
+    signs = [c for c in map(chr, range(0x80, 0x20000)) if unicodedata.category(c)[0] in "PSZ"]
+    assert len(signs) > 6000
+    lost = [c for c in signs if not typed(f"https://a.example/x{c} b.example{c}", URLS[0])]
+    assert not lost
 
 
 @each_row(
@@ -112,6 +124,9 @@ def test_an_address_is_found_whatever_stands_around_it(url: str, around: str) ->
         ("请看https：//a．example/x。", "https://a.example/x"),
         ("ｈｔｔｐｓ：／／ａ．ｅｘａｍｐｌｅ／ｘ", "https://a.example/x"),
         ("https://a.example/x?q=1&amp;r=2", "https://a.example/x?q=1&r=2"),
+        ("&lt;https://a.example/x&gt;", "https://a.example/x"),
+        ("[url]https://a.example/x[/url]", "https://a.example/x"),
+        ("https://a.example/x[the text]", "https://a.example/x"),
         ("https://de.example/wiki/Ko\u0308ln", "https://de.example/wiki/K%C3%B6ln"),
     ],
 )
@@ -137,9 +152,15 @@ def test_prose_may_touch_an_address(text: str, url: str) -> None:
         ("bücher.example", "https://xn--bcher-kva.example/"),
         ("例え.jpを見て", "https://例え.jp"),
         ("उदाहरण.भारत पढ़ो", "https://उदाहरण.भारत"),
+        ("www.example.org। पढ़ो", "https://www.example.org"),
+        ("ดู ตัวอย่าง.ไทย/หน้า", "https://ตัวอย่าง.ไทย/หน้า"),
+        ("Siehe mu\u0308nchen.de/x", "https://münchen.de/x"),
         ("请看example.org/x，谢谢", "https://example.org/x"),
         ("example.orgを要約", "https://example.org/"),
         ("「example.org/x」", "https://example.org/x"),
+        ("//cdn.example/x.js", "https://cdn.example/x.js"),
+        ("_example.org/x_ ~~example.com/y~~", "https://example.org/x"),
+        ("_example.org/x_ ~~example.com/y~~", "https://example.com/y"),
         ("(news.example.co.uk:8080/a?b=c#d)", "https://news.example.co.uk:8080/a?b=c"),
         ("docs.python.org/3/library/re.html", "https://docs.python.org/3/library/re.html"),
         ("[site](example.org/x)", "https://example.org/x"),
@@ -170,9 +191,11 @@ def test_an_address_needs_no_scheme(text: str, url: str) -> None:
     "text",
     [
         "main.py README.md script.sh main.rs index.html a.tar.gz data.csv notes.txt report.pdf",
+        "a.parquet b.mkv c.heic d.epub e.patch f.lua G.svelte h.dart i.proto J.scala k.webm l.diff",
         "Node.js, Vue.js and package.json; see main.py:10 and README.md#usage.",
         "src/main.py ./setup.cfg ../a.toml /etc/hosts.conf C:\\x\\y.txt ~/a.env",
         "e.g. this, i.e. that, U.S. and Ph.D., a.m., v1.2, 3.5, 1.2.3, 1.2.3.4, 10.000,50, No.1",
+        "user＠host.example",
         "user@host.example first.last@host.example <a.b@c.example> mailto:me@host.example",
         "os.path.join(a) np.array([1]) x.append(1)",
         "ftp://files.example/x file:///etc/passwd javascript:alert(1.2)",
@@ -233,6 +256,8 @@ def test_the_spelling_of_the_user_is_opened() -> None:
         "1.",
         "x.y/",
         "、a.b",
+        "x😀",
+        "http://x/–",
     ],
 )
 def test_hostile_prose_costs_linear_time(unit: str) -> None:
@@ -250,6 +275,12 @@ TRACKING = (
     " __hstc=1 mibextid=x ved=2a rdid=x ncid=x itm_source=x"
 )
 SAME = [
+    ("https://x.com/tea/status/7?s=20&t=Ab-1", "https://twitter.com/tea/status/7"),
+    ("https://redd.it/1ab2c?share=1", "https://old.reddit.com/r/tea/comments/1ab2c/pot/?sort=new"),
+    ("https://www.amazon.de/a/dp/B00ABCDEFG?th=1&psc=1", "https://amazon.de/dp/B00ABCDEFG"),
+    ("https://example.org/a?CMP=Share_iOSApp_Other", "https://example.org/a"),
+    ("https://example.org/a?PHPSESSID=1f&b=2", "https://example.org/a?b=2"),
+    ("https://a-b.cdn.ampproject.org/c/s/a.b/x?amp_js_v=0.1&usqp=mq", "https://a.b/x"),
     ("https://example.org/b/../a/./c", "https://example.org/a/c"),
     ("https://example.org/a?WT.mc_id=x", "https://example.org/a"),
     ("https://doi.org/10.1000/ABC", "https://dx.doi.org/10.1000/abc"),
@@ -320,6 +351,9 @@ SAME = [
     ("https://app.example/#/route1", "https://app.example/#/route1"),
 ]
 OTHER = [
+    ("https://x.com/search?q=tea", "https://x.com/search?q=pot"),
+    ("https://example.org/a?cmp=3", "https://example.org/a?cmp=4"),
+    ("https://example.org/q/7?page=1", "https://example.org/q/7?page=2"),
     ("https://app.example/#/route1", "https://app.example/#/route2"),
     ("https://app.example/#!/a", "https://app.example/#!/b"),
     ("https://app.example/#!a", "https://app.example/"),

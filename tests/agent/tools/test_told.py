@@ -158,7 +158,7 @@ DECISIONS: dict[type, dict[str, tuple[SearchAnswer | PageView, str] | str]] = {
         "title": (page(title="High water"), "High water"),
         "text": (page(text="At noon."), "The whole page, 8 characters."),
         "links": "they are in the text; the list says what may be opened",
-        "byline": "who wrote a page does not change what it says",
+        "byline": (page(byline="Ann Tern"), "A title\n\nBy Ann Tern\n\nSome text."),
         "published": (page(published="2014-05-01T10:00Z"), "Published 2014-05-01."),
         "language": "the text shows it",
         "status": (page(status="needs_js", text=""), "PAGE NOT READ (needs_js)"),
@@ -222,6 +222,13 @@ def test_a_young_copy_counts_no_days_and_a_cut_page_is_not_whole() -> None:
         content = opened(view(origin="cache", age=age))[0].content
         assert re.search(r"This is a stored copy of \d{4}-\d\d-\d\d\.\n", content)
     assert "What can be read, 20 characters." in opened(view(page=CUT))[0].content
+
+
+def test_an_author_whom_the_text_names_is_named_once() -> None:
+    """A page often names them above its text, and some readers keep that line."""
+    assert (
+        opened(page(text="By Ann Tern. At noon.", byline="Ann Tern"))[0].content.count("Tern") == 1
+    )
 
 
 CHANGED: list[tuple[SearchAnswer | PageView, str]] = [

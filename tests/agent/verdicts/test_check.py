@@ -159,6 +159,7 @@ def test_what_is_not_compared_gets_no_verdict_but_unclear() -> None:
     verdict = check(unlike, large)
     assert (verdict.verdict, large.cut) == ("unclear", True)
     assert "Only its first 400,000 characters were compared." in verdict.reason
+    assert check(f"{told} It was old.", large).reason == "The claim is too long to be compared."
     assert check("Bridge number 9 has 82 lamps and a keeper.", large).verdict == "contradicted"
 
 

@@ -109,6 +109,10 @@ TOPICS = (
     ("Bot protection", "Our product stops bots: verify you are human in one click."),
     ("Maintenance", "The harbour crane is down for maintenance until five in the evening."),
     ("Unusual traffic", "Unusual traffic from your computer network was seen on the A9 today."),
+    ("Status", "All systems operational."),
+    ("Weather", "Berlin: 12 °C, rain."),
+    ("访问被拒绝", "《访问被拒绝》是一部2010年出版的书。"),
+    ("Request rejected", "The request rejected by the town was for a crane."),
     ("One moment, please...", "It is a song that Dinah sang in the spring of 1961."),
 )
 ASIDE = (
@@ -133,7 +137,48 @@ def test_a_short_page_on_the_matter_is_read(topic: tuple[str, str], aside: str) 
     assert text.split()[-1] in page.text
 
 
+def test_a_page_without_scripts_needs_none() -> None:
+    """It may tell how scripts are switched on."""
+    told = "To enable JavaScript in Firefox, open about:config."
+    assert opened(f"<title>Enable JavaScript</title><p>{told}").text == told
+    assert opened(f"<title>Enable JavaScript</title><p>{told}<script>a=1</script>").text == ""
+
+
+@each_row(
+    "words",
+    [
+        "You need to enable JavaScript to run this app.",
+        "Bitte aktivieren Sie JavaScript, um diese Seite zu nutzen.",
+        "Veuillez activer JavaScript pour utiliser cette application.",
+        "Debe habilitar JavaScript para ejecutar esta aplicación.",
+        "Пожалуйста, включите JavaScript.",
+        "请启用 JavaScript 以运行此应用。",
+        "このアプリを使うにはJavaScriptを有効にしてください。",
+    ],
+)
+def test_a_page_that_only_asks_for_scripts_is_a_shell(words: str) -> None:
+    """In the text and in what stands there without scripts, in some languages."""
+    for shown in (f"<p>{words}</p>", f"<noscript>{words}</noscript><p>Loading, please wait.</p>"):
+        page = opened(f"<title>App</title><body>{shown}<script src=/app.js></script>")
+        assert (page.status, page.text) == ("needs_js", ""), shown
+
+
 REAL = {
+    "cloudflare block": "<title>Attention Required! | Cloudflare</title><h1 "
+    'data-translate="block_headline">Sorry, you have been blocked</h1><p>Ray ID: 8a</p>',
+    "f5 refusal": "<html><head><title>Request Rejected</title></head><body>The requested URL was "
+    "rejected. Please consult with your administrator.<br><br>Your support ID is: "
+    "12345678901234567890<br><br><a href='javascript:history.back();'>[Go Back]</a>",
+    "wall in German": "<title>Prüfung</title><p>Bitte bestätigen Sie, dass Sie kein Roboter sind."
+    "</p><div class='h-captcha'></div>",
+    "wall in French": "<title>Vérification</title><p>Confirmez que vous n'êtes pas un robot.</p>"
+    "<div class='h-captcha'></div>",
+    "wall in Spanish": "<title>Verificación</title><p>Confirme que no es un robot.</p><div "
+    "class='h-captcha'></div>",
+    "wall in Chinese": "<title>安全验证</title><p>请完成安全验证后继续访问。</p>"
+    "<div class='h-captcha'></div>",
+    "wall in Japanese": "<title>認証</title><p>ロボットではないことを確認してください。</p><div "
+    "class='h-captcha'></div>",
     "cloudflare": "<html><head><title>Just a moment...</title></head><body><noscript><div><"
     "span id='challenge-error-text'>Enable JavaScript and cookies to continue</span></div><"
     "/noscript><script>(function(){window._cf_chl_opt={cvId:'3',cType:'managed'};var "

@@ -251,6 +251,20 @@ def test_damage_and_bombs_end_as_one_sentence(name: str) -> None:
     assert found.error.message.endswith(".")
 
 
+def test_a_book_with_a_lock_names_it() -> None:
+    """Chapters that are noise have a key somewhere; scrambled fonts alone lock no book."""
+    noise = {"OEBPS/a.xhtml": bytes(range(256)) * 9}
+    for lock in ("META-INF/rights.xml", "META-INF/encryption.xml"):
+        found = page("a.epub", epub({"a": ""}, parts={**noise, lock: "<a/>"}))
+        assert found.error is not None
+        assert "password" in found.error.message, lock
+    told = page("a.epub", epub({"a": ""}, parts=noise)).error
+    assert told is not None
+    assert "holds no text" in told.message
+    book = epub({"a": "<p>A samovar.</p>"}, parts={"META-INF/encryption.xml": "<a/>"})
+    assert page("a.epub", book).text == "A samovar."
+
+
 @pytest.mark.parametrize("cells", ["[" * 100_000, "7}", "[]}", '[{"source": {}}'])
 def test_a_damaged_notebook_is_shown_as_it_stands(cells: str) -> None:
     """It is JSON, or nearly."""

@@ -70,7 +70,7 @@ def _source(source: str) -> Path | str:
 
 
 def _batch(source: str) -> int:
-    """Answers each line by a line; a line that asks nothing is named on stderr."""
+    """Answers each line by a line; one that asks nothing or is empty is named on stderr."""
     code = OK
     page_of = lru_cache(maxsize=1)(Page)  # claims about one text usually follow each other
     for number, line in _lines(source):
@@ -80,6 +80,10 @@ def _batch(source: str) -> int:
             warn(f"searchloop: {one_line(source)}, line {number}: {error}")
             code = BAD_INPUT
             continue
+        for name in ("claim", "text"):
+            if not asked[name].strip():
+                warn(f"searchloop: {one_line(source)}, line {number}: the {name} is empty.")
+                code = BAD_INPUT
         found = check(asked["claim"], page_of(asked["text"]))
         print(as_json({"id": asked["id"], **{name: getattr(found, name) for name in _KEPT}}))
     return code

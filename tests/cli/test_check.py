@@ -134,6 +134,15 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
     assert 'line 4: an object with "id", "claim" and "text" is needed.' in ran.err
 
 
+@pytest.mark.parametrize("empty", ["claim", "text"])
+def test_an_empty_line_of_a_batch_is_answered_and_named(cli: Cli, empty: str) -> None:
+    """A script finds an answer for each id, and learns that one was asked in vain."""
+    asked = {"id": 1, "claim": "The bridge was opened in 1931.", "text": PAGE, empty: " "}
+    ran = cli("check", "--batch", "-", stdin=json.dumps(asked))
+    assert (ran.code, ran.events[0]["verdict"]) == (2, "unclear")
+    assert f"line 1: the {empty} is empty." in ran.err
+
+
 def test_ctrl_c_ends_the_wait_for_a_pipe(tmp_path: Path) -> None:
     """A named pipe, or a keyboard, may never say anything."""
     pipe = tmp_path / "pipe"

@@ -27,7 +27,7 @@ _SKIPPED = frozenset(
 _BREAKS = {"tab": " ", "br": "<br>", "cr": "<br>", "noBreakHyphen": "‑", "ptab": " "}
 _TABLE = {"tbl": "table", "tr": "tr", "tc": "td"}
 _RAISED = {"superscript": "sup", "subscript": "sub"}
-_MARKS = {"vertAlign": "", "strike": "s", "dstrike": "s"}
+_MARKS = {"vertAlign": "", "strike": "s", "dstrike": "s", "vanish": "template"}
 _NOTHING = re.compile(r"[_^]\{\}|\[\]")  # limits and roots that are left empty
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 
@@ -150,7 +150,7 @@ class _Writer(Written):
         self._open = [_Paragraph()]
         self._counts: dict[str, dict[int, int]] = defaultdict(dict)
         self._in_text, self._marks = False, list[str]()
-        self._note, self._cell = "", "th"
+        self._note, self._reading, self._cell = "", "", "th"
         self._lists: list[tuple[str, str]] = []  # those that are open: number and kind
         self._formulas: list[_Formula] = []
 
@@ -193,6 +193,10 @@ class _Writer(Written):
             if tag != "tc":
                 self._cell = "th" if tag == "tbl" or self.markup[-1] == "<table>" else "td"
             self.markup.append(f"<{self._cell if tag == 'tc' else _TABLE[tag]}>")
+        elif tag == "gridBefore" and value.isdigit():
+            self.markup.append("<td></td>" * min(int(value), 60))
+        elif tag == "rt":  # the reading stands before its word, and is read behind it
+            self._open.append(_Paragraph())
         elif tag == "gridSpan" and value.isdigit() and self.markup[-1][:2] == "<t":
             self.markup[-1] = f'{self.markup[-1][:-1]} colspan="{min(int(value), 60)}">'
         elif tag == "vMerge" and value != "restart" and self.markup[-1][:2] == "<t":
@@ -208,6 +212,10 @@ class _Writer(Written):
             self._in_text = False
         elif tag == "hyperlink":
             self._open[-1].parts.append("</a>")
+        elif tag == "rt" and len(self._open) > 1:
+            self._reading = f"({''.join(self._open.pop().parts)})"
+        elif tag == "rubyBase":
+            self._open[-1].parts.append(self._reading)
         elif self._formulas and tag == self._formulas[-1].tag:
             made = self._formulas.pop().written()
             if not self._formulas:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
 from types import MappingProxyType
+from urllib.parse import urljoin
 
 import aiohttp
 from selectolax.lexbor import LexborHTMLParser
@@ -222,7 +223,9 @@ def refresh_of(page: Fetched) -> str | None:
     words = (tree.body.text(separator=" ") if tree.body else "").split(None, _MANY_WORDS)
     alone = len(words) < _MANY_WORDS
     found = (_soon(text, _LONGEST_DELAY if alone else 1) for text in said + unscripted * alone)
-    return next((url for url in found if url), None)
+    base = tree.css_first("base[href]")
+    start = (base.attributes["href"] if base is not None else None) or ""
+    return next((urljoin(start, url) for url in found if url), None)
 
 
 def _soon(text: str, most: int) -> str | None:

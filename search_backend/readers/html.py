@@ -136,6 +136,8 @@ def _beside(page: Layout, is_short: bool) -> list[bool]:
     boxes = page.boxes
     # What holds a title, a main part or most words is no banner, whatever it is called.
     starts = [box.parent for box in boxes if box.tag in ("h1", "main", "article")]
+    heads = [float(box.tag == "th") for box in boxes]
+    add_inside(boxes, heads)
     if is_short:
         words = [0.0] * len(boxes)
         for block in page.blocks:
@@ -150,7 +152,8 @@ def _beside(page: Layout, is_short: bool) -> list[bool]:
     found: list[bool] = []
     for at, box in enumerate(boxes):
         furnished = is_short and not (box.tag in _FURNITURE and _is_of_text(boxes, box))
-        own = _is_beside(box.tag, box.names, furnished, at in around)
+        is_around = at in around or (box.tag == "form" and heads[at] > 0)
+        own = _is_beside(box.tag, box.names, furnished, is_around)
         found.append(own or (box.parent >= 0 and found[box.parent]))
     return found
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from ctypes import c_double
 from dataclasses import replace
 from html import escape
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -76,21 +77,14 @@ def _page_text(document: Any, number: int) -> str:
     with closing(document[number]) as page, closing(page.get_textpage()) as text_page:
         text = str(text_page.get_text_bounded())
         places: Sequence[int] = range(len(text))
-        if len(text) != text_page.count_chars():
-            places = [*_places(text, text_page.get_text_range())]
+        if len(text) != text_page.count_chars():  # some of all signs are left out
+            whole, at = text_page.get_text_range(), -1
+            places = [at := max(whole.find(sign, at + 1), at + 1) for sign in text]
         marked = _WITH_DIGIT.sub(lambda word: _with_scripts(word, places, text_page), text)
     if "</su" not in marked:
         return text
     # Behind a raised sign and before a blank the library breaks the line.
     return plain(Scripts(_BROKEN_BEHIND.sub(r"\1", marked), "\n").written())
-
-
-def _places(text: str, whole: str) -> Iterator[int]:
-    """Yields where each sign of a text stands in the whole, of which it leaves out some."""
-    at = -1
-    for sign in text:
-        at = max(whole.find(sign, at + 1), at + 1)
-        yield at
 
 
 def _with_scripts(word: re.Match[str], places: Sequence[int], text_page: Any) -> str:
@@ -104,15 +98,15 @@ def _with_scripts(word: re.Match[str], places: Sequence[int], text_page: Any) ->
         raw.FPDFText_GetCharOrigin(text_page, at, x, y)
         signs.append((box.top - box.bottom, y.value))
     height, line = max(signs, key=itemgetter(0))
-    parts, tag = "", ""
-    for sign, (own, its_line) in zip(word[0], signs, strict=True):
+    kinds = []
+    for own, its_line in signs:
         shift = (its_line - line) / height if 0 < own < 0.95 * height else 0
-        kind = "sup" if shift > 0.1 else "sub" if shift < -0.06 else ""
-        if kind != tag:
-            parts += f"</{tag}>" * bool(tag) + f"<{kind}>" * bool(kind)
-            tag = kind
-        parts += escape(sign, quote=False)
-    return parts + f"</{tag}>" * bool(tag)
+        kinds.append("sup" if shift > 0.1 else "sub" if shift < -0.06 else "")
+    parts = ""
+    for kind, run in groupby(zip(kinds, word[0], strict=True), key=itemgetter(0)):
+        text = escape("".join(sign for _, sign in run), quote=False)
+        parts += f"<{kind}>{text}</{kind}>" if kind else text
+    return parts
 
 
 _NO_TEXT = Problem(

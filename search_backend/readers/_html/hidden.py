@@ -30,8 +30,6 @@ _NO_TEXT = (
     "input,textarea,progress,meter,noembed,noframes,annotation,annotation-xml,fencedframe,"
     "body title"
 )
-# What the parser writes as it was, with "<" in it, and a page may show.
-_RAW = ("xmp", "plaintext")
 Axes = Mapping[int, frozenset[str]]
 _NONE: frozenset[str] = frozenset()
 # A sheet that hides most of a page does so until a script shows it: that is the page's text.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import escape
+from urllib.parse import unquote, unquote_plus
 
+from searchloop.search_backend.readers._html.parts import WORDS
 from searchloop.search_backend.readers._html.parts.code import ticked
 from searchloop.search_backend.readers._html.parts.formulas import as_formula
 from searchloop.search_backend.readers._html.parts.scripts import Scripts
@@ -24,6 +27,7 @@ _OF_FORMULA = re.compile(
     r'(?i) (?:class|src)="[^"]*(?:\bmath|latex|\btex\b|equation|formula|mimetex)'
 )
 _IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
+_DRAWN = re.compile(rf' src="[^"]*(?:{WORDS["drawn"]})')
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
 _INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
@@ -165,6 +169,9 @@ def _images(text: str, _: str) -> str:
     def words(image: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
+        if not alt and (drawn := _DRAWN.search(image[0])):  # only its address says what it shows
+            tex = unquote(drawn[1]) if drawn[1] else unquote_plus(drawn[2])
+            return as_formula(escape(plain(tex).replace("&space;", " "), quote=False), False)
         if alt and (_is_of_formula(image[0]) or _IS_TEX.search(alt)):
             return as_formula(alt, "-display" in image[0])
         return alt if _is_sign(plain(alt)) else image[0]
@@ -178,9 +185,7 @@ def _anchors(text: str, _: str) -> str:
 
 
 def _scripts(text: str, cut: str) -> str:
-    """Raised and lowered characters; those that a style or a class raises as well."""
-    if any(name in text for name in _RAISED):
-        text = _SCRIPT_LIKE.sub(_as_script, text)
+    """Raised and lowered characters, and fractions made of them."""
     if "⁄" in text or "/<sub" in text or "/ <sub" in text:
         text = _FRACTION.sub(lambda m: f"{m[1] + ' ' if m[1] else ''}{m[2]}/{m[3] or m[4]}", text)
         text = _SLASH.sub(r"\1/\2", _MIXED.sub(r"\1 ", text))
@@ -213,6 +218,7 @@ _CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]
     (frozenset(("img",)), (), _images),
     (frozenset("q"), (), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
     (frozenset(("rt",)), (), _reading),
+    (frozenset(), _RAISED, lambda text, _: _SCRIPT_LIKE.sub(_as_script, text)),
     (frozenset(("s", "del", "strike")), ("line-through",), _struck),
-    (frozenset(("sup", "sub")), ('href="#', "footnote", "⁄", *_RAISED), _scripts),
+    (frozenset(), ("<sup", "<sub", 'href="#', "footnote", "⁄"), _scripts),
 )

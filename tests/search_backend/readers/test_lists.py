@@ -206,6 +206,8 @@ def test_what_a_sheet_says_of_the_shape_of_text(sheet: str, markup: str, text: s
         ("#r{display: grid; gap: 1em}", "Weight 3 kg"),
         (".card>div{display:flex}", "Weight 3 kg"),
         (".card li{display:flex}", "Weight3 kg"),
+        # No selectors, and no reason to read nothing.
+        (".1a{display:flex}.1a div{display:flex}.row>>div{display:flex}", "Weight3 kg"),
         ("span{color:red}.v{display:block}", "Weight 3 kg"),
         (".row{display:block}", "Weight3 kg"),
         (".flex{color:red}", "Weight3 kg"),
@@ -214,7 +216,7 @@ def test_what_a_sheet_says_of_the_shape_of_text(sheet: str, markup: str, text: s
 )
 def test_words_side_by_side_stay_apart(sheet: str, text: str) -> None:
     """What a sheet puts into a row is no one word; what it does not may be."""
-    row = "<div class=row id=r><span class=v>Weight</span><span>3 kg</span></div>"
+    row = "<div class='row 1a' id=r><span class=v>Weight</span><span>3 kg</span></div>"
     assert text_of(f"<style>{sheet}</style><p>Tea.</p><div class=card>{row}</div>") == (
         f"Tea.\n\n{text}"
     )

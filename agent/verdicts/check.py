@@ -17,7 +17,8 @@ from searchloop.agent.verdicts.compare import (
     turned_by_gap,
 )
 from searchloop.agent.verdicts.cover import LEAST, content
-from searchloop.agent.verdicts.degrees import hedged
+from searchloop.agent.verdicts.degrees import hedged, limited
+from searchloop.agent.verdicts.markers import marked_apart
 from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.text import (
@@ -176,7 +177,14 @@ def _free(page: Page, start: int, end: int) -> bool:
     cut = any(
         t.number and (t.start < start < t.end or t.start < end < t.end) for t in (*before, *behind)
     )
-    return not cut and not any(t.kind == "not" for t in around) and not hedged(around, page.lang)
+    first = sum(t.start < start for t in before)
+    around += [t._replace(kind="not") for t in before[first - 1 : first] if t.word in _NO]
+    said = any(t.kind == "not" for t in around) or limited(before, first, page.lang)
+    said = said or marked_apart(page.clean[start:end], page.sentences_at(start, end))
+    return not cut and not said and not hedged(around, page.lang)
+
+
+_NO = ("no", "not", "nicht", "non", "pas", "niet", "não")  # `no fewer than`
 
 
 def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
@@ -205,7 +213,7 @@ def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
         if left > 0 and (cover >= LEAST or not seen):
             window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
             left -= len(window)
-            found = compare(said, window, weights, page)
+            found = compare(said, window, weights, page, claim)
             seen.append((found, first, last))
             if first == last and found.near and not found.fault:
                 break  # nothing outdoes the source's own sentence

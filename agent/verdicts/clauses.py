@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.text import Token
+from searchloop.agent.verdicts.text import Token, apart
 from searchloop.analysis.words import table
 
 Pairs = Sequence[tuple[int, int]]  # places in the claim and the window that hold the same
@@ -87,9 +86,46 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         if rest and again:
             return True
         left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
-        if crossed and all(any(tells(theirs[m]) for m in side) for side in (left, rest)):
+        own = [tells(theirs[m]) for m in rest]
+        there = {t.key for t, clause in zip(theirs, clauses, strict=True) if clause == clauses[q]}
+        letters = theirs[p].kind == "letter"
+        if not letters and not there.issuperset(t.key for t in ours[:i]):
+            own += [theirs[m].key == theirs[p].key for m in here]  # `made A; later it made B`
+        if crossed and any(own) and any(tells(theirs[m]) for m in left):
             return True  # `open on Monday and closed on Tuesday`
     return False
+
+
+def intruding(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page: Page) -> bool:
+    """Tells of a word that stands between words of one clause, but only in a later clause there.
+
+    `X got six years and his brother two` does not say that his brother got six. So it is with a
+    number and what it counts.
+    """
+    clauses = _clauses(theirs, page)
+    first = {t.key: clause for t, clause in reversed([*zip(theirs, clauses, strict=True)])}
+    held = dict(pairs)
+    lone = page.sentence_of(theirs[0].start) == page.sentence_of(theirs[-1].start)
+    for i, token in enumerate(ours if lone and len(pairs) >= _ALIGNED * len(ours) else ()):
+        before, behind = held.get(i - 1), held.get(i + 1)
+        if i not in held and before is not None and behind is not None and tells(token):
+            here = clauses[before]
+            if here == clauses[behind] and first.get(token.key, here) > here:
+                return True
+    counted, counts = _counted(ours), _counted(theirs)
+    return any(
+        number in counts and counts[number] != word and word in counts.values()
+        for number, word in counted.items()
+    )
+
+
+def _counted(tokens: Sequence[Token]) -> dict[str, str]:
+    """Returns {number: the word just behind it}."""
+    return {
+        a.key: b.key
+        for a, b in pairwise(tokens)
+        if a.number and tells(b) and b.key[0] != "~" and b.start - a.end <= 1
+    }
 
 
 def _filler(token: Token) -> str:
@@ -97,7 +133,7 @@ def _filler(token: Token) -> str:
     if not token.number:
         return "name" if token.capital else ""
     unit, value = token.number.unit, token.number.value
-    return f"#{unit}{unit in ('', 'year') and _year(value)}"
+    return f"#{unit}{unit in ('', 'year') and numbers.is_year(value)}"
 
 
 def rival(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> bool:
@@ -169,7 +205,7 @@ _MOST_LETTERS, _MOST_WORDS = 16, 5  # of a name and a title
 
 def _to_break(tokens: Sequence[Token], at: int) -> Sequence[Token]:
     """Returns the tokens from `at` to the next comma or the like."""
-    end = next((n for n in range(at, len(tokens)) if _apart(tokens, n)), len(tokens))
+    end = next((n for n in range(at, len(tokens)) if apart(tokens, n)), len(tokens))
     return tokens[at:end]
 
 
@@ -184,228 +220,3 @@ def _names(tokens: Sequence[Token]) -> list[Token]:
     after = [b for a, b in pairwise(tokens) if a.capital and b.capital and b.start - a.end <= 1]
     kana = [t for t in tokens if t.kind == "letter" and all("ァ" <= c <= "ー" for c in t.key)]
     return [*(t for t in tokens if t.named), *after, *kana]
-
-
-def exchanged(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Tells whether two names or words have each other's neighbours.
-
-    `Open Tuesday, closed Monday` for `open Monday, closed Tuesday`, `B beat A` for `A beat B`.
-    """
-    one, other = _units(ours), _units(theirs)
-    if _cross(*(dict(pairwise(reversed(units))) for units in (one, other))):
-        return True
-    passive = len({not _BY.isdisjoint({t.key for t in side}) for side in (ours, theirs)}) == 2
-    turned, here = (
-        {(a, b[:_VERB], c) for a, b, c in zip(units, units[1:], units[2:], strict=False)}
-        for units in (other[::-1], one)
-    )
-    return not passive and bool(turned & here)
-
-
-_VERB = 4  # letters that `beat` and `beaten` share
-
-
-def swapped(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
-    """Tells whether two numbers stand behind each other's words, or the later one first."""
-    one, other = (
-        {t.key: before and before.key for before, t in pairwise((None, *side)) if t and t.number}
-        for side in (ours, theirs)
-    )
-    turned = ((a, b) for a, b in one.items() if b in other and a != b)  # but `1-1` is the same
-    return _cross(one, other) or any(other.get(b) == a for a, b in turned)
-
-
-def _cross(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bool:
-    """Tells whether two keys of both have each other's value."""
-    differ = sorted(key for key in one.keys() & other.keys() if one[key] != other[key])
-    return any(one[a] == other[b] and one[b] == other[a] for a, b in combinations(differ, 2))
-
-
-def active(ours: Sequence[Token], theirs: Sequence[Token]) -> Sequence[Token]:
-    """Returns `B was built in 1931 by A` as `A built B in 1931`, unless both sides are passive."""
-    verbs = {verb.key for _, verb, _ in _passives(theirs)}
-    for at, verb, by in _passives(ours):
-        first, end = at, by + 2
-        while first and ours[first - 1].word in _AUXILIARY | _MODALS:
-            first -= 1
-        modal = [t for t in ours[first:at] if t.word in _MODALS]
-        while end < len(ours) and _goes_on(ours, end):
-            end += 1
-        if verb.key not in verbs and first:
-            return (
-                *ours[by + 1 : end],
-                *modal,
-                verb,
-                *ours[:first],
-                *ours[at + 1 : by],
-                *ours[end:],
-            )
-    return ours
-
-
-def _goes_on(tokens: Sequence[Token], at: int) -> bool:
-    """Tells whether a token belongs to the name of who did it, with its articles and `of`."""
-    token, apart = tokens[at], tokens[at].start - tokens[at - 1].end
-    linked = token.kind == "stop" and at + 1 < len(tokens) and tokens[at + 1].capital
-    return apart < 2 and (token.kind == "word" or linked)
-
-
-def _passives(tokens: Sequence[Token]) -> Iterator[tuple[int, Token, int]]:
-    """Yields the place of a verb behind an auxiliary, the verb, and the place of `by` behind it."""
-    for by, token in enumerate(tokens):
-        if token.word in _BY and by + 1 < len(tokens) and not tokens[by + 1].number:
-            for at in range(by - 1, max(0, by - _PASSIVE), -1):
-                if tokens[at].kind == "word" and tokens[at - 1].word in _AUXILIARY:
-                    behind = tokens[at + 1]
-                    if behind.kind != "word" or behind.capital:  # `is widely used by`
-                        yield at, tokens[at], by
-                    break
-
-
-_PASSIVE = 10  # tokens between the verb and `by`
-_AUXILIARY, _MODALS, _BY = (
-    frozenset(numbers.TABLES[name].split()) for name in ("auxiliaries", "modals", "agents")
-)
-
-
-def _units(tokens: Sequence[Token]) -> list[str]:
-    """Returns the keys of words that occur once, of the capitalised ones in a row together."""
-    found: list[str] = []
-    last: Token | None = None
-    for token in (t for t in tokens if t.kind in ("word", "number")):
-        if last and last.capital and token.capital and token.start - last.end <= 1:
-            found[-1] += f" {token.key}"
-        else:
-            found.append(token.key)
-        last = token
-    times = Counter(found)
-    return [key for key in found if times[key] == 1]
-
-
-def reversed_(ours: Sequence[Token], theirs: Sequence[Token], lang: str) -> bool:
-    """Tells whether what stands behind `than` stands before it in the source, and vice versa."""
-    for pivot, before, behind in _compared(ours, lang):
-        for same, there, then in _compared(theirs, lang):
-            if pivot == same and behind & there and then & before and not behind & then:
-                return True
-    return False
-
-
-def _compared(tokens: Sequence[Token], lang: str) -> list[tuple[str, set[str], set[str]]]:
-    """Returns each `than` or `before`, and what stands before and just behind it."""
-    found = []
-    for i, token in enumerate(tokens):
-        than = token.word in _THAN.get(lang, ()) and (
-            lang not in _AMBIGUOUS
-            or any(_MORE.fullmatch(t.word) for t in tokens[max(0, i - 5) : i])
-        )
-        if than or token.word in _PIVOTS:
-            behind = [t.key for t in tokens[i + 1 : i + 5] if t.kind == "word"][:2]
-            before = {t.key for t in tokens[max(0, i - 14) : i] if t.kind == "word"}
-            found.append((token.word, before, set(behind)))
-    return found
-
-
-_THAN = table(numbers.TABLES["than"])
-_PIVOTS = frozenset(numbers.TABLES["pivots"].split())
-_AMBIGUOUS = frozenset(("de", "es", "fr", "it", "nl", "pt"))  # their `than` is `that` or `of`, too
-_MORE = numbers.pattern("comparative-patterns")
-
-
-def undated(
-    ours: Sequence[Token], theirs: Sequence[Token]
-) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Returns both sides without their date or weekday, if each has one and it is the same.
-
-    So it is with a phrase that only stands elsewhere, as in `In May Ann won` and `Ann won in May`.
-    """
-    ours, theirs = _unfronted(ours, theirs)
-    theirs, ours = _unfronted(theirs, ours)
-    for named in (True, False):
-        one, other = _dates(ours, named), _dates(theirs, named)
-        if len(one) == len(other) == 1:
-            [(i, k)], [(j, m)] = one, other
-            date, same = (
-                [t.key for t in side if t.kind in ("number", "word")]
-                for side in (ours[i:k], theirs[j:m])
-            )
-            if date == same:
-                ours, theirs = (*ours[:i], *ours[k:]), (*theirs[:j], *theirs[m:])
-    return ours, theirs
-
-
-def _unfronted(
-    one: Sequence[Token], other: Sequence[Token]
-) -> tuple[Sequence[Token], Sequence[Token]]:
-    """Returns both sides without the phrase that `one` begins with and `other` has later on."""
-    if not one or one[0].kind == "letter":  # whose pairs do not come apart
-        return one, other
-    lengths = {j: _common(one, other[j:]) for j in range(1, len(other))}
-    at = max(lengths, key=lambda j: lengths[j], default=0)
-    n = lengths.get(at, 0)
-    clause = n and not other[at].capital and _apart(one, n) and _apart(other, at)
-    clause = clause and (at + n == len(other) or _apart(other, at + n))
-    if not 1 < n < len(one) or not (clause or one[0].word in _PREPOSITIONS):
-        return one, other
-    left, rest = one[n:], (*other[:at], *other[at + n :])
-    there = next((j for j, t in enumerate(rest) if j and t.key == left[0].key), 0)
-    if there and [t.key for t in left[1 : there + 1]] == [t.key for t in rest[:there]]:
-        left = (*left[1 : there + 1], left[0], *left[there + 1 :])  # `In May won Ann`
-    return left, rest
-
-
-def _common(one: Sequence[Token], other: Sequence[Token]) -> int:
-    """Returns how many tokens both begin with, up to the end of a clause."""
-    n = 0
-    while n < min(len(one), len(other)) and one[n].key == other[n].key:
-        n += 1
-        if _apart(one, n) or _apart(other, n):
-            break
-    return n
-
-
-def _apart(tokens: Sequence[Token], at: int) -> bool:
-    """Tells whether punctuation stands before a token; the one of `7. Juni` is none."""
-    day = 0 < at < len(tokens) and (n := tokens[at - 1].number) and n.value <= _DAY
-    return 0 < at < len(tokens) and tokens[at].start - tokens[at - 1].end > 1 + bool(day)
-
-
-_DAY = 31
-_PREPOSITIONS = frozenset(numbers.TABLES["prepositions"].split()) - _BY
-
-
-def _dates(tokens: Sequence[Token], named: bool) -> list[tuple[int, int]]:
-    """Returns the ranges that hold a year or a named day, with day and month, and what leads in."""
-    found: list[tuple[int, int]] = []
-    for i, token in enumerate(tokens):
-        year = token.number and token.number.unit in ("", "year") and _year(token.number.value)
-        if not (token.word in _DAYS if named else year):
-            continue
-        start, end = i, i + 1
-        while start and (tokens[start - 1].number or _month(tokens, start - 1)):
-            start -= 1
-        while end < len(tokens) and (tokens[end].number or tokens[end].key in _DATE_LETTERS):
-            end += 1
-        start -= start > 0 and tokens[start - 1].kind == "stop"
-        found.append((start, end))
-    return found
-
-
-_DAYS = frozenset(numbers.TABLES["days"].split())
-
-
-def _year(value: float) -> bool:
-    return 1000 <= value <= 2100 and value == int(value)
-
-
-def _month(tokens: Sequence[Token], at: int) -> bool:
-    """Tells whether a word stands between a day and a year: `7. Juni 2019`, `9 de octubre de`."""
-    day = any(
-        t.number and t.number.value <= _DAY and not t.number.unit
-        for t in tokens[max(0, at - 3) : at]
-    )
-    return day and (tokens[at].kind == "word" or tokens[at].word in _OF)
-
-
-_OF = ("de", "of", "di")
-_DATE_LETTERS = frozenset("日に于於")

@@ -13,10 +13,11 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from searchloop.agent.verdicts import clauses, degrees, numbers
+from searchloop.agent.verdicts import clauses, degrees, numbers, order
 from searchloop.agent.verdicts.cover import begins, enough, scattered
+from searchloop.agent.verdicts.markers import marked_apart
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.text import Token
+from searchloop.agent.verdicts.text import Token, apart
 
 FEWER = 6  # words of a short claim
 SAME = 0.95  # share of the claim's content in the window, in whatever order: likewise
@@ -79,22 +80,23 @@ def compare(
     window: Sequence[Token],
     weights: Mapping[str, float],
     page: Page,
+    text: str,
 ) -> Comparison:
-    """Compares a claim with the tokens of a window of one to three sentences.
+    """Compares a claim, as tokens and as text, with a window of one to three sentences.
 
     `weights` gives what each key of the claim's content counts. A window need not repeat what the
     page is about.
     """
-    claim = clauses.active(claim, window)
+    source = page.sentences_at(window[0].start, window[-1].end)
+    claim = order.active(claim, window)
     if page.sentence_of(window[0].start) == page.sentence_of(window[-1].start):
-        window = clauses.active(window, claim)
+        window = order.active(window, claim)
     lost = _lost([t for t in claim if t.key in weights], window)
     claim = [_rounded(t, window) for t in claim]
     absent = {t.key for t in lost}
     cover = 1 - sum(weights[key] for key in absent) / sum(weights.values())
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near, letters = paired >= _near(claim) * len(claim), _near(claim) == NEAR_LETTERS
-    short = len(weights) <= FEWER * (3 if letters else 1)
     few = cover < enough(len(weights), letters)
     if few and not near:
         return Comparison(cover, FEW)
@@ -111,10 +113,11 @@ def compare(
         or (DENIAL if clauses.borrowed(ours, theirs, pairs, page) else "")
         or _crossed(content)
         or _degree(claim, window, (*apart, *content), page.lang)
-        or _replaced(apart, near, short, absent & page.about)
+        or (DEGREE if marked_apart(text, source) else "")
+        or _replaced(apart, near, len(weights) <= FEWER * (1 + 2 * letters), absent & page.about)
         or (NAME if any(t.named and t.key not in page.about for t in lost) else "")
         or _order(claim, window, near or shuffled, page.lang)
-        or (ELSEWHERE if clauses.elsewhere(ours, theirs, pairs, page) else "")
+        or _apart(ours, theirs, pairs, page)
         or (REPLACED if _renamed(claim, window, page) else "")
         or (FEW if few or (not letters and scattered(ours, theirs)) else "")
     )
@@ -122,6 +125,12 @@ def compare(
     denied = near and bool(fault) and _only(apart, fault)
     fault = NUMBER if near and fault == MISSING_NUMBER else fault
     return Comparison(cover, fault, near, denied, _whole(content))
+
+
+def _apart(ours: Sequence[Token], theirs: Sequence[Token], pairs: clauses.Pairs, page: Page) -> str:
+    """Finds what the claim joins and the source has in two clauses."""
+    rules = (clauses.elsewhere, clauses.intruding)
+    return ELSEWHERE if any(rule(ours, theirs, pairs, page) for rule in rules) else ""
 
 
 def _renamed(claim: Sequence[Token], window: Sequence[Token], page: Page) -> bool:
@@ -173,6 +182,9 @@ def _degree(
     amounts = any(degrees.other_quantity(*gap) or degrees.modified(*gap) for gap in apart)
     pairs = _aligned(claim, window)
     if amounts or degrees.bounded(claim, window) or degrees.surer(claim, window, pairs, lang):
+        return DEGREE
+    parts = degrees.partial(claim, window) or degrees.misdated(claim, window)
+    if parts or degrees.turned(claim, window, lang):
         return DEGREE
     return CONDITION if degrees.conditional(claim, window, pairs, lang) else ""
 
@@ -230,7 +242,12 @@ def _gaps(
     (lead, first), (end, last) = pairs[0], pairs[-1]
     tail = len(ours) - 1 - end
     found = [Gap(ours[:lead], theirs[max(0, first - lead - 1) : first] if lead else ())]
-    found += [Gap(ours[i + 1 : k], theirs[j + 1 : m]) for (i, j), (k, m) in pairwise(pairs)]
+    for (i, j), (k, m) in pairwise(pairs):
+        left_out = theirs[j + 1 : m]
+        told = [t.kind for t in left_out if t.kind != "stop"]
+        aside = told[:1] == ["not"] and len(told) > 1 and k == i + 1
+        aside = aside and apart(theirs, j + 1) and apart(theirs, m)
+        found += [] if aside else [Gap(ours[i + 1 : k], left_out)]  # `A, not B, did it`
     tail += 3 * (tail > 0 and ours[-1].kind == "letter")  # `ならない` for `よい`
     found.append(Gap(ours[end + 1 :], theirs[last + 1 : last + 2 + tail] if tail else ()))
     return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
@@ -289,9 +306,10 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
         behind = [t for t in tokens[i + 1 : i + 9] if t.start >= token.end][:3]
         behind = [t for t in behind if t.kind != "not"]
         before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
+        follows = not token.word or "ぁ" <= token.word[-1] <= "ゟ"  # a Japanese denial
         found.update(t.key for t in behind[:1])
         last = token.word in _LAST and token in ends
-        if not behind or last or (before and before[-1].kind == "letter"):
+        if not behind or last or (before and before[-1].kind == "letter" and follows):
             found.update(t.key for t in before[-2:])
     return found
 
@@ -317,10 +335,12 @@ def _crossed(apart: Sequence[Gap]) -> str:
 
 def _order(claim: Sequence[Token], window: Sequence[Token], alike: bool, lang: str) -> str:
     """Finds what stands in another order; a date or `In Oslo` at the front may stand behind."""
-    if clauses.swapped(claim, window) or clauses.reversed_(claim, window, lang):
+    if order.swapped(claim, window) or order.reversed_(claim, window, lang):
         return TURNED
-    claim, window = clauses.undated(claim, window)
-    if clauses.exchanged(claim, window):
+    if order.respective(claim, window):
+        return TURNED
+    claim, window = order.undated(claim, window)
+    if order.exchanged(claim, window):
         return TURNED
     apart, _ = _gaps(claim, window, _aligned(claim, window))
     return _moved(window, apart) if alike else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.cover import begins
-from searchloop.agent.verdicts.text import OPPOSITES, Token
+from searchloop.agent.verdicts.text import OPPOSITES, Token, apart
 from searchloop.analysis.words import table
 
 
@@ -25,6 +25,7 @@ _WAYS = ("by", "to", "from")  # of which the source may have none
 _ALL = {"all"}
 _MODIFIERS = frozenset(numbers.TABLES["modifiers"].split())
 _NAMES = ("may", "will")  # a month, a man
+_SAYINGS = frozenset(numbers.TABLES["sayings"].split())
 _SHARES = frozenset(numbers.TABLES["shares"].split())
 Tokens = Sequence[Token]
 
@@ -49,9 +50,9 @@ def modified(ours: Tokens, theirs: Tokens) -> bool:
     return one != other
 
 
-def hedged(tokens: Tokens, lang: str) -> list[int]:
-    """Returns the places of words such as "may", "perhaps" and "if"."""
-    words = _HEDGES.get(lang, frozenset()) | _CONDITIONS.get(lang, frozenset())
+def hedged(tokens: Tokens, lang: str, words: frozenset[str] = frozenset()) -> list[int]:
+    """Returns the places of words such as "may", "perhaps" and "if", or of given words."""
+    words = words or _HEDGES.get(lang, frozenset()) | _CONDITIONS.get(lang, frozenset())
     return [
         i
         for i, (t, after) in enumerate(zip(tokens, (*tokens[1:], *tokens[-1:]), strict=True))
@@ -68,6 +69,7 @@ def surer(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]], lang:
     begun = {_beginning(t) for t in claim}
     for at in hedged(window, lang):
         behind = [j for j in range(at + 1, len(window)) if window[j].kind != "stop"]
+        behind = [j for j in behind if window[j].word not in _SAYINGS]
         if lang in ("ja", "ko"):
             behind = [*range(max(0, at - 4), at)]  # "may" stands at the end
         for j in behind[: 4 if window[at].kind == "letter" or lang == "ko" else 1]:
@@ -83,13 +85,161 @@ def _beginning(token: Token) -> str:
 
 def conditional(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]], lang: str) -> bool:
     """Tells whether the source goes on with "unless" or "if" behind what the claim says."""
-    words = _CONDITIONS.get(lang, frozenset())
+    words = _CONDITIONS.get(lang, frozenset(("if",)))
     held = {j for _, j in pairs}
-    for at in (at for at, t in enumerate(window) if said(t) in words and not t.capital):
+    inverted = [0] if window and window[0].word in _INVERTED else []  # `Had it rained, ...`
+    for at in (*inverted, *hedged(window, lang, words)):
+        end = next((n for n in range(at + 1, len(window)) if apart(window, n)), len(window))
+        inside = [j for j in range(at + 1, end) if window[j].kind != "stop"]
+        if held.isdisjoint(inside) and not held.isdisjoint(range(end, end + 4)):
+            return not hedged(claim, lang, words)  # `If ..., it will`
         told = [j for j in range(at) if window[j].kind != "stop"][-1:]
         if not held.isdisjoint(range(at + 1, at + 4) if lang == "ja" else told):
-            return not any(said(t) in words for t in claim)
+            return not hedged(claim, lang, words)
     return False
+
+
+def _led(tokens: Tokens, lang: str) -> dict[int, str]:
+    """Returns {place: kind} of the content behind "only", "instead of" and the like."""
+    found: dict[int, str] = {}
+    for at, token in enumerate(tokens):
+        phrases = (" ".join(map(said, tokens[at : at + n])) for n in (3, 2, 1))
+        phrase = next((phrase for phrase in phrases if phrase in _TURNING), None)
+        if phrase and lang in _LONE.get(phrase, (lang,)):
+            letters = token.kind == "letter"
+            first = at + 2 * letters if letters else at + 1 + phrase.count(" ")
+            places = [j for j in range(first, len(tokens)) if tokens[j].kind != "stop"]
+            if letters and _TURNING[phrase] == "one-of":  # it stands behind
+                places = [at - 2]
+            loose = ""
+            for before, j in zip((None, *places), places[:4], strict=False):
+                if before is not None and not (tokens[j].capital and tokens[before].capital):
+                    cut = any(apart(tokens, n) for n in range(before + 1, j + 1))
+                    if _TURNING[phrase] not in _ASIDE or loose or cut:
+                        break
+                    loose = "~"  # `unlike the older X` is unlike X
+                found.setdefault(j, loose + _TURNING[phrase])
+            if _TURNING[phrase] == "only" and at:  # `occurs only at`, `only occurs at`
+                found.setdefault(at - 1, "~only")
+    return found
+
+
+def limited(tokens: Tokens, at: int, lang: str) -> bool:
+    """Tells whether what begins at a place is said of a part, almost, or of something else."""
+    at = next((n for n in range(at, len(tokens)) if tokens[n].kind != "stop"), at)
+    words = [
+        n for n in range(max(0, at - 3), at) if tokens[n].kind != "stop" or said(tokens[n]) in _OF
+    ]
+    part = len(words) > 1 and said(tokens[words[-1]]) in _OF and _counts(tokens, words[-2])
+    few = bool(words) and _QUANTITIES.get(said(tokens[words[-1]])) == "few"
+    kind = _led(tokens, lang).get(at, "some")
+    return part or few or not (kind in _MILD or kind[0] == "~")
+
+
+def _counts(tokens: Tokens, at: int) -> bool:
+    token, before = tokens[at], tokens[at - 1] if at else None
+    unit = token.number and token.number.unit
+    if unit in ("", "%") or _QUANTITIES.get(said(token)) in ("few", "some", "most"):
+        return True
+    ordinal = before and before.kind == "word" and before.word not in numbers.ABOUT
+    return token.word in _SHARES and not ordinal  # the first half is an ordinal
+
+
+def partial(claim: Tokens, window: Tokens) -> bool:
+    """Tells whether the source says it of a part: `14 of the 90`, `30 of which`."""
+    parts, theirs = _wholes(claim), _wholes(window)
+    keys = {t.key for t in claim}
+    for key, part in theirs.items():
+        own = parts.get(key, part if part in keys else "")
+        if key in keys and own != part and not (own[:1] == part[:1] == "#"):
+            return True
+    return False
+
+
+def _wholes(tokens: Tokens) -> dict[str, str]:
+    """Returns {key: key} of what a part is taken of, and of the part: `90` of `14 of the 90`."""
+    found = {}
+    for at in range(len(tokens) - 2):
+        if _counts(tokens, at) and said(tokens[at + 1]) in _OF:
+            whole = next((t.key for t in tokens[at + 2 :] if t.kind != "stop"), "")
+            found[whole] = tokens[at].key
+    if tokens and said(tokens[0]) in _OF:  # `Of the 50 samples, 48 were`
+        whole = next((t.key for t in tokens[1:] if t.kind != "stop"), "")
+        behind = next((n for n in range(1, len(tokens)) if apart(tokens, n)), len(tokens))
+        found.update((whole, t.key) for t in tokens[behind : behind + 2] if t.number)
+    return found
+
+
+def turned(claim: Tokens, window: Tokens, lang: str) -> bool:
+    """Tells of `only`, `almost`, `unlike`, `instead of` or `against` on one side alone.
+
+    `Only members vote` says that members vote, not the reverse.
+    """
+    ours, theirs = _led(claim, lang), _led(window, lang)
+    one, other = _kinds_by_key(claim, ours), _kinds_by_key(window, theirs)
+    for key in one.keys() & other.keys():
+        (mine, bare), (their, bare_there) = one[key], other[key]
+        if mine.strip("~") == their.strip("~") or not mine + their:
+            continue
+        mine, their = ("" if "~" in kind else kind for kind in (mine, their))
+        if "" in (mine, their) and mine + their in _TIMES:
+            continue
+        if mine == their or (mine, their) in _WEAKER or "some" in (mine, their):
+            continue
+        if key[0] == "#" and {mine, their} <= {"only", "nearly", "few", ""}:
+            continue
+        if "against" not in (mine, their) or (bare_there if mine else bare):
+            return True  # but `against flu`, `from flu`
+    return "only" in {kind for i, kind in ours.items() if claim[i].key not in other} and (
+        "only" not in theirs.values()
+    )
+
+
+def _kinds_by_key(tokens: Tokens, led: Mapping[int, str]) -> dict[str, tuple[str, bool]]:
+    """Returns {key: what leads it, whether no function word stands before it}."""
+    found: dict[str, tuple[str, bool]] = {}
+    for at, (before, token) in enumerate(zip((None, *tokens), tokens, strict=False)):
+        if token.kind in ("word", "number", "letter"):
+            bare = before is not None and before.kind != "stop"
+            kind = led.get(at, "")
+            if token.key not in found or not kind:
+                found[token.key] = kind, bare
+    return found
+
+
+def misdated(claim: Tokens, window: Tokens) -> bool:
+    """Tells of an amount that the source gives for another year: `3 in 2010 and 5 in 2015`."""
+    one, other = _yearly(claim), _yearly(window)
+    amounts, years = ({pair[side] for pair in other} for side in (0, 1))
+    known = [pair for pair in one if pair[0] in amounts and pair[1] in years]
+    return len(other) > 1 and any(pair not in other for pair in known)
+
+
+def _yearly(tokens: Tokens) -> list[tuple[str, str]]:
+    """Returns each year with the amount that stands before it, behind the year before."""
+    found, amount = [], ""
+    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
+        year = (
+            token.number
+            and token.number.unit in ("", "year")
+            and numbers.is_year(token.number.value)
+        )
+        if year and amount:
+            found.append((amount, token.key))
+            amount = ""
+        elif not year and (token.number or token.word.rstrip("s") in _SHARES):
+            joined = token.number and after and after.word.rstrip("s") in _SHARES
+            amount = f"{token.key} {after.key}" if joined and after else amount or token.key
+    return found
+
+
+_TURNING, _LONE = _kinds("turning"), table(numbers.TABLES["lone"])
+_OF = frozenset(numbers.TABLES["of"].split())
+_TIMES = ("before", "after", "during", "since")
+_MILD = ("only", "not-only", "some", *_TIMES)  # a claim may leave it out
+_ASIDE = ("unlike", "instead", "except")
+_INVERTED = ("had", "were", "should")
+_WEAKER = {("", "only"), ("", "not-only"), ("not-only", "")}
 
 
 def bounded(claim: Tokens, window: Tokens) -> bool:

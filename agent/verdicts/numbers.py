@@ -180,6 +180,8 @@ def follow(
     pair = (found[0], behind[0]) if found and behind else ("", "")
     if _POINTS.fullmatch(" ".join(pair)):
         unit = "pp"
+    elif both := UNITS.get("-".join(pair)):  # `degrees Celsius`
+        unit = both
     elif power := "2" * (not _SQUARE.isdisjoint(pair)) or "3" * (not _CUBIC.isdisjoint(pair)):
         unit = (unit or UNITS.get(pair[1], "")) + power
     elif pair == ("km", "h") or pair == ("kilometres", "per"):
@@ -251,3 +253,8 @@ def _cjk_value(text: str) -> float:
         else:
             total, section, digit = (total + section + digit or 1) * by, 0, 0
     return total + section + digit
+
+
+def is_year(value: float) -> bool:
+    """Tells whether a number may be a year."""
+    return 1000 <= value <= 2100 and value == int(value)

@@ -145,6 +145,11 @@ class Page:
             head += self.tokens(0)
         return frozenset(token.key for token in head)
 
+    def sentences_at(self, start: int, end: int) -> str:
+        """Returns the text of the sentences that hold a range."""
+        first, last = self.sentence_of(start), self.sentence_of(end - 1)
+        return self.clean[self.spans[first][0] : self.spans[last][1]]
+
     def sentence_of(self, place: int) -> int:
         """Returns the number of the sentence that holds the character at `place`."""
         return max(0, bisect_right(self.spans, (place, len(self.text))) - 1)

@@ -157,7 +157,10 @@ def key_of(word: str, lang: str) -> str:
 
 
 _PARTICLES = re.compile("(?:에서|에게|으로|까지|부터|은|는|이|가|을|를|에|의|로|와|과|도)\\Z")
-_DENIALS = frozenset().union(*NEGATIONS.values()) - {"et", "n", "sin", "ni"}
+_AMBIGUOUS = {  # `en` denies in Finnish, not in Spanish
+    word for lang, words in STOPS.items() for word in words - NEGATIONS.get(lang, frozenset())
+}
+_DENIALS = frozenset().union(*NEGATIONS.values()) - _AMBIGUOUS - {"n"} | NEGATIONS["en"]
 
 
 def kind_of(word: str, lang: str) -> str:
@@ -245,7 +248,8 @@ def _whole_year(text: str, piece: re.Match[str]) -> str:
 _MONTHS = numbers.pattern("english-month-patterns")
 _MAY = re.compile(r"\d May|May \d|in May")
 _TRUTH = re.compile("true|longer|correct|case|wahr|richtig|cierto|verdad|vrai|vero|правда|верно")
-_NO_DENIAL = frozenset(("embargo", "obstante", "doute", "doubt"))  # `sin embargo`, `sans doute`
+# `sin embargo`, `sans doute`, `not only`
+_NO_DENIAL = frozenset(numbers.TABLES["no-denial"].split())
 
 
 def _than(text: str, pieces: list[re.Match[str]], i: int, word: str) -> bool:
@@ -308,6 +312,13 @@ def _spelled(
     return Number(value * factor, unit_name), skip
 
 
+def apart(tokens: Sequence[Token], at: int) -> bool:
+    """Tells whether punctuation stands before a token; the one of `7. Juni` is none."""
+    day = 0 < at < len(tokens) and (n := tokens[at - 1].number) and n.value <= DAY
+    return 0 < at < len(tokens) and tokens[at].start - tokens[at - 1].end > 1 + bool(day)
+
+
+DAY = 31  # the last of a month
 _FRESH = re.compile(r"(?:\A|[.!?:;。！？\n|#*•\"“„«‘(\[-])[\s*_\"“„«‘(\[]*\Z")
 
 
@@ -337,7 +348,10 @@ def _letters(text: str, start: int, end: int) -> list[Token]:
     out = [Token("letter", run[k : k + 2], start + k, start + k + 1) for k in range(len(run) - 1)]
     if len(run) == 1:
         out = [Token("letter", run, start, end)]
-    out += [Token("not", "not", start + m.start(), start + m.end()) for m in DENIAL.finditer(run)]
+    out += [
+        Token("not", "not", start + m.start(), start + m.end(), word=m[0])
+        for m in DENIAL.finditer(run)
+    ]
     found = [_numeral(n, s, e) for n, s, e in numbers.cjk_numbers(text, start, end)]
     out = [t for t in out if not any(n.start <= t.start and t.end < n.end for n in found)] + found
     return sorted(out, key=lambda token: (token.start, token.kind))

@@ -10,14 +10,18 @@ from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from tests.tables import each_row
 
-_SECTIONS = Path(__file__).with_name("forms.txt").read_text("utf-8").split("==\n")[1:]
+_SECTIONS = [
+    section
+    for name in ("forms.txt", "turns.txt")
+    for section in Path(__file__).with_name(name).read_text("utf-8").split("==\n")[1:]
+]
 _TICKED = ("supported", "quoted")
 _ACCUSED = ("contradicted", "misquoted")
 
 
 @each_row("section", _SECTIONS, ids=lambda text: text[:30])
 def test_a_changed_claim_is_never_ticked_and_a_true_one_is(section: str) -> None:
-    """One unit, scale, sign, date, share, row or denial makes the difference."""
+    """One unit, date, share, row, denial, "only", "unlike" or the like makes the difference."""
     text, _, lines = section.partition("\n--\n")
     page = Page(text)
     for line in lines.splitlines():

@@ -32,11 +32,7 @@ MOST_HEADER = 64 * 1024
 _MOST_PIECES = 100_000
 _KEPT = NAMES["kept_headers"]
 _LISTS = frozenset({"cache-control", "content-encoding", "vary"})
-_ENCODINGS = re.compile(
-    r"|gzip|x-gzip|deflate|br|identity"
-    # What some servers write for "not encoded": a charset, a media type.
-    r"|none|null|plain|binary|[78]bit|utf-?(8|16)|us-ascii|(iso|windows)-[0-9-]+|(text|application)/.+"
-)
+_ENCODINGS = re.compile(f"|{'|'.join(NAMES['encodings'])}")
 _GZIP = b"\x1f\x8b"
 # Seconds before a refresh that is still followed, and the words of a page that is read instead.
 _LONGEST_DELAY = 15

@@ -13,5 +13,6 @@ NAMES = {key: frozenset(words.split()) for key, words in _WRITTEN["names"].items
 SELECTORS = {key: ",".join(found) for key, found in _WRITTEN["selectors"].items()}
 # Of what is no text in a page, and more that is asked about its elements.
 MORE = {key: ",".join(found) for key, found in _WRITTEN["more"].items()}
+ABOUT = _WRITTEN["about"]
 # Alternatives of regular expressions.
 WORDS = {key: "|".join(found) for key, found in _WRITTEN["words"].items()}

@@ -20,6 +20,7 @@ _LABEL = re.compile(r' (?:aria-label|title)="([^"]+)"')
 _PICTURED = re.compile(
     r"<(t[dh]|h[1-6])((?: [^>]*)?)>([^<]*+(?:<(?!/?(?:t[dhr]|table|h[1-6])[ >])[^<]*+)*+)</\1>"
 )
+_TITLED = re.compile(r"<td(?: [^>]*)?>\s*<\w+ [^>]*title=\"[^>]*></")
 _DECORATION = re.compile(
     r"(?i)\b(?:logo|icon|image|photo|avatar|spacer|thumb\w*|picture)\b|\.\w{3,4}$|^\W?$"
 )
@@ -32,9 +33,11 @@ _DRAWN = re.compile(rf' src="[^"]*(?:{WORDS["drawn"]})')
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
 _INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
 _STRUCK_LINK = re.compile(r"(<a [^>]*line-through[^>]*>)([^<]*+(?:<(?!/?a[ >])[^<]*+)*+)</a>")
+# By any length only a number is raised: badges and drawings are moved so, too.
 _SCRIPT_LIKE = re.compile(
     rf"<({_INLINE})(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
-    r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>'
+    r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "]'
+    r"|(?:vertical-align: ?|[\"; ]top: ?-)[.\d]*[1-9](?=[^>]*>\s*[-−–+]?\d{1,3}\s*<))[^>]*>"
     r"([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>"
 )
 _FRACTION = re.compile(
@@ -70,7 +73,7 @@ def _as_scripts(over: re.Match[str]) -> str:
 
 def images_in_cells(markup: str) -> str:
     """Writes the words for images of cells and headings where they are content: Yes, No."""
-    if "<img" not in markup and "aria-label" not in markup:
+    if not ("<img" in markup or "aria-label" in markup or _TITLED.search(markup)):
         return markup
     return _PICTURED.sub(_pictured, markup)
 
@@ -203,16 +206,17 @@ def _apart(text: str, _: str) -> str:
 
 
 _ON_ITS_LINE = re.compile(
-    r'(<(span|[abi]|strong|em|small) [^>]*(?:style="[^"]*display: ?(?:block|flex|grid|table)[^>]*>'
+    r"(<(span|[abi]|strong|em|small) [^>]*"
+    r'(?:style="[^"]*(?:display: ?(?:block|flex|grid|table)|float: ?right)[^>]*>'
     r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^>]*>'
     r"(?=[^<]*[^\W\d_])))([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+</\2>)?"
 )
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
-_RAISED = ("vertical-align", 'class="su')
+_RAISED = ("vertical-align", 'class="su', "top:")
 # The tags and the words of which one is there when there is something to change.
 _CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]], ...] = (
-    (frozenset(), ("display:", "sr-only", "visually", "-reader-text"), _apart),
+    (frozenset(), ("display:", "float:", "sr-only", "visually", "-reader-text"), _apart),
     (frozenset(("code",)), (), _code),
     (frozenset(), ('href="#',), _anchors),
     (frozenset(("img",)), (), _images),

@@ -19,7 +19,9 @@ _OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th
 # All of them at once: one search of the tree tells that an ordinary page has none.
 _MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values(), "[style*=white-space]"))
 _ROWS_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:inline-)?(?:flex|grid)\b")
-_LINES_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:block|table|list-item|flex|grid)\b")
+_LINES_LAID = re.compile(
+    r"[;{]\s*(?:display\s*:\s*(?:block|table|list-item|flex|grid)|float\s*:\s*right)\b"
+)
 _LAST = re.compile(r"[.#]-?[^\W\d][\w-]*(?:(?:\s+|\s*>\s*)[a-z]+)?$")
 LONGEST_LABEL = 40
 # Lines of a page; each takes an element.

@@ -2,13 +2,17 @@
 
 Without arguments it prints the tables made from our own pages. `--attribution` takes a file of
 AttributionBench, `--wice` one of WiCE (claims), `--xquad` a folder of files in SQuAD's form whose
-names end with a language, `xquad.de.json`.
+names end with a language, `xquad.de.json`. `--batch` asks `searchloop check --batch`
+instead of the function.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
+import subprocess
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,6 +58,36 @@ class Timer:
     def __str__(self) -> str:
         each = 1000 * self.seconds / max(1, self.marks)
         return f"{self.marks} marks, {each:.2f} ms of processor time each"
+
+
+class Batch(Timer):
+    """Asks `searchloop check --batch`, line by line; the processor time is the command's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        command = [sys.executable, "-um", "searchloop.cli", "check", "--batch", "-"]
+        pipe = subprocess.PIPE
+        self._command = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def verdict(self, claim: str, page: Page) -> str:
+        """Returns the verdict's name."""
+        if not claim.strip():
+            return super().verdict(claim, page)
+        assert self._command.stdin
+        assert self._command.stdout
+        line = json.dumps({"id": self.marks, "claim": claim, "text": page.text})
+        self._command.stdin.write(line + "\n")
+        self._command.stdin.flush()
+        answer = json.loads(self._command.stdout.readline())
+        assert answer["id"] == self.marks, answer
+        self.marks += 1
+        return str(answer["verdict"])
+
+    def __str__(self) -> str:
+        self._command.communicate()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.seconds = used.ru_utime + used.ru_stime
+        return f"searchloop check --batch: {super().__str__()}, pages included"
 
 
 def attribution(file: Path) -> Iterator[Labelled]:
@@ -166,9 +200,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.support", description=__doc__)
     for name in ("attribution", "wice", "xquad"):
         parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--batch", action="store_true", help="ask the command")
     parser.add_argument("--sentences", type=int, default=400, help="a language, at the most")
     args = parser.parse_args(argv)
-    timer, told = Timer(), Counter[str]()
+    timer = Batch() if args.batch else Timer()
+    told = Counter[str]()
     own(timer)
     print(f"{'':25}" + " ".join(f"{name:>9}"[:9] for name in _VERDICTS))
     for lang, text in PAGES.items():

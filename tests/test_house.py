@@ -45,11 +45,11 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # (700); what deletion leaves and redaction (650); projects, titles, follow-ups (1,150); chats of
 # other programs, sharing (1,400); options, schemas, the terminal (1,400); settings by task (300);
 # folders of projects (50); pictures and projects of exports, tool servers edited with their keys
-# masked (180); edits allowed in a folder, the end of a growing table drawn alone (90); words that turn a
-# statement round, in five languages (290). The page:
+# masked (180); edits allowed in a folder, the end of a growing table drawn alone (90); words
+# that turn a statement round, in six languages (300). The page:
 # settings by task (800), projects and archive (250), queue, keys, imports (300), two answers side
 # by side and what comes next (150), the state of rooms, folders of projects (50).
-PYTHON_LINES, PAGE_LINES = 62_060, 8_660
+PYTHON_LINES, PAGE_LINES = 62_070, 8_660
 # A folder that may hold more than 14 entries (never above 18), and the reason.
 FULLER: Mapping[str, str] = {
     "agent": "the loop's own modules beside one folder for each part that it is given",

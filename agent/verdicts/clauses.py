@@ -20,12 +20,21 @@ _LETTERS = 0.65  # that share in scripts without spaces
 
 def written(token: Token) -> bool:
     """Tells whether two letters are of a name or a noun rather than Japanese endings."""
-    return token.kind == "letter" and not any("\u3041" <= c <= "\u309f" for c in token.key)
+    return token.kind == "letter" and not any(map(_kana, token.key))
 
 
 def tells(token: Token) -> bool:
     """Tells whether a token is of a word with a meaning, not of grammar."""
     return token.kind == "word" or written(token)
+
+
+def _kana(letter: str) -> bool:
+    return "\u3041" <= letter <= "\u309f"
+
+
+def _told(token: Token) -> bool:
+    """Tells whether a token is more than grammar, be it the beginning of a Japanese verb."""
+    return token.kind in ("word", "number") or (token.kind == "letter" and not _kana(token.key[0]))
 
 
 def borrowed(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page: Page) -> bool:
@@ -77,7 +86,7 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
     ):
         if k - i > 1 + (ours[i].kind == "letter") or q == p + 1:
             continue
-        if all(t.kind == "letter" and not written(t) for t in ours[k:]):
+        if all(t.kind == "letter" and _kana(t.key[-1]) for t in ours[k:]):
             break  # only the ending of the last word is left
         here = [m for m in range(p + 1, q) if clauses[m] == clauses[q]]
         crossed, rest = clauses[p] != clauses[q], [m for m in here if odd[m]]
@@ -86,12 +95,12 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         if rest and again:
             return True
         left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
-        own = [tells(theirs[m]) for m in rest]
+        own = [_told(theirs[m]) for m in rest]
         there = {t.key for t, clause in zip(theirs, clauses, strict=True) if clause == clauses[q]}
         letters = theirs[p].kind == "letter"
         if not letters and not there.issuperset(t.key for t in ours[:i]):
             own += [theirs[m].key == theirs[p].key for m in here]  # `made A; later it made B`
-        if crossed and any(own) and any(tells(theirs[m]) for m in left):
+        if crossed and any(own) and any(_told(theirs[m]) for m in left):
             return True  # `open on Monday and closed on Tuesday`
     return False
 

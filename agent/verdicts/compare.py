@@ -287,6 +287,8 @@ def _denial(ours: Sequence[Token], theirs: Sequence[Token], apart: Sequence[Gap]
     """Finds a word that stands denied on one side and plain on the other."""
     denied, there = _denied(ours), _denied(theirs)
     plainly, plainly_there = {t.key for t in ours} - denied, {t.key for t in theirs} - there
+    letters = Counter(t.key for t in theirs if t.kind == "letter")
+    there -= {key for key, n in letters.items() if n > 1}  # once plainly
     if denied & plainly_there or there & plainly or any(gap.turns for gap in apart):
         return DENIAL
     return ""

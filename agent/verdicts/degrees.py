@@ -70,6 +70,8 @@ def surer(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]], lang:
     for at in hedged(window, lang):
         behind = [j for j in range(at + 1, len(window)) if window[j].kind != "stop"]
         behind = [j for j in behind if window[j].word not in _SAYINGS]
+        if not behind and lang in ("de", "nl"):  # `verschwinden könnte`
+            behind = [j for j in range(at) if window[j].kind != "stop"][-1:]
         if lang in ("ja", "ko"):
             behind = [*range(max(0, at - 4), at)]  # "may" stands at the end
         for j in behind[: 4 if window[at].kind == "letter" or lang == "ko" else 1]:
@@ -163,10 +165,11 @@ def _wholes(tokens: Tokens) -> dict[str, str]:
         if _counts(tokens, at) and said(tokens[at + 1]) in _OF:
             whole = next((t.key for t in tokens[at + 2 :] if t.kind != "stop"), "")
             found[whole] = tokens[at].key
-    if tokens and said(tokens[0]) in _OF:  # `Of the 50 samples, 48 were`
-        whole = next((t.key for t in tokens[1:] if t.kind != "stop"), "")
-        behind = next((n for n in range(1, len(tokens)) if apart(tokens, n)), len(tokens))
-        found.update((whole, t.key) for t in tokens[behind : behind + 2] if t.number)
+    for at, token in enumerate(tokens):  # `Of the 50 samples, 48 were`
+        if said(token) in _OF and (at == 0 or apart(tokens, at)):
+            whole = next((t.key for t in tokens[at + 1 :] if t.kind != "stop"), "")
+            numbered = [t.key for t in tokens[at + 1 : at + _NEAR] if t.number]
+            found.update((whole, key) for key in numbered[1:2] if numbered[0] == whole)
     return found
 
 
@@ -235,6 +238,7 @@ def _yearly(tokens: Tokens) -> list[tuple[str, str]]:
 
 _TURNING, _LONE = _kinds("turning"), table(numbers.TABLES["lone"])
 _OF = frozenset(numbers.TABLES["of"].split())
+_NEAR = 8  # tokens to the part of a whole
 _TIMES = ("before", "after", "during", "since")
 _MILD = ("only", "not-only", "some", *_TIMES)  # a claim may leave it out
 _ASIDE = ("unlike", "instead", "except")

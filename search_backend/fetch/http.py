@@ -219,8 +219,7 @@ def refresh_of(page: Fetched) -> str | None:
     words = (tree.body.text(separator=" ") if tree.body else "").split(None, _MANY_WORDS)
     alone = len(words) < _MANY_WORDS
     found = (_soon(text, _LONGEST_DELAY if alone else 1) for text in said + unscripted * alone)
-    base = tree.css_first("base[href]")
-    start = (base.attributes["href"] if base is not None else None) or ""
+    start = next((node.attributes["href"] or "" for node in tree.css("base[href]")), "")
     return next((urljoin(start, url) for url in found if url), None)
 
 

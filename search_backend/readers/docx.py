@@ -20,9 +20,9 @@ from searchloop.search_backend.types import Page
 
 _MAIN = "word/document.xml"
 _HEADING = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
-# What was deleted or moved away, codes of fields, and second versions of text boxes.
+# What was deleted or moved away, codes of fields, second boxes, and readings before their words.
 _SKIPPED = frozenset(
-    ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange")
+    ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange", "rt")
 )
 _BREAKS = {"tab": " ", "br": "<br>", "cr": "<br>", "noBreakHyphen": "‑", "ptab": " "}
 _TABLE = {"tbl": "table", "tr": "tr", "tc": "td"}
@@ -150,7 +150,7 @@ class _Writer(Written):
         self._open = [_Paragraph()]
         self._counts: dict[str, dict[int, int]] = defaultdict(dict)
         self._in_text, self._marks = False, list[str]()
-        self._note, self._reading, self._cell = "", "", "th"
+        self._note, self._cell = "", "th"
         self._lists: list[tuple[str, str]] = []  # those that are open: number and kind
         self._formulas: list[_Formula] = []
 
@@ -195,8 +195,6 @@ class _Writer(Written):
             self.markup.append(f"<{self._cell if tag == 'tc' else _TABLE[tag]}>")
         elif tag == "gridBefore" and value.isdigit():
             self.markup.append("<td></td>" * min(int(value), 60))
-        elif tag == "rt":  # the reading stands before its word, and is read behind it
-            self._open.append(_Paragraph())
         elif tag == "gridSpan" and value.isdigit() and self.markup[-1][:2] == "<t":
             self.markup[-1] = f'{self.markup[-1][:-1]} colspan="{min(int(value), 60)}">'
         elif tag == "vMerge" and value != "restart" and self.markup[-1][:2] == "<t":
@@ -212,10 +210,6 @@ class _Writer(Written):
             self._in_text = False
         elif tag == "hyperlink":
             self._open[-1].parts.append("</a>")
-        elif tag == "rt" and len(self._open) > 1:
-            self._reading = f"({''.join(self._open.pop().parts)})"
-        elif tag == "rubyBase":
-            self._open[-1].parts.append(self._reading)
         elif self._formulas and tag == self._formulas[-1].tag:
             made = self._formulas.pop().written()
             if not self._formulas:

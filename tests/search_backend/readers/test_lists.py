@@ -169,6 +169,7 @@ def test_a_page_that_is_written_anew_keeps_what_shapes_it() -> None:
         (".c2{vertical-align:-4px}", "<p>10<span class=c2>24</span> kg", "1024 kg"),
         (".c2{vertical-align:4px}", "<p>Tea<span class=c2>time</span>", "Teatime"),
         ("", "<p>10<span style='position:relative;top:-4.0pt'>24</span> kg", "10^24 kg"),
+        ("", "<p>May <span style='position:relative;top:-4pt'>24</span>", "May 24"),
         ("", "<p>10<span style='margin-top:-4pt'>24</span> kg", "1024 kg"),
         (".c3{font-size:.6em;vertical-align:sub}", "<p>H<span class=c3>2</span>O", "H2O"),
         ("sup{vertical-align:super}", "<p>10<sup>24</sup> kg", "10^24 kg"),

@@ -196,6 +196,8 @@ def _scripts(text: str, cut: str) -> str:
 
 
 def _as_script(raised: re.Match[str]) -> str:
+    if not (raised[2] or raised[3] or raised.string[raised.start() - 1].strip("> ")):
+        return raised[0]  # another word
     tag = "sub" if "sub" in (raised[2], raised[3]) else "sup"
     return f"<{tag}>{raised[4]}</{tag}>"
 

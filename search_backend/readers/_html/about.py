@@ -128,7 +128,7 @@ def kind(metadata: Metadata) -> int:
     said.append(metadata.meta(("property=og:type",)).lower())
     for number, words in ABOUT["kinds"]:
         if any(word in name for name in said for word in words):
-            return number
+            return int(number)
     return 5 if any(said) else 0
 
 

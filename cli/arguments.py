@@ -61,6 +61,14 @@ def amount(text: str) -> float:
     return value
 
 
+def pair(text: str) -> tuple[str, str]:
+    """Reads NAME=VALUE, whose value may be empty. Raises ConfigError."""
+    name, equals, value = text.partition("=")
+    if not (equals and name):
+        raise ConfigError("bad_pair", f"{text!r} is not NAME=VALUE.", "Write NAME=VALUE.")
+    return name, value
+
+
 def read_file(name: str) -> str:
     """Returns the text of a file, or of standard input for `-`. Raises ConfigError."""
     try:
@@ -129,8 +137,3 @@ def one_line(text: str, width: int = 100) -> str:
     """Puts the text on one line of at most `width` characters, safe for a terminal."""
     flat = safe(" ".join(text.split()))
     return flat if len(flat) <= width else flat[: width - 1] + "…"
-
-
-def size(count: int) -> str:
-    """Writes a number of bytes for people, in powers of ten, as disks are sold."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{max(1, count // 1_000_000)} MB"

@@ -47,14 +47,10 @@ _LINES = 60  # of a diff; the rest is counted
 _KEYS = "[y] once, [a] always for this very call in this session, {}[n] no, [e] change it: "
 _FOLDER = "[f] every change in {} in this session, "
 _DECISIONS: Mapping[str, Decision] = {
-    "y": "once",
-    "yes": "once",
-    "a": "always",
-    "always": "always",
-    "f": "folder",
-    "folder": "folder",
-    "n": "deny",
-    "": "deny",
+    **dict.fromkeys(("y", "yes"), "once"),
+    **dict.fromkeys(("a", "always"), "always"),
+    **dict.fromkeys(("f", "folder"), "folder"),
+    **dict.fromkeys(("n", ""), "deny"),
 }
 
 

@@ -37,7 +37,7 @@ from searchloop.cli.ask import (
 from searchloop.cli.main import OK
 from searchloop.cli.models import aliases, whole_name
 from searchloop.cli.sessions import export_text, write_export
-from searchloop.cli.show import as_text, code_of, print_source
+from searchloop.cli.show import as_text, code_of, print_sources, spoken_here
 from searchloop.cli.terminal.line_editor import PATHS, LineEditor, copy
 
 _KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
@@ -75,25 +75,12 @@ class Chat:
         self._turn = turn  # options of each question
         self._over = False
         self._files: list[NewFile] = []  # to be sent with the next question
-        self._commands: dict[str, tuple[Callable[[str], None], str]] = {
-            "search": (self._choose("search"), "on | off | native | local: search the web, or not"),
-            "mode": (self._choose("mode"), "ask | plan | agent: what may be done"),
-            "model": (self._choose("model"), "provider:model"),
-            "agent": (self._choose("agent"), "NAME or none: a preset"),
-            "agents": (self._agents, "the presets there are"),
-            "workspace": (self._choose("workspace"), "DIR or none: the folder for file tools"),
-            "file": (self._file, "PATH or none: send a file with the next question"),
-            "retry": (self._retry, "ask the last question again, in its place"),
-            "copy": (self._copy, "put the last answer on the clipboard"),
-            "export": (self._export, "FILE: write the chat to it, as .md, .html or .json"),
-            "sources": (self._sources, "the sources met so far"),
-            "run": (self._run, "carry out the plan, in agent mode"),
-            "undo": (self._undo, "take back what the last answer did to files"),
-            "compact": (self._compact, "summarise all but the last two turns for the model"),
-            "new": (self._new, "begin another session with these settings"),
-            "help": (self._help, "this list"),
-            "quit": (self._quit, "end (Ctrl-D as well)"),
-        }
+        named = (
+            *(self._agents, self._file, self._retry, self._copy, self._export, self._sources),
+            *(self._run, self._undo, self._compact, self._new, self._help, self._quit),
+        )
+        self._commands = {name: self._choose(name) for name in _CHOICES}
+        self._commands |= {each.__name__.removeprefix("_"): each for each in named}
 
     def talk(self, person: bool, typed: Callable[[str], str] = input) -> None:
         """Reads lines until there are no more; shows a prompt if a `person` is there."""
@@ -131,7 +118,7 @@ class Chat:
         if name not in self._commands:
             what = f"There is no command /{one_line(name, 40)}."
             raise ConfigError("unknown_command", what, "/help lists those there are.")
-        self._commands[name][0](rest.strip())
+        self._commands[name](rest.strip())
 
     def _passing(self) -> bool:
         return bool(self._agent.log.session(self._session).settings.get("temporary"))
@@ -175,7 +162,7 @@ class Chat:
             events.close()
         ended = self._agent.log.last_event(self._session)
         done = ended.type == "run_finished" and code_of(ended) == OK
-        warn("" if done else "\n  Stopped. What was said is kept.")
+        warn("" if done else f"\n  {spoken_here()['end.cancelled']}")
 
     def _status(self) -> None:
         session = self._agent.log.session(self._session)
@@ -250,16 +237,11 @@ class Chat:
             print(agent_line(preset))
 
     def _sources(self, _: str) -> None:
-        found: dict[str, Any] = {}
-        marks: dict[str, Any] = {}
-        for event in self._agent.log.read(self._session):
-            if event.type == "run_finished":
-                found.update((s["url"], s) for s in event.data["sources"])
-                marks.update((c["url"], c["marks"]) for c in event.data["citations"])
-        for source in sorted(found.values(), key=lambda s: (s.get("n") is None, s.get("n") or 0)):
-            print_source(source, marks.get(source["url"], ()))
-        if not found:
-            print("No sources yet.")
+        events, words = self._agent.log.read(self._session), spoken_here()
+        ended = [event.data for event in events if event.type == "run_finished"]
+        print_sources(ended, words)
+        if not any(data["sources"] for data in ended):
+            print(words["sources.none"])
 
     def _run(self, _: str) -> None:
         plan = plan_to_run(self._agent.log, self._session)
@@ -288,8 +270,8 @@ class Chat:
         self._status()
 
     def _help(self, _: str) -> None:
-        for name, (_command, words) in self._commands.items():
-            print(f"/{name:<10} {words}")
+        for name in self._commands:
+            print(f"/{name:<10} {spoken_here()[f'command.{name}']}")
 
     def _quit(self, _: str) -> None:
         self._over = True

@@ -22,6 +22,7 @@ from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.words import NEAREST, plain
 from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
 from searchloop.cli.main import BAD_INPUT, OK
+from searchloop.cli.show import spoken_here
 from searchloop.web.check import check_source
 
 _KEPT = ("verdict", "passage", "reason")
@@ -36,7 +37,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(args: argparse.Namespace) -> int:
-    """Prints the verdict, the passage that it rests on, and the reason."""
+    """Prints the verdict, the reason, and the passage that it rests on."""
     if args.batch is not None and args.claim is None:
         return _batch(args.batch)
     if args.batch is not None or not (args.claim or "").strip():
@@ -45,12 +46,14 @@ def _check(args: argparse.Namespace) -> int:
     if not args.source:
         raise ConfigError("no_source", "There is no source.", "Name a file, an address, or -.")
     verdict = asyncio.run(check_source(args.claim, Settings.load(), **_source(args.source)))
-    lines = [f"{verdict.verdict}: {verdict.reason}"]
+    words = spoken_here()
+    said, why = words[f"verdict.{verdict.verdict}"], words.worded(verdict.reason, "reason.")
+    lines = [f"{verdict.verdict}: {words.say('list.sentences', first=said, second=why)}"]
     if verdict.passage:
-        near = "Nearest there: " if verdict.verdict in NEAREST else ""
+        near = f"{words['cite.nearest']} " if verdict.verdict in NEAREST else ""
         lines.append(f"  {near}{one_line(plain(verdict.passage), 600)}")
     for note in verdict.notes:
-        warn(note)
+        warn(words.worded(note, "error."))
     return tell(args, asdict(verdict), *map(safe, lines))
 
 

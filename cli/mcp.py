@@ -18,7 +18,17 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.mcp import config as edit
 from searchloop.agent.mcp.login import log_in
 from searchloop.agent.settings import Settings
-from searchloop.cli.arguments import as_json, number, one_line, output, read_file, safe, tell, warn
+from searchloop.cli.arguments import (
+    as_json,
+    number,
+    one_line,
+    output,
+    pair,
+    read_file,
+    safe,
+    tell,
+    warn,
+)
 from searchloop.cli.main import FAILED, OK
 
 _NAMED_ACTIONS = (
@@ -123,17 +133,10 @@ def _text(args: argparse.Namespace) -> str:
         how = "For example: searchloop mcp add files -- npx -y PACKAGE FOLDER"
         raise ConfigError("bad_request", what, how)
     command = {"command": args.program[0], "args": args.program[1:]} if args.program else {}
-    pairs = {"env": dict(map(_pair, args.env)), "headers": dict(map(_pair, args.header))}
+    pairs = {"env": dict(map(pair, args.env)), "headers": dict(map(pair, args.header))}
     others = {key: getattr(args, key) for key in ("url", "effect", "cwd", "private")}
     server = {key: value for key, value in (command | pairs | others).items() if value}
     return json.dumps({"mcpServers": {args.name: server}})
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise ConfigError("bad_request", f"{text!r} is not NAME=VALUE.", "Write NAME=VALUE.")
-    return name, value
 
 
 async def _remove(args: argparse.Namespace, settings: Settings) -> int:

@@ -19,7 +19,8 @@ from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
-from searchloop.cli.arguments import actions, one_line, output, size, tell, warn
+from searchloop.agent.types.attachments import size_words
+from searchloop.cli.arguments import actions, one_line, output, tell, warn
 
 _LOCAL_PROVIDER = "ollama"
 _DONE = {"pull": "pulled", "unload": "unloaded", "remove": "removed"}
@@ -84,7 +85,7 @@ def _loaded(model: Loaded) -> str:
     seconds = max(0.0, (model.until or 0.0) - time.time())
     left = f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
     more = "" if model.until is None else f", {left} more"
-    return f"loaded ({size(model.size)}{where}{more})"
+    return f"loaded ({size_words(model.size)}{where}{more})"
 
 
 def _default(args: argparse.Namespace) -> int:
@@ -148,7 +149,7 @@ async def _pull(host: Hosts, name: str) -> None:
             async for step in steps:
                 status = one_line(step.status, 50)
                 if live and step.total:
-                    status += f" {step.done * 100 // step.total}% of {size(step.total)}"
+                    status += f" {step.done * 100 // step.total}% of {size_words(step.total)}"
                 if status != last:
                     print(f"{before}{status}", end=after, file=sys.stderr, flush=True)
                 last = status

@@ -15,7 +15,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import backend_for, error_words
 from searchloop.agent.tools.open_page import page_notes
-from searchloop.agent.tools.web_search import search_notes, trail
+from searchloop.agent.tools.web_search import search_notes
 from searchloop.agent.transport.transport import Transport
 from searchloop.cli.arguments import (
     actions,
@@ -29,6 +29,7 @@ from searchloop.cli.arguments import (
     whole,
 )
 from searchloop.cli.main import BAD_INPUT, FAILED, OK
+from searchloop.cli.show import spoken_here, trail_of
 from searchloop.search_backend.library import Collection, Library
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.web.compose import search_app
@@ -105,20 +106,17 @@ def _search(args: argparse.Namespace) -> int:
     if args.output == "json":
         print(as_json(answer))
         return OK if answer["status"] in ("ok", "empty") else FAILED
-    for line in trail(answer):
-        warn(line)
     for n, result in enumerate(answer["results"], 1):
         dated = f" ({published})" if (published := result.get("published")) else ""
         print(f"{n}. {one_line(result['title'] or result['url'])}{dated}")
         print(f"   {one_line(result['url'], 300)}\n   {one_line(result['snippet'], 240)}")
         why = answer.get("ranking", ())[n - 1 : n]
         print("".join(f"   Why here: {one_line('; '.join(w['reasons']), 300)}.\n" for w in why))
+    words = spoken_here()
     for each in search_notes(answer):
-        warn(each["message"])
-    found = f"{number(len(answer['results']), 'result')} from {answer['engine']}"
-    ends = {"ok": found, "empty": "Nothing was found. Try other words."}
-    warn(ends.get(answer["status"], "The search failed; see the engines above."))
-    return OK if answer["status"] in ends else FAILED
+        warn(words.error(each)[0])
+    warn(" · ".join(trail_of({**answer, "results": len(answer["results"])}, words)))
+    return OK if answer["status"] in ("ok", "empty") else FAILED
 
 
 def _open(args: argparse.Namespace) -> int:
@@ -143,7 +141,7 @@ def _open(args: argparse.Namespace) -> int:
         return OK
     print(safe(page["content"]))
     for each in page_notes(args.url.strip(), page):
-        warn(each["message"])
+        warn(spoken_here().error(each)[0])
     if page["reader"] != _OWN_READER:
         warn(f"Read by {one_line(page['reader'])}.")
     if page["next_offset"] is not None:

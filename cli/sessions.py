@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -27,6 +28,7 @@ from searchloop.cli.main import FAILED, OK
 from searchloop.web.text.export import EXPORTS
 from searchloop.web.text.imports import Report, import_chats
 from searchloop.web.text.imports.own import everything
+from searchloop.web.text.words import of_environment
 
 _INDEX_SECONDS = 60.0  # for which the first search of an old store may take
 
@@ -224,8 +226,8 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def export_text(log: EventLog, session: Session, form: str) -> str:
-    """Returns a session in one of the formats of `EXPORTS`."""
-    return EXPORTS[form].write(session, log.read(session.id))
+    """Returns a session in one of the formats of `EXPORTS`, in the terminal's language."""
+    return EXPORTS[form].write(session, log.read(session.id), of_environment(os.environ))
 
 
 def write_export(name: str, text: str, *, force: bool) -> None:

@@ -33,7 +33,8 @@ from searchloop.agent.settings.usual_model import best_of, fits, memory
 from searchloop.agent.tools.backend import error_words
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ModelInfo
-from searchloop.cli.arguments import one_line, output, size, tell, warn
+from searchloop.agent.types.attachments import size_words
+from searchloop.cli.arguments import one_line, output, pair, tell, warn
 from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import whole_name
 from searchloop.cli.search import ask_backend
@@ -261,7 +262,7 @@ def recommendation(models: Iterable[ModelInfo], here: int | None) -> str:
     known = (ModelInfo(name, disk=disk) for name, disk in _TO_GET)
     name, disk = next(((m.id, m.disk) for m in known if fits(m, here)), _TO_GET[-1])
     room = f"fits into {here / 2**30:.0f} GB of memory, " if here else ""
-    get = f"`searchloop models pull {name}` ({room}{size(disk or 0)} to download)"
+    get = f"`searchloop models pull {name}` ({room}{size_words(disk or 0)} to download)"
     local = next((m for m in models if m.id == "ollama:"), None)
     if local and "not running" in (local.missing or ""):
         return (
@@ -293,7 +294,7 @@ def run(args: argparse.Namespace) -> int:
     if args.key_stdin and part is None:
         raise ConfigError("no_part", "Whose key is it?", "Add --engine, --reader or --provider.")
     if args.set:
-        setup.change(_pairs(args.set))
+        setup.change({name.strip(): value.strip() for name, value in map(pair, args.set)})
     for name in args.forget:
         forgotten = _store(load_environment()).forget(name)
         setup.tell(f"{name} is forgotten." if forgotten else f"There was no saved {name}.")
@@ -346,16 +347,6 @@ def _named(args: argparse.Namespace) -> Part | None:
         what = f"There is no {kind} named {name[:60]!r}."
         raise ConfigError(f"unknown_{kind}", what, f"Use one of: {', '.join(parts)}.")
     return None
-
-
-def _pairs(texts: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ConfigError("bad_pair", "--set wants NAME=VALUE.", "NAME= takes it away.")
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def _state(part: Part) -> str:

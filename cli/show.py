@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext, redirect_stdout
-from typing import Any, Protocol
+from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.tools.web_search import trail
 from searchloop.agent.types import Message, Source
-from searchloop.agent.verdicts.words import evidence, told
-from searchloop.cli.arguments import as_json, number, one_line, safe, safe_json, warn
+from searchloop.agent.verdicts.words import findings, placed, told
+from searchloop.cli.arguments import as_json, one_line, safe, safe_json, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders
+from searchloop.web.text.words import Words, of_environment, words_of
 
-_FIGURES = {
-    "tokens_per_second": "{tokens_per_second:.1f} tokens/s",
-    "prefix_reused": "{prefix_reused:.0%} of the prompt reused",
-    "window": "about {prompt_estimate:,} of {window:,} tokens",
-    "shortened": "{shortened} older texts shortened",
-    "calls": "calls: {calls}",
-}
-_STATES = {"cited": "cited, not checked", "opened": "read", "found": "found, not read"}
+_FIGURES = dict.fromkeys(("load_ms", "prompt_ms", "eval_ms", "tokens_per_second"), ".1f")
+_FIGURES |= {"prefix_reused": ".0%", "window": "", "shortened": "", "calls": ""}  # their forms
 # A bracket with what joins it to a mark before, or so much of both as has come.
 _BRACKET = re.compile(
     r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"
@@ -45,21 +40,8 @@ def as_json_lines(events: Iterator[Event], *, every: bool) -> int:
     return code
 
 
-class Shown(Protocol):
-    """Shows a text that comes bit by bit."""
-
-    def add(self, text: str) -> None:
-        """Takes more text."""
-
-    def hide(self) -> None:
-        """Makes room for a line that is no part of the text."""
-
-    def end(self) -> None:
-        """Ends the text."""
-
-
 class PlainText:
-    """Shows a text as it is."""
+    """Shows a text that comes bit by bit as it is."""
 
     def add(self, text: str) -> None:
         print(text, end="", flush=True)
@@ -77,7 +59,7 @@ class _Screen:
     Such a bracket waits for the end of its paragraph. A mark of one known number never changes.
     """
 
-    def __init__(self, before: Iterable[Event], shown: Shown) -> None:
+    def __init__(self, before: Iterable[Event], shown: PlainText | MarkdownScreen) -> None:
         self._out = shown
         self._table = SourceTable()
         self._said = self._shown = ""
@@ -145,8 +127,8 @@ def as_text(
     Prints the rest on stderr, with `numbers` the speed too. `before` are the session's earlier
     events. A `structured` answer is JSON, and alone on stdout. Returns the exit code.
     """
-    live = sys.stdout.isatty() and not structured
-    shown: Shown = MarkdownScreen() if renders() else PlainText()
+    live, words = sys.stdout.isatty() and not structured, spoken_here()
+    shown = MarkdownScreen() if renders() else PlainText()
     screen = _Screen(before, shown)
     for event in events:
         screen.learn(event)
@@ -155,98 +137,118 @@ def as_text(
         elif event.type == "message" and live and event.data["text"]:
             screen.finish(event.data["text"])  # what came too fast to be followed is in it
         elif event.type == "plan":
+            from searchloop.web.text.export import plan_text
+
             shown.hide()
-            print(f"{_plan_text(event.data)}\n")
+            shown.add(f"{safe(plan_text(event.data, words))}\n")
+            shown.end()
         elif event.type == "run_finished":
             if not live and (answer := event.data["answer"]):
                 print(safe_json(answer) if structured else safe(answer))
             with redirect_stdout(sys.stderr) if structured else nullcontext():
-                _after(event)
-            speed = ", ".join(_performance(event.data.get("performance", {})))
-            if numbers and speed:
+                _after(event, words)
+            figures = event.data.get("performance", {})
+            if numbers and (speed := ", ".join(_performance(figures, words))):
                 print(speed, file=sys.stderr)
             return code_of(event)
-        else:
-            line = _activity(event)
-            if line:
-                shown.hide()
-                print(line, file=sys.stderr)
+        elif line := _activity(event, words):
+            shown.hide()
+            print(line, file=sys.stderr)
     return FAILED
 
 
-def _activity(event: Event) -> str | None:
-    """Returns one line about the event, or None."""
-    data = event.data
+def spoken_here() -> Words:
+    """Returns the words of the terminal's language."""
+    return words_of(of_environment(os.environ))
+
+
+def _activity(event: Event, words: Words) -> str | None:
+    """Returns one line about the event as the page has it, or None."""
+    data, line = event.data, ""
     if event.type == "search_started":
-        years = " and ".join(data.get("years", ()))
-        note = f" ({years}: not in your question)" if years else ""
-        words = f": “{one_line(data['query'])}”{note}" if data["query"] else " the web"
-        return f"  searching{words}"
-    if event.type == "search_finished":
-        return f"  {_trail(data)}{_noted(data)}"
-    if event.type == "page_opened":
-        failed = f" - {one_line(data.get('error') or data['status'])}"
-        ended = failed if data["status"] != "ok" else ""
-        return f"  read {one_line(data['url'])}{ended}{_noted(data)}"
-    if event.type == "servers_awaited":
-        return f"  connecting to {one_line(', '.join(data['servers']), 200)}"
-    if event.type == "notice":
-        return f"  {one_line(data['message'], 300)}"
-    if event.type == "tool_call" and data["name"] not in ("web_search", "open_page"):
-        return f"  calling {one_line(data['name'])}"
-    if event.type == "tool_result" and data["details"].get("kind") == "file_change":
-        return f"  {one_line(data['content'])}"
-    return None
+        query, years = one_line(data["query"]), words["list.names"].join(data.get("years", ()))
+        line = words.say("step.searching" if query else "step.searching.unknown", query=query)
+        line += f" · {words.say('step.years', years=years)}" if years else ""
+    elif event.type == "search_finished":
+        line = " · ".join(one_line(part, 200) for part in trail_of(data, words))
+    elif event.type == "page_opened":
+        read, why = data["status"] == "ok", _why(data, words)
+        line = words.say("step.read" if read else "step.notread", host=one_line(data["url"]))
+        line += "" if read else f" · {one_line(why)}"
+    elif event.type == "servers_awaited":
+        line = words.say("step.connecting", names=one_line(", ".join(data["servers"]), 200))
+    elif event.type == "notice":
+        line = one_line(words.error(data)[0], 300)
+    elif event.type == "tool_call" and data["name"] not in ("web_search", "open_page"):
+        line = words.say("step.tool", name=one_line(data["name"]))
+    elif event.type == "tool_result" and data["details"].get("kind") == "file_change":
+        done = "step.filemade" if data["details"].get("new") else "step.filechanged"
+        line = words.say(done, path=one_line(data["details"]["path"]))
+    notes = [one_line(words.error(note)[0], 400) for note in data.get("notes", ())]
+    return "\n    ".join([f"  {line}", *notes]) if line else None
 
 
-def _noted(data: Mapping[str, Any]) -> str:
-    """Returns what changes the meaning of a search or a page, below its line."""
-    return "".join(f"\n    {one_line(note['message'], 400)}" for note in data.get("notes", ()))
+def _why(failed: Mapping[str, Any], words: Words) -> str:
+    """Says why a search, an engine or a page failed."""
+    error, status = failed.get("error") or "", f"attempt.{failed['status']}"
+    if isinstance(error, str):
+        return words.worded(error, "error.") or words.get(status, failed["status"])
+    return str(words.get(f"attempt.{error.get('code')}") or words.error(error)[0])
 
 
-def _trail(data: Mapping[str, Any]) -> str:
-    failed = [one_line(line, 200) for line in trail(data)]
-    if data["status"] == "ok":
-        count = "" if data["results"] is None else f"{data['results']} results "
-        told = f"found {count}({data['by']})"
+def trail_of(data: Mapping[str, Any], words: Words) -> Iterator[str]:
+    """Says what a search found, and which engines were asked in vain."""
+    if data["status"] in ("error", "blocked"):
+        why = f": {_why(data, words)}" if data.get("error") else ""
+        yield words["step.searchfailed"] + why
+    elif n := data["results"]:
+        yield words.say("step.results", n=n)
     else:
-        told = f"search {data['status']}" + (f": {data['error']}" if data.get("error") else "")
-    return safe("; ".join([told, *failed]))
+        yield words["step.noncounted" if n is None else "step.noresults"]
+    for each in data["attempts"]:
+        engine = words.name(each["engine"])
+        if each["status"] == "ok":
+            yield words.say("step.used", engine=engine)
+        elif (each.get("error") or {}).get("code") != "overtaken":
+            yield words.say("attempt", engine=engine, why=_why(each, words).rstrip(".。"))
 
 
-def _after(event: Event) -> None:
+def _after(event: Event, words: Words) -> None:
     """Prints the sources, the numbers and whatever went wrong."""
     data = event.data
-    cited = [s for s in data["sources"] if s["state"] == "cited"]
-    if cited:
-        print("\nSources")
-        marks = {c["n"]: c["marks"] for c in data["citations"]}
-        for source in cited:
-            print_source(source, marks.get(source["n"], ()))
+    if cited := [s for s in data["sources"] if s["state"] == "cited"]:
+        print(f"\n{words['sources.title']}")
+        print_sources([{**data, "sources": cited}], words)
     usage = data["usage"]
-    counts = [f"search {data['search_path']}", f"{usage['seconds']:.1f} s"]
-    counts += [f"{n} search{'es' * (n != 1)}"] if (n := usage["searches"]) else []
-    counts += [number(usage["pages"], "page")] if usage["pages"] else []
+    seconds = f"{usage['seconds']:.1f}".replace(".", words["language.point"])
+    counts = [data["model"], words.path(data["search_path"]), words.say("seconds", s=seconds)]
+    for name in ("searches", "pages"):
+        counts += [words.say(f"foot.{name}", n=usage[name])] if usage[name] else []
     if usage["input_tokens"] is not None:
-        counts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens")
-    warn(f"\n{data['model']}, {', '.join(counts)}")
-    if data.get("limit"):
-        warn(f"searchloop: stopped at {data['limit']}; --max-steps allows more.")
+        tokens = {"in": usage["input_tokens"], "out": usage["output_tokens"]}
+        counts.append(words.say("foot.tokens", **tokens))
+    warn(f"\n{words['list.clauses'].join(counts)}")
+    if limit := data.get("limit"):
+        warn(f"searchloop: {words['end.limit']}\n  {words.worded(limit, 'limit.')} (--max-steps)")
     if data.get("error"):
-        error = data["error"]
-        warn(f"searchloop: {error['message']} {error['remedy']}")
+        warn(f"searchloop: {' '.join(words.error(data['error'])).strip()}")
 
 
-def print_source(source: Mapping[str, Any], marks: Sequence[Mapping[str, Any]]) -> None:
-    """Prints a source: number, title, address, what the check found at its marks, and the words
-    that speak against some."""
-    number = f"[{source['n']}]" if source.get("n") else "-"
-    print(f"{number:>5} {one_line(source['title'] or source['url'])}")
-    for line in (one_line(source["url"], 300), *(told(marks) or [_STATES[source["state"]]])):
-        print(f"      {line}")
-    for mark in marks:
-        if mark.get("verdict") in ("contradicted", "misquoted"):
-            print(f"        {one_line(evidence(mark), 300)}")
+def print_sources(ended: Iterable[Mapping[str, Any]], words: Words) -> None:
+    """Prints the sources of runs by number: title, address, what the check found at their marks,
+    and the words that speak against some."""
+    found, marks = dict[str, Any](), dict[str, Any]()
+    for data in ended:
+        found |= {source["url"]: source for source in data["sources"]}
+        marks |= {c["url"]: c["marks"] for c in placed(data["answer"], data["citations"])}
+    for url, source in sorted(found.items(), key=lambda each: each[1].get("n") or 1e9):
+        number, own = f"[{source['n']}]" if source.get("n") else "-", marks.get(url, ())
+        print(f"{number:>5} {one_line(source['title'] or url)}\n      {one_line(url, 300)}")
+        for line in told(own, words) or [words.get(f"source.{source['state']}", "-")]:
+            print(f"      {line}")
+        for said, verdict in findings(own, words).items():
+            if verdict in ("contradicted", "misquoted"):
+                print(f"        {one_line(said, 400)}")
 
 
 def code_of(event: Event) -> int:
@@ -254,22 +256,9 @@ def code_of(event: Event) -> int:
     return _CODES.get(event.data["reason"], FAILED)
 
 
-def _plan_text(plan: Mapping[str, Any]) -> str:
-    """Formats a plan for people: its steps, and what each touches and rests on."""
-    lines = [f"Plan: {one_line(plan['title'])}"]
-    for n, step in enumerate(plan["steps"], 1):
-        lines.append(f"  {n}. {one_line(step['text'], 2000)}")
-        if step["files"]:
-            lines.append(f"     touches {one_line(', '.join(step['files']), 500)}")
-        if step["sources"]:
-            lines.append(f"     from {', '.join(f'[{m}]' for m in step['sources'])}")
-    return "\n".join(lines)
-
-
-def _performance(numbers: Mapping[str, Any]) -> Iterator[str]:
-    for name, words in (("load_ms", "load"), ("prompt_ms", "prompt"), ("eval_ms", "answer")):
-        if name in numbers:
-            yield f"{words} {numbers[name] / 1000:.1f} s"
-    for name, words in _FIGURES.items():
-        if name in numbers and (numbers[name] or name != "shortened"):
-            yield words.format(**numbers)
+def _performance(figures: Mapping[str, Any], words: Words) -> Iterator[str]:
+    for name, form in _FIGURES.items():
+        if name in figures and (figures[name] or name != "shortened"):
+            n = format(figures[name] / 1000 if name.endswith("_ms") else figures[name], form)
+            values = {"n": n.replace(".", words["language.point"])}
+            yield words.say(f"figure.{name}", of=figures.get("prompt_estimate"), **values)

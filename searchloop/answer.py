@@ -17,6 +17,7 @@ from searchloop.analysis.characters import visible
 from searchloop.events import CLASSES, ChatEvent, Notice
 from searchloop.web.text.export import answer_markdown
 from searchloop.web.text.shared_page import answer_html
+from searchloop.web.text.words import words_of
 
 if TYPE_CHECKING:  # type checkers bring it; until Python 3.13 only there a TypeVar has a default
     from typing_extensions import TypeVar
@@ -85,7 +86,7 @@ class Answer(Generic[T]):
         for each, data in zip(self.citations, self._cited(), strict=True):
             title = visible(" ".join((each.title or each.url).split()))
             lines.append(f"[{each.n}] {title} {visible(each.url)}")
-            lines += [f"    {words}" for words in told(data["marks"])]
+            lines += [f"    {words}" for words in told(data["marks"], words_of("en"))]
         return "\n".join([lines[0], *([""] if lines[1:] else []), *lines[1:]])
 
     def _cited(self) -> list[dict[str, Any]]:

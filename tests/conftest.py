@@ -60,10 +60,11 @@ _OUTGOING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg", "soc
 
 
 # What a developer or a build machine may have set, and no test may see: our settings and keys,
-# proxies, where PostgreSQL is, whose certificates count.
+# proxies, where PostgreSQL is, whose certificates count, which language is spoken.
 FOREIGN = re.compile(
     r"(SEARCH|SEARX|OTEL_|OLLAMA_|GEMINI_|GOOGLE_|CRAWL4AI_|ZIM_|PG[A-Z]|NODE_|npm_config_).*"
-    r"|.*_(API_KEY|BASE_URL|TOKEN)|[a-z]+_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE",
+    r"|.*_(API_KEY|BASE_URL|TOKEN)|[a-z]+_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE"
+    r"|LANGUAGE|LC_ALL",
     re.IGNORECASE,
 )
 
@@ -81,6 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in filter(FOREIGN.fullmatch, list(os.environ)):
         if not (config.option.markexpr == "ollama" and name.startswith("OLLAMA_")):
             del os.environ[name]
+    os.environ["LC_MESSAGES"] = "C"  # English, wherever the tests run
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(os, "statvfs") or not os.access(MEMORY, os.W_OK):

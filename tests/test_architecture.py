@@ -106,6 +106,8 @@ LOADED_LATE = (
     *(("agent/search/citations.py", f"agent.verdicts.{it}") for it in ("check", "claims", "page")),
     ("agent/search/citations.py", "agent.search.marks"),
     ("agent/run/second_reading.py", "agent.verdicts.claims"),
+    ("agent/verdicts/words.py", "agent.verdicts.claims"),
+    ("cli/show.py", "web.text.export"),
     ("agent/run/question/attached.py", "searchloop.analysis.terms"),
 )
 # Folders in which one file is one part.

@@ -29,10 +29,10 @@ from searchloop.web.api.openapi import Route
 from searchloop.web.gate import PERSON, SHARE_PATH, policy
 from searchloop.web.gate.access import Person
 from searchloop.web.text.markdown import render
+from searchloop.web.text.words import LANGUAGES, STATIC, spoken, words_of
 
 _log = logging.getLogger(__name__)
 
-STATIC = Path(__file__).parent / "static"  # the one place that names this folder
 SEARCH_PATHS = {"/api/web-search": "POST", "/api/open-page": "POST", "/api/engines": "GET"}
 _KINDS = {
     ".css": "text/css",
@@ -79,7 +79,9 @@ def _view(route: Route, handler: Handler) -> Callable[..., Response]:
         person = request.environ.get(PERSON, Person())
         check_right(route.whose, person)
         body = checked_body(route.body, request.get_data())
-        return _response(handler(Call(params, request.args, body, person, request.host)))
+        liked = (name for name, worth in request.accept_languages if worth)
+        language = spoken([request.args.get("lang", ""), *liked])
+        return _response(handler(Call(params, request.args, body, person, request.host, language)))
 
     return view
 
@@ -139,7 +141,8 @@ def _page(shared: dict[str, Any] | None = None) -> Response:
     nonce = secrets.token_urlsafe(16)
     text = (STATIC / "index.html").read_text("utf-8").replace("/static/", f"/static/{_stamp()}/")
     text = text.replace("{nonce}", nonce)
-    text = text.replace("{languages}", html.escape(_languages())).replace("{version}", __version__)
+    languages = json.dumps({name: words_of(name)["language.name"] for name in LANGUAGES})
+    text = text.replace("{languages}", html.escape(languages)).replace("{version}", __version__)
     # A block of data: `<` and `>` could end it.
     given = json.dumps(shared).replace("<", "\\u003c").replace(">", "\\u003e") if shared else ""
     headers = {"Content-Security-Policy": policy(nonce)}
@@ -158,13 +161,6 @@ def _pack(response: Response) -> Response:
             response.headers["Content-Encoding"] = "gzip"
         response.headers.add("Vary", "Accept-Encoding")
     return response
-
-
-@functools.cache
-def _languages() -> str:
-    """Returns {file name: what the language calls itself} of the page's catalogues, as JSON."""
-    files = sorted((STATIC / "locales").glob("*.json"))
-    return json.dumps({f.stem: json.loads(f.read_bytes())["language.name"] for f in files})
 
 
 def _file(name: str) -> Response:

@@ -77,5 +77,7 @@ class Attachment:
 
 
 def size_words(size: int) -> str:
-    """Returns a number of bytes in words."""
+    """Returns a number of bytes in words, in powers of ten, as disks are sold."""
+    if size >= 1e9:
+        return f"{size / 1e9:.1f} GB"
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, round(size / 1e3))} kB"

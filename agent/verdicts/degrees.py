@@ -105,6 +105,8 @@ def _led(tokens: Tokens, lang: str) -> dict[int, str]:
     """Returns {place: kind} of the content behind "only", "instead of" and the like."""
     found: dict[int, str] = {}
     for at, token in enumerate(tokens):
+        if said(token) not in _FIRST:
+            continue
         phrases = (" ".join(map(said, tokens[at : at + n])) for n in (3, 2, 1))
         phrase = next((phrase for phrase in phrases if phrase in _TURNING), None)
         if phrase and lang in _LONE.get(phrase, (lang,)):
@@ -237,6 +239,7 @@ def _yearly(tokens: Tokens) -> list[tuple[str, str]]:
 
 
 _TURNING, _LONE = _kinds("turning"), table(numbers.TABLES["lone"])
+_FIRST = frozenset(phrase.split()[0] for phrase in _TURNING)
 _OF = frozenset(numbers.TABLES["of"].split())
 _NEAR = 8  # tokens to the part of a whole
 _TIMES = ("before", "after", "during", "since")

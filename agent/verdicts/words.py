@@ -1,20 +1,15 @@
-"""Says in words what the check of marks found; the page's words are in `web/static/locales`."""
+"""Says in words what the check of marks found; `words` are texts of `web/static/locales`."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-WORDS = {  # in the order in which several are told
-    "contradicted": "The source says otherwise",
-    "misquoted": "These words are not in the source",
-    "unclear": "The check cannot tell",
-    "unread": "Not read here, only found",
-    "supported": "The source says so",
-    "quoted": "These words stand in the source",
-}
+# In the order in which several are told.
+VERDICTS = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")
+_LONGEST = 60  # characters of a claim
 NEAREST = ("misquoted", "unclear")  # where a passage is but the nearest there is
 
 _ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.M)
@@ -30,24 +25,62 @@ _SIGN = re.compile(
 )
 
 
-def told(marks: Iterable[Mapping[str, Any]]) -> list[str]:
+def told(marks: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> list[str]:
     """Returns a sentence for each verdict at a source's places; none where nothing was checked."""
-    counts = Counter(v for mark in marks if (v := mark.get("verdict")) in WORDS)
-    total = counts.total()
-    if len(counts) == 1:
-        [verdict] = counts
-        return [WORDS[verdict] if total == 1 else f"{total} places: {WORDS[verdict]}"]
-    return [f"{counts[v]} of {total} places: {WORDS[v]}" for v in WORDS if counts[v]]
+    counts = Counter(v for mark in marks if (v := mark.get("verdict")) in VERDICTS)
+    total, said = counts.total(), {v: words[f"verdict.{v}"] for v in VERDICTS if counts[v]}
+    if total == 1:
+        return list(said.values())
+    form = words["mark.places" if len(said) == 1 else "mark.some"]
+    return [form.format(n=counts[v], of=total, words=each) for v, each in said.items()]
 
 
-def evidence(mark: Mapping[str, Any]) -> str:
+def placed(answer: str, citations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns citations whose marks have as `claim` the words of the answer that each is about."""
+    spans = [m["span"] for each in citations for m in each.get("marks", ()) if m.get("span")]
+    if not spans:
+        return [dict(each) for each in citations]
+    from searchloop.agent.verdicts.claims import Claims
+
+    claims = Claims(answer, [(start, end) for start, end in spans])
+
+    def about(mark: Mapping[str, Any]) -> str:
+        words = plain("".join(claims.at(*mark["span"])[-1:]) if mark.get("span") else "")
+        words = words.rstrip(" .,;:。，；：")
+        begin = words[:_LONGEST]
+        return words if words == begin else f"{begin.rpartition(' ')[0] or begin}…"
+
+    return [
+        {**c, "marks": [{**m, "claim": about(m)} for m in c.get("marks", ())]} for c in citations
+    ]
+
+
+def findings(marks: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> dict[str, str]:
+    """Returns {what a source's places rest on, in words: verdict}, equal ones once.
+
+    Of several, each begins with the words of the answer that it is about, a mark's `claim`, unless
+    it quotes them itself.
+    """
+    found = defaultdict[tuple[str, str], dict[str, None]](dict)
+    for mark in marks:
+        if said := evidence(mark, words):
+            claim, about = mark.get("claim") or "", found[said, mark.get("verdict") or ""]
+            about |= {} if claim.strip('“”„"«»… ') in said else {claim: None}
+    return {
+        f"{' / '.join(about) if len(found) > 1 else ''} → {said}".removeprefix(" → "): verdict
+        for (said, verdict), about in found.items()
+    }
+
+
+def evidence(mark: Mapping[str, Any], words: Mapping[str, str]) -> str:
     """Returns what one place rests on and its verdict in words; "" where there is neither."""
     verdict = mark.get("verdict") or ""
     quote, passage = (plain(mark.get(name) or "") for name in ("quote", "passage"))
-    words, near = WORDS.get(verdict, ""), verdict in NEAREST
-    said = passage if words and passage and not near else quote
-    words += f"; nearest there: “{passage}”" if near and passage else ""
-    return f"{f'“{said}”' if said else ''} {f'({words})' if words else ''}".strip()
+    told, near = words.get(f"verdict.{verdict}", ""), verdict in NEAREST
+    said = passage if told and passage and not near else quote
+    said = words["mark.said"].format(said=said) if said else ""
+    told = words["mark.nearest"].format(words=told, passage=passage) if near and passage else told
+    return words["mark.found"].format(said=said, words=told).strip() if told else said
 
 
 def plain(markdown: str) -> str:

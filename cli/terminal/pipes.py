@@ -20,7 +20,7 @@ from searchloop.agent.errors import ConfigError
 SILENT = 3.0  # seconds after which a pipe has nothing for us
 _LOOK = 0.5  # seconds: a thread that is joined for good cannot be interrupted on Windows
 _PLAIN = {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "…": "...", "–": "-", "—": "-"}
-_PLAIN |= {"•": "*", "→": "->", "−": "-", "×": "x", "▌": "|", "─": "-"}
+_PLAIN |= {"•": "*", "→": "->", "−": "-", "×": "x", "▌": "|", "─": "-", "\xa0": " "}
 
 
 def prepare_streams(*streams: TextIO) -> None:

@@ -19,7 +19,7 @@ from searchloop.search_backend.readers._html import about as _about
 from searchloop.search_backend.readers._html.blocks import Box, Layout, layout, written
 from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
 from searchloop.search_backend.readers._html.choose import About, chosen
-from searchloop.search_backend.readers._html.features import add_inside
+from searchloop.search_backend.readers._html.features import within
 from searchloop.search_backend.readers._html.markdown import markdown
 from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.complete import NOTES
@@ -124,7 +124,7 @@ def _main(page: Layout, about: About, base: str) -> tuple[str, int]:
     is_short = sum(block.words for block in page.blocks) < SHORT_PAGE or not words
     if is_short:
         kept = list(range(len(page.blocks)))
-    if is_short or not all(_COOKIES.isdisjoint(names) for names in {b.names for b in page.boxes}):
+    if is_short or not _COOKIES.isdisjoint(page.names):
         beside = _beside(page, is_short)
         kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
     return cleaned(markdown(page, kept, base))
@@ -136,13 +136,9 @@ def _beside(page: Layout, is_short: bool) -> list[bool]:
     boxes = page.boxes
     # What holds a title, a main part or most words is no banner, whatever it is called.
     starts = [box.parent for box in boxes if box.tag in ("h1", "main", "article")]
-    heads = [float(box.tag == "th") for box in boxes]
-    add_inside(boxes, heads)
+    heads = within(page, [float(boxes[block.box].tag == "th") for block in page.blocks])
     if is_short:
-        words = [0.0] * len(boxes)
-        for block in page.blocks:
-            words[block.box] += block.words * (1 - block.linked)
-        add_inside(boxes, words)
+        words = within(page, [block.words * (1 - block.linked) for block in page.blocks])
         starts += [at for at, box in enumerate(boxes) if 2 * words[at] > words[0]]
     around = {-1}
     for up in starts:

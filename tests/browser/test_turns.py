@@ -79,7 +79,7 @@ def test_copied_with_footnotes_exported_and_removed(page: Page) -> None:
     expect(turn.get_by_text("Copied")).to_be_attached()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert re.search(r"” \[\^\d\]\n", copied)
-    assert re.search(r"\n\n\[\^\d\]: .+ <library:.+> “", copied)
+    assert re.search(r"\n\n\[\^\d\]: .+ <library:.+>\n    - “", copied)
     tool(turn, "Export this chat").click()
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="One web page").click()

@@ -96,8 +96,8 @@ def test_the_text_form_reads_like_an_answer(cli: Cli) -> None:
     """The answer and its sources on stdout, what happened on stderr."""
     ran = cli("ask", "--web", QUESTION)
     assert ran.out.index("passages match") < ran.out.index("Sources") < ran.out.index("library://")
-    assert "searching: " in ran.err
-    assert "read library://" in ran.err
+    assert "Searching the web: “" in ran.err
+    assert "\n  Read library://" in ran.err
 
 
 def test_a_terminal_shows_the_answer_once(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_the_speed_of_a_local_model_is_told(cli: Cli) -> None:
             cli("ask", "-m", "ollama:m", "Hi", *more, OLLAMA_HOST=server.url)
             for more in ((), ("-v",), ("-o", "json"))
         )
-    line = "load 0.1 s, prompt 0.4 s, answer 0.5 s, 2.0 tokens/s"
+    line = "load 0.1 s, request 0.4 s, answer 0.5 s, 2.0 tokens/s"
     assert line in told.err
     assert line not in quiet.err
     numbers = data.json["performance"]
@@ -374,4 +374,4 @@ def test_a_plan_names_the_sources_of_each_step(capsys: pytest.CaptureFixture[str
     plan = {"plan_id": "p", "title": "House", "steps": [step], "files": [], "sources": []}
     as_text(iter([Event(1, "plan", plan, 0.0)]), numbers=False)
     told = capsys.readouterr().out
-    assert "  1. Build it\n     touches a.txt\n     from [3], [5]\n" in told
+    assert "**Plan: House**\n\n1. Build it - Touches: `a.txt` [3] [5]\n" in told

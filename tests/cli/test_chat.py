@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from searchloop.cli.main import main
+from searchloop.web.text.words import words_of
 from tests.attached import png
 from tests.cli.conftest import CLEAN, Cli, Ran
 from tests.fakes import FakeServer, Received, Reply
@@ -82,6 +83,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         return Ran(code, out.getvalue(), err.getvalue())
 
     return run
+
+
+def test_the_commands_are_listed_in_the_readers_language(cli: Cli) -> None:
+    """Each command with its words, and no word for a command that is not there."""
+    for language, locale in (("en", "C.UTF-8"), ("de", "de_DE.UTF-8"), ("zh", "zh_CN.UTF-8")):
+        words = words_of(language)
+        listed = cli("chat", stdin="/help\n", LANG=locale).out.splitlines()
+        told = {line[1:].split()[0]: line.split(maxsplit=1)[1] for line in listed}
+        known = {k.removeprefix("command."): v for k, v in words.items() if k[:8] == "command."}
+        assert told == known
 
 
 def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
@@ -168,7 +179,7 @@ def test_a_file_is_made_and_undone(here: Cli, tmp_path: Path) -> None:
             **online(server),
         )
     assert (ran.code, ran.out.strip()) == (0, "Done.")
-    assert "Created notes/a.txt" in ran.err
+    assert "Made notes/a.txt" in ran.err
     assert (tmp_path / "ws" / "notes" / "a.txt").read_text() == "hi\n"
     (session,) = here("sessions", "-o", "json").json["sessions"]
     undone = here("sessions", "undo", session["id"])
@@ -205,7 +216,8 @@ def test_a_plan_is_shown_and_run(here: Cli) -> None:
         planned = here("ask", "--mode", "plan", "Plan it", **online(server))
         done = here("ask", "-c", "--run-plan", "-o", "json", **online(server))
         asked = server.requests[-1].json["messages"][-1]["content"]
-    assert planned.out.startswith("Plan: Better\n  1. Read it\n     touches a.txt\n  2. Change")
+    steps_shown = "1. Read it - Touches: `a.txt`\n2. Change it\n"
+    assert planned.out.startswith(f"**Plan: Better**\n\n{steps_shown}")
     assert done.json["answer"] == "OK."
     assert "Carry out this plan: Better" in asked
     (session,) = here("sessions", "-o", "json").json["sessions"]

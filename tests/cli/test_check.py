@@ -64,7 +64,7 @@ def test_the_nearest_words_are_told_as_such(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("| Bridge | **opened** 1931 |\n", "utf-8")
     told = cli("check", "Many like to walk on the bridge that was opened late.", "page.md").out
     assert told.startswith("unclear: ")
-    assert told.endswith("\n  Nearest there: Bridge · opened 1931\n")
+    assert told.endswith("\n  The nearest words there: Bridge · opened 1931\n")
 
 
 def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:

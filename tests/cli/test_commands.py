@@ -53,7 +53,7 @@ def test_one_is_not_many(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "zebra.md").write_text("# Zebras\n\nZebras eat grass, and hay.\n")
     cli("library", "add", "notes")
-    assert "1 result from library" in cli("search", "--engine", "library", "zebras").err
+    assert "1 result · used Library" in cli("search", "--engine", "library", "zebras").err
     assert " 1 document  " in cli("library", "list").out
     assert cli("library", "remove", "notes").out.startswith("1 document forgotten")
     assert number(2, "page") == "2 pages"

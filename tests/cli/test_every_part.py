@@ -29,6 +29,7 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.readers import find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
+from searchloop.web.text.words import words_of
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.documents import docx, epub, notebook, odt, words
 from tests.search_backend.hostile import Internet, answer, serving
@@ -189,7 +190,7 @@ def test_search(
         assert run(monkeypatch, tmp_path, chosen, "search", "tea", "-n", "1") == 0
         shown = capsys.readouterr()
         assert shown.out.startswith("1. ")
-        assert shown.err == f"1 result from {name}\n"
+        assert shown.err == f"1 result · used {words_of('en').name(name)}\n"
 
 
 @pytest.mark.parametrize("name", sorted(READERS))

@@ -136,7 +136,7 @@ def test_every_reader_opens_from_the_command_line(here: Here, name: str) -> None
         (["setup", "--key-stdin"], "Whose key is it?"),
         (["setup", "--engine", "ddg", "--reader", "jina"], "One thing is set up at a time."),
         (["setup", "--set", "NOPE=1"], "There is no setting 'NOPE'."),
-        (["setup", "--set", "SEARCH_ENGINES"], "--set wants NAME=VALUE."),
+        (["setup", "--set", "SEARCH_ENGINES"], "'SEARCH_ENGINES' is not NAME=VALUE."),
         (["setup", "--set", "SEARCH_ENGINES=ddg,nope"], "SEARCH_ENGINES names what there is not"),
         (["setup", "--set", f"BRAVE_API_KEY={KEY}"], "keys do not belong on the command line"),
         (["setup", "--engine", "brave", "--key-stdin"], "What was given for BRAVE_API_KEY is no"),

@@ -159,9 +159,10 @@ def test_each_source_is_listed_with_its_verdicts(capsys: pytest.CaptureFixture[s
         f"      {url(1)}",
         "      1 of 2 places: These words are not in the source",
         "      1 of 2 places: These words stand in the source",
-        f"        “at noon” (These words are not in the source; {near})",
+        f"        Flood comes “at noon” → “at noon” (These words are not in the source; {near})",
     ]
-    assert "        “Harbour · 8 m deep” (The source says otherwise)\n" in listed
+    otherwise = "The harbour is 5 m deep → “Harbour · 8 m deep” (The source says otherwise)"
+    assert f"        {otherwise}\n" in listed
     assert "The tide turns twice daily." not in listed  # nothing speaks against it
     assert listed.endswith(f"  [4] Parking\n      {url(4)}\n      Not read here, only found\n")
     assert all(WORDS[verdict] in listed for _, verdict, *_ in PLACES)

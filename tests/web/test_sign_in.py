@@ -29,6 +29,7 @@ from searchloop.web.gate.access import (
 )
 from searchloop.web.listen import BoundedHead
 from searchloop.web.serve import OK
+from searchloop.web.text.words import LANGUAGES, words_of
 from tests.web.house import HOST, PORT, TOKEN, Answer, allowed, make_house, request
 from tests.web.test_gate import Inner
 from tests.web.test_http import GOOD, serving
@@ -164,10 +165,10 @@ def test_a_browser_gets_a_page_to_sign_in(language: str) -> None:
     with the remedy at the same address."""
     headers = {**BROWSER, "accept-language": f"xx;q=0.9, {language}-XX, en;q=0.1"}
     answer = ask(Access(PORT, TOKEN), "GET", "/", headers)
-    page, words = answer.body.decode(), sign_in.WORDS[language]
+    page, words = answer.body.decode(), words_of(language)
     assert answer.status == 401
     assert f'<html lang="{ {"zh": "zh-CN"}.get(language, language) }"' in page
-    assert words["title"] in page
+    assert words["enter.title"] in page
     assert '<label for="token">' in page
     assert not re.search(r"<script|src=|https?://|url\(", page)
     policy = answer.headers["content-security-policy"]
@@ -180,14 +181,28 @@ def test_a_browser_gets_a_page_to_sign_in(language: str) -> None:
     assert api.headers["content-type"] == "application/json"
 
 
-def test_the_page_says_the_same_in_every_language() -> None:
-    """No sentence is missing, none is left in English, and the places in them are the same."""
-    english = sign_in.WORDS["en"]
-    for language, words in sign_in.WORDS.items():
-        assert set(words) == set(english)
-        for key, text in words.items():
-            assert language == "en" or text != english[key], (language, key)
-            assert re.findall(r"\{\w+\}", text) == re.findall(r"\{\w+\}", english[key])
+def test_any_header_gets_a_page() -> None:
+    """English where no language can be told from what a browser sends."""
+    for accepted in (
+        "",
+        "*",
+        "de;q=x, fr",
+        "q=1;;,",
+        ";q=0.5",
+        "de;q=0",
+        "\xff, " * 99,
+        "a" * 9_000,
+    ):
+        page = sign_in.page("no_token", accepted)
+        assert '<html lang="en"' in page, accepted[:20]
+
+
+def test_the_page_is_in_one_language() -> None:
+    """Each of its sentences is translated, and none is left in English."""
+    english = {key: text for key, text in words_of("en").items() if key.startswith("enter.")}
+    assert len(english) == 7
+    for language in LANGUAGES.keys() - {"en"}:
+        assert [key for key, text in english.items() if words_of(language)[key] == text] == []
 
 
 def test_the_form_signs_in() -> None:

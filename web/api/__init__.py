@@ -188,7 +188,7 @@ class Api(Handlers):
         data = self._runner.approvals.answer(call.session, *told)
         return Reply({"call_id": data["call_id"], "decision": data["decision"]})
 
-    @route("get", "/api/sessions/{id}/export", ANY_FILE, query=("format", "turn"))
+    @route("get", "/api/sessions/{id}/export", ANY_FILE, query=("format", "turn", "lang"))
     def export(self, call: Call) -> Reply:
         """Exports the session as a file; with `turn` one answer of it, as Markdown."""
         wanted = call.query.get("format", "md")
@@ -199,9 +199,9 @@ class Api(Handlers):
         export = EXPORTS[wanted]
         events, turn = self._log.read(session.id), call.query.get("turn")
         if turn and wanted == "md":
-            text = answer(events, parse_number(turn) or 0)
+            text = answer(events, parse_number(turn) or 0, call.language)
         else:
-            text = export.write(session, events)
+            text = export.write(session, events, call.language)
         return Reply(text, file=f"searchloop-{session.id[:8]}.{export.ending}", kind=export.kind)
 
 

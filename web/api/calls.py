@@ -35,13 +35,14 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request as a handler sees it: path parameters, query, checked body, who asks and where."""
+    """A request as a handler sees it: path parameters, query, checked body, and who asks."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: Mapping[str, Any]
     person: Person = field(default_factory=Person)
     host: str = ""
+    language: str = "en"  # `lang` of the query, or one that the client accepts
 
     @property
     def session(self) -> str:

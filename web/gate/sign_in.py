@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import html
-import json
 from base64 import b64encode
-from collections.abc import Mapping
 from pathlib import Path
 from string import Template
+
+from searchloop.web.text.words import spoken, words_of
 
 PATH = "/sign-in"
 CODES = ("no_token", "bad_token", "too_many_guesses")  # refusals that a browser gets as this page
@@ -23,11 +23,7 @@ POLICY = (
     f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
-# By language, the words of the page, which no file of the page may bring to whoever has no token.
-WORDS: Mapping[str, Mapping[str, str]] = json.loads(
-    (Path(__file__).parent / "sign_in.json").read_bytes()
-)
-_TAGS = {"zh": "zh-CN"}
+_WORDS = ("title", "label", "button", "link", "bad_token", "too_many_guesses")
 
 
 def page(code: str, accepted: str, seconds: int = 0) -> str:
@@ -35,23 +31,15 @@ def page(code: str, accepted: str, seconds: int = 0) -> str:
 
     The form's own Origin would be `null` under the server's `no-referrer`, hence its own rule.
     """
-    language = _language(accepted)
-    words = {name: html.escape(text) for name, text in WORDS[language].items()}
-    problem = words[code].format(seconds=seconds) if code in words else ""
-    alert = f'<p role="alert" id="problem">{problem}</p>' if problem else ""
-    about = ' aria-invalid="true" aria-describedby="problem"' if problem else ""
-    where = words["where"].format(file="<code>token</code>")
-    given = {"tag": _TAGS.get(language, language), "alert": alert, "about": about}
-    return Template(_PAGE).substitute({**words, **given, "where": where})
+    from werkzeug.datastructures import LanguageAccept
+    from werkzeug.http import parse_accept_header
 
-
-def _language(accepted: str) -> str:
-    """Returns the language of ours that the browser likes best (RFC 9110 12.5.4)."""
-    likes = []
-    for place, part in enumerate(accepted.split(",")):
-        tag, _, quality = part.strip().partition(";q=")
-        try:
-            likes.append((-float(quality or 1), place, tag.partition("-")[0].lower()))
-        except ValueError:
-            continue
-    return next((tag for worth, _, tag in sorted(likes) if worth and tag in WORDS), "en")
+    liked = parse_accept_header(accepted, LanguageAccept)
+    texts = words_of(spoken(name for name, worth in liked if worth))
+    words = {name: html.escape(texts.say(f"enter.{name}", seconds=seconds)) for name in _WORDS}
+    alert = f'<p role="alert" id="problem">{words[code]}</p>' if code in words else ""
+    about = ' aria-invalid="true" aria-describedby="problem"' if alert else ""
+    where = html.escape(texts["enter.where"])
+    where = where.format(file="<code>token</code>", setting="SEARCHLOOP_TOKEN")
+    given = {"tag": texts["language.tag"], "alert": alert, "about": about, "where": where}
+    return Template(_PAGE).substitute(words | given)

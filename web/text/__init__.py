@@ -3,5 +3,5 @@
 Others import `markdown.render`, `tree` (nodes, known links, citation marks) and `export.EXPORTS`.
 Nothing here knows HTTP.
 
-Others may import: export, imports, markdown, shared_page, tree.
+Others may import: export, imports, markdown, shared_page, tree, words.
 """

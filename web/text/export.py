@@ -13,18 +13,20 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import BRANCHING, Session, no_turn, shown
 from searchloop.agent.search.answer_markdown import math
-from searchloop.agent.types.attachments import Attachment
+from searchloop.agent.types.attachments import size_words
+from searchloop.agent.verdicts.words import findings, placed
 from searchloop.analysis.characters import INVISIBLE, visible
-from searchloop.web.text.shared_page import Turn, evidence_of, page
+from searchloop.web.text.shared_page import Turn, page
 from searchloop.web.text.tree import find_marks, substitute
+from searchloop.web.text.words import Words, words_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -42,80 +44,79 @@ _FOOTNOTE = re.compile(r"!\[\^\d+\]")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
-def turns(events: Iterable[Event]) -> list[Turn]:
-    """Returns the questions shown, in order. A live answer is as long as it is so far."""
+def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False) -> list[Turn]:
+    """Returns the questions shown, a live answer as it is so far; `shared` without a failure's
+    words, which may name anything."""
+    words = words_of(language)
     found: list[Turn] = []
     said = ""
     for event in shown(events):
         data = event.data
         said = "" if event.type in _WHOLE else said
         if event.type == "user_message":
-            files = (Attachment(**each).label() for each in data.get("attachments", ()))
-            found.append(Turn(data["text"], files="; ".join(files)))
+            names = (f"{f['name']} ({size_words(f['size'])})" for f in data.get("attachments", ()))
+            files = words.say("export.attached", files=files) if (files := "; ".join(names)) else ""
+            found.append(Turn(data["text"], words["end.unfinished"], files))
         elif event.type == "run_resumed":  # another process repeats the answer
-            found[-1] = Turn(found[-1].question, plan=found[-1].plan, files=found[-1].files)
+            found[-1] = replace(found[-1], answer="")
         elif event.type == "text_delta":
             said += data["text"]
             found[-1].answer = said
         elif event.type == "plan" and found:
-            found[-1].plan = _plan(data)  # the last one of a turn counts
+            found[-1].plan = plan_text(data, words)  # the last one of a turn counts
         elif event.type == "run_finished":
-            known = (data["answer"], data["citations"], data["sources"], *_note(data))
-            for name, value in zip(_FINISHED, known, strict=True):
-                setattr(found[-1], name, value)
+            parts = [data.get("model"), words.path(data["search_path"])]
+            parts.append(words.ending(data["reason"], None if shared else data.get("error")))
+            found[-1] = replace(
+                found[-1],
+                answer=data["answer"],
+                citations=placed(data["answer"], data["citations"]),
+                sources=data["sources"],
+                note=" · ".join(filter(None, parts)),
+            )
     for turn in found:  # a plan goes after the answer: citations count from its start
         turn.answer = f"{turn.answer}\n\n{turn.plan}".strip() if turn.plan else turn.answer
     return found
 
 
-def _plan(plan: Mapping[str, Any]) -> str:
+def plan_text(plan: Mapping[str, Any], words: Words) -> str:
     """Renders a plan as Markdown."""
-    lines = [f"**Plan: {_line(plan['title'])}**", ""]
+    lines = [f"**{words.say('plan.title', title=_line(plan['title']))}**", ""]
     for number, step in enumerate(plan["steps"], 1):
         touched = "".join(f" `{name.replace('`', '')}`" for name in step["files"])
+        touched = f" - {words['plan.touches']}{touched}" if touched else ""
         sources = "".join(f" [{n}]" for n in step["sources"])
-        lines.append(
-            f"{number}. {step['text']}{f' - touches{touched}' if touched else ''}{sources}"
-        )
+        lines.append(f"{number}. {step['text']}{touched}{sources}")
     return "\n".join(lines)
 
 
-_FINISHED = ("answer", "citations", "sources", "note", "ended", "why")
-
-
-def _note(data: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Returns the model with the search path, how the run ended early, and why in words."""
-    note = f"{data.get('model', '')} · search: {data['search_path']}".strip(" ·")
-    ended = data["reason"] if data["reason"] != "stop" else ""
-    return note, ended, (data.get("error") or {}).get("message", "") if ended else ""
-
-
-def markdown(session: Session, events: Sequence[Event]) -> str:
+def markdown(session: Session, events: Sequence[Event], language: str = "en") -> str:
     """Renders a session as Markdown: questions as headings, citations as footnotes."""
     out = [f"# {_line(session.title)}", ""]
     cited: list[Mapping[str, Any]] = []
-    for turn in turns(events):
+    for turn in turns(events, language):
         question = "## " + _line(turn.question)
-        out += [question, "", *([f"*Attached: {_line(turn.files)}*", ""] if turn.files else ())]
-        out += [_noted(turn), "", f"*{_line(turn.told())}*", ""]
+        out += [question, "", *([f"*{_line(turn.files)}*", ""] if turn.files else ())]
+        out += [_noted(turn), "", f"*{_line(turn.note)}*", ""]
         cited += turn.citations
-    return "\n".join([*out, *_footnotes(cited)]).rstrip() + "\n"
+    return "\n".join([*out, *_footnotes(cited, language)]).rstrip() + "\n"
 
 
-def answer(events: Sequence[Event], turn: int) -> str:
+def answer(events: Sequence[Event], turn: int, language: str = "en") -> str:
     """Renders the answer to question number `turn`, with its citations as footnotes."""
     numbers = [event.seq for event in events if event.type == "user_message"]
     if turn not in numbers:
         raise no_turn(turn)
     after = next((n for n in numbers if n > turn), float("inf"))
-    [found] = turns([e for e in events if turn <= e.seq < after and e.type not in BRANCHING])
-    return answer_markdown(found.answer, found.citations)
+    of_it = [e for e in events if turn <= e.seq < after and e.type not in BRANCHING]
+    [found] = turns(of_it, language)
+    return answer_markdown(found.answer, found.citations, language)
 
 
-def answer_markdown(text: str, citations: Sequence[Mapping[str, Any]]) -> str:
+def answer_markdown(text: str, cited: Sequence[Mapping[str, Any]], language: str = "en") -> str:
     """Renders an answer as Markdown that loads nothing, with its citations as footnotes."""
-    noted = _noted(Turn("", text, citations))
-    return "\n".join([noted, "", *_footnotes(citations)]).rstrip() + "\n"
+    turn = Turn("", answer=text, citations=placed(text, cited))
+    return "\n".join([_noted(turn), "", *_footnotes(turn.citations, language)]).rstrip() + "\n"
 
 
 def _noted(turn: Turn) -> str:
@@ -124,19 +125,20 @@ def _noted(turn: Turn) -> str:
     return neutralize(close_fence(noted))
 
 
-def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Returns one footnote a source, with what the check found at each of its places."""
+def _footnotes(cited: Iterable[Mapping[str, Any]], language: str) -> Iterator[str]:
+    """Yields one footnote a source; what the check found at several places is a list in it."""
     notes: dict[int, Mapping[str, Any]] = {}
-    found: dict[int, dict[str, None]] = {}
+    marks: dict[int, list[Mapping[str, Any]]] = {}
     for citation in cited:
         notes[citation["n"]] = citation
-        found.setdefault(citation["n"], {}).update(dict.fromkeys(evidence_of(citation)))
-    out = []
+        marks.setdefault(citation["n"], []).extend(citation.get("marks", ()))
     for n, citation in sorted(notes.items()):
-        said = "; ".join(map(_line, found[n]))
         title = _line(visible(citation.get("title") or citation["url"]))
-        out.append(f"[^{n}]: {title} {_address(citation['url'])} {said}".rstrip())
-    return out
+        found = [_line(visible(said)) for said in findings(marks[n], words_of(language))]
+        before = "\n    - " if len(found) > 1 else " "
+        yield "".join(
+            [f"[^{n}]: {title} {_address(citation['url'])}", *(before + f for f in found)]
+        )
 
 
 def _line(text: str) -> str:
@@ -153,19 +155,19 @@ def _address(url: str) -> str:
     return f"<{INVISIBLE.sub(lambda found: quote(found[0], errors='replace'), url)}>"
 
 
-def html(session: Session, events: Sequence[Event]) -> str:
+def html(session: Session, events: Sequence[Event], language: str = "en") -> str:
     """Renders a session as one HTML page without other files."""
-    return page(session, turns(events))
+    return page(session, turns(events, language, shared=True), words_of(language))
 
 
-def as_json(session: Session, events: Sequence[Event]) -> str:
+def as_json(session: Session, events: Sequence[Event], language: str = "en") -> str:
     """Renders the session and the events shown, without deltas and exchanges, as JSON."""
     kept = [public_data(event) for event in shown(events) if event.type not in _ASIDE]
     data = {"session": session.as_dict(), "events": kept}
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
-def trace(session: Session, events: Sequence[Event]) -> str:
+def trace(session: Session, events: Sequence[Event], language: str = "en") -> str:
     """Renders every stored event, one a line, with recorded answers of providers."""
     lines = []
     for event in events:
@@ -285,11 +287,11 @@ def _lines(formulas: bool) -> MarkdownIt:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A format of exports."""
+    """A format of exports. `write` takes a session, its events and the reader's language."""
 
     ending: str
     kind: str
-    write: Callable[[Session, Sequence[Event]], str]
+    write: Callable[..., str]
 
 
 EXPORTS: Mapping[str, Export] = {

@@ -8,10 +8,9 @@ failure its kind but not its words, which may name either.
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -19,112 +18,91 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.agent.log.session import Session
-from searchloop.agent.verdicts.words import WORDS, evidence
+from searchloop.agent.types.attachments import SCHEME
+from searchloop.agent.verdicts.words import VERDICTS, findings, placed, told
 from searchloop.analysis.characters import visible
 from searchloop.analysis.language import language
 from searchloop.web.text.markdown import render_known
 from searchloop.web.text.tree import KnownLinks, Node
+from searchloop.web.text.words import Words, words_of
 
+_STYLE = (Path(__file__).parent / "shared_page.css").read_text("utf-8").strip()
+_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _VOID = frozenset({"hr", "br"})
 _DIRECTED = frozenset({"ul", "ol", "table", "blockquote"})  # their content decides their direction
 _REL = "noopener noreferrer nofollow"
-_SIGNS = dict(zip(WORDS, "≠✗?○✓”", strict=True))  # each verdict is told without colours, too
-_STATES = {"opened": "Read, and cited nowhere", "found": "Found, and not read"}
+_SIGNS = dict(zip(VERDICTS, "≠✗?○✓”", strict=True))  # each verdict is told without colours, too
 _RTL = frozenset({"ar", "fa", "he"})
 
 
 @dataclass(slots=True)
 class Turn:
-    """A question and its answer. `note` names model and search.
-
-    `ended` says how a run ended early, `why` in words of its own.
-    """
+    """A question and its answer; `note` says which model answered, who searched, how it ended."""
 
     question: str
+    note: str = ""
+    files: str = ""  # says what was attached
     answer: str = ""
     citations: Sequence[Mapping[str, Any]] = ()
     sources: Sequence[Mapping[str, Any]] = ()
-    note: str = "unfinished"
     plan: str = ""
-    files: str = ""  # names and sizes of what was attached
-    ended: str = ""
-    why: str = ""
-
-    def told(self) -> str:
-        """Returns model and search, and how and why the run ended early."""
-        how = f"{self.ended}: {self.why}" if self.why else self.ended
-        return f"{self.note} · {how}" if how else self.note
 
 
-def page(session: Session, turns: Iterable[Turn]) -> str:
+def page(session: Session, turns: Iterable[Turn], words: Words) -> str:
     """Renders a chat as a page without other files."""
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
     when = datetime.fromtimestamp(session.created, UTC).strftime("%Y-%m-%d")
-    title = escape(" ".join(visible(session.title).split()) or "Chat")
+    title = escape(" ".join(visible(session.title).split()) or words["untitled"])
     out = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<!doctype html>\n<html{_spoken(words)}><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="referrer" content="no-referrer">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{style}</style></head><body><main>",
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>",
         f'<h1 dir="auto">{title}</h1><p class="note"><time datetime="{when}">{when}</time></p>',
     ]
     links, checked = KnownLinks(), False
     for number, turn in enumerate(turns, 1):
-        turn = replace(turn, citations=[_public(each) for each in turn.citations])
         links.add(turn.sources)
         links.add(turn.citations)
-        checked = checked or any(
-            mark.get("verdict") in WORDS
-            for each in turn.citations
-            for mark in each.get("marks", ())
-        )
-        out += _turn(turn, f"t{number}", links)
-    out += [_LEGEND] if checked else []
+        checked = checked or any(told(each.get("marks", ()), words) for each in turn.citations)
+        out += _turn(turn, f"t{number}", links, words)
+    out += [_legend(words)] if checked else []
     return "\n".join([*out, "</main></body></html>\n"])
 
 
-@functools.cache
-def _style() -> str:
-    return (Path(__file__).parent / "shared_page.css").read_text("utf-8").strip()
+def _spoken(words: Words) -> str:
+    return f' lang="{words["language.tag"]}" dir="{words["language.direction"]}"'
 
 
-_LEGEND = (
-    "<footer><h2>What the marks mean</h2><p>Each place was compared with the text of its source, by"
-    " rules and not by people.</p><ul>"
-    + "".join(
-        f'<li><span class="mark {name}">{sign}</span> {WORDS[name]}</li>'
-        for name, sign in _SIGNS.items()
-    )
-    + "</ul></footer>"
-)
+def _legend(words: Words) -> str:
+    signs = (f"<li>{_sign(name)}{words[f'verdict.{name}']}</li>" for name in VERDICTS)
+    said = f"<h2>{words['marks.title']}</h2><p>{words['marks.lead']}</p>"
+    return f"<footer>{said}<ul>{''.join(signs)}</ul></footer>"
 
 
-def _turn(turn: Turn, name: str, links: KnownLinks) -> Iterator[str]:
+def _sign(verdict: str) -> str:
+    return f'<span class="mark {verdict}">{_SIGNS[verdict]}</span> ' if verdict in _SIGNS else ""
+
+
+def _turn(turn: Turn, name: str, links: KnownLinks, words: Words) -> Iterator[str]:
     said = language(turn.answer or turn.question)
     tongue = (f' lang="{said}"' if said else "") + (' dir="rtl"' if said in _RTL else "")
     yield f'<article{tongue}><h2 dir="auto">{escape(visible(turn.question))}</h2>'
+    ours = _spoken(words)
     if turn.files:
-        yield f'<p class="note">Attached: {escape(visible(turn.files))}</p>'
+        yield f'<p class="note"{ours}>{escape(visible(turn.files))}</p>'
     nodes = render_known(turn.answer, turn.citations, links)
-    yield _Markup(name, turn.citations, nodes).of(nodes)
-    cited = [_source(citation, name) for citation in turn.citations]
+    yield _Markup(name, turn.citations, nodes, words).of(nodes)
+    cited = [_source(citation, name, words) for citation in turn.citations]
     known = {citation["url"] for citation in turn.citations}
-    read = [_other(each) for each in turn.sources if each.get("url") not in known]
+    read = [_other(each, words) for each in turn.sources if each.get("url") not in known]
     if cited or read:
-        heading = f"<h3>Sources <small>({len(cited) + len(read)})</small></h3>"
-        yield f'<section class="sources" lang="en" dir="ltr">{heading}<ol>'
+        count = f"<small>({len(cited) + len(read)})</small>"
+        yield f'<section class="sources"{ours}><h3>{words["sources.title"]} {count}</h3><ol>'
         yield from (*cited, *read)
         yield "</ol></section>"
-    note = f"{turn.note} · {turn.ended}" if turn.ended else turn.note
-    yield f'<p class="note" lang="en" dir="ltr">{escape(visible(note))}</p></article>'
-
-
-def _public(citation: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a citation; one of a file of this computer without its place."""
-    return citation if _is_web(citation) else {**citation, "title": _title(citation)}
+    yield f'<p class="note"{ours}>{escape(visible(turn.note))}</p></article>'
 
 
 def _is_web(source: Mapping[str, Any]) -> bool:
@@ -136,60 +114,52 @@ def _title(source: Mapping[str, Any]) -> str:
     url, title = str(source.get("url")), str(source.get("title") or "")
     if _is_web(source):
         return title or url
-    return (title or url).replace("\\", "/").rstrip("/").rpartition("/")[2] or "A file"
+    return (title or url).replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
-def _linked(source: Mapping[str, Any]) -> str:
+def _linked(source: Mapping[str, Any], words: Words) -> str:
     url = str(source["url"])
-    words = escape(visible(_title(source)))
+    title = escape(visible(_title(source)))
     if not _is_web(source):
-        return f"<bdi>{words}</bdi> <span class=host>a file</span>"
-    shown = f"<bdi>{words}</bdi> <span class=host>{escape(visible(url))}</span>"
+        kind = words["source.attached" if url.startswith(SCHEME) else "source.library"]
+        return f"<bdi>{title or kind}</bdi> <span class=host>{kind}</span>"
+    shown = f"<bdi>{title}</bdi> <span class=host>{escape(visible(url))}</span>"
     known = KnownLinks([source]).find(url)
     return f'<a rel="{_REL}" href="{escape(known)}">{shown}</a>' if known else shown
 
 
-def _source(citation: Mapping[str, Any], turn: str) -> str:
+def _source(citation: Mapping[str, Any], turn: str, words: Words) -> str:
     """Returns a cited source with the verdict at each of its places and what the source says."""
     n, places = int(citation["n"]), []
-    said = dict.fromkeys(evidence(mark) for mark in citation.get("marks", ()))
-    verdicts = {evidence(mark): mark.get("verdict") for mark in citation.get("marks", ())}
-    for words in said:
-        verdict = verdicts[words]
-        sign = f'<span class="mark {verdict}">{_SIGNS[verdict]}</span> ' if verdict in WORDS else ""
-        places += [f"<li>{sign}{escape(visible(words))}</li>"] if words else []
+    for said, verdict in findings(citation.get("marks", ()), words).items():
+        places += [f"<li>{_sign(verdict)}{escape(visible(said))}</li>"]
     inner = f"<ul>{''.join(places)}</ul>" if places else ""
-    return f'<li id="{turn}-{n}" value="{n}">{_linked(citation)}{inner}</li>'
+    return f'<li id="{turn}-{n}" value="{n}">{_linked(citation, words)}{inner}</li>'
 
 
-def _other(source: Mapping[str, Any]) -> str:
-    n, state = source.get("n"), _STATES.get(str(source.get("state")), "")
+def _other(source: Mapping[str, Any], words: Words) -> str:
+    n, state = source.get("n"), words.get(f"source.{source.get('state')}", "")
     numbered = f' value="{int(n)}"' if isinstance(n, int) else ' class="aside"'
-    return f"<li{numbered}>{_linked(source)} <small>{state}</small></li>"
+    return f"<li{numbered}>{_linked(source, words)} <small>{state}</small></li>"
 
 
 def answer_html(text: str, citations: Sequence[Mapping[str, Any]], name: str) -> str:
     """Renders an answer and its sources as markup; `name` tells its anchors from other answers'."""
-    links = KnownLinks()
+    links, words, citations = KnownLinks(), words_of("en"), placed(text, citations)
     links.add(citations)
     nodes = render_known(text, citations, links)
-    cited = "".join(_source(each, name) for each in citations)
-    return _Markup(name, citations, nodes).of(nodes) + (f"<ol>{cited}</ol>" if cited else "")
-
-
-def evidence_of(citation: Mapping[str, Any]) -> list[str]:
-    """Returns the verdict and the passage at each of a source's places, the same ones once."""
-    found = (visible(evidence(mark)) for mark in citation.get("marks", ()))
-    return [words for words in dict.fromkeys(found) if words]
+    cited = "".join(_source(each, name, words) for each in citations)
+    markup = _Markup(name, citations, nodes, words).of(nodes)
+    return markup + (f"<ol>{cited}</ol>" if cited else "")
 
 
 class _Markup:
     """Renders the tree of one answer as markup. The tree's depth is bounded, so it recurses."""
 
     def __init__(
-        self, turn: str, citations: Sequence[Mapping[str, Any]], nodes: Sequence[Node]
+        self, turn: str, citations: Iterable[Mapping[str, Any]], nodes: Sequence[Node], words: Words
     ) -> None:
-        self._turn = turn
+        self._turn, self._words = turn, words
         self._marks = {int(c["n"]): c.get("marks", ()) for c in citations}
         levels = sorted(set(_levels(nodes)))
         # An answer's headings stand below its question, and no level is left out.
@@ -212,15 +182,16 @@ class _Markup:
         made = f"<{tag}{rel}{given}>" + ("" if tag in _VOID else f"{inner}</{tag}>")
         if tag != "table":
             return made
-        return f'<div class="scroll" tabindex="0" role="region" aria-label="Table">{made}</div>'
+        label = self._words["table.label"]
+        return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{made}</div>'
 
     def _cite(self, n: int, which: str) -> str:
         marks = self._marks.get(n, ())
         own = [int(i) for i in which.split(",") if i.isdigit()] or range(len(marks))
         found = {marks[i].get("verdict") for i in own if i < len(marks)}
-        verdict = next((name for name in WORDS if name in found), "")
+        verdict = next((name for name in VERDICTS if name in found), "")
         sign = f" {_SIGNS[verdict]}" if verdict else ""
-        said = f' title="{WORDS[verdict]}"' if verdict else ""
+        said = f' title="{self._words[f"verdict.{verdict}"]}"' if verdict else ""
         place = f"#{self._turn}-{n}"
         return f'<sup><a class="mark {verdict}" href="{place}"{said}>[{n}]{sign}</a></sup>'
 

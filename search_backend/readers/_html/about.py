@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from urllib.parse import urldefrag
 
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.parts import ABOUT
-from searchloop.search_backend.readers._html.text import absolute, address, site
+from searchloop.search_backend.readers._html.text import absolute, plain, site
 from searchloop.search_backend.text.clean import one_line
 
 MOST_LINKS = 200
@@ -25,7 +24,7 @@ _LINKED_DATA_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{1,40})"')
 _LINKED_DATA_AUTHOR = re.compile(
     r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
 )
-_MAIN = re.compile("<(/?)(?:main|article)(?: [^>]*)?>")
+_LINK_OR_MAIN = re.compile(r'<(?:(/?)(main|article)[ >]|a (?:[^>]*? )?href="([^"]*)")')
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
 
@@ -141,8 +140,8 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
     own_site = site(base)
     own = urldefrag(url).url
     found: dict[str, None] = {}
-    for href in dict.fromkeys(_hrefs(body)):
-        target = absolute(href, base, own_site).partition("#")[0]
+    for href in _hrefs(body):
+        target = absolute(plain(href), base, own_site).partition("#")[0]
         if target and target != own:
             found[target] = None
             if len(found) >= MOST_LINKS:
@@ -150,12 +149,12 @@ def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _hrefs(body: str) -> Iterator[str]:
-    """Those in main parts, then all."""
-    inside, mains = 0, list[str]()
-    parts = iter(_MAIN.split(body)[1:])
-    for end, part in zip(parts, parts, strict=True):
-        inside += -1 if end else 1
-        mains.append(part * (inside > 0))
-    found = islice("".join([*mains, body]).split("<a "), 1, None)
-    return filter(None, (address(" " + link.partition(">")[0]) for link in found))
+def _hrefs(body: str) -> dict[str, None]:
+    """Those in main parts, then the others."""
+    inside, mains, others = 0, dict[str, None](), dict[str, None]()
+    for end, main, href in _LINK_OR_MAIN.findall(body):
+        if main:
+            inside += -1 if end else 1
+        else:
+            (mains if inside > 0 else others)[href] = None
+    return mains | others

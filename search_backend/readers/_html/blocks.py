@@ -12,7 +12,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from itertools import islice
@@ -45,7 +45,6 @@ def _any_of(words: Iterable[str]) -> str:
 
 
 _BLOCK_TAG = re.compile(rf"<(/?{_any_of(sorted(NAMES['blocks']))}(?: [^>]*+)?+)>")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
 _TYPED = re.compile(r' style="[^"]*white-space: ?(?:pre|break-spaces)')
 _WORD_ENDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
@@ -92,10 +91,12 @@ class Block:
 class Layout:
     """The boxes of a page in the order of the document, and the blocks of text inside them."""
 
-    boxes: list[Box] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
-    signs: str = _SIGNS[:4]
+    boxes: list[Box]
+    blocks: list[Block]
+    signs: str
     """Four characters that its markup does not have."""
+    names: set[str]
+    """All that its boxes are called."""
 
 
 def written(tree: LexborHTMLParser) -> str:
@@ -107,7 +108,8 @@ def written(tree: LexborHTMLParser) -> str:
         shown.insert_child(typed.text())
         typed.replace_with(shown)
     # An empty tag in its place: text before and after a comment is not one text.
-    html = _COMMENT.sub("<!>", tree.body.html or "")
+    html, *others = (tree.body.html or "").split("<!--")
+    html = "<!>".join([html, *(other.partition("-->")[2] for other in others)])
     if html.count("<") == html.count(">"):
         return html
     # A name may have this sign in it; a tag must not look like two.
@@ -155,7 +157,8 @@ def layout(markup: str) -> Layout:
     pieces = inline(pieces, signs)
     for at, code in codes.items():
         pieces[at] = code
-    return Layout(boxes, [*_blocks(pieces, homes, signs)] if pieces else [], signs)
+    blocks = [*_blocks(pieces, homes, signs)] if pieces else []
+    return Layout(boxes, blocks, signs, set().union(*(names for _, names, _ in known.values())))
 
 
 def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
@@ -196,7 +199,7 @@ def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> Iter
             if not marked.count(start) == marked.count(end) == len(inside):
                 # A link inside another, or one that goes on in the next block.
                 found = [run for run, target in runs(piece, links) if target is not None]
-                inside = [normal(plain(part))[0] for run in found for part in TAG.split(run)]
+                inside = [normal(plain(part)) for run in found for part in TAG.split(run)]
             elif tag in marked:
                 inside = [part for run in inside for part in run.split(tag)]
             linked = sum([len(run.strip(" ")) for run in inside]) / len(text) if text else 0.0
@@ -217,11 +220,10 @@ def _kind(mark: str) -> tuple[str, tuple[str, ...], str]:
     if not blank or not (found := _VALUES.findall(mark)):
         names: tuple[str, ...] = (tag,)
     else:
-        get = {name: plain(value) for name, value in found}.get
+        get = dict(found if "&" not in mark else ((one, plain(said)) for one, said in found)).get
         classes, role, item = get("class", "")[:LONGEST_CLASS], get("role"), get("itemprop")
-        words: list[str] = []
-        for name in f"{classes} {get('id', '')[:60]}".split():
-            words += _words(name)
+        called = f"{classes} {get('id', '')[:60]}".split()
+        words = [word for name in called for word in _words(name)]
         told = _CELLS.get(role) if role and tag in _NEUTRAL else None
         shown = "pre" if classes and shows_code(tag, classes) else told or tag
         names = (shown, *dict.fromkeys(words[:MOST_NAMES]))

@@ -190,7 +190,7 @@ def _attributes(text: str) -> str:
 def is_shallow(html: str) -> bool:
     """Tell whether tags are few, never nest deep, nor pile up formatting or attributes, in any
     reading of their ends."""
-    if html.count("<") > 4 * MOST_ELEMENTS:
+    if len(html) > 4 * MOST_ELEMENTS < html.count("<"):
         return False
     names = clear_names(html)
     if names is None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
+from operator import mul
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -27,12 +28,12 @@ from searchloop.search_backend.readers._html.blocks import COMMENTS, Box, Layout
 from searchloop.search_backend.readers._html.features import (
     Columns,
     Weights,
-    add_inside,
     around,
     columns,
     distances,
     name_scores,
     same_ways,
+    within,
     wrappers,
 )
 from searchloop.search_backend.readers._html.parts.complete import once, with_parts
@@ -44,7 +45,7 @@ MOST, HALF = 0.8, 0.55
 def context(page: Layout, odds: Sequence[float], ways: Sequence[int]) -> Columns:
     """One column a feature, one entry a block. `odds` are those of a first look, `ways` by box."""
     weights = [min(block.words, 60) + 1.0 for block in page.blocks]
-    mass = [odd * weight for odd, weight in zip(odds, weights, strict=True)]
+    mass = list(map(mul, odds, weights))
     often = Counter(block.text for block in page.blocks)
     return [
         odds,
@@ -73,14 +74,14 @@ def _of_boxes(
     page: Layout, mass: list[float], weights: list[float], ways: Sequence[int]
 ) -> Columns:
     boxes = page.boxes
-    own, own_weight = _sums(page, mass), _sums(page, weights)
-    held, held_weight = own[:], own_weight[:]
-    add_inside(boxes, held)
-    add_inside(boxes, held_weight)
+    own, own_weight = ([0.0] * len(boxes) for _ in range(2))
+    held, held_weight = within(page, mass), within(page, weights)
     total = held[0]
     in_most, in_half, out = _homes(boxes, held)
     group, group_weight = dict[int, float](), dict[int, float]()
     for block, part, weight in zip(page.blocks, mass, weights, strict=True):
+        own[block.box] += part
+        own_weight[block.box] += weight
         way = ways[block.box]
         group[way] = group.get(way, 0.0) + part
         group_weight[way] = group_weight.get(way, 0.0) + weight
@@ -105,14 +106,6 @@ def _of_boxes(
             )
         found.append(row)
     return list(zip(*found, strict=True))
-
-
-def _sums(page: Layout, values: list[float]) -> list[float]:
-    """For each box the sum of what its own blocks have."""
-    sums = [0.0] * len(page.boxes)
-    for block, value in zip(page.blocks, values, strict=True):
-        sums[block.box] += value
-    return sums
 
 
 def _homes(boxes: list[Box], held: list[float]) -> tuple[list[float], list[float], list[float]]:
@@ -162,7 +155,7 @@ def _of_run(odds: Sequence[float], mass: list[float], weights: list[float]) -> C
 
 def _of_page(odds: Sequence[float], words: list[int]) -> Columns:
     whole = sum(words)
-    hoped = sum(odd * word for odd, word in zip(odds, words, strict=True))
+    hoped = sum(map(mul, odds, words))
     hope = expected(odds, words)
     alike = [[value] * len(odds) for value in (hope, hoped, hoped / whole)]
     return [*alike, [odd - hope / 2 for odd in odds]]
@@ -170,7 +163,7 @@ def _of_page(odds: Sequence[float], words: list[int]) -> Columns:
 
 def expected(odds: Sequence[float], words: Sequence[int]) -> float:
     """The best F1 that a cut through these odds is expected to have."""
-    whole = sum(odd * word for odd, word in zip(odds, words, strict=True))
+    whole = sum(map(mul, odds, words))
     right = taken = best = 0.0
     for odd, word in sorted(zip(odds, words, strict=True), reverse=True):
         right += odd * word
@@ -187,7 +180,7 @@ MOST_SEGMENTS = 5
 
 def page_names(page: Layout, url: str, kind: int) -> set[str]:
     """All by which the model knows a page. `kind` is what the page says it is."""
-    names = set().union(*{box.names for box in page.boxes})
+    names = page.names
     try:
         parts = urlsplit(url.lower())
     except ValueError:

@@ -28,7 +28,7 @@ _TAG_NUMBER = {tag: float(number) for number, tag in enumerate(_TAGS.split())}
 _ENDS = frozenset('.!?:;。”")…')
 _DIGITS, _UPPERS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LENGTHS = [f"#{words}" for words in range(7)]
-_FIRST_WORD = re.compile(r"\w+")
+_FIRST_WORDS = re.compile(r"(\w+)(?:\W+(\w+))?(?:\W+(\w+))?")
 # Behind so many words a block says by itself what it is.
 SHORT = 14
 NEARLY_ALL = 0.9
@@ -40,26 +40,29 @@ def text_names(text: str, words: int) -> list[str]:
     """The first words of a short block, as the model knows them: share, advertisement, by."""
     if words > SHORT:
         return []
-    first = _FIRST_WORD.findall(text[:60].lower())[:3]
-    names = [_LENGTHS[min(words, 6)], *["'" + word for word in first]]
-    if len(first) > 1:
-        names.append(f"'{first[0]} {first[1]}")
+    names = [_LENGTHS[min(words, 6)]]
+    if found := _FIRST_WORDS.search(text[:60].lower()):
+        first = [*filter(None, found.groups())]
+        names += ["'" + word for word in first]
+        if len(first) > 1:
+            names.append(f"'{first[0]} {first[1]}")
     return names
 
 
-def add_inside(boxes: Sequence[Box], sums: list[float]) -> None:
-    """Add to the sum of each box those of all boxes inside it."""
+def within(page: Layout, values: Floats) -> list[float]:
+    """For each box the sum of the values of all blocks inside it."""
+    sums = [0.0] * len(page.boxes)
+    for block, value in zip(page.blocks, values, strict=True):
+        sums[block.box] += value
     for at in range(len(sums) - 1, 0, -1):
         if part := sums[at]:
-            sums[boxes[at].parent] += part
+            sums[page.boxes[at].parent] += part
+    return sums
 
 
 def wrappers(page: Layout) -> list[bool]:
     """For each box whether it holds nearly all words; its names tell no block from another."""
-    held = [0.0] * len(page.boxes)
-    for block in page.blocks:
-        held[block.box] += block.words
-    add_inside(page.boxes, held)
+    held = within(page, [block.words for block in page.blocks])
     least = NEARLY_ALL * held[0] if held else 0
     return [words >= least for words in held]
 
@@ -231,16 +234,10 @@ def _of_boxes(
 
 def _held(page: Layout, words: list[float], linked: list[float]) -> list[list[float]]:
     """For each box its words, those in links, its paragraphs and its blocks, with all inside it."""
-    held, links, prose, inside = sums = [[0.0] * len(page.boxes) for _ in range(4)]
-    for block, word, link in zip(page.blocks, words, linked, strict=True):
-        at = block.box
-        held[at] += word
-        links[at] += word * link
-        inside[at] += 1
-        prose[at] += word >= 15 and link < 0.4
-    for one in sums:
-        add_inside(page.boxes, one)
-    return sums
+    both = list(zip(words, linked, strict=True))
+    links = [word * link for word, link in both]
+    prose = [float(word >= 15 and link < 0.4) for word, link in both]
+    return [within(page, values) for values in (words, links, prose, [1.0] * len(both))]
 
 
 def _places(boxes: list[Box], held: list[float], ways: Sequence[int]) -> list[list[int]]:

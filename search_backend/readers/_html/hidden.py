@@ -71,13 +71,14 @@ _FURNITURE = frozenset({"nav", "header", "footer"})
 LONGEST_LABEL, LEAST_FOLDED, MOST_LINKED = 300, 40, 1 / 8
 _EMPTY_CELL = LexborHTMLParser("<table><tr><td hidden></table>").css("td")[0]
 _COLOURED = re.compile(r"[;{/]\s*+(?:-webkit-text-fill-)?color\s*:")
+COUNTS = (MAY_HIDE, SHAPES)
 _DEAR = re.compile(r"[:~+]|\S\s+(?=[^\s,])")
 
 
-def remove_hidden(tree: LexborHTMLParser) -> Cascade:
+def remove_hidden(tree: LexborHTMLParser, cascade: Cascade | None = None) -> Cascade:
     """Remove elements without text or without any that is shown. Changes `tree`; returns what its
     sheets say, with what is left of its budget."""
-    cascade = Cascade(tree, (MAY_HIDE, SHAPES))
+    cascade = cascade or Cascade(tree, COUNTS)
     _drop_unread(tree)
     if tree.body is not None:
         _Hidden(tree, cascade).take_out()
@@ -182,15 +183,15 @@ class _Hidden:
         hides = cascade.rules_at(match.start() for match in MAY_HIDE.finditer(cascade.text))
         coloured = cascade.rules_at(match.start() for match in _COLOURED.finditer(cascade.text))
         if not cascade.whole:  # a colour counts only with a background in the same rule
-            coloured = [rule for rule in coloured if "background" in rule.block]
+            coloured = [rule for rule in coloured if "background" in rule[1]]
         found: dict[int, frozenset[str]] = {}
         cascade.left -= RESERVED
         # Simple rules first, so that they count however dear the rest is.
         dear = ((len(_DEAR.findall(r[0])), len(r[0]), r) for r in {*hides, *coloured})
         for _, _, rule in sorted(dear):
-            if not cascade.selectors(rule) or not cascade.pay(1 + len(rule.block) // 8):
+            if not cascade.selectors(rule) or not cascade.pay(1 + len(rule[1]) // 8):
                 continue
-            axes = hiding(cascade.plain(rule.block), cascade.whole)
+            axes = hiding(cascade.plain(rule[1]), cascade.whole)
             if cascade.whole and rule in coloured:
                 axes |= {"colour"}
             for selector in cascade.selectors(rule) if axes else ():
@@ -246,7 +247,7 @@ class _Hidden:
         transparent, or that a sheet takes away.
         """
         nodes = self._cascade.nodes
-        total = _length(self._tree.body) if self._tree.body else 0
+        total = _length(self._tree.body) if self._tree.body and hidden else 0
         kept: list[int] = []
         faded: list[int] = []
         ruled: list[int] = []

@@ -214,8 +214,8 @@ class Writer:
         for run, link in runs(block.html, [] if block.link is None else [block.link]):
             words = bare(run)
             target = "" if link is None else self._target(link)
-            parts.append(_linked(words, normal(words)[0], target) if target else words)
-        return normal("".join(parts))[0]
+            parts.append(_linked(words, normal(words), target) if target else words)
+        return normal("".join(parts))
 
     def _link(self, tag: str, words: str) -> str:
         return _linked(words, words.strip(" "), self._target(address(tag)))

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from operator import itemgetter
-from typing import NamedTuple
 from urllib.parse import unquote
 
 import tinycss2  # type: ignore[import-untyped]
@@ -38,8 +37,7 @@ _QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
 _ADDRESS = r"[rR][lL]\(\s*+[^\s\"')][^)]*+\)?"
 # Each way begins with a letter that is named: the search then skips what begins none.
 _OPAQUE = re.compile(rf"/\*.*?(?:\*/|\Z)|{_QUOTED}|u{_ADDRESS}|U{_ADDRESS}|\\[{{}};]", re.DOTALL)
-# A whole rule, or what stands before the start or the end of a block with others inside.
-_RULE = re.compile(r"([^{}]*+)(?:\{([^{}]*+)\}|([{}]))")
+_IMPORT = re.compile("@import", re.IGNORECASE)
 _BLANK = str.maketrans("{};\\", "    ")
 _INSIDE = r"\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\[[^\]]*+\]"
 _brackets = re.compile(_INSIDE)
@@ -49,6 +47,7 @@ _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d{1,5}(?:\.\d{1,4})?)(px|r?em
 _CUSTOM = re.compile(r"(--[\w-]++)\s*:([^;{}]{0,200}+)")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]++)\s*(?:,([^()]*+))?\)")
 _is_simple = re.compile(r"[a-zA-Z0-9]*[.#][\w-]+").fullmatch
+_has_simple = re.compile(r"(?:[^,]*+,)*?\s*+[a-zA-Z0-9]*+[.#][\w-]++\s*+(?:,|\Z)").match
 _of_the_page = re.compile(r":root|:host|\bhtml\b|\bbody\b|\*").search
 # States that a visitor causes, and parts that are no element.
 _ELSEWHERE = re.compile(
@@ -76,18 +75,13 @@ _SHAPING = re.compile(
     r"[;{/]\s*+(?:text-decoration|vertical-align|white-space|list-style|font-family)"
 )
 _is_shape = re.compile(f"{SHAPES.pattern}|monospace").search
+# The selectors and the declarations of a rule, as written.
+Rule = tuple[str, str]
 # Property to the tokens of its value, without white space.
 Tokens = tuple[Node, ...]
 Style = dict[str, Tokens]
 # What a block declares, and what it declares with `!important`.
 Declared = tuple[Style, Style]
-
-
-class Rule(NamedTuple):
-    """The selectors and the declarations of a rule, as written."""
-
-    selectors: str
-    block: str
 
 
 def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
@@ -107,11 +101,11 @@ def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
             found.append((data if node.tag == "link" else node.text() or "")[:left])
             left -= len(found[-1])
     is_whole = len(linked) == len(inside) and left > 0
-    return found, is_whole and not any("@import" in sheet.lower() for sheet in found)
+    return found, is_whole and not any(map(_IMPORT.search, found))
 
 
 def rules(sheet: str, thorough: bool) -> Iterator[Rule]:
-    """Yield the rules that apply on a wide screen; unless `thorough`, those for all widths.
+    """Yield the rules that apply on a wide screen; unless `thorough`, simple ones for all widths.
 
     Rules inside rules are left out. tinycss2 would take longer to cut up a sheet than all the rest
     of a page takes.
@@ -120,23 +114,18 @@ def rules(sheet: str, thorough: bool) -> Iterator[Rule]:
     # The selectors of the open blocks: empty for a condition, None for a block that is skipped.
     around: list[str | None] = []
     stray = False
-    for piece, inside, mark in _RULE.findall(_OPAQUE.sub(_without_marks, sheet) + "}"):
-        outer = around[-1] if around else ""
-        block, _, head = (piece, "", "") if mark == "}" else piece.rpartition(";")
-        if outer and block:
-            yield Rule(outer, block[:LONGEST_BLOCK])
-        if mark == "}":
-            stray = not around
-            if around:
-                around.pop()
-            continue
-        selectors = _opened(head, thorough) if outer == "" and not stray else None
-        if mark:
-            around.append(selectors)
-            continue
-        stray = False
-        if selectors and inside:
-            yield Rule(selectors, inside[:LONGEST_BLOCK])
+    for piece in _OPAQUE.sub(_without_marks, sheet).split("}"):
+        *heads, block = piece.split("{")
+        for head in heads:
+            outer = around[-1] if around else ""
+            if ";" in head:
+                before, _, head = head.rpartition(";")
+                if outer and before:
+                    yield outer, before[:LONGEST_BLOCK]
+            around.append(_opened(head, thorough) if outer == "" and not stray else None)
+        stray = not around
+        if around and (outer := around.pop()) and block:
+            yield outer, block[:LONGEST_BLOCK]
 
 
 def _without_marks(found: re.Match[str]) -> str:
@@ -149,7 +138,8 @@ def _opened(head: str, thorough: bool) -> str | None:
     """Return the selectors before a block, nothing for a condition that holds, else None."""
     head = head.replace("/**/", "").strip()
     if head[:1] != "@":
-        return head if len(head) <= LONGEST_SELECTORS and ":::" not in head else None
+        counts = len(head) <= LONGEST_SELECTORS and ":::" not in head
+        return head if counts and (thorough or _has_simple(head)) else None
     name, _, query = head.lower().replace("(", " (").partition(" ")
     if name == "@media" and (thorough or "(" not in query) and on_screen(query):
         return ""
@@ -251,8 +241,8 @@ class Cascade:
     def _know(self, rules: list[Rule]) -> None:
         """Store these rules, and their blocks as one text, which is searched at once."""
         self._rules = rules
-        self.text = "".join([f"{{{rule.block}" for rule in rules]).lower()
-        self._starts = list(accumulate([len(rule.block) + 1 for rule in rules]))
+        self.text = "".join([f"{{{block}" for _, block in rules]).lower()
+        self._starts = list(accumulate([len(block) + 1 for _, block in rules]))
 
     def pay(self, steps: int) -> bool:
         """Charge the budget; return False, and charge nothing, if too little is left."""
@@ -272,21 +262,20 @@ class Cascade:
         return {node.mem_id: place for place, node in enumerate(self.nodes)}
 
     @cached_property
-    def _used(self) -> frozenset[str]:
+    def names(self) -> frozenset[str]:
         """The classes and ids of the page, with their marks."""
-        found = [node.attributes for node in self._tree.css("[class],[id]")]
-        classes = {attributes.get("class") for attributes in found}
+        classes = {node.attrs.get("class") for node in self._tree.css("[class]")}
         names = {"." + name for name in " ".join(filter(None, classes)).split()}
-        return frozenset(names | {f"#{attributes.get('id')}" for attributes in found})
+        return frozenset(names | {f"#{node.id}" for node in self._tree.css("[id]")})
 
     @cached_property
     def _variables(self) -> dict[str, str]:
         """The custom properties of the whole page."""
         found: dict[str, str] = {}
-        for rule in self._rules if "var(" in self.text else ():
-            of_all = "--" in rule.block and _of_the_page(rule.selectors[:200])
-            if of_all and self.pay(len(rule.block) // 8):
-                found |= _CUSTOM.findall(rule.block)
+        for selectors, block in self._rules if "var(" in self.text else ():
+            of_all = "--" in block and _of_the_page(selectors[:200])
+            if of_all and self.pay(len(block) // 8):
+                found |= _CUSTOM.findall(block)
         return found
 
     def rules_at(self, places: Iterable[int]) -> list[Rule]:
@@ -318,16 +307,15 @@ class Cascade:
 
     def selectors(self, rule: Rule) -> list[str]:
         """The selectors of a rule that match elements in any state, by names that the page has."""
-        if (known := self._selectors.get(rule.selectors)) is not None:
+        if (known := self._selectors.get(rule[0])) is not None:
             return known
-        found = self._selectors[rule.selectors] = []
-        for selector in split_selectors(rule.selectors):
+        found = self._selectors[rule[0]] = []
+        for selector in split_selectors(rule[0]):
             if not self._thorough and _is_simple(selector) is None:
                 continue
             if ":" in selector and _ELSEWHERE.search(selector):
                 continue
-            names = _NAME.findall(_brackets.sub("", selector))
-            if "\\" in selector or self._used.issuperset(names):
+            if "\\" in selector or self.names.issuperset(names_in(selector)):
                 found.append(selector)
         return found
 
@@ -345,7 +333,7 @@ class Cascade:
         # Simple selectors come first, so that they count however dear the rest is.
         for _, rank, selector in sorted(ranked, key=itemgetter(0)):
             if fitting := self.matched(selector, layers):
-                style = self.style(found[rank[1]].block)
+                style = self.style(found[rank[1]][1])
                 for place in fitting:
                     layers[place].append((rank, style))
         return {
@@ -375,18 +363,20 @@ class Cascade:
     def matched(self, selector: str, among: Mapping[int, object] | None = None) -> Set[int]:
         """The elements that a selector matches, of all or of `among`."""
         chain = _chain(selector)
+        # Most selectors end in what is not among them, whatever they begin with.
+        last: Set[int] = self._of_compound(chain[-1][1]) if chain else frozenset()
+        if among is not None and last:
+            last = last & among.keys() if self.pay(min(len(last), len(among))) else frozenset()
         found: Set[int] = frozenset()
-        for at, (sign, compound) in enumerate(chain):
-            own: Set[int] = self._of_compound(compound)
-            if among is not None and at == len(chain) - 1:
-                own = own & among.keys() if self.pay(min(len(own), len(among))) else frozenset()
+        for at, (sign, compound) in enumerate(chain if last else ()):
+            own = last if at == len(chain) - 1 else self._of_compound(compound)
             if not own or not self.pay(len(own)):
                 return frozenset()
             most = 1 if sign in ">+" else None
             found = {
                 place
                 for place in own
-                if at == 0 or any(map(found.__contains__, islice(self._around(place, sign), most)))
+                if at == 0 or not found.isdisjoint(islice(self._around(place, sign), most))
             }
         return found
 
@@ -441,6 +431,11 @@ def _chain(selector: str) -> list[tuple[str, str]]:
             found.append((sign, token))
             sign = " "
     return found if len(found) <= LONGEST_CHAIN else []
+
+
+def names_in(selector: str) -> list[str]:
+    """The classes and ids that a page must have for a selector to match, with their marks."""
+    return _NAME.findall(_brackets.sub("", selector))
 
 
 def specificity(selector: str) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from tinycss2.ast import FunctionBlock, Node  # type: ignore[import-untyped]
 from tinycss2.color4 import Color, parse_color  # type: ignore[import-untyped]
@@ -65,7 +66,8 @@ MAY_HIDE = re.compile(
 def hiding(style: Style, whole: bool) -> frozenset[str]:
     """The axes on which these declarations hide an element. Of a page that is not known `whole`,
     sheets that were not read may add what is missing here to hide it."""
-    return frozenset(axis for axis, hides in _TESTS.items() if hides(style, not whole))
+    told = [axis for axis, needed in _NEEDED.items() if not needed.isdisjoint(style)]
+    return frozenset(axis for axis in told if _TESTS[axis](style, not whole))
 
 
 def _word(style: Style, name: str) -> str:
@@ -180,7 +182,8 @@ def _transform(style: Style, _: bool) -> bool:
     return False
 
 
-def colour(value: Node) -> Colour | None:
+@lru_cache(maxsize=1024)
+def colour(value: str) -> Colour | None:
     """The colour of a CSS value; None for what is none that is known."""
     known = parse_color(value)
     try:
@@ -195,16 +198,16 @@ def colour_of(style: Style) -> Colour | None:
     said = style.get("fill") or style.get("color")
     if shadow or not said or "text" in words(style, "painted"):
         return None
-    return colour(said[0])
+    return colour(said[0].serialize())
 
 
 def ground(style: Style) -> Colour | None:
     """The colour behind an element's text; clear for none, None for an unknown one."""
     said = style.get("background-color", ())
     tokens = (*said, *style.get("background-image", ()))
-    if any(token.type in ("url", "function") and colour(token) is None for token in tokens):
+    if any(one.type in ("url", "function") and colour(one.serialize()) is None for one in tokens):
         return None
-    if known := [one for token in said if (one := colour(token)) is not None]:
+    if known := list(filter(None, (colour(token.serialize()) for token in said))):
         return known[-1]
     names = words(style, "background-color")
     if "currentcolor" in names:
@@ -241,3 +244,12 @@ _TESTS: Mapping[str, Callable[[Style, bool], bool]] = {
     "transform": _transform,
     "colour": _colour,
 }
+# Properties of which an axis needs one to hide, where it is not called as the axis.
+_OTHERS = {
+    "offset": "left top right bottom margin-left margin-top",
+    "size": "height width max-height max-width line-height",
+    "clip": "clip clip-path",
+    "transform": "transform scale translate",
+    "colour": "color fill background-color",
+}
+_NEEDED = {axis: frozenset(_OTHERS.get(axis, axis).split()) for axis in _TESTS}

@@ -147,7 +147,7 @@ def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
         plan = {"plan_id": "p", "title": "T", "steps": [step], "files": [], "sources": []}
         house.log.append(made["id"], [("plan", {**plan, "by": "model"})])
         text = (await ask("GET", f"{path}/export?format=md")).body.decode()
-        assert "**Plan: T**\n\n1. Read &lt;it> - touches `ab.txt` [1]" in text
+        assert "**Plan: T**\n\n1. Read &lt;it> - Touches: `ab.txt` [1]" in text
         page = (await ask("GET", f"{path}/export?format=html")).body.decode()
         assert "Read &lt;it&gt;" in page
 

@@ -173,9 +173,9 @@ export function openPage(page, signal, id) {
   return call("GET", `${fileUrl(id, digest)}/pages/${number}`, undefined, { signal });
 }
 
-/** Where a session can be had as a file; with `turn` the answer of that turn alone. */
+/** Where a session can be had as a file in the page's language; with `turn` the answer of that turn alone. */
 export const exportUrl = (id, format, turn) =>
-  `${session(id)}/export?format=${format}${turn ? `&turn=${turn}` : ""}`;
+  `${session(id)}/export?lang=${document.documentElement.lang}&format=${format}${turn ? `&turn=${turn}` : ""}`;
 export const exported = (id, format, turn) =>
   call("GET", exportUrl(id, format, turn), undefined, { read: (response) => response.text() });
 

@@ -123,25 +123,9 @@ function filled(form, text) {
   return fits && { ...fits.groups };
 }
 
-const names = { // trademarks; what is a word is in the catalogues
-  openai: "OpenAI",
-  gemini: "Gemini",
-  anthropic: "Anthropic",
-  ollama: "Ollama",
-  xai: "xAI",
-  ddg: "DuckDuckGo",
-  searxng: "SearXNG",
-  brave: "Brave",
-  exa: "Exa",
-  jina: "Jina",
-  perplexity: "Perplexity",
-  serper: "Serper",
-  tavily: "Tavily",
-};
-
 /** How a provider or engine is called in front of people. */
 export function nameOf(id) {
-  return has(`name.${id}`) ? t(`name.${id}`) : (names[id] ?? id);
+  return has(`name.${id}`) ? t(`name.${id}`) : id;
 }
 
 /** What a model is called. */

@@ -10,7 +10,7 @@ import re
 from textwrap import dedent
 
 from searchloop.search_backend.readers._html.parts import NAMES, WORDS
-from searchloop.search_backend.readers._html.parts.scripts import Scripts
+from searchloop.search_backend.readers._html.parts.scripts import Scripts, marks
 from searchloop.search_backend.readers._html.text import bare, plain
 
 _CODE = NAMES["code"]
@@ -108,7 +108,7 @@ def lines(html: str) -> str:
     if len(numbers) == html.count("\n") + 1 and is_count(" ".join(numbers)):
         return dedent(lines(_FIRST.sub("", html)))
     if "<sup" in html or "<sub" in html:
-        html = Scripts(html, "\0").written()
+        html = marks(Scripts(html, "\0").written())
     if not _SHAPED.search(html) and not any(map(_SHAPING.search, classes)):
         return _tidy(bare(html))  # text and coloured words
     found = _Lines()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from searchloop.search_backend.readers._html.blocks import Box, Layout
-from searchloop.search_backend.readers._html.features import add_inside
+from searchloop.search_backend.readers._html.features import within
 from searchloop.search_backend.readers._html.parts import NAMES, WORDS
 
 # So many words stand in two places of different make for two screens, or are quoted.
@@ -43,12 +43,10 @@ def with_parts(
         and at not in found
         and _is_part(block.text, boxes[block.box], with_data)
     }
-    taken, others, linked = ([0.0] * len(boxes) for _ in range(3))
-    for at, block in enumerate(blocks):
-        (taken if at in found else others)[block.box] += block.words * (at not in inside)
-        linked[block.box] += block.words * (block.linked - 0.5)
-    for sums in (taken, others, linked):
-        add_inside(boxes, sums)
+    words = [block.words * (at not in inside) for at, block in enumerate(blocks)]
+    taken = within(page, [count * (at in found) for at, count in enumerate(words)])
+    others = within(page, [count * (at not in found) for at, count in enumerate(words)])
+    linked = within(page, [block.words * (block.linked - 0.5) for block in blocks])
     home = max((at for at, words in enumerate(taken) if words >= HOME * taken[0]), default=0)
     if others[home] * MOSTLY > taken[home] * (1 - MOSTLY):
         return kept

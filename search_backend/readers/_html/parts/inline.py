@@ -10,7 +10,7 @@ from urllib.parse import unquote, unquote_plus
 from searchloop.search_backend.readers._html.parts import WORDS
 from searchloop.search_backend.readers._html.parts.code import ticked
 from searchloop.search_backend.readers._html.parts.formulas import as_formula
-from searchloop.search_backend.readers._html.parts.scripts import Scripts
+from searchloop.search_backend.readers._html.parts.scripts import Scripts, marks
 from searchloop.search_backend.readers._html.text import TAG, plain
 
 LONGEST_ALT = 100
@@ -80,6 +80,8 @@ def images_in_cells(markup: str) -> str:
 
 def _pictured(cell: re.Match[str]) -> str:
     html = cell[3]
+    if "<img" not in html and _LABEL.search(html) is None:
+        return cell[0]
     text = " ".join(plain(TAG.sub(" ", html)).split()).casefold()
 
     def words(image: re.Match[str]) -> str:
@@ -100,7 +102,8 @@ def _pictured(cell: re.Match[str]) -> str:
 
 def _is_of_formula(image: str) -> bool:
     # A look at the words first: the pattern tries all of them at each letter.
-    is_likely = any(word in image.lower() for word in ("math", "tex", "equation", "formula"))
+    said = image.lower()
+    is_likely = any(word in said for word in ("math", "tex", "equation", "formula"))
     return is_likely and _OF_FORMULA.search(image) is not None
 
 
@@ -226,5 +229,6 @@ _CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]
     (frozenset(("rt",)), (), _reading),
     (frozenset(), _RAISED, lambda text, _: _SCRIPT_LIKE.sub(_as_script, text)),
     (frozenset(("s", "del", "strike")), ("line-through",), _struck),
-    (frozenset(), ("<sup", "<sub", 'href="#', "footnote", "⁄"), _scripts),
+    (frozenset(), ("<sup", "<sub", "⁄"), _scripts),
+    (frozenset(("sup", "sub")), ('href="#', "footnote"), lambda text, _: marks(text)),
 )

@@ -41,6 +41,8 @@ def places(boxes: Sequence[Box]) -> list[Place]:
     found: list[Place] = []
     nowhere = Place()
     items: dict[int, int] = {}  # the last item of each list
+    marks = {box.mark for box in boxes if "-through" in box.mark or "strike" in box.mark}
+    struck = set(filter(_STRUCK.search, marks))
     for at, box in enumerate(boxes):
         place = found[box.parent] if box.parent >= 0 else nowhere
         if (kind := _KINDS.get(box.tag)) is not None:
@@ -49,8 +51,7 @@ def places(boxes: Sequence[Box]) -> list[Place]:
                 items[box.parent] = at
         elif box.parent in items:  # a list right inside another belongs to the item before it
             place = place._replace(item=items[box.parent])
-        mark = box.mark
-        if ("-through" in mark or "strike" in mark) and _STRUCK.search(mark):
+        if struck and box.mark in struck:
             place = place._replace(struck=at)
         found.append(place)
     return found

@@ -113,14 +113,7 @@ class Scripts:
             if "<sup" not in text and "<sub" not in text:
                 break
             text = self._script.sub(self._one, text)
-        return _LINKED_MARK.sub(self._unraised, text) if "#" in text else text
-
-    def _unraised(self, note: re.Match[str]) -> str:
-        """A number that links into the page, right behind a word, is a note."""
-        if 'href="#' not in note[1] and not ("#" in note[1] and _NAMED_NOTE.search(note[1])):
-            return note[0]
-        before = note.string[note.start() - 1 : note.start()]
-        return _note(note[2]) if before.isalnum() or (before in '.,;%)”"’' and before) else note[0]
+        return text
 
     def _one(self, match: re.Match[str]) -> str:
         held = " ".join(plain(TAG.sub("", match["held"])).split())
@@ -250,6 +243,18 @@ class Scripts:
         if is_unit and word == "in" and not re.search(r"\d\s*$|/\s*$", before):
             is_unit = None
         return bool(is_unit) or (len(word) <= 3 and bool(within) and held != "1")
+
+
+def marks(text: str) -> str:
+    """Text with numbers that link into the page, right behind a word, as notes."""
+    return _LINKED_MARK.sub(_unraised, text)
+
+
+def _unraised(note: re.Match[str]) -> str:
+    if 'href="#' not in note[1] and not ("#" in note[1] and _NAMED_NOTE.search(note[1])):
+        return note[0]
+    before = note.string[note.start() - 1 : note.start()]
+    return _note(note[2]) if before.isalnum() or (before in '.,;%)”"’' and before) else note[0]
 
 
 def _power(held: str, space: str) -> str:

@@ -10,14 +10,14 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.hidden import INLINE, remove_hidden
+from searchloop.search_backend.readers._html.hidden import COUNTS, INLINE, remove_hidden
 from searchloop.search_backend.readers._html.parts import MORE, SELECTORS
 from searchloop.search_backend.readers._html.parts.formulas import FORMULAS, write_formulas
-from searchloop.search_backend.readers._html.styles import Cascade
+from searchloop.search_backend.readers._html.styles import Cascade, names_in, split_selectors
 
 _OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th": "columnheader"}
-# All of them at once: one search of the tree tells that an ordinary page has none.
 _MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values(), "[style*=white-space]"))
+_WITH_NAMES = [(one, frozenset(names_in(one))) for one in split_selectors(_MAY_SHOW)]
 _ROWS_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:inline-)?(?:flex|grid)\b")
 _LINES_LAID = re.compile(
     r"[;{]\s*(?:display\s*:\s*(?:block|table|list-item|flex|grid)|float\s*:\s*right)\b"
@@ -31,7 +31,10 @@ is_typed = re.compile(r"white-space: ?(?:pre|break)").search
 
 def show(tree: LexborHTMLParser) -> None:
     """Changes `tree`."""
-    is_ordinary = tree.css_first(_MAY_SHOW) is None
+    cascade = Cascade(tree, COUNTS)
+    # All at once: one search of the tree tells that an ordinary page has none of them.
+    likely = [one for one, names in _WITH_NAMES if names <= cascade.names]
+    is_ordinary = tree.css_first(",".join(likely)) is None
     if not is_ordinary:
         write_formulas(tree)
         _write_checkboxes(tree)
@@ -51,7 +54,8 @@ def show(tree: LexborHTMLParser) -> None:
             if role := cell.attributes.get("role") or _OF_PAPERS.get(name):
                 inside = f'<div role="{role}">{cell.inner_html}</div>'
                 cell.replace_with(LexborHTMLParser(inside).css("div")[0])
-    cascade = remove_hidden(tree)
+        del cascade.names  # some have changed
+    remove_hidden(tree, cascade)
     is_shaped = cascade.write_shapes()
     _keep_apart(tree, cascade)
     if is_shaped or not is_ordinary:

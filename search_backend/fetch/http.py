@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
 from types import MappingProxyType
+from urllib.parse import urljoin
 
 import aiohttp
 from selectolax.lexbor import LexborHTMLParser
@@ -31,11 +32,7 @@ MOST_HEADER = 64 * 1024
 _MOST_PIECES = 100_000
 _KEPT = NAMES["kept_headers"]
 _LISTS = frozenset({"cache-control", "content-encoding", "vary"})
-_ENCODINGS = re.compile(
-    r"|gzip|x-gzip|deflate|br|identity"
-    # What some servers write for "not encoded": a charset, a media type.
-    r"|none|null|plain|binary|[78]bit|utf-?(8|16)|us-ascii|(iso|windows)-[0-9-]+|(text|application)/.+"
-)
+_ENCODINGS = re.compile(f"|{'|'.join(NAMES['encodings'])}")
 _GZIP = b"\x1f\x8b"
 # Seconds before a refresh that is still followed, and the words of a page that is read instead.
 _LONGEST_DELAY = 15
@@ -222,7 +219,8 @@ def refresh_of(page: Fetched) -> str | None:
     words = (tree.body.text(separator=" ") if tree.body else "").split(None, _MANY_WORDS)
     alone = len(words) < _MANY_WORDS
     found = (_soon(text, _LONGEST_DELAY if alone else 1) for text in said + unscripted * alone)
-    return next((url for url in found if url), None)
+    start = next((node.attributes["href"] or "" for node in tree.css("base[href]")), "")
+    return next((urljoin(start, url) for url in found if url), None)
 
 
 def _soon(text: str, most: int) -> str | None:

@@ -208,8 +208,8 @@ def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
     status, problem = judge(fetched.status, guarded)
     if status != "ok":
         return replace(page, text="", links=(), status=status, error=problem)
-    if page.status == "ok" and not page.text:
-        return replace(page, status="error", error=_NO_TEXT)
+    if page.status == "ok" and not page.text.strip("\ufffd \n"):  # bytes that are no characters
+        return replace(page, text="", status="error", error=_NO_TEXT)
     return page
 
 

@@ -20,14 +20,14 @@ from searchloop.search_backend.types import Page
 
 _MAIN = "word/document.xml"
 _HEADING = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
-# What was deleted or moved away, codes of fields, and second versions of text boxes.
+# What was deleted or moved away, codes of fields, second boxes, and readings before their words.
 _SKIPPED = frozenset(
-    ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange")
+    ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange", "rt")
 )
 _BREAKS = {"tab": " ", "br": "<br>", "cr": "<br>", "noBreakHyphen": "‑", "ptab": " "}
 _TABLE = {"tbl": "table", "tr": "tr", "tc": "td"}
 _RAISED = {"superscript": "sup", "subscript": "sub"}
-_MARKS = {"vertAlign": "", "strike": "s", "dstrike": "s"}
+_MARKS = {"vertAlign": "", "strike": "s", "dstrike": "s", "vanish": "template"}
 _NOTHING = re.compile(r"[_^]\{\}|\[\]")  # limits and roots that are left empty
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 
@@ -193,6 +193,8 @@ class _Writer(Written):
             if tag != "tc":
                 self._cell = "th" if tag == "tbl" or self.markup[-1] == "<table>" else "td"
             self.markup.append(f"<{self._cell if tag == 'tc' else _TABLE[tag]}>")
+        elif tag == "gridBefore" and value.isdigit():
+            self.markup.append("<td></td>" * min(int(value), 60))
         elif tag == "gridSpan" and value.isdigit() and self.markup[-1][:2] == "<t":
             self.markup[-1] = f'{self.markup[-1][:-1]} colspan="{min(int(value), 60)}">'
         elif tag == "vMerge" and value != "restart" and self.markup[-1][:2] == "<t":

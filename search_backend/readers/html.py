@@ -134,6 +134,7 @@ def _beside(page: Layout, is_short: bool) -> list[bool]:
     boxes = page.boxes
     # What holds a title, a main part or most words is no banner, whatever it is called.
     starts = [box.parent for box in boxes if box.tag in ("h1", "main", "article")]
+    heads = within(page, [float(boxes[block.box].tag == "th") for block in page.blocks])
     if is_short:
         words = within(page, [block.words * (1 - block.linked) for block in page.blocks])
         starts += [at for at, box in enumerate(boxes) if 2 * words[at] > words[0]]
@@ -145,7 +146,8 @@ def _beside(page: Layout, is_short: bool) -> list[bool]:
     found: list[bool] = []
     for at, box in enumerate(boxes):
         furnished = is_short and not (box.tag in _FURNITURE and _is_of_text(boxes, box))
-        own = _is_beside(box.tag, box.names, furnished, at in around)
+        is_around = at in around or (box.tag == "form" and heads[at] > 0)
+        own = _is_beside(box.tag, box.names, furnished, is_around)
         found.append(own or (box.parent >= 0 and found[box.parent]))
     return found
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import email
 import email.policy
 from email.message import EmailMessage
-from email.utils import parsedate_to_datetime
 
+from searchloop.search_backend.plugin.answers import iso_date
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html.whole import file_name, whole_page
 from searchloop.search_backend.text.clean import cleaned, decode, one_line
@@ -32,7 +32,7 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
         return failed_page(url, _BAD)
     found, unseen = cleaned("\n".join(lines) + "\n\n" + text)
     title = one_line(heads["Subject"] or file_name(url))
-    return Page(url, url, title, found.strip(), published=_day(heads["Date"]), invisible=unseen)
+    return Page(url, url, title, found.strip(), published=iso_date(heads["Date"]), invisible=unseen)
 
 
 def _header(mail: EmailMessage, name: str) -> str:
@@ -59,13 +59,6 @@ def _text(mail: EmailMessage, url: str) -> tuple[str, list[str]]:
     if plain or not rich:
         return "\n\n".join(plain), attached
     return "\n\n".join(whole_page(markup, url).text for markup in rich), attached
-
-
-def _day(date: str) -> str | None:
-    try:
-        return parsedate_to_datetime(date).date().isoformat() if date else None
-    except (ValueError, TypeError, IndexError):
-        return None
 
 
 _BAD = Problem("bad_document", "This mail is damaged.", "Save it once more in your mail program.")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.readers._html.parts.code import fenced
 from searchloop.search_backend.readers._html.whole import file_name
 from searchloop.search_backend.text.clean import cleaned, decode, one_line
 from searchloop.search_backend.text.passages import title_of
@@ -35,30 +36,28 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
 
 def _cells(notebook: Mapping[str, Any]) -> Iterator[str]:
     language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", ""))
-    for cell in notebook["cells"]:
-        source = _joined(cell.get("source", ""))
-        if cell.get("cell_type") != "code":
+    sheets = notebook.get("worksheets") or [notebook]  # until version 3 there were sheets
+    for cell in (cell for sheet in sheets for cell in sheet["cells"]):
+        source = _joined(cell.get("source") or cell.get("input", ""))
+        if cell.get("cell_type") == "heading":
+            yield f"{'#' * min(int(cell.get('level', 1)), 6)} {source}"
+        elif cell.get("cell_type") != "code":
             yield source
         elif source.strip():
-            yield _fenced(source, language)
+            yield fenced(source.strip("\n"), language)
         for output in cell.get("outputs", ()):
-            yield _fenced(_ESCAPES.sub("", _output(output))[:_MOST_OUTPUT], "")
+            said = _ESCAPES.sub("", _output(output))[:_MOST_OUTPUT].strip("\n")
+            yield fenced(said, "") if said.strip() else ""
 
 
 def _output(output: Mapping[str, Any]) -> str:
-    if output.get("output_type") == "error":
+    if output.get("output_type") in ("error", "pyerr"):
         return f"{output.get('ename', '')}: {output.get('evalue', '')}"
     return _joined(output.get("text") or output.get("data", {}).get("text/plain", ""))
 
 
 def _joined(lines: object) -> str:
     return "".join(map(str, lines)) if isinstance(lines, list) else str(lines)
-
-
-def _fenced(text: str, language: str) -> str:
-    longest = max((len(ticks) for ticks in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{text.strip(chr(10))}\n{fence}" if text.strip() else ""
 
 
 def knows(body: bytes) -> bool:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from ctypes import c_double
 from dataclasses import replace
+from html import escape
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.readers._html.parts.scripts import Scripts
+from searchloop.search_backend.readers._html.text import plain
 from searchloop.search_backend.readers._html.whole import file_name
 from searchloop.search_backend.text.clean import cleaned, one_line
 from searchloop.search_backend.types import Page, Problem, failed_page
 
 MOST_PAGES = 500
 MOST_CHARACTERS = 2_000_000
+_WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*\d\S*|[&<>]")
+_BROKEN_BEHIND = re.compile(r"(</su[bp]>)\r?\n(?= )")
 
 # The library under pypdfium2 is not safe to use from two threads at once.
 _ONE_AT_A_TIME = threading.Lock()
@@ -65,15 +74,39 @@ def _joined(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 
 def _page_text(document: Any, number: int) -> str:
-    page = document[number]
-    try:
-        text_page = page.get_textpage()
-        try:
-            return str(text_page.get_text_bounded())
-        finally:
-            text_page.close()
-    finally:
-        page.close()
+    with closing(document[number]) as page, closing(page.get_textpage()) as text_page:
+        text = str(text_page.get_text_bounded())
+        places: Sequence[int] = range(len(text))
+        if len(text) != text_page.count_chars():  # some of all signs are left out
+            whole, at = text_page.get_text_range(), -1
+            places = [at := max(whole.find(sign, at + 1), at + 1) for sign in text]
+        marked = _WITH_DIGIT.sub(lambda word: _with_scripts(word, places, text_page), text)
+    if "</su" not in marked:
+        return text
+    # Behind a raised sign and before a blank the library breaks the line.
+    return plain(Scripts(_BROKEN_BEHIND.sub(r"\1", marked), "\n").written())
+
+
+def _with_scripts(word: re.Match[str], places: Sequence[int], text_page: Any) -> str:
+    """Puts what is smaller and higher or lower than the largest sign of a word between tags."""
+    from pypdfium2 import raw
+
+    box, x, y = raw.FS_RECTF(), c_double(), c_double()
+    signs = list[tuple[float, float]]()  # the height of each, and of the line it stands on
+    for at in places[word.start() : word.end()]:
+        raw.FPDFText_GetLooseCharBox(text_page, at, box)
+        raw.FPDFText_GetCharOrigin(text_page, at, x, y)
+        signs.append((box.top - box.bottom, y.value))
+    height, line = max(signs, key=itemgetter(0))
+    kinds = []
+    for own, its_line in signs:
+        shift = (its_line - line) / height if 0 < own < 0.95 * height else 0
+        kinds.append("sup" if shift > 0.1 else "sub" if shift < -0.06 else "")
+    parts = ""
+    for kind, run in groupby(zip(kinds, word[0], strict=True), key=itemgetter(0)):
+        text = escape("".join(sign for _, sign in run), quote=False)
+        parts += f"<{kind}>{text}</{kind}>" if kind else text
+    return parts
 
 
 _NO_TEXT = Problem(

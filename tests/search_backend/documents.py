@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Mapping
 
@@ -99,12 +100,15 @@ def notebook(*cells: tuple[str, str, str]) -> bytes:
 
 
 def pdf(text: str) -> bytes:
-    """A PDF of one page."""
+    """A PDF of one page; what stands in `^{}` or `_{}` is raised or lowered there."""
+    for sign, rise in (("^", 5), ("_", -3)):
+        raised = rf") Tj /F1 7 Tf {rise} Ts (\1) Tj /F1 12 Tf 0 Ts ("
+        text = re.sub(rf"\{sign}{{(.*?)}}", raised, text)
     shown = f"BT /F1 12 Tf 10 10 Td ({text}) Tj ET"
     parts = (
         "<</Type/Catalog/Pages 2 0 R>>",
         "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 50]/Contents 4 0 R"
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 50]/Contents 4 0 R"
         "/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
         f"<</Length {len(shown)}>>stream\n{shown}\nendstream",
     )

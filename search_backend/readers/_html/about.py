@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urldefrag
 
 from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.search_backend.readers._html.parts import ABOUT
 from searchloop.search_backend.readers._html.text import absolute, plain, site
 from searchloop.search_backend.text.clean import one_line
 
@@ -19,13 +20,6 @@ _DATE = re.compile(
 )
 _LINKED_DATA_DATE = re.compile(r'"datePublished"\s*:\s*"([^"]{8,40})"')
 _LINKED_DATA_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{1,40})"')
-# The most telling first: a discussion may hold articles, an article may name a product.
-_KINDS = (
-    (3, ("discussion", "qapage", "question")),
-    (1, ("article", "blogpost", "report")),
-    (4, ("itemlist", "collectionpage", "category", "searchresults")),
-    (2, ("product",)),
-)
 # In an object, a list of objects or as it is; what stands between is short.
 _LINKED_DATA_AUTHOR = re.compile(
     r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
@@ -33,11 +27,6 @@ _LINKED_DATA_AUTHOR = re.compile(
 _LINK_OR_MAIN = re.compile(r'<(?:(/?)(main|article)[ >]|a (?:[^>]*? )?href="([^"]*)")')
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
-_BYLINES = ("name=author", "property=article:author", "name=parsely-author", "name=dc.creator")
-_DATES = (
-    *("property=article:published_time", "name=date", "name=pubdate", "itemprop=datePublished"),
-    "name=dc.date",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +40,7 @@ class Metadata:
     data: tuple[str, ...]
     base: str
 
-    def meta(self, wanted: tuple[str, ...]) -> str:
+    def meta(self, wanted: Iterable[str]) -> str:
         """The first of these that has any content, each as name=value; else nothing."""
         return next(filter(None, map(self.metas.get, wanted)), "")
 
@@ -101,7 +90,7 @@ def byline(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
 
 def _named(tree: LexborHTMLParser, metadata: Metadata) -> Iterator[str]:
     """Who may have written it, the most reliable first."""
-    yield metadata.meta(_BYLINES)
+    yield metadata.meta(ABOUT["bylines"])
     yield metadata.match(_LINKED_DATA_AUTHOR)
     signed = tree.css_first(_SIGNED)
     if signed is not None and len(text := one_line(signed.text(deep=True) or "")) <= LONGEST_NAME:
@@ -110,7 +99,7 @@ def _named(tree: LexborHTMLParser, metadata: Metadata) -> Iterator[str]:
 
 def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
     """The ISO date (and time) of publication."""
-    for said in (metadata.meta(_DATES), metadata.match(_LINKED_DATA_DATE)):
+    for said in (metadata.meta(ABOUT["dates"]), metadata.match(_LINKED_DATA_DATE)):
         if found := _DATE.match(said):
             return found[0]
     if tree.css_first("time,[itemprop=datePublished]") is None:
@@ -136,9 +125,9 @@ def kind(metadata: Metadata) -> int:
     names = (_LINKED_DATA_TYPE.findall(script[:100_000]) for script in metadata.data)
     said = [name.lower() for found in names for name in found]
     said.append(metadata.meta(("property=og:type",)).lower())
-    for number, words in _KINDS:
+    for number, words in ABOUT["kinds"]:
         if any(word in name for name in said for word in words):
-            return number
+            return int(number)
     return 5 if any(said) else 0
 
 

@@ -32,8 +32,6 @@ from searchloop.search_backend.readers._html.text import (
 )
 
 _EMPTY = frozenset(("br", "hr"))
-# What the parser writes as it was, with "<" in it, and a page may show.
-_RAW = ("xmp", "plaintext")
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -105,8 +103,10 @@ def written(tree: LexborHTMLParser) -> str:
     """The body as the parser writes it, without comments."""
     if tree.body is None:
         return ""
-    if tree.css_first(",".join(_RAW)) is not None:  # far sooner found than in the text
-        tree.unwrap_tags(list(_RAW))
+    for typed in tree.css("xmp,plaintext"):  # the parser writes them as they were, with "<"
+        shown = tree.create_node("pre")
+        shown.insert_child(typed.text())
+        typed.replace_with(shown)
     # An empty tag in its place: text before and after a comment is not one text.
     html, *others = (tree.body.html or "").split("<!--")
     html = "<!>".join([html, *(other.partition("-->")[2] for other in others)])

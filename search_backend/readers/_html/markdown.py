@@ -109,9 +109,11 @@ class _Lines:
                 self._add("heading", f"{number}{'#' * level} {text}", at)
             self._heading = place.heading
             return
-        quote = "> " if place.quote >= 0 else ""
         kind, before = self._marked(block)
-        self._add(kind, quote + before + text, at)
+        up = place.quote
+        while up >= 0:  # one inside another
+            before, up = f"> {before}", self._places[self._page.boxes[up].parent].quote
+        self._add(kind, before + text, at)
 
     def _marked(self, block: Block) -> tuple[str, str]:
         """Returns the kind of a line, and what stands before its text."""

@@ -70,7 +70,7 @@ _NAMED = (
 _ALIASES = dict(pair.split(":") for pair in _NAMED.split())
 _SIDES = ("top", "right", "bottom", "left")
 # Declarations that change what words mean: struck, raised, in lines as typed, counted by letters.
-SHAPES = re.compile("-(?:through|align: ?su[bp]|space: ?(?:pre|break)|alpha|latin|roman)")
+SHAPES = re.compile(r"-(?:through|align: ?(?:su|[.\d]*[1-9])|space: ?(?:pre|b)|alpha|latin|roman)")
 _SHAPING = re.compile(
     r"[;{/]\s*+(?:text-decoration|vertical-align|white-space|list-style|font-family)"
 )

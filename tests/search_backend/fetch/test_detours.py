@@ -75,6 +75,13 @@ def test_a_refresh_is_followed_like_a_redirect(content: str) -> None:
     assert (page.final_url, page.body) == ("http://example.com/next", b"<p>the end")
 
 
+def test_a_refresh_starts_from_the_address_that_a_page_names() -> None:
+    """As its links do."""
+    for base, end in (("/deep/", "/deep/next"), ("http://example.com/b/c", "/b/next")):
+        first = refreshing("0; url=next", before=f"<base href='{base}'>")
+        assert load({"/": first, end: END})[0].final_url == f"http://example.com{end}"
+
+
 @each_row(
     "first",
     [

@@ -166,6 +166,15 @@ BLOCKS = {
     + "</div>",
     "tt": f"<p><tt>{each('{line}', '<br>')}</tt></p>".replace("    ", "&nbsp; &nbsp; "),
     "samp": f"<samp style='display:block;white-space:pre'>{TEXT}</samp>",
+    "redmine": "<table class='filecontent syntaxhl'><tbody>"
+    + each("<tr id=L{n}><th class=line-num data-txt={n}><a href='#L{n}'></a></th>"
+           "<td class=line-code><pre>{line}\n</pre></td></tr>") + "</tbody></table>",
+    "gitweb": "<div class=page_body>" + each("<div class=pre><a id=l{n} href='#l{n}' class=linenr>"
+                                             "   {n}</a> {line}</div>") + "</div>",
+    "read aloud from a box": "<div><textarea>pour</textarea><div class=react-code-file-contents "
+    "role=presentation aria-hidden=true><div class=react-line-numbers>"
+    + each("<div class=react-line-number>{n}</div>") + "</div><div class=react-code-lines>"
+    + each("<div><div class='react-file-line html-div'>{line}</div></div>") + "</div></div></div>",
     "copy button": f"<pre>{TOKENS}<button class=copy>Copy</button></pre>",
 }  # fmt: skip
 
@@ -281,6 +290,13 @@ def test_lines_of_a_diff_keep_their_signs(markup: str) -> None:
 def test_what_was_edited_in_code_is_marked(markup: str, code: str) -> None:
     """Whole lines as in a diff, words as in a text: the old value does not join the new one."""
     assert text_of(markup) == f"```\n{code}\n```"
+
+
+def test_markup_that_is_shown_as_it_was_keeps_its_lines() -> None:
+    """In the elements of old pages, and of some that write Markdown in them."""
+    shown = "Before.\n\n```\n<b>a</b>\n  &amp; b"
+    assert text_of("<p>Before.<xmp><b>a</b>\n  &amp; b</xmp>") == f"{shown}\n```"
+    assert text_of("<p>Before.<plaintext><b>a</b>\n  &amp; b").startswith(shown)
 
 
 def test_the_name_of_a_file_is_no_line_of_it() -> None:

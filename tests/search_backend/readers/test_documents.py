@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -154,6 +155,14 @@ INNER = f"<text:list>{ITEM.format('y', '')}</text:list>"
               {"word/numbering.xml": NUMBERS}), "7. a\n8. b"),
         (docx(MERGED),
          "| A | B | C |\n| --- | --- | --- |\n| 1 |  | x |\n| 1 | 2 | 2 |\n| 1 | 3 | 4 |"),
+        (docx("<w:tbl><w:tr>{0}{0}</w:tr><w:tr><w:trPr><w:gridBefore w:val='1'/></w:trPr>{1}</w:tr>"
+              "</w:tbl>".format(*(CELL.format("", words(name)) for name in "AB"))),
+         "| A | A |\n| --- | --- |\n|  | B |"),
+        (docx(f"<w:p>{RUN.format('', 'seen')}{RUN.format('<w:vanish/>', 'hidden')}"
+              f"{RUN.format('<w:vanish w:val=' + repr('0') + '/>', '!')}</w:p>"), "seen!"),
+        (docx("<w:p><w:r><w:ruby><w:rt>{}</w:rt><w:rubyBase>{}</w:rubyBase></w:ruby></w:r>{}</w:p>"
+              .format(*(RUN.format("", word) for word in ("かんじ", "漢字", "の本")))),
+         "漢字の本"),
         (docx(math("f", part("num", "a"), part("den", "b"))), r"$\frac{a}{b}$"),
         (docx(math("rad", "<m:deg/>", part("e", "2"))), r"$\sqrt{2}$"),
         (docx(math("sSup", part("e", "xy"), part("sup", "2"))), "${xy}^{2}$"),
@@ -194,6 +203,36 @@ def test_each_kind_of_document_is_read(name: str) -> None:
     assert found.title == title
     assert [part for part in shown if part not in found.text] == []
     assert [part for part in absent if part in found.text] == []
+
+
+@each_row(
+    ("shown", "text"),
+    [
+        ("About 10^{24} atoms, 10^{-6} m", "About 10^24 atoms, 10^-6 m"),
+        ("Some 5.2^{1} million in 2019^{2} or so", "Some 5.2[1] million in 2019[2] or so"),
+        ("The rate fell.^{12} Then", "The rate fell.[12] Then"),
+        ("30 m^{2} of H_{2}O on the 1^{st} day", "30 m^2 of H2O on the 1st day"),
+        ("Then ^{235}U decays", "Then ^235U decays"),
+        ("1024 in 2019, x1 &lt; a<b & c>2", "1024 in 2019, x1 &lt; a<b & c>2"),
+    ],
+)
+def test_numbers_of_a_pdf_keep_their_powers_and_notes(shown: str, text: str) -> None:
+    """What stands higher or lower, and smaller, is no digit of the number before it."""
+    assert page("a.pdf", pdf(shown)).text == text
+
+
+def test_a_notebook_of_version_3_is_read() -> None:
+    """Its cells lie in sheets, code has another name, headings are a kind of their own."""
+    code = {"cell_type": "code", "input": ["if x:\n", "    y"], "language": "python"}
+    cells = [
+        {"cell_type": "heading", "level": 2, "source": ["Tea"]},
+        {**code, "outputs": [{"output_type": "pyout", "text": ["7"]}]},
+        {**code, "outputs": [{"output_type": "pyerr", "ename": "E", "evalue": "bad"}]},
+    ]
+    body = json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]}).encode()
+    fence = "```\nif x:\n    y\n```"
+    shown = f"## Tea\n\n{fence}\n\n```\n7\n```\n\n{fence}\n\n```\nE: bad\n```"
+    assert page("a.ipynb", body).text == shown
 
 
 @each_row("said", ["text/plain", "application/octet-stream", "application/pdf"])

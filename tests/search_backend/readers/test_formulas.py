@@ -101,6 +101,16 @@ SOURCE = '<annotation encoding="application/x-tex">x^2</annotation>'
          "is$$x^2$$"),
         (f"<p>is <math alttext='x^{{2}}' display=block>{X2}</math> here", "is $$x^{2}$$ here"),
         ("<p>is <img class=latex alt='x^2' src=/latex.php> here", "is $x^2$ here"),
+        # Only the address of the image says what it shows.
+        ("<p>is <img src='https://latex.codecogs.com/svg.image?\\inline&space;x%5E2'> here",
+         "is $x^2$ here"),
+        ("<p>is <img src='//latex.codecogs.com/gif.latex?\\dpi{120}&space;x^2&plus;1&space;<&space;"
+         "y' title='x'> here", "is $x^2+1 < y$ here"),
+        ("<p>is <img src='https://s0.wp.com/latex.php?latex=%5Cfrac%7Ba%7D%7Bb%7D+%2B+1&bg=fff'>"
+         " here", "is $\\frac{a}{b} + 1$ here"),
+        ("<p>is <img src='/equation?tex=x%5E2&size=2' alt=''> here", "is $x^2$ here"),
+        ("<p>is <img src='/x.png?text=a b' alt='a cup'> <img src='/math.png?size=2'> here",
+         "is here"),
         ("<table><tr><th>a<th>b<tr><td><math><mo>|</mo><mi>x</mi><mo>|</mo></math><td>1</table>",
          "| a | b |\n| --- | --- |\n| $\\|x\\|$ | 1 |"),
         # Names with a prefix, as in XHTML; MathJax 4; an image whose words are TeX.

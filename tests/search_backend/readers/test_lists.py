@@ -69,6 +69,7 @@ def text_of(markup: str) -> str:
         ("<p><span role=checkbox aria-checked=true></span>a", "[x] a"),
         ("<p><input type=checkbox checked> I agree", "I agree"),
         ("<blockquote><p>a</p><ul><li>b</ul></blockquote>", "> a\n\n> - b"),
+        ("<blockquote><blockquote><p>a</blockquote><p>b</blockquote><p>c", "> > a\n\n> b\n\nc"),
         ("<p>was <s>20</s> 15, <del>30</del> 25, <strike> 9 </strike>8",
          "was ~~20~~ 15, ~~30~~ 25, ~~9~~ 8"),
         ("<p>was <span style='text-decoration: line-through'>20 <b>EUR</b></span> 15",
@@ -164,8 +165,19 @@ def test_a_page_that_is_written_anew_keeps_what_shapes_it() -> None:
         ("@media print{b{text-decoration:line-through}}", "<p><b>20</b> 15", "20 15"),
         (".c2{vertical-align:super}", "<p><span>10</span><span class=c2>24</span><span> kg",
          "10^24 kg"),
+        (".c2{vertical-align:.4em;font-size:60%}", "<p>10<span class=c2>24</span> kg", "10^24 kg"),
+        (".c2{vertical-align:-4px}", "<p>10<span class=c2>24</span> kg", "1024 kg"),
+        (".c2{vertical-align:4px}", "<p>Tea<span class=c2>time</span>", "Teatime"),
+        ("", "<p>10<span style='position:relative;top:-4.0pt'>24</span> kg", "10^24 kg"),
+        ("", "<p>May <span style='position:relative;top:-4pt'>24</span>", "May 24"),
+        ("", "<p>10<span style='margin-top:-4pt'>24</span> kg", "1024 kg"),
         (".c3{font-size:.6em;vertical-align:sub}", "<p>H<span class=c3>2</span>O", "H2O"),
         ("sup{vertical-align:super}", "<p>10<sup>24</sup> kg", "10^24 kg"),
+        (".c2{vertical-align:super}", "<p>was <s>9</s> 10<span class=c2>24</span> kg",
+         "was ~~9~~ 10^24 kg"),
+        (".c2{vertical-align:super}.c3{text-decoration:line-through}",
+         "<p><span class=c3>9 m<span class=c2>2</span></span> 5 m<span class=c2>2</span> big",
+         "~~9 m^2~~ 5 m^2 big"),
         (".al{list-style-type:lower-alpha}", "<ol class=al><li>a<li>b</ol>", "a. a\nb. b"),
         (".t{white-space:pre-line}", "<div class=t>one\ntwo\n\n<b>three\nfour</b></div>",
          "one\ntwo\n\nthree\nfour"),
@@ -198,7 +210,13 @@ def test_what_a_sheet_says_of_the_shape_of_text(sheet: str, markup: str, text: s
         (".row{color:red;display:flex}", "Weight 3 kg"),
         (".card .row{display:inline-flex}", "Weight 3 kg"),
         ("#r{display: grid; gap: 1em}", "Weight 3 kg"),
+        (".card>div{display:flex}", "Weight 3 kg"),
+        (".card li{display:flex}", "Weight3 kg"),
+        # No selectors, and no reason to read nothing.
+        (".1a{display:flex}.1a div{display:flex}.row>>div{display:flex}", "Weight3 kg"),
         ("span{color:red}.v{display:block}", "Weight 3 kg"),
+        (".v+span{float:left}.v+*{float:right}", "Weight3 kg"),
+        ("#r .v{float:right}", "Weight 3 kg"),
         (".row{display:block}", "Weight3 kg"),
         (".flex{color:red}", "Weight3 kg"),
         ("@media print{.row{display:flex}}", "Weight3 kg"),
@@ -206,7 +224,7 @@ def test_what_a_sheet_says_of_the_shape_of_text(sheet: str, markup: str, text: s
 )
 def test_words_side_by_side_stay_apart(sheet: str, text: str) -> None:
     """What a sheet puts into a row is no one word; what it does not may be."""
-    row = "<div class=row id=r><span class=v>Weight</span><span>3 kg</span></div>"
+    row = "<div class='row 1a' id=r><span class=v>Weight</span><span>3 kg</span></div>"
     assert text_of(f"<style>{sheet}</style><p>Tea.</p><div class=card>{row}</div>") == (
         f"Tea.\n\n{text}"
     )

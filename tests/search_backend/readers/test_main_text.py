@@ -287,6 +287,10 @@ def test_banners_sidebars_and_edit_links_go(words: int) -> None:
         ("<div>Site</div><form id=f><p>The fee is 5 EUR.<p>Pay it at once, or later.</form>",
          "The fee is 5 EUR.\n\nPay it at once, or later."),
         ("<main><p>Text.<form><label>Your mail</label></form></main>", "Text."),
+        ("<main><p>Text.<form><table><tr><th>Zone<th>Fare<tr><td>A<td>5</table><button>Compare"
+         "</button></form></main>", "Text.\n\n| Zone | Fare |\n| --- | --- |\n| A | 5 |"),
+        ("<main><p>Text.<form><table><tr><td>Name<td>Word<tr><td>a<td>b</table></form></main>",
+         "Text."),
         ("<main><h3><button aria-expanded=false>How old?</button></h3><p>Two years.<button>Send"
          "</button></main>", "### How old?\n\nTwo years."),
         ("<article><header><h1>Pots</h1><p>A look.</header><p>Text.</article>",

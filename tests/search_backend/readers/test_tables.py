@@ -78,6 +78,8 @@ A = ["a", "b", "c"]
          [A, ["1", "Yes since 2", ""]]),
         (f"{HEAD}<tr><td><img alt='Flag of Chad'> Chad<td><i class=ok aria-label=Yes></i><td>3",
          [A, ["Chad", "Yes", "3"]]),
+        (f"{HEAD}<tr><td>1<td><i class=ok title=Yes></i><td><i title=No>3</i>",
+         [A, ["1", "Yes", "3"]]),
         (f"{HEAD}<tr><td>1<td><svg><title>No</title><path d=M0></svg><td><input type=checkbox "
          "checked>", [A, ["1", "No", "[x]"]]),
         (f"{HEAD}<tr><td>1<td hidden>SECRET<td>3<tr><td hidden>SECRET<td>5<td hidden>SECRET",

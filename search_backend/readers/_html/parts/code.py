@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
-from searchloop.search_backend.readers._html.parts import NAMES
+from searchloop.search_backend.readers._html.parts import NAMES, WORDS
 from searchloop.search_backend.readers._html.parts.scripts import Scripts, marks
 from searchloop.search_backend.readers._html.text import bare, plain
 
@@ -17,14 +17,8 @@ _CODE = NAMES["code"]
 _CODE_TABLES = _CODE | {"code", "blob"}
 _TOKEN = re.compile(r"<([^>]*)>")
 _CLASS = re.compile(r' class="([^"]*)"')
-_LINE = re.compile(
-    r"(?<![\w-])(?<!token )(?:line|[\w-]*(?:code-?|listing)line|ace_line"
-    r"|(?:token|CodeMirror|cm|view|highlight|crayon|react-file|ec|hljs)-line)(?![\w-])"
-)
-_GUTTER = re.compile(
-    r"(?<![\w-])(?:linenos?|linenodiv|lnt?|linenr|[\w-]*line[-_]?num[\w-]*|[\w-]*gutter[\w-]*"
-    r"|[\w-]*line-?no|blob-num|lines-num|pre-numbering|crayon-nums?)(?![\w-])",
-    re.IGNORECASE,
+_LINE, _GUTTER, _TOOLS = (
+    re.compile(rf"(?i)(?<![\w-])(?:{WORDS[kind]})(?![\w-])") for kind in ("line", "gutter", "tools")
 )
 # What a visitor does not copy, and a search engine does not quote.
 _UNCOPIED = re.compile(r"user-select: ?none| data-nosnippet")
@@ -32,9 +26,6 @@ _UNCOPIED = re.compile(r"user-select: ?none| data-nosnippet")
 _FIRST = re.compile(r"(?m)^<(?:a |span [^>]*(?:#008080|0, 128, 128))[^>]*>( *\d+)</\w+>(?![.):])")
 _IS_LINE = re.compile(r" data-line=|display: ?block")
 _DIFF = re.compile(r' data-code-marker="([+-])"| class="[^"]*\bdiff (add|remove)\b')
-_TOOLS = re.compile(
-    r"(?<![\w-])(?:toolbar|ltx_listing_data|copy[\w-]*|[\w-]*copy-button|btn)(?![\w-])"
-)
 _ROWS = frozenset(("div", "p", "li", "tr", "pre"))
 _AROUND_CELLS = frozenset(("table", "tbody", "thead", "tr"))
 _VOID = frozenset(("br", "img", "wbr", "hr", "input"))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from searchloop.search_backend.readers._html.blocks import Box, Layout
 from searchloop.search_backend.readers._html.features import within
-from searchloop.search_backend.readers._html.parts import NAMES
+from searchloop.search_backend.readers._html.parts import NAMES, WORDS
 
 # So many words stand in two places of different make for two screens, or are quoted.
 LEAST_TWICE = 6
@@ -23,9 +23,7 @@ NOTES = NAMES["notes"]
 # The box of a text has this share of it, and the text this share of the words of its box.
 HOME, MOSTLY = 0.9, 0.75
 # The caption of a picture is beside the text; of one that has a number the text speaks.
-_is_numbered = re.compile(
-    r"(?i)(?:fig(?:ure|ura)?|tab(?:le|elle|leau|la)?|abb(?:ildung)?|listing|chart|scheme)\.?\s?\d"
-).match
+_is_numbered = re.compile(rf"(?i)(?:{WORDS['captions']})\.?\s?\d").match
 
 
 def with_parts(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import escape
+from urllib.parse import unquote, unquote_plus
 
+from searchloop.search_backend.readers._html.parts import WORDS
 from searchloop.search_backend.readers._html.parts.code import ticked
 from searchloop.search_backend.readers._html.parts.formulas import as_formula
 from searchloop.search_backend.readers._html.parts.scripts import Scripts, marks
@@ -17,6 +20,7 @@ _LABEL = re.compile(r' (?:aria-label|title)="([^"]+)"')
 _PICTURED = re.compile(
     r"<(t[dh]|h[1-6])((?: [^>]*)?)>([^<]*+(?:<(?!/?(?:t[dhr]|table|h[1-6])[ >])[^<]*+)*+)</\1>"
 )
+_TITLED = re.compile(r"<td(?: [^>]*)?>\s*<\w+ [^>]*title=\"[^>]*></")
 _DECORATION = re.compile(
     r"(?i)\b(?:logo|icon|image|photo|avatar|spacer|thumb\w*|picture)\b|\.\w{3,4}$|^\W?$"
 )
@@ -24,13 +28,16 @@ _OF_FORMULA = re.compile(
     r'(?i) (?:class|src)="[^"]*(?:\bmath|latex|\btex\b|equation|formula|mimetex)'
 )
 _IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
+_DRAWN = re.compile(rf' src="[^"]*(?:{WORDS["drawn"]})')
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
 _INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
 _STRUCK_LINK = re.compile(r"(<a [^>]*line-through[^>]*>)([^<]*+(?:<(?!/?a[ >])[^<]*+)*+)</a>")
+# By any length only a number is raised: badges and drawings are moved so, too.
 _SCRIPT_LIKE = re.compile(
     rf"<({_INLINE})(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
-    r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>'
+    r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "]'
+    r"|(?:vertical-align: ?|[\"; ]top: ?-)[.\d]*[1-9](?=[^>]*>\s*[-−–+]?\d{1,3}\s*<))[^>]*>"
     r"([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>"
 )
 _FRACTION = re.compile(
@@ -66,7 +73,7 @@ def _as_scripts(over: re.Match[str]) -> str:
 
 def images_in_cells(markup: str) -> str:
     """Writes the words for images of cells and headings where they are content: Yes, No."""
-    if "<img" not in markup and "aria-label" not in markup:
+    if not ("<img" in markup or "aria-label" in markup or _TITLED.search(markup)):
         return markup
     return _PICTURED.sub(_pictured, markup)
 
@@ -168,6 +175,9 @@ def _images(text: str, _: str) -> str:
     def words(image: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
+        if not alt and (drawn := _DRAWN.search(image[0])):  # only its address says what it shows
+            tex = unquote(drawn[1]) if drawn[1] else unquote_plus(drawn[2])
+            return as_formula(escape(plain(tex).replace("&space;", " "), quote=False), False)
         if alt and (_is_of_formula(image[0]) or _IS_TEX.search(alt)):
             return as_formula(alt, "-display" in image[0])
         return alt if _is_sign(plain(alt)) else image[0]
@@ -181,9 +191,7 @@ def _anchors(text: str, _: str) -> str:
 
 
 def _scripts(text: str, cut: str) -> str:
-    """Raised and lowered characters; those that a style or a class raises as well."""
-    if any(name in text for name in _RAISED):
-        text = _SCRIPT_LIKE.sub(_as_script, text)
+    """Raised and lowered characters, and fractions made of them."""
     if "⁄" in text or "/<sub" in text or "/ <sub" in text:
         text = _FRACTION.sub(lambda m: f"{m[1] + ' ' if m[1] else ''}{m[2]}/{m[3] or m[4]}", text)
         text = _SLASH.sub(r"\1/\2", _MIXED.sub(r"\1 ", text))
@@ -191,6 +199,8 @@ def _scripts(text: str, cut: str) -> str:
 
 
 def _as_script(raised: re.Match[str]) -> str:
+    if not (raised[2] or raised[3] or raised.string[raised.start() - 1].strip("> ")):
+        return raised[0]  # another word
     tag = "sub" if "sub" in (raised[2], raised[3]) else "sup"
     return f"<{tag}>{raised[4]}</{tag}>"
 
@@ -201,22 +211,24 @@ def _apart(text: str, _: str) -> str:
 
 
 _ON_ITS_LINE = re.compile(
-    r'(<(span|[abi]|strong|em|small) [^>]*(?:style="[^"]*display: ?(?:block|flex|grid|table)[^>]*>'
+    r"(<(span|[abi]|strong|em|small) [^>]*"
+    r'(?:style="[^"]*(?:display: ?(?:block|flex|grid|table)|float: ?right)[^>]*>'
     r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^>]*>'
     r"(?=[^<]*[^\W\d_])))([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+</\2>)?"
 )
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
-_RAISED = ("vertical-align", 'class="su')
+_RAISED = ("vertical-align", 'class="su', "top:")
 # The tags and the words of which one is there when there is something to change.
 _CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]], ...] = (
-    (frozenset(), ("display:", "sr-only", "visually", "-reader-text"), _apart),
+    (frozenset(), ("display:", "float:", "sr-only", "visually", "-reader-text"), _apart),
     (frozenset(("code",)), (), _code),
     (frozenset(), ('href="#',), _anchors),
     (frozenset(("img",)), (), _images),
     (frozenset("q"), (), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
     (frozenset(("rt",)), (), _reading),
+    (frozenset(), _RAISED, lambda text, _: _SCRIPT_LIKE.sub(_as_script, text)),
     (frozenset(("s", "del", "strike")), ("line-through",), _struck),
-    (frozenset(("sup", "sub")), ("⁄", *_RAISED), _scripts),
+    (frozenset(), ("<sup", "<sub", "⁄"), _scripts),
     (frozenset(("sup", "sub")), ('href="#', "footnote"), lambda text, _: marks(text)),
 )

@@ -12,15 +12,13 @@ from functools import cached_property
 from html import escape
 from itertools import takewhile
 
+from searchloop.search_backend.readers._html.parts import WORDS
 from searchloop.search_backend.readers._html.text import TAG, plain
 
 _REACH = 400
 _LINKED_MARK = re.compile(r"<a ([^>]*+)>\s*+([\d*†‡]{1,3}|[a-z])\s*</a>")
 _NAMED_NOTE = re.compile(r"(?i)\b(?:reference|foot-?note|end-?note|note-?ref|cite|citation|fn)")
-_ELEMENT = (
-    "A[cglmrstu]|B[aeihkr]?|C[adeflmnorsu]?|D[bsy]?|E[rsu]|F[elmr]?|G[ade]|H[efgos]?|I[nr]?|Kr?|L[airuv]"
-    "|M[dgnot]|N[abdeiop]?|Os?|P[abdmortu]?|R[abefghnu]|S[bcegimnr]?|T[abcehilm]|U|V|W|Xe|Yb?|Z[nr]"
-)
+_ELEMENT = WORDS["elements"]
 _is_isotope = re.compile(rf"\d*(?:{_ELEMENT})(?![a-z])").match
 _is_element, _is_oxidation = re.compile(_ELEMENT).fullmatch, re.compile("[IVX]{1,4}").fullmatch
 _is_light = re.compile("H(?![a-z])|He|Li").match
@@ -29,11 +27,7 @@ _is_mass_before = re.compile(r"(?:.*[\s(])?\d*").fullmatch
 _is_formula = re.compile(
     rf"(?:.*[^A-Za-z)])?(?:[A-Z]{{2,4}}|[a-zS]?p?[(\[]?(?:{_ELEMENT})(?:{_ELEMENT}|[()\[\]\d])*)"
 ).fullmatch
-_is_unit = re.compile(
-    r"(?:[YZEPTGMkhdcmµμunpf]|da)?(?:m|s|g|A|K|mol|cd|Hz|N|Pa|J|W|C|V|F|Ω|T|lm|lx|eV|L|l|bar|B|bit|px)"
-    r"|in|ft|yd|mi|nmi|miles?|feet|inch(?:es)?|h|hr|min|yr|au|AU|pc|ly|rad|sr|cells?|Å|м|км|см|мм"
-).fullmatch
-_is_function = re.compile(r"sin|cos|tan|cot|sec|csc|sinh|cosh|tanh|log|ln|lg|det|dim|tr").fullmatch
+_is_unit, _is_function = (re.compile(WORDS[kind]).fullmatch for kind in ("units", "functions"))
 _is_number = re.compile(r"[-−+–]?\d+(?:[.,]\d+)?").fullmatch
 _is_fraction = re.compile(r"\d{1,3}[/⁄]\d{1,3}").fullmatch
 _is_list = re.compile(
@@ -45,14 +39,9 @@ _is_charge = re.compile(r"\d*[+−–-]+").fullmatch
 _is_variable = re.compile(r"[i-zA-Zα-ω]′*").fullmatch
 _is_mark = re.compile(r"[*†‡§¶#‖]+").fullmatch
 _is_glued = re.compile(r"(?i)[™®©℠°′″ªº]|TM|SM|\(R\)").fullmatch
-_is_ordinal = re.compile(
-    r"(?i)(?:st|nd|rd|th|e|er|re|[eè]re|[eè]?me|nde?|o|a|os|as|ste|de|ème|eme|r|t|й|я|е|го)\.?"
-).fullmatch
+_is_ordinal = re.compile(rf"(?i)(?:{WORDS['ordinals']})\.?").fullmatch
 _is_ordered = re.compile(r"(?:.*[^\w.,$€£¥])?(?:\d{1,3}\.?|[IVXLC]+)").fullmatch
-# French and Spanish short forms: no, Mme, Dr.
-_is_short_form = re.compile(
-    r"(?:.*\W)?(?:[nN]\W?(?:os?)|M\W?(?:me|lle|mes|gr|r)|D\W?(?:r|re)|S\W?te?)"
-).fullmatch
+_is_short_form = re.compile(rf"(?:.*\W)?(?:{WORDS['short_forms']})").fullmatch
 # Cents above the line, as shops write them, and minutes.
 _CURRENCY = r"[$€£¥₹₽₺₩]|\b(?:EUR|USD|GBP|CHF|kr|zł|Kč|Ft)"
 _is_price = re.compile(rf".*(?:{_CURRENCY})\s*(?:\d{{1,3}}(?:[.,\s]\d{{3}})+|\d+)").fullmatch

@@ -19,8 +19,10 @@ _OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th
 _MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values(), "[style*=white-space]"))
 _WITH_NAMES = [(one, frozenset(names_in(one))) for one in split_selectors(_MAY_SHOW)]
 _ROWS_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:inline-)?(?:flex|grid)\b")
-_LINES_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:block|table|list-item|flex|grid)\b")
-_LAST = re.compile(r"[.#][\w-]+$")
+_LINES_LAID = re.compile(
+    r"[;{]\s*(?:display\s*:\s*(?:block|table|list-item|flex|grid)|float\s*:\s*right)\b"
+)
+_LAST = re.compile(r"[.#]-?[^\W\d][\w-]*(?:(?:\s+|\s*>\s*)[a-z]+)?$")
 LONGEST_LABEL = 40
 # Lines of a page; each takes an element.
 MOST_TYPED = 5_000
@@ -36,8 +38,9 @@ def show(tree: LexborHTMLParser) -> None:
     if not is_ordinary:
         write_formulas(tree)
         _write_checkboxes(tree)
-        _write_drawings(tree)
         _put_code_in_order(tree)
+        for code in tree.css(SELECTORS["read_aloud"]):
+            del code.attrs["aria-hidden"]
         for node in tree.css(SELECTORS["unseen"]):
             node.remove()
         for mark in tree.css(SELECTORS["fractions"]):
@@ -62,7 +65,8 @@ def show(tree: LexborHTMLParser) -> None:
 def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:
     """Tells what stands on a line of its own, and puts a blank between the words of a row.
 
-    A selector counts by its last part. The letters of one word may be items of a row, too.
+    A selector counts by its last name, and the tag behind it. The letters of one word may be items
+    of a row, too.
     """
     lines, rows = (_selectors(cascade, laid) for laid in (_LINES_LAID, _ROWS_LAID))
     for node in _found(tree, cascade, ",".join(lines)):
@@ -160,19 +164,10 @@ def _around(node: LexborNode, tag: str) -> LexborNode | None:
 
 
 def _write_labels(tree: LexborHTMLParser) -> None:
-    """Shows the words for screen readers that say alone what the sign in a cell means."""
-    for label in tree.css(SELECTORS["labels"]):
-        cell, words = _around(label, "td"), label.text(deep=True).strip()
-        if cell is not None and cell.text(deep=True).strip() == words != "":
-            label.replace_with(words[:LONGEST_LABEL])
-
-
-def _write_drawings(tree: LexborHTMLParser) -> None:
-    """Writes the label of a drawing that stands alone in a cell."""
-    for drawing in tree.css(SELECTORS["drawings"]):
-        title = drawing.css_first("title")
-        label = drawing.attributes.get("aria-label") or (title.text() if title is not None else "")
-        around = drawing.parent
-        alone = around is not None and not (around.text(deep=True) or "").replace(label, "").strip()
-        if alone and label and len(label) <= LONGEST_LABEL:
-            drawing.replace_with(label.strip())
+    """Shows the words that say alone what a sign or a drawing in a cell means."""
+    for sign in tree.css(SELECTORS["labels"]):
+        said = sign if sign.tag != "svg" else sign.css_first("title")
+        words = sign.attributes.get("aria-label") or (said.text(deep=True) if said else "")
+        around = (sign.parent.text(deep=True) or "") if sign.parent is not None else ""
+        if words.strip() and not around.replace(words, "").strip():
+            sign.replace_with(words.strip()[:LONGEST_LABEL])

@@ -20,9 +20,9 @@ from searchloop.search_backend.types import Page
 
 _MAIN = "word/document.xml"
 _HEADING = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
-# What was deleted or moved away, codes of fields, second boxes, and readings before their words.
+# What was deleted or moved away, codes of fields, second boxes.
 _SKIPPED = frozenset(
-    ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange", "rt")
+    ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange")
 )
 _BREAKS = {"tab": " ", "br": "<br>", "cr": "<br>", "noBreakHyphen": "‑", "ptab": " "}
 _TABLE = {"tbl": "table", "tr": "tr", "tc": "td"}
@@ -150,7 +150,7 @@ class _Writer(Written):
         self._open = [_Paragraph()]
         self._counts: dict[str, dict[int, int]] = defaultdict(dict)
         self._in_text, self._marks = False, list[str]()
-        self._note, self._cell = "", "th"
+        self._note, self._cell, self._reading = "", "th", ""
         self._lists: list[tuple[str, str]] = []  # those that are open: number and kind
         self._formulas: list[_Formula] = []
 
@@ -164,6 +164,10 @@ class _Writer(Written):
             self._open.append(_Paragraph())
             self._open[-1].parts.append(self._note)
             self._note = ""
+        elif tag == "rt":  # it stands before its word
+            self._open.append(_Paragraph())
+        elif tag == "rubyBase":
+            now.parts.append("<ruby>")
         elif tag == "t":
             self._in_text = True
         elif tag == "r":
@@ -206,6 +210,10 @@ class _Writer(Written):
             self._skip -= 1
         elif tag == "p" and len(self._open) > 1:
             self._write(self._open.pop())
+        elif tag == "rt" and len(self._open) > 1:
+            self._reading = "".join(self._open.pop().parts)
+        elif tag == "rubyBase":
+            self._open[-1].parts.append(f"<rt>{self._reading}</rt></ruby>")
         elif tag == "t":
             self._in_text = False
         elif tag == "hyperlink":

@@ -162,7 +162,7 @@ INNER = f"<text:list>{ITEM.format('y', '')}</text:list>"
               f"{RUN.format('<w:vanish w:val=' + repr('0') + '/>', '!')}</w:p>"), "seen!"),
         (docx("<w:p><w:r><w:ruby><w:rt>{}</w:rt><w:rubyBase>{}</w:rubyBase></w:ruby></w:r>{}</w:p>"
               .format(*(RUN.format("", word) for word in ("かんじ", "漢字", "の本")))),
-         "漢字の本"),
+         "漢字(かんじ)の本"),
         (docx(math("f", part("num", "a"), part("den", "b"))), r"$\frac{a}{b}$"),
         (docx(math("rad", "<m:deg/>", part("e", "2"))), r"$\sqrt{2}$"),
         (docx(math("sSup", part("e", "xy"), part("sup", "2"))), "${xy}^{2}$"),

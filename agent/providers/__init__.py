@@ -255,7 +255,6 @@ def provider_plugins() -> tuple[Plugin, ...]:
     return find_plugins("providers", _refused)
 
 
-@cache
 def _own() -> list[str]:
     names = (module.name for module in pkgutil.iter_modules(__path__))
     return [name.replace("_", "-") for name in names if not name.startswith("_")]

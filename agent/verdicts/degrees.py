@@ -102,29 +102,32 @@ def conditional(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]],
 
 
 def _led(tokens: Tokens, lang: str) -> dict[int, str]:
-    """Returns {place: kind} of the content behind "only", "instead of" and the like."""
+    """Returns {place: kind} of the content behind "only", "instead of" and the like.
+
+    A kind begins with `~` where the phrase may lead that content, too: `unlike the older X`.
+    """
     found: dict[int, str] = {}
     for at, token in enumerate(tokens):
-        if said(token) not in _FIRST:
-            continue
         phrases = (" ".join(map(said, tokens[at : at + n])) for n in (3, 2, 1))
-        phrase = next((phrase for phrase in phrases if phrase in _TURNING), None)
-        if phrase and lang in _LONE.get(phrase, (lang,)):
-            letters = token.kind == "letter"
-            first = at + 2 * letters if letters else at + 1 + phrase.count(" ")
-            places = [j for j in range(first, len(tokens)) if tokens[j].kind != "stop"]
-            if letters and _TURNING[phrase] == "one-of":  # it stands behind
-                places = [at - 2]
-            loose = ""
-            for before, j in zip((None, *places), places[:4], strict=False):
-                if before is not None and not (tokens[j].capital and tokens[before].capital):
-                    cut = any(apart(tokens, n) for n in range(before + 1, j + 1))
-                    if _TURNING[phrase] not in _ASIDE or loose or cut:
-                        break
-                    loose = "~"  # `unlike the older X` is unlike X
-                found.setdefault(j, loose + _TURNING[phrase])
-            if _TURNING[phrase] == "only" and at:  # `occurs only at`, `only occurs at`
-                found.setdefault(at - 1, "~only")
+        known = said(token) in _FIRST
+        phrase = next((p for p in phrases if p in _TURNING), "") if known else ""
+        if not phrase or lang not in _LONE.get(phrase, (lang,)):
+            continue
+        kind, letters = _TURNING[phrase], token.kind == "letter"
+        first = at + (2 if letters else 1 + phrase.count(" "))
+        places = [j for j in range(first, len(tokens)) if tokens[j].kind != "stop"]
+        if letters and kind == "one-of":  # it stands behind
+            places = [at - 2]
+        loose = ""
+        for before, j in zip((None, *places), places[:4], strict=False):
+            if before is not None and not (tokens[j].capital and tokens[before].capital):
+                cut = any(apart(tokens, n) for n in range(before + 1, j + 1))
+                if kind not in _ASIDE or loose or cut:
+                    break
+                loose = "~"
+            found.setdefault(j, loose + kind)
+        if kind == "only" and at:  # `occurs only at`, `only occurs at`
+            found.setdefault(at - 1, "~only")
     return found
 
 
@@ -161,7 +164,7 @@ def partial(claim: Tokens, window: Tokens) -> bool:
 
 
 def _wholes(tokens: Tokens) -> dict[str, str]:
-    """Returns {key: key} of what a part is taken of, and of the part: `90` of `14 of the 90`."""
+    """Returns {whole: part}, as keys: {90: 14} of `14 of the 90`."""
     found = {}
     for at in range(len(tokens) - 2):
         if _counts(tokens, at) and said(tokens[at + 1]) in _OF:

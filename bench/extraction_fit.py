@@ -148,6 +148,7 @@ class Fit:
                 one.page,
                 odds[self._ends[at] : self._ends[at + 1]].tolist(),
                 same_ways(one.page.boxes),
+                range(len(one.page.blocks)),
             )
         )
         rows = self._np.concatenate([rows, more], axis=1)

@@ -97,6 +97,8 @@ class Layout:
     """Four characters that its markup does not have."""
     names: set[str]
     """All that its boxes are called."""
+    parents: list[int]
+    """Those of its boxes."""
 
 
 def written(tree: LexborHTMLParser) -> str:
@@ -158,7 +160,7 @@ def layout(markup: str) -> Layout:
     for at, code in codes.items():
         pieces[at] = code
     blocks = [*_blocks(pieces, homes, signs)] if pieces else []
-    return Layout(boxes, blocks, signs, set().union(*(names for _, names, _ in known.values())))
+    return Layout(boxes, blocks, signs, {n for kind in known.values() for n in kind[1]}, parents)
 
 
 def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
@@ -273,7 +275,7 @@ def roles(page: Layout, wrapped: Sequence[bool]) -> list[Sequence[float]]:
 def _masks(page: Layout, wrapped: Sequence[bool]) -> list[int]:
     """For each box a bit for each role that it or a box around it has."""
     masks: list[int] = []
-    for box, is_wrapper in zip(page.boxes, wrapped, strict=True):
+    for box, up, is_wrapper in zip(page.boxes, page.parents, wrapped, strict=True):
         own = 0
         for name in () if is_wrapper else box.names:
             if name in _BIT:
@@ -281,5 +283,5 @@ def _masks(page: Layout, wrapped: Sequence[bool]) -> list[int]:
         if own >= 3 << _COUNT:
             own |= 1 << _COUNT - 1
         own &= (1 << _COUNT) - 1
-        masks.append(own | masks[box.parent] if box.parent >= 0 else own)
+        masks.append(own | masks[up] if up >= 0 else own)
     return masks

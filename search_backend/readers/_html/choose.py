@@ -24,14 +24,16 @@ from operator import mul
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from searchloop.search_backend.readers._html.blocks import COMMENTS, Box, Layout, roles
+from searchloop.search_backend.readers._html.blocks import COMMENTS, Layout, roles
 from searchloop.search_backend.readers._html.features import (
     Columns,
+    Floats,
     Weights,
     around,
     columns,
     distances,
     name_scores,
+    picked,
     same_ways,
     within,
     wrappers,
@@ -42,18 +44,18 @@ from searchloop.search_backend.readers._html.parts.complete import once, with_pa
 MOST, HALF = 0.8, 0.55
 
 
-def context(page: Layout, odds: Sequence[float], ways: Sequence[int]) -> Columns:
-    """One column a feature, one entry a block. `odds` are those of a first look, `ways` by box."""
+def context(page: Layout, odds: Floats, ways: Sequence[int], asked: Sequence[int]) -> Columns:
+    """A column a feature, an entry a block of `asked`. `odds` are a first look's, `ways` by box."""
     weights = [min(block.words, 60) + 1.0 for block in page.blocks]
     mass = list(map(mul, odds, weights))
     often = Counter(block.text for block in page.blocks)
     return [
-        odds,
-        *_of_boxes(page, mass, weights, ways),
-        *_of_neighbours(odds, mass, weights),
-        *_of_run(odds, mass, weights),
-        *_of_page(odds, [block.words for block in page.blocks]),
-        [float(often[block.text]) for block in page.blocks],
+        *picked([odds], asked),
+        *_of_boxes(page, mass, weights, ways, asked),
+        *picked(_of_neighbours(odds, mass, weights), asked),
+        *picked(_of_run(odds, mass, weights), asked),
+        *picked(_of_page(odds, [block.words for block in page.blocks]), asked),
+        [float(often[page.blocks[at].text]) for at in asked],
     ]
 
 
@@ -71,13 +73,13 @@ def best_run(odds: Sequence[float], weights: Sequence[float]) -> tuple[int, int,
 
 
 def _of_boxes(
-    page: Layout, mass: list[float], weights: list[float], ways: Sequence[int]
+    page: Layout, mass: Floats, weights: Floats, ways: Sequence[int], asked: Sequence[int]
 ) -> Columns:
     boxes = page.boxes
     own, own_weight = ([0.0] * len(boxes) for _ in range(2))
     held, held_weight = within(page, mass), within(page, weights)
     total = held[0]
-    in_most, in_half, out = _homes(boxes, held)
+    in_most, in_half, out = _homes(page.parents, held)
     group, group_weight = dict[int, float](), dict[int, float]()
     for block, part, weight in zip(page.blocks, mass, weights, strict=True):
         own[block.box] += part
@@ -86,44 +88,41 @@ def _of_boxes(
         group[way] = group.get(way, 0.0) + part
         group_weight[way] = group_weight.get(way, 0.0) + weight
     # The last entry of each is for what is beyond the body, at index -1.
-    parents = [*(box.parent for box in boxes), -1]
+    parents = [*page.parents, -1]
     levels = [
         part / weight if weight else 0.0 for part, weight in zip(held, held_weight, strict=True)
     ]
     levels.append(-1.0)
     shares = [*(part / total for part in held), 1.0]
-    rows: dict[int, tuple[float, ...]] = {}
     found = []
-    for block in page.blocks:
-        at = block.box
-        if (row := rows.get(at)) is None:
-            up, way = parents[at], ways[at]
-            far = parents[up]
-            row = rows[at] = (
-                *(own[at] / own_weight[at], levels[at], levels[up], levels[far]),
-                *(levels[parents[far]], group[way] / group_weight[way], group[way] / total),
-                *(shares[at], shares[up], shares[far], in_most[at], in_half[at], out[at]),
-            )
+    for at in [page.blocks[one].box for one in asked]:
+        up, way = parents[at], ways[at]
+        far = parents[up]
+        row = (
+            *(own[at] / own_weight[at], levels[at], levels[up], levels[far]),
+            *(levels[parents[far]], group[way] / group_weight[way], group[way] / total),
+            *(shares[at], shares[up], shares[far], in_most[at], in_half[at], out[at]),
+        )
         found.append(row)
     return list(zip(*found, strict=True))
 
 
-def _homes(boxes: list[Box], held: list[float]) -> tuple[list[float], list[float], list[float]]:
+def _homes(parents: list[int], held: list[float]) -> tuple[list[float], list[float], list[float]]:
     """The depth of each box inside the home of most main text, of half of it, and outside that."""
     most, half = MOST * held[0], HALF * held[0]
     inside: list[list[float]] = []
     for least in (most, half):
-        home = max((at for at, part in enumerate(held) if part >= least), default=0)
-        depth = [0.0] * len(boxes)
+        home = max([at for at, part in enumerate(held) if part >= least], default=0)
+        depth = [0.0] * len(held)
         depth[home] = 1.0
-        for at in range(home + 1, len(boxes)):
-            if (up := boxes[at].parent) < home:
+        for at in range(home + 1, len(held)):
+            if (up := parents[at]) < home:
                 break  # what is inside a box stands right behind it
             depth[at] = depth[up] + 1.0
         inside.append(depth)
     out: list[float] = []
-    for at, box in enumerate(boxes):
-        out.append(0.0 if held[at] >= half or box.parent < 0 else out[box.parent] + 1.0)
+    for part, up in zip(held, parents, strict=True):
+        out.append(0.0 if part >= half or up < 0 else out[up] + 1.0)
     return inside[0], inside[1], out
 
 
@@ -302,15 +301,14 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> list[int]:
     ways = same_ways(page.boxes)
     parts = roles(page, wrapped)
     found = columns(page, guesses, ways, (about.kind, *sort)) + parts
-    first = list(map(by.first, *found))
-    rows = zip(*found, *context(page, likelihoods(first), ways), strict=True)
+    scores = list(map(by.first, *found))
     # Each look errs where the other does not. Once the first is sure of some text, the second
     # agrees wherever it is sure.
-    sure = CLEAR if max(first) >= CLEAR else math.inf
-    scores = [
-        (score + by.second(*row)) / 2 if -sure < score < sure else score
-        for score, row in zip(first, rows, strict=True)
-    ]
+    sure = CLEAR if max(scores) >= CLEAR else math.inf
+    if unsure := [at for at, score in enumerate(scores) if -sure < score < sure]:
+        found = picked(found, unsure) + context(page, likelihoods(scores), ways, unsure)
+        for at, score in zip(unsure, map(by.second, *found), strict=True):
+            scores[at] = (scores[at] + score) / 2
     odds = likelihoods(alike(page, scores, ways))
     hope = expected(odds, [block.words for block in page.blocks])
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE

@@ -10,7 +10,8 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
+from operator import itemgetter, mul, sub, truediv
 
 from searchloop.search_backend.readers._html.blocks import Box, Layout
 
@@ -26,27 +27,30 @@ _TAGS = (
 )
 _TAG_NUMBER = {tag: float(number) for number, tag in enumerate(_TAGS.split())}
 _ENDS = frozenset('.!?:;。”")…')
-_DIGITS, _UPPERS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_KINDS = bytes.maketrans(b"123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"A" * 25)
 _LENGTHS = [f"#{words}" for words in range(7)]
-_FIRST_WORDS = re.compile(r"(\w+)(?:\W+(\w+))?(?:\W+(\w+))?")
+_first_words = re.compile(r"(\w++)\W*+(\w*+)\W*+(\w*+)").search
 # Behind so many words a block says by itself what it is.
 SHORT = 14
 NEARLY_ALL = 0.9
 # A block further from a heading is as far as any: the 900th paragraph is text as the 90th is.
 FAR = 60.0
+# So many boxes around a block are described.
+LEVELS = 4
 
 
 def text_names(text: str, words: int) -> list[str]:
     """The first words of a short block, as the model knows them: share, advertisement, by."""
     if words > SHORT:
         return []
-    names = [_LENGTHS[min(words, 6)]]
-    if found := _FIRST_WORDS.search(text[:60].lower()):
-        first = [*filter(None, found.groups())]
-        names += ["'" + word for word in first]
-        if len(first) > 1:
-            names.append(f"'{first[0]} {first[1]}")
-    return names
+    length = _LENGTHS[words if words < 6 else 6]
+    if not (found := _first_words(text[:60].lower())):
+        return [length]
+    one, two, three = found.groups()
+    if not two:
+        return [length, "'" + one]
+    names = [length, "'" + one, "'" + two, f"'{one} {two}"]
+    return [*names, "'" + three] if three else names
 
 
 def within(page: Layout, values: Floats) -> list[float]:
@@ -54,9 +58,10 @@ def within(page: Layout, values: Floats) -> list[float]:
     sums = [0.0] * len(page.boxes)
     for block, value in zip(page.blocks, values, strict=True):
         sums[block.box] += value
+    parents = page.parents
     for at in range(len(sums) - 1, 0, -1):
         if part := sums[at]:
-            sums[page.boxes[at].parent] += part
+            sums[parents[at]] += part
     return sums
 
 
@@ -74,7 +79,7 @@ def name_scores(
     ways: list[float] = []
     own: list[float] = []
     known: dict[tuple[str, ...], tuple[float, float]] = {}
-    for box, is_wrapper in zip(page.boxes, wrapped, strict=True):
+    for box, up, is_wrapper in zip(page.boxes, page.parents, wrapped, strict=True):
         if (sums := known.get(box.names)) is None:
             path = near = 0.0
             for name in box.names:
@@ -84,18 +89,18 @@ def name_scores(
                     near += weight[1]
             sums = known[box.names] = (path, near)
         way = 0.0 if is_wrapper else sums[0]
-        ways.append(way + ways[box.parent] if box.parent >= 0 else way)
+        ways.append(way + ways[up] if up >= 0 else way)
         own.append(sums[1])
     own.append(0.0)  # of what is around the body, at index -1
     scores = []
     for block in page.blocks:
         at = block.box
-        score = bias + ways[at] + own[at] + own[page.boxes[at].parent]
+        score = bias + ways[at] + own[at] + own[page.parents[at]]
         if block.words <= SHORT:
             for name in text_names(block.text, block.words):
                 if name in weights:
                     score += weights[name][1]
-        scores.append(max(-12.0, min(12.0, score)))
+        scores.append(-12.0 if score < -12.0 else 12.0 if score > 12.0 else score)
     return scores
 
 
@@ -137,9 +142,8 @@ def _of_text(page: Layout) -> Columns:
 
 def _shares(head: str) -> tuple[float, float]:
     """The shares of digits and of capitals among the first characters of a text."""
-    letters = head.encode("ascii", "ignore")
-    digits, uppers = letters.translate(None, _DIGITS), letters.translate(None, _UPPERS)
-    return (len(letters) - len(digits)) / len(head), (len(letters) - len(uppers)) / len(head)
+    kinds = head.encode("ascii", "ignore").translate(_KINDS)
+    return kinds.count(b"0") / len(head), kinds.count(b"A") / len(head)
 
 
 def _of_neighbours(words: list[float], linked: list[float]) -> Columns:
@@ -175,31 +179,29 @@ def distances(count: int, at: int) -> list[float]:
 
 
 def _of_guesses(guesses: Sequence[float], words: list[float]) -> Columns:
-    weights = [min(word, 60.0) + 1.0 for word in words]
-    products = [guess * weight for guess, weight in zip(guesses, weights, strict=True)]
+    weights = [word + 1.0 if word < 60.0 else 61.0 for word in words]
+    products = list(map(mul, guesses, weights))
     return [guesses, *(around(products, weights, reach) for reach in (2, 8))]
 
 
 def around(products: list[float], weights: list[float], reach: int) -> list[float]:
     """For each block the mean of a value over itself and `reach` blocks before and after it, from
     its products with the weights."""
-    parts = zip(_sums(products, reach), _sums(weights, reach), strict=True)
-    return [part / weight for part, weight in parts]
+    return list(map(truediv, _sums(products, reach), _sums(weights, reach)))
 
 
 def _sums(values: list[float], reach: int) -> list[float]:
     """For each place the sum of the values up to `reach` places away."""
     sums, count = [0.0, *accumulate(values)], len(values)
     ends = [*sums[reach + 1 :], *[sums[-1]] * reach][:count]
-    return [end - start for start, end in zip([0.0] * reach + sums, ends, strict=False)]
+    return list(map(sub, ends, [0.0] * reach + sums))
 
 
 def _of_boxes(
     page: Layout, words: list[float], linked: list[float], total: float, ways: Sequence[int]
 ) -> Columns:
-    boxes = page.boxes
     held, links, prose, inside = _held(page, words, linked)
-    depth, repeats, main = _places(boxes, held, ways)
+    depth, repeats, main = _places(page, held, ways)
     groups: dict[int, list[float]] = {}
     for block, word, link in zip(page.blocks, words, linked, strict=True):
         sums = groups.setdefault(ways[block.box], [0.0, 0.0, 0.0])
@@ -210,47 +212,44 @@ def _of_boxes(
         way: (count, word / count, link / word, word / total)
         for way, (count, word, link) in groups.items()
     }
-    parts = [
-        (has, link / has, blocks, has / total, paragraphs) if has else ()
-        for has, link, blocks, paragraphs in zip(held, links, inside, prose, strict=True)
-    ]
-    # Beyond the body there is the body again.
-    parents = [box.parent if box.parent >= 0 else at for at, box in enumerate(boxes)]
-    rows: dict[int, tuple[float, ...]] = {}
-    found = []
-    for block in page.blocks:
-        at = block.box
-        if (row := rows.get(at)) is None:
-            up = parents[at]
-            far = parents[up]
-            row = rows[at] = (
-                *(float(depth[at]), *of_group[ways[at]], float(repeats[at])),
-                held[main[at]] / total if main[at] >= 0 else -1.0,
-                *(*parts[at], *parts[up], *parts[far], *parts[parents[far]]),
-            )
-        found.append(row)
-    return list(zip(*found, strict=True))
+    near = [block.box for block in page.blocks]
+    alike = zip(*[of_group[ways[at]] for at in near], strict=True)
+    found: Columns = [*picked([depth], near), *alike, *picked([repeats, main], near)]
+    in_links = [link / has if has else 0.0 for has, link in zip(held, links, strict=True)]
+    parts = [held, in_links, inside, [has / total for has in held], prose]
+    parents = [0, *page.parents[1:]]  # beyond the body there is the body again
+    for _ in range(LEVELS):
+        found += picked(parts, near)
+        near = [parents[at] for at in near]
+    return found
+
+
+def picked(found: Sequence[Floats], asked: Sequence[int]) -> Columns:
+    """The entries of these numbers."""
+    pick = itemgetter(*asked, 0)  # of one alone it makes no tuple
+    return [pick(column)[:-1] for column in found]
 
 
 def _held(page: Layout, words: list[float], linked: list[float]) -> list[list[float]]:
     """For each box its words, those in links, its paragraphs and its blocks, with all inside it."""
-    both = list(zip(words, linked, strict=True))
-    links = [word * link for word, link in both]
-    prose = [float(word >= 15 and link < 0.4) for word, link in both]
-    return [within(page, values) for values in (words, links, prose, [1.0] * len(both))]
+    prose = [float(word >= 15 and link < 0.4) for word, link in zip(words, linked, strict=True)]
+    links = list(map(mul, words, linked))
+    return [within(page, values) for values in (words, links, prose, [1.0] * len(words))]
 
 
-def _places(boxes: list[Box], held: list[float], ways: Sequence[int]) -> list[list[int]]:
-    """For each box its depth, how often its like repeats, its main box."""
-    alike = Counter([(box.parent, ways[at]) for at, box in enumerate(boxes) if held[at]])
+def _places(page: Layout, held: list[float], ways: Sequence[int]) -> list[list[float]]:
+    """For each box its depth, how often its like repeats, the share of words of its main box."""
+    kinds = list(zip(page.parents, ways, strict=True))
+    alike = Counter(compress(kinds, held))
     # The last entry of each is for what is around the body, at index -1.
-    depth, repeats, main = [-1] * (len(boxes) + 1), [0] * (len(boxes) + 1), [-1] * (len(boxes) + 1)
-    for at, box in enumerate(boxes):
-        up = box.parent
-        depth[at] = depth[up] + 1
-        repeats[at] = max(repeats[up], alike[up, ways[at]] if held[at] else 0)
-        is_main = box.tag in ("main", "article") or "r=main" in box.names
-        main[at] = at if is_main else main[up]
+    depth, repeats, main = ([start] * (len(held) + 1) for start in (-1.0, 0.0, -1.0))
+    for at, (box, kind) in enumerate(zip(page.boxes, kinds, strict=True)):
+        if held[at]:
+            up, often = kind[0], float(alike[kind])
+            depth[at] = depth[up] + 1.0
+            repeats[at] = often if often > repeats[up] else repeats[up]
+            is_main = box.tag in ("main", "article") or "r=main" in box.names
+            main[at] = held[at] / held[0] if is_main else main[up]
     return [depth, repeats, main]
 
 
@@ -264,7 +263,7 @@ def _of_page(
     )
     of_page = (
         math.log1p(total),
-        sum(w * link for w, link in zip(words, linked, strict=True)) / total,
+        sum(map(mul, words, linked)) / total,
         math.log1p(count),
         len(long) / count,
         sum(long) / total,

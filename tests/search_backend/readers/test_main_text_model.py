@@ -47,7 +47,7 @@ def test_every_block_gets_every_feature(markup: str, seed: int) -> None:
     count = len(page.blocks)
     odds = [((at * 7 + seed) % 10 + 0.5) / 10.5 for at in range(count)]
     ways = same_ways(page.boxes)
-    found = columns(page, odds, ways, (0.0,) * 8) + context(page, odds, ways)
+    found = columns(page, odds, ways, (0.0,) * 8) + context(page, odds, ways, range(count))
     found += roles(page, wrappers(page))
     assert {len(column) for column in found} == {count}
     assert all(value == value for column in found for value in column)

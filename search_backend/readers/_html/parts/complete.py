@@ -46,12 +46,12 @@ def with_parts(
     words = [block.words * (at not in inside) for at, block in enumerate(blocks)]
     taken = within(page, [count * (at in found) for at, count in enumerate(words)])
     others = within(page, [count * (at not in found) for at, count in enumerate(words)])
-    linked = within(page, [block.words * (block.linked - 0.5) for block in blocks])
     home = max((at for at, words in enumerate(taken) if words >= HOME * taken[0]), default=0)
     if others[home] * MOSTLY > taken[home] * (1 - MOSTLY):
         return kept
     while (up := boxes[home].parent) >= 0 and others[up] * HOME <= taken[up] * (1 - HOME):
         home = up
+    linked = within(page, [block.words * (block.linked - 0.5) for block in blocks])
     beside = [role for role in roles[: len(roles) // 2 - 1] if not any(map(role.__getitem__, kept))]
     end = next((at for at in range(home + 1, len(boxes)) if boxes[at].parent < home), len(boxes))
     for at, block in enumerate(blocks):
@@ -66,8 +66,8 @@ def with_parts(
             asides += [is_note] * (boxes[up].tag == "aside")
             is_part = is_part or is_item or is_note
             up = boxes[up].parent
-        is_beside = any(role[at] for role in beside) and not (asides and all(asides))
-        if is_part and up == home and not is_beside:
+        is_inside = is_part and up == home
+        if is_inside and ((asides and all(asides)) or not any(role[at] for role in beside)):
             found.add(at)
     return sorted(found)
 

@@ -97,7 +97,7 @@ def compare(
     cover = 1 - sum(weights[key] for key in absent) / sum(weights.values())
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near, letters = paired >= _near(claim) * len(claim), _near(claim) == NEAR_LETTERS
-    few = cover < enough(len(weights), letters)
+    few = cover < enough(len(weights), letters, len(page.spans))
     if few and not near:
         return Comparison(cover, FEW)
     ours, theirs = ([t for t in side if t.kind != "stop"] for side in (claim, window))

@@ -64,10 +64,13 @@ def hedged(tokens: Tokens, lang: str, words: frozenset[str] = frozenset()) -> li
 def surer(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]], lang: str) -> bool:
     """Tells whether the source doubts what the claim says without a doubt."""
     held, places = {i for i, _ in pairs}, {j for _, j in pairs}
+    soft = any(t.word in _SOFT for t in claim)
     if not held.issuperset(hedged(claim, lang)):
         return False  # it doubts in words of its own
     begun = {_beginning(t) for t in claim}
     for at in hedged(window, lang):
+        if soft and window[at].word in _SOFT:
+            continue  # `can` for `may`
         behind = [j for j in range(at + 1, len(window)) if window[j].kind != "stop"]
         behind = [j for j in behind if window[j].word not in _SAYINGS]
         if not behind and lang in ("de", "nl"):  # `verschwinden könnte`
@@ -244,6 +247,7 @@ def _yearly(tokens: Tokens) -> list[tuple[str, str]]:
 _TURNING, _LONE = _kinds("turning"), table(numbers.TABLES["lone"])
 _FIRST = frozenset(phrase.split()[0] for phrase in _TURNING)
 _OF = frozenset(numbers.TABLES["of"].split())
+_SOFT = frozenset(numbers.TABLES["soft"].split())
 _NEAR = 8  # tokens to the part of a whole
 _TIMES = ("before", "after", "during", "since")
 _MILD = ("only", "not-only", "some", *_TIMES)  # a claim may leave it out

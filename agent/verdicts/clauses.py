@@ -95,7 +95,7 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         if rest and again:
             return True
         left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
-        own = [_told(theirs[m]) for m in rest]
+        own = [_told(theirs[m]) and not theirs[m].number for m in rest]
         there = {t.key for t, clause in zip(theirs, clauses, strict=True) if clause == clauses[q]}
         letters = theirs[p].kind == "letter"
         if not letters and not there.issuperset(t.key for t in ours[:i]):

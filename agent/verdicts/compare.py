@@ -183,7 +183,8 @@ def _degree(
     pairs = _aligned(claim, window)
     if amounts or degrees.bounded(claim, window) or degrees.surer(claim, window, pairs, lang):
         return DEGREE
-    parts = degrees.partial(claim, window) or degrees.misdated(claim, window)
+    rules = (degrees.partial, degrees.misdated, degrees.overstated)
+    parts = any(rule(claim, window) for rule in rules)
     if parts or degrees.turned(claim, window, lang):
         return DEGREE
     return CONDITION if degrees.conditional(claim, window, pairs, lang) else ""

@@ -176,7 +176,9 @@ def _wholes(tokens: Tokens) -> dict[str, str]:
     """Returns {whole: part}, as keys: {90: 14} of `14 of the 90`."""
     found = {}
     for at in range(len(tokens) - 2):
-        if _counts(tokens, at) and said(tokens[at + 1]) in _OF and not apart(tokens, at + 1):
+        part = said(tokens[at + 1]) in _OF and not apart(tokens, at + 1)
+        date = said(tokens[at + 1]) == "de" and tokens[at + 2].kind == "word"  # `12 de mayo`
+        if part and not date and _counts(tokens, at):
             whole = next((t.key for t in tokens[at + 2 :] if t.kind != "stop"), "")
             times = tokens[at - 1].key if at and tokens[at - 1].number else ""  # `two thirds`
             found[whole] = f"{tokens[at].key} {times}".strip()

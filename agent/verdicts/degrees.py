@@ -229,7 +229,8 @@ def _kinds_by_key(tokens: Tokens, led: Mapping[int, str]) -> dict[str, tuple[str
 
 def misdated(claim: Tokens, window: Tokens) -> bool:
     """Tells of an amount that the source gives for another year: `3 in 2010 and 5 in 2015`."""
-    one, other = _yearly(claim), _yearly(window)
+    step = -1 if any(t.kind == "letter" for t in claim) else 1  # Chinese: `2010年3吨`
+    one, other = _yearly(claim[::step]), _yearly(window[::step])
     amounts, years = ({pair[side] for pair in other} for side in (0, 1))
     known = [pair for pair in one if pair[0] in amounts and pair[1] in years]
     return len(other) > 1 and any(pair not in other for pair in known)

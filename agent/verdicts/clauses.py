@@ -95,9 +95,9 @@ def elsewhere(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs, page
         if rest and again:
             return True
         left = [m for m in range(p + 1, q) if odd[m] and clauses[m] == clauses[p]]
-        own = [_told(theirs[m]) for m in rest]
-        there = {t.key for t, clause in zip(theirs, clauses, strict=True) if clause == clauses[q]}
         letters = theirs[p].kind == "letter"
+        own = [_told(theirs[m]) and (letters or not theirs[m].number) for m in rest]
+        there = {t.key for t, clause in zip(theirs, clauses, strict=True) if clause == clauses[q]}
         if not letters and not there.issuperset(t.key for t in ours[:i]):
             own += [theirs[m].key == theirs[p].key for m in here]  # `made A; later it made B`
         if crossed and any(own) and any(_told(theirs[m]) for m in left):

@@ -97,7 +97,7 @@ def compare(
     cover = 1 - sum(weights[key] for key in absent) / sum(weights.values())
     apart, paired = _gaps(claim, window, _aligned(claim, window))
     near, letters = paired >= _near(claim) * len(claim), _near(claim) == NEAR_LETTERS
-    few = cover < enough(len(weights), letters)
+    few = cover < enough(len(weights), letters, len(page.spans))
     if few and not near:
         return Comparison(cover, FEW)
     ours, theirs = ([t for t in side if t.kind != "stop"] for side in (claim, window))
@@ -183,7 +183,8 @@ def _degree(
     pairs = _aligned(claim, window)
     if amounts or degrees.bounded(claim, window) or degrees.surer(claim, window, pairs, lang):
         return DEGREE
-    parts = degrees.partial(claim, window) or degrees.misdated(claim, window)
+    rules = (degrees.partial, degrees.misdated, degrees.overstated)
+    parts = any(rule(claim, window) for rule in rules)
     if parts or degrees.turned(claim, window, lang):
         return DEGREE
     return CONDITION if degrees.conditional(claim, window, pairs, lang) else ""
@@ -241,16 +242,27 @@ def _gaps(
         return [Gap(ours, theirs)], 0
     (lead, first), (end, last) = pairs[0], pairs[-1]
     tail = len(ours) - 1 - end
-    found = [Gap(ours[:lead], theirs[max(0, first - lead - 1) : first] if lead else ())]
+    head = range(max(0, first - lead - 1) if lead else first, first)
+    found = [Gap(ours[:lead], [theirs[n] for n in head if not _own(theirs, n, first)])]
     for (i, j), (k, m) in pairwise(pairs):
-        left_out = theirs[j + 1 : m]
-        told = [t.kind for t in left_out if t.kind != "stop"]
-        aside = told[:1] == ["not"] and len(told) > 1 and k == i + 1
-        aside = aside and apart(theirs, j + 1) and apart(theirs, m)
-        found += [] if aside else [Gap(ours[i + 1 : k], left_out)]  # `A, not B, did it`
+        left_out = [theirs[n] for n in range(j + 1, m) if k > i + 1 or not _own(theirs, n, m)]
+        found += [Gap(ours[i + 1 : k], left_out)]
     tail += 3 * (tail > 0 and ours[-1].kind == "letter")  # `ならない` for `よい`
     found.append(Gap(ours[end + 1 :], theirs[last + 1 : last + 2 + tail] if tail else ()))
     return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
+
+
+def _own(tokens: Sequence[Token], at: int, end: int) -> bool:
+    """Tells whether a negation and what it denies stand before a comma: `A, not B, did it`."""
+    negation, before = tokens[at], tokens[at - 1]
+    if negation.kind != "not" or at + 1 >= len(tokens):
+        return False
+    first = next((n for n in range(at + 1, end) if tokens[n].kind not in ("stop", "not")), end)
+    if before.kind == "letter" and before.start + 2 > negation.end:
+        first = at  # of its own run
+    elif tokens[at + 1].start - negation.end == 2:
+        return False  # `was not, they say, done`
+    return any(apart(tokens, n) for n in range(first + 1, end + 1))
 
 
 def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
@@ -307,6 +319,8 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
             continue
         behind = [t for t in tokens[i + 1 : i + 9] if t.start >= token.end][:3]
         behind = [t for t in behind if t.kind != "not"]
+        if token.word and behind and behind[0].kind != "letter" and _own(tokens, i, i + 1):
+            behind = []  # `未婚，2003年`
         before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
         follows = not token.word or "ぁ" <= token.word[-1] <= "ゟ"  # a Japanese denial
         found.update(t.key for t in behind[:1])

@@ -9,16 +9,19 @@ from searchloop.agent.verdicts.numbers import ABOUT
 from searchloop.agent.verdicts.text import Token
 
 LEAST = 0.5  # share of the claim's content, by weight, below which a window is not looked at
+_FEW, _LEAST_OF_FEW = 3, 0.65  # sentences of a short source, and the least share there
 _LETTERS = 0.64  # the share that must stand there in scripts without spaces
 _BESIDE, _TOGETHER = 5, 0.3  # words from a neighbour to the next, and the share of the neighbours
 
 
-def enough(words: int, letters: bool) -> float:
+def enough(words: int, letters: bool, sentences: int) -> float:
     """Returns the share of a claim's content that must stand in the window.
 
-    A few words stand together by chance or leave out what counts; of many, more may differ.
+    A few words stand together by chance or leave out what counts; of many, more may differ. What
+    speaks of the claim alone, a source of few sentences, has words of it in any case.
     """
-    return _LETTERS if letters else max(LEAST, min(0.4 + 2.5 / words, 0.7))
+    least = _LEAST_OF_FEW if sentences <= _FEW else LEAST
+    return _LETTERS if letters else max(least, min(0.4 + 2.5 / words, 0.7))
 
 
 def content(tokens: Sequence[Token]) -> list[Token]:

@@ -44,6 +44,12 @@ def other_quantity(ours: Tokens, theirs: Tokens) -> bool:
     return bool(one and other and not one & other)
 
 
+def overstated(claim: Tokens, window: Tokens) -> bool:
+    """Tells of `all` or `every` in the claim where the source says only, some or most."""
+    one, other = ({_QUANTITIES.get(said(t), "") for t in side} for side in (claim, window))
+    return "all" in one - other and bool(other & {"only", "some", "most", "few"})
+
+
 def modified(ours: Tokens, theirs: Tokens) -> bool:
     """Tells of `the largest` for `the second largest`, `the president` for `the vice president`."""
     one, other = (bool(side) and side[-1].word in _MODIFIERS for side in (ours, theirs))
@@ -64,10 +70,13 @@ def hedged(tokens: Tokens, lang: str, words: frozenset[str] = frozenset()) -> li
 def surer(claim: Tokens, window: Tokens, pairs: Sequence[tuple[int, int]], lang: str) -> bool:
     """Tells whether the source doubts what the claim says without a doubt."""
     held, places = {i for i, _ in pairs}, {j for _, j in pairs}
+    soft = any(t.word in _SOFT for t in claim)
     if not held.issuperset(hedged(claim, lang)):
         return False  # it doubts in words of its own
     begun = {_beginning(t) for t in claim}
     for at in hedged(window, lang):
+        if soft and window[at].word in _SOFT:
+            continue  # `can` for `may`
         behind = [j for j in range(at + 1, len(window)) if window[j].kind != "stop"]
         behind = [j for j in behind if window[j].word not in _SAYINGS]
         if not behind and lang in ("de", "nl"):  # `verschwinden könnte`
@@ -149,7 +158,7 @@ def _counts(tokens: Tokens, at: int) -> bool:
     if unit in ("", "%") or _QUANTITIES.get(said(token)) in ("few", "some", "most"):
         return True
     ordinal = before and before.kind == "word" and before.word not in numbers.ABOUT
-    return token.word in _SHARES and not ordinal  # the first half is an ordinal
+    return token.word.rstrip("s") in _SHARES and not ordinal  # the first half is an ordinal
 
 
 def partial(claim: Tokens, window: Tokens) -> bool:
@@ -167,9 +176,12 @@ def _wholes(tokens: Tokens) -> dict[str, str]:
     """Returns {whole: part}, as keys: {90: 14} of `14 of the 90`."""
     found = {}
     for at in range(len(tokens) - 2):
-        if _counts(tokens, at) and said(tokens[at + 1]) in _OF:
+        part = said(tokens[at + 1]) in _OF and not apart(tokens, at + 1)
+        date = said(tokens[at + 1]) == "de" and tokens[at + 2].kind == "word"  # `12 de mayo`
+        if part and not date and _counts(tokens, at):
             whole = next((t.key for t in tokens[at + 2 :] if t.kind != "stop"), "")
-            found[whole] = tokens[at].key
+            times = tokens[at - 1].key if at and tokens[at - 1].number else ""  # `two thirds`
+            found[whole] = f"{tokens[at].key} {times}".strip()
     for at, token in enumerate(tokens):  # `Of the 50 samples, 48 were`
         if said(token) in _OF and (at == 0 or apart(tokens, at)):
             whole = next((t.key for t in tokens[at + 1 :] if t.kind != "stop"), "")
@@ -217,7 +229,8 @@ def _kinds_by_key(tokens: Tokens, led: Mapping[int, str]) -> dict[str, tuple[str
 
 def misdated(claim: Tokens, window: Tokens) -> bool:
     """Tells of an amount that the source gives for another year: `3 in 2010 and 5 in 2015`."""
-    one, other = _yearly(claim), _yearly(window)
+    step = -1 if any(t.kind == "letter" for t in claim) else 1  # Chinese: `2010年3吨`
+    one, other = _yearly(claim[::step]), _yearly(window[::step])
     amounts, years = ({pair[side] for pair in other} for side in (0, 1))
     known = [pair for pair in one if pair[0] in amounts and pair[1] in years]
     return len(other) > 1 and any(pair not in other for pair in known)
@@ -244,6 +257,8 @@ def _yearly(tokens: Tokens) -> list[tuple[str, str]]:
 _TURNING, _LONE = _kinds("turning"), table(numbers.TABLES["lone"])
 _FIRST = frozenset(phrase.split()[0] for phrase in _TURNING)
 _OF = frozenset(numbers.TABLES["of"].split())
+_RELATIVE = frozenset(numbers.TABLES["relative"].split())
+_SOFT = frozenset(numbers.TABLES["soft"].split())
 _NEAR = 8  # tokens to the part of a whole
 _TIMES = ("before", "after", "during", "since")
 _MILD = ("only", "not-only", "some", *_TIMES)  # a claim may leave it out
@@ -254,6 +269,9 @@ _WEAKER = {("", "only"), ("", "not-only"), ("not-only", "")}
 
 def bounded(claim: Tokens, window: Tokens) -> bool:
     """Tells whether a number of the claim is a bound that the source does not give."""
+    one, other = ({t.key: _more(side, n) for n, t in enumerate(side)} for side in (claim, window))
+    if any(one[key] != other[key] for key in one.keys() & other.keys() if key[0] == "#"):
+        return True
     for i, token in enumerate(claim):
         counts = token.number or said(token) in _SHARES
         if counts and (bound := _bound(claim, i)):
@@ -261,6 +279,12 @@ def bounded(claim: Tokens, window: Tokens) -> bool:
             if there and bound not in there and (bound not in _WAYS or "" not in there):
                 return True
     return False
+
+
+def _more(tokens: Tokens, at: int) -> bool:
+    """Tells whether a number says by how much something is more: `costs 150 euros more`."""
+    behind = [t.word for t in tokens[at + 1 : at + 3] if t.key[0] != "~"]
+    return behind[:1] != [] and behind[0] in _RELATIVE
 
 
 def _bound(tokens: Tokens, at: int) -> str:

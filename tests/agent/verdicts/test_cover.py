@@ -60,9 +60,10 @@ def test_a_number_counts_once_with_its_unit_and_its_sign() -> None:
 
 def test_short_claims_need_more_than_long_ones_but_never_all() -> None:
     """The share falls with each word and stays within its bounds."""
-    shares = [enough(words, letters=False) for words in range(2, 60)]
+    shares = [enough(words, letters=False, sentences=40) for words in range(2, 60)]
     assert shares == sorted(shares, reverse=True)
     assert 0.5 == shares[-1] < shares[10] < shares[0] < 0.8
+    assert shares[-1] < enough(59, letters=False, sentences=3) < shares[0]  # a short source
 
 
 def test_other_forms_of_a_word_stand_for_it() -> None:

@@ -13,6 +13,7 @@ from searchloop.agent.errors import AgentError
 from searchloop.agent.observe.logs import configure
 from searchloop.agent.settings import Settings, load_environment
 from searchloop.agent.settings.config_file import SavedFiles
+from searchloop.agent.tools.backend import Wsgi
 from searchloop.cli.arguments import number, whole
 from searchloop.cli.main import OK
 from searchloop.search_backend.api.app import Quota, create_app
@@ -21,11 +22,11 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.other_apis import error_at, form_paths
 from searchloop.search_backend.settings import Settings as BackendSettings
 from searchloop.search_backend.types import Problem, SearchBackendError
-from searchloop.web.compose import open_services, unknown_settings
+from searchloop.web.compose import LazyApp, open_services, unknown_settings
 from searchloop.web.gate import Gate, Refusal
 from searchloop.web.listen import access_to, listen, run_server
 from searchloop.web.serve import serve
-from searchloop.web.wsgi import LazyApp, OnThreads, Wsgi
+from searchloop.web.wsgi import OnThreads
 
 _CLIENT_RATE = 120.0  # requests a minute of one client, where other machines can reach the backend
 WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline

@@ -33,7 +33,7 @@ from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.settings import Settings as SearchSettings
 from searchloop.search_backend.types import EngineError, NotReachable, Query, SearchResult
-from searchloop.web.wsgi import LazyApp
+from searchloop.web.compose import LazyApp
 
 Step = str | Said | Exception | Sequence[str | Said]
 ScriptedTurn = Step | Callable[[Request], Step]

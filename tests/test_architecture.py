@@ -114,6 +114,7 @@ LOADED_LATE = (
 PLUGINS = (
     *("agent.providers", "agent.tools"),
     *("search_backend.engines", "search_backend.readers", "search_backend.other_apis"),
+    "search_backend.readers.services",
 )
 # Modules beside the parts that all of them may use.
 SHARED = ("agent.tools.backend", "agent.tools.dispatcher")

@@ -54,7 +54,6 @@ PYTHON_LINES, PAGE_LINES = 62_150, 8_660
 FULLER: Mapping[str, str] = {
     "agent": "the loop's own modules beside one folder for each part that it is given",
     "cli": "one file a group of commands: whoever looks for a command finds its file",
-    "search_backend/readers": "one file a kind of document or a service: whoever adds one adds it",
 }
 # A module below 40 lines that joins no other, and the reason. Plugins and __init__ need none.
 SMALLER: Mapping[str, str] = {

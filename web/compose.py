@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -38,12 +39,33 @@ from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.settings.keys import Address
 from searchloop.agent.settings.private_files import replace_private
 from searchloop.agent.tools import ToolSource
-from searchloop.agent.tools.backend import Backend, backend_for
+from searchloop.agent.tools.backend import Backend, Wsgi, backend_for
 from searchloop.agent.tools.workspace import Workspace
-from searchloop.web.wsgi import LazyApp
 
 _log = logging.getLogger(__name__)
 _ADDRESSES = ("_URL", "_ENDPOINT")
+
+
+class LazyApp:
+    """A WSGI application that is built at its first request."""
+
+    def __init__(self, make: Callable[[], Wsgi]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._app: Wsgi | None = None
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answers a request. See PEP 3333."""
+        with self._lock:
+            app = self._app = self._app or self._make()
+        return app(environ, start_response)
+
+    def renew(self) -> None:
+        """Builds the application anew at the next request. Live requests end in the old one."""
+        with self._lock:
+            self._app = None
 
 
 def search_app(settings: Settings, engines: Sequence[Any] = ()) -> LazyApp:

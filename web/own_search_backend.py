@@ -14,6 +14,7 @@ from pathlib import Path
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment, Setting, Settings
 from searchloop.agent.tools.backend import Wsgi
+from searchloop.agent.transport import pool as _pool  # noqa: F401 - imports aiohttp fast, so first
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.engines import Engine, engine_plugins, find_engines

@@ -9,41 +9,17 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from searchloop.agent.tools.backend import GONE
+from searchloop.agent.tools.backend import GONE, Wsgi
 from searchloop.web.gate import Header, Receive, Scope, Send
 
 OWN = "searchloop."  # how the keys begin that our own code puts into a scope
 MAX_BYTES = 2**20 + 1  # of a request's body; the application refuses a longer one
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Answer = tuple[int, list[Header], bytes]
-
-
-class LazyApp:
-    """A WSGI application that is built at its first request."""
-
-    def __init__(self, make: Callable[[], Wsgi]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._app: Wsgi | None = None
-
-    def __call__(
-        self, environ: dict[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        """Answers a request. See PEP 3333."""
-        with self._lock:
-            app = self._app = self._app or self._make()
-        return app(environ, start_response)
-
-    def renew(self) -> None:
-        """Builds the application anew at the next request. Live requests end in the old one."""
-        with self._lock:
-            self._app = None
 
 
 class OnThreads:

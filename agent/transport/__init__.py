@@ -1,4 +1,4 @@
 """Moves bytes to and from model providers; no other folder opens such connections.
 
-Others may import: exchange, refusals, transport, trust.
+Others may import: exchange, pool, refusals, transport, trust.
 """

@@ -2,9 +2,9 @@
 
 A module for one kind of document ends in `READER = Reader(...)`, whose pure `read` takes bytes, the
 address and the charset of the HTTP header and returns a `Page`. Together they are the reader
-`local`. A module for a service that fetches and reads pages elsewhere ends in `SERVICE =
-Service(...)`, with two pure functions: one makes the request, one reads the answer. A service gets
-an address only if the user has chosen it and we would open the address ourselves.
+`local`. A module of `services` is for a service that fetches and reads pages elsewhere and ends in
+`SERVICE = Service(...)`, with two pure functions: one makes the request, one reads the answer. A
+service gets an address only if the user has chosen it and we would open the address ourselves.
 
 Others may import: _served.
 """
@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
-from types import ModuleType
 from typing import Any, TypeVar
 
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
@@ -103,7 +102,7 @@ class Service:
 def find_services() -> Mapping[str, Service]:
     """Returns every service, those of plugins included, by name, sorted."""
     found = [part.value for part in reader_plugins() if isinstance(part.value, Service)]
-    found += _own("SERVICE", Service)
+    found += _own(".services", "SERVICE", Service)
     return {one.name: one for one in sorted(found, key=lambda one: one.name)}
 
 
@@ -111,23 +110,21 @@ def find_services() -> Mapping[str, Service]:
 def find_readers() -> tuple[Reader, ...]:
     """Returns every reader, ours first, sorted by file name."""
     brought = [part.value for part in reader_plugins() if isinstance(part.value, Reader)]
-    return (*_own("READER", Reader), *brought)
+    return (*_own("", "READER", Reader), *brought)
 
 
 def reader_plugins() -> tuple[PluginPart, ...]:
     """Returns what other packages bring as readers and services, broken ones included."""
-    taken = frozenset(one.name for one in _own("SERVICE", Service)) | {LOCAL}
+    taken = frozenset(one.name for one in _own(".services", "SERVICE", Service)) | {LOCAL}
     return find_plugins("readers", (Reader, Service), ("READER", "SERVICE"), taken)
 
 
-def _own(name: str, kind: type[Part]) -> list[Part]:
-    found = [getattr(module, name, None) for module in _modules()]
+def _own(folder: str, name: str, kind: type[Part]) -> list[Part]:
+    package = importlib.import_module(f"{__name__}{folder}")
+    names = sorted(each.name for each in pkgutil.iter_modules(package.__path__))
+    modules = (f"{package.__name__}.{name}" for name in names if not name.startswith("_"))
+    found = [getattr(importlib.import_module(module), name, None) for module in modules]
     return [one for one in found if isinstance(one, kind)]
-
-
-def _modules() -> list[ModuleType]:
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    return [importlib.import_module(f"{__name__}.{n}") for n in names if not n.startswith("_")]
 
 
 def reader_for_name(name: str) -> Reader | None:

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ _SCRIPTS = tuple(
     )
 )
 _EDGES = " \t\"'`“”„«»‹›‘’()[]{}<>¿?¡!.,;:…？。，！、「」『』（）《》・"
-_NOTHING = re.compile(r"(?!)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Kind:
     """One kind of question: what it looks like, the signs of it, and the words to leave out."""
 
     looks: str
-    strong: re.Pattern[str]
-    weak: re.Pattern[str]
-    drop: re.Pattern[str]
+    strong: tuple[str, ...]
+    weak: tuple[str, ...]
+    drop: tuple[str, ...]
 
     def score(self, text: str) -> int:
         """Returns 2 for each strong sign and 1 for each weak one."""
-        strong = {match[0].lower() for match in self.strong.finditer(text)}
-        weak = {match[0].lower() for match in self.weak.finditer(text)}
+        strong = {match[0].lower() for match in _pattern(self.strong).finditer(text)}
+        weak = {match[0].lower() for match in _pattern(self.weak).finditer(text)}
         return 2 * len(strong) + len(weak)
 
 
@@ -75,7 +75,7 @@ def _data() -> _Data:
     read = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
     return _Data(
         {name: _kind(values) for name, values in read["kind"].items()},
-        _pattern(read["news"]["words"]),
+        _pattern(tuple(read["news"]["words"])),
         read["copies"],
         tuple((name, re.compile(one, re.IGNORECASE)) for name, one in read["works"].items()),
         {name: frozenset(words.split()) for name, words in read["stop"].items()},
@@ -83,21 +83,22 @@ def _data() -> _Data:
 
 
 def _kind(values: Mapping[str, Any]) -> Kind:
-    signs = (_pattern(values.get(name, ())) for name in ("strong", "weak", "drop"))
-    return Kind(values["looks"], *signs)
+    return Kind(values["looks"], *(tuple(values.get(n, ())) for n in ("strong", "weak", "drop")))
 
 
-def _pattern(words: Iterable[str]) -> re.Pattern[str]:
-    joined = "|".join(map(_bounded, words))
-    return re.compile(joined, re.IGNORECASE) if joined else _NOTHING
+@cache
+def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Neighbours with the same edges share them: that halves the time to compile."""
+    alike = groupby(words, _edges)
+    joined = "|".join(f"{left}(?:{'|'.join(some)}){right}" for (left, right), some in alike)
+    return re.compile(joined or "(?!)", re.IGNORECASE)
 
 
-def _bounded(word: str) -> str:
+def _edges(word: str) -> tuple[str, str]:
     if _UNSPACED.search(word):
-        return f"(?:{word})"
+        return "", ""
     left = "" if word.startswith("^") else r"(?<!\w)"
-    right = "" if word.endswith((" ", "$", "[?]")) else r"(?!\w)"
-    return f"{left}(?:{word}){right}"
+    return left, "" if word.endswith((" ", "$", "[?]")) else r"(?!\w)"
 
 
 def language_of(text: str) -> str | None:
@@ -132,7 +133,8 @@ def keywords(query: Query, kinds: Sequence[str]) -> Query:
     """Returns `query` as a site of these kinds is asked: by names, in the question's language."""
     data, language = _data(), query.language or language_of(query.text)
     text = query.text.replace("’", "'")
-    for pattern in (*(data.kinds[kind].drop for kind in kinds if kind in data.kinds), data.news):
+    drops = [_pattern(data.kinds[kind].drop) for kind in kinds if kind in data.kinds]
+    for pattern in (*drops, data.news):
         text = pattern.sub(" ", text)
     text = _trimmed(text.split(), data.words.get(language or "en", frozenset()))
     return replace(query, text=text or query.text.strip(_EDGES) or query.text, language=language)

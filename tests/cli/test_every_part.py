@@ -26,7 +26,7 @@ from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.engines.ddg import make_engine
 from searchloop.search_backend.fetch.fetch import fetch
 from searchloop.search_backend.library import Library
-from searchloop.search_backend.readers import find_services
+from searchloop.search_backend.readers import find_services, services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
 from searchloop.web.text.words import words_of
@@ -171,7 +171,8 @@ def find_settings() -> set[str]:
 def test_every_part_has_its_fake() -> None:
     """Those that are found, and no others."""
     assert set(find_engines()) == set(ENGINES)
-    names = {module.name for module in pkgutil.iter_modules(readers.__path__)}
+    folders = [*readers.__path__, *services.__path__]
+    names = {module.name for module in pkgutil.iter_modules(folders)} - {"services"}
     # tests/search_backend/fetch/test_browser.py starts the browser.
     assert {name for name in names if not name.startswith("_")} == {*READERS, "browser"}
 

@@ -264,16 +264,25 @@ def test_a_home_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     assert post(client, "/api/open-page", {"url": "library://docs/a.md"})[0] == 503
 
 
-def test_starting_loads_nothing_heavy() -> None:
-    """What a search or a page needs is loaded when it is needed."""
+def test_starting_loads_nothing_heavy(tmp_path: Path) -> None:
+    """What a search or a page needs is loaded when it is needed, not to list what there is."""
     code = (
-        "import sys, searchloop.search_backend.api.app\n"
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from searchloop.search_backend.api.app import create_app\n"
+        "from searchloop.search_backend.settings import Settings\n"
+        "create_app(Settings(Path(sys.argv[1]), ())).test_client().get('/api/engines')\n"
         "heavy = {'ddgs', 'primp', 'trafilatura', 'lxml', 'pypdfium2'}\n"
+        "heavy.add('searchloop.search_backend.readers.docx')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, str(tmp_path)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == "[]"
 

@@ -12,7 +12,6 @@ from typing import Any
 STATIC = Path(__file__).parents[1] / "static"  # the one place that names this folder
 LANGUAGES = {path.stem: path for path in sorted((STATIC / "locales").glob("*.json"))}
 _PLACE = re.compile(r"( ?)\{(\w+)\}( ?)")
-_HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 class Words(dict[str, Any]):
@@ -26,8 +25,8 @@ class Words(dict[str, Any]):
 
         def fill(place: re.Match[str]) -> str:  # Chinese stands apart from other letters only
             value, zh = str(values[place[2]]), self["language.tag"].startswith("zh")
-            before = "" if zh and _HAN.match(value) else place[1]
-            return before + value + ("" if zh and _HAN.match(value[-1:]) else place[3])
+            before = "" if zh and "\u3400" <= value[:1] <= "\u9fff" else place[1]
+            return before + value + ("" if zh and "\u3400" <= value[-1:] <= "\u9fff" else place[3])
 
         return _PLACE.sub(fill, form)
 

@@ -436,11 +436,12 @@ def test_importing_is_cheap() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_the_http_library_reads_no_certificates_when_it_is_imported() -> None:
+@pytest.mark.parametrize("module", ["agent.transport.pool", "web.own_search_backend"])
+def test_the_http_library_reads_no_certificates_when_it_is_imported(module: str) -> None:
     """Only https needs them, and reading them takes longer than a local answer. A context that
     another thread makes meanwhile has its certificates all the same."""
     program = """
-import ssl, sys, threading
+import importlib, ssl, sys, threading
 
 found = {}
 
@@ -459,13 +460,13 @@ class Finder:
 
 
 sys.meta_path.insert(0, Finder)
-import searchloop.agent.transport.pool
+importlib.import_module("searchloop." + sys.argv[1])
 
 count("afterwards")
 print(found)
 """
     env = {**os.environ, "SSL_CERT_FILE": str(CERTIFICATE)}
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-c", program, module]
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
     found = {"importing thread": 0, "another thread": 1, "afterwards": 1}
     assert ast.literal_eval(done.stdout) == found

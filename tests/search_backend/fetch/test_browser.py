@@ -23,7 +23,7 @@ from searchloop.search_backend.fetch.ip_addresses import why_refused
 from searchloop.search_backend.fetch.proxy import GuardedProxy
 from searchloop.search_backend.pages.reading import Reading, read_fetched
 from searchloop.search_backend.pages.service_calls import ServiceCalls
-from searchloop.search_backend.readers.browser import SERVICE
+from searchloop.search_backend.readers.services.browser import SERVICE
 from searchloop.search_backend.types import FetchFailed, FetchRefused, Page
 from tests.search_backend.fetch.test_addresses import REFUSED
 from tests.search_backend.hostile import PUBLIC, Internet, answer, serving

@@ -10,11 +10,11 @@ from types import ModuleType
 
 import pytest
 
-from searchloop.search_backend import engines, readers
+from searchloop.search_backend import engines
 from searchloop.search_backend.engines import Engine, find_engines
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.service_calls import ServiceCalls
-from searchloop.search_backend.readers import Service, find_services
+from searchloop.search_backend.readers import Service, find_services, services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import Query
@@ -47,7 +47,7 @@ def heron(tmp_path: Path) -> Iterator[Engine]:
 @pytest.fixture
 def otter(tmp_path: Path) -> Iterator[Service]:
     """The reader, found by its file name."""
-    for _ in placed(tmp_path, readers, "otter", READER):
+    for _ in placed(tmp_path, services, "otter", READER):
         yield find_services.__wrapped__()["otter"]
 
 

@@ -178,8 +178,8 @@ def _free(page: Page, start: int, end: int) -> bool:
         t.number and (t.start < start < t.end or t.start < end < t.end) for t in (*before, *behind)
     )
     first = sum(t.start < start for t in before)
-    around += [t._replace(kind="not") for t in before[first - 1 : first] if t.word in _NO]
     said = any(t.kind == "not" for t in around) or limited(before, first, page.lang)
+    said = said or any(t.word in _NO for t in before[max(0, first - 1) : first])
     said = said or marked_apart(page.clean[start:end], page.sentences_at(start, end))
     return not cut and not said and not hedged(around, page.lang)
 

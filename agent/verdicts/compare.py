@@ -117,7 +117,7 @@ def compare(
         or _replaced(apart, near, len(weights) <= FEWER * (1 + 2 * letters), absent & page.about)
         or (NAME if any(t.named and t.key not in page.about for t in lost) else "")
         or _order(claim, window, near or shuffled, page.lang)
-        or _apart(ours, theirs, pairs, page)
+        or _split(ours, theirs, pairs, page)
         or (REPLACED if _renamed(claim, window, page) else "")
         or (FEW if few or (not letters and scattered(ours, theirs)) else "")
     )
@@ -127,7 +127,7 @@ def compare(
     return Comparison(cover, fault, near, denied, _whole(content))
 
 
-def _apart(ours: Sequence[Token], theirs: Sequence[Token], pairs: clauses.Pairs, page: Page) -> str:
+def _split(ours: Sequence[Token], theirs: Sequence[Token], pairs: clauses.Pairs, page: Page) -> str:
     """Finds what the claim joins and the source has in two clauses."""
     rules = (clauses.elsewhere, clauses.intruding)
     return ELSEWHERE if any(rule(ours, theirs, pairs, page) for rule in rules) else ""
@@ -243,16 +243,16 @@ def _gaps(
     (lead, first), (end, last) = pairs[0], pairs[-1]
     tail = len(ours) - 1 - end
     head = range(max(0, first - lead - 1) if lead else first, first)
-    found = [Gap(ours[:lead], [theirs[n] for n in head if not _own(theirs, n, first)])]
+    found = [Gap(ours[:lead], [theirs[n] for n in head if not _closed(theirs, n, first)])]
     for (i, j), (k, m) in pairwise(pairs):
-        left_out = [theirs[n] for n in range(j + 1, m) if k > i + 1 or not _own(theirs, n, m)]
-        found += [Gap(ours[i + 1 : k], left_out)]
+        left_out = [theirs[n] for n in range(j + 1, m) if k > i + 1 or not _closed(theirs, n, m)]
+        found.append(Gap(ours[i + 1 : k], left_out))
     tail += 3 * (tail > 0 and ours[-1].kind == "letter")  # `ならない` for `よい`
     found.append(Gap(ours[end + 1 :], theirs[last + 1 : last + 2 + tail] if tail else ()))
     return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
 
 
-def _own(tokens: Sequence[Token], at: int, end: int) -> bool:
+def _closed(tokens: Sequence[Token], at: int, end: int) -> bool:
     """Tells whether a negation and what it denies stand before a comma: `A, not B, did it`."""
     negation, before = tokens[at], tokens[at - 1]
     if negation.kind != "not" or at + 1 >= len(tokens):
@@ -319,7 +319,7 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
             continue
         behind = [t for t in tokens[i + 1 : i + 9] if t.start >= token.end][:3]
         behind = [t for t in behind if t.kind != "not"]
-        if token.word and behind and behind[0].kind != "letter" and _own(tokens, i, i + 1):
+        if token.word and behind and behind[0].kind != "letter" and _closed(tokens, i, i + 1):
             behind = []  # `未婚，2003年`
         before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
         follows = not token.word or "ぁ" <= token.word[-1] <= "ゟ"  # a Japanese denial

@@ -17,8 +17,8 @@ _BESIDE, _TOGETHER = 5, 0.3  # words from a neighbour to the next, and the share
 def enough(words: int, letters: bool, sentences: int) -> float:
     """Returns the share of a claim's content that must stand in the window.
 
-    A few words stand together by chance or leave out what counts; of many, more may differ. What
-    speaks of the claim alone, a source of few sentences, has words of it in any case.
+    A few words stand together by chance or leave out what counts; of many, more may differ.
+    A source of few sentences is about the claim's subject and holds some of its words anyway.
     """
     least = _LEAST_OF_FEW if sentences <= _FEW else LEAST
     return _LETTERS if letters else max(least, min(0.4 + 2.5 / words, 0.7))

@@ -199,7 +199,7 @@ def turned(claim: Tokens, window: Tokens, lang: str) -> bool:
     one, other = _kinds_by_key(claim, ours), _kinds_by_key(window, theirs)
     for key in one.keys() & other.keys():
         (mine, bare), (their, bare_there) = one[key], other[key]
-        if mine.strip("~") == their.strip("~") or not mine + their:
+        if mine.strip("~") == their.strip("~"):
             continue
         mine, their = ("" if "~" in kind else kind for kind in (mine, their))
         if "" in (mine, their) and mine + their in _TIMES:

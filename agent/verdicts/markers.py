@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from searchloop.agent.verdicts import numbers
 
-# (what a word is marked as, the pattern whose group is the word).
-_MARKERS = [
-    (kind, re.compile(pattern))
-    for kind, _, pattern in (line.partition(" ") for line in numbers.TABLES["markers"].splitlines())
-]
 _MILD = ("only", "cause", "though")  # a claim may leave it out
 _LETTERS = re.compile("[\u3041-\u30ff\u4e00-\u9fff]")
 
@@ -35,7 +31,13 @@ def marked_apart(claim: str, source: str) -> bool:
     )
 
 
+@lru_cache(maxsize=1)  # (kind, pattern with the word as its group), compiled when first needed
+def _markers() -> list[tuple[str, re.Pattern[str]]]:
+    lines = (line.partition(" ") for line in numbers.TABLES["markers"].splitlines())
+    return [(kind, re.compile(pattern)) for kind, _, pattern in lines]
+
+
 def _marked(text: str) -> Iterator[tuple[str, str]]:
-    for kind, pattern in _MARKERS:
+    for kind, pattern in _markers():
         for found in pattern.finditer(text):
             yield kind, found[1]

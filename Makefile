@@ -1,4 +1,4 @@
-# What people and CI call. Every target first makes .venv complete, which costs nothing when it is.
+# Every target first makes .venv complete, which costs nothing when it is.
 # Name another Python >= 3.11, or where the page is served: make run PYTHON=python3.12 PORT=8322
 TRY := python3 python3.14 python3.13 python3.12 python3.11
 NEW := import sys; sys.exit(sys.version_info < (3, 11))
@@ -18,8 +18,9 @@ test: dev # what needs nothing but Python and a browser, in three minutes; skips
 integration: dev node # the same promises beside real servers: PostgreSQL, MCP servers, axe in the page
 	@$(BIN)/python -m pytest -rs -n auto --dist worksteal -m "integration and not torture"
 
-check: dev # style, form and types
+check: dev node # style, form and types, of the page too
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@tests/node/node_modules/.bin/biome ci --colors=off --error-on-warnings
 	@$(BIN)/mypy
 
 docs: dev # the documentation site, build/site/index.html; a warning is an error
@@ -41,8 +42,10 @@ readme: dev # the examples of the README and docs, which are in the tests too
 lock: # pin the newest allowed versions; commit what it writes
 	@$(PYTHON) scripts/lock.py
 clean:
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis tests/node/node_modules
 dev:
 	@$(PYTHON) scripts/install.py dev
-node: # what only tests need of npm, pinned in tests/node
-	@npm ci --prefix tests/node --loglevel error --no-fund --no-audit --no-progress --fetch-retries 5
+node: tests/node/node_modules/.package-lock.json # what only checks and tests need of npm
+tests/node/node_modules/.package-lock.json: tests/node/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or newer with npm"; exit 1; }
+	@npm ci --prefix tests/node --loglevel error --no-fund --no-audit --no-progress --fetch-retries 5 && touch $@

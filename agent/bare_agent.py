@@ -15,21 +15,22 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
-from searchloop.agent.calls.caller import CALLER, Caller, Hooks, Reply, called, check_context
+from searchloop.agent.calls.caller import Caller, Hooks, Reply, called, check_context
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.guard.approvals import Approve, Decision
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
+from searchloop.agent.log.session import checked
 from searchloop.agent.observe.logs import Instrumentation
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.run.undo import delete_session
-from searchloop.agent.settings import Settings
+from searchloop.agent.settings import IN_MEMORY, Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Wsgi, backend_for
-from searchloop.agent.types import Limits, ModelInfo, NativeSearch
+from searchloop.agent.types import Limits, Mode, ModelInfo, NativeSearch, Search
 
 Approval = bool | Decision | Mapping[str, Any]
 ApprovalHandler = Callable[[Any], Approval | Awaitable[Approval]]
@@ -43,19 +44,24 @@ class Usual(TypedDict, total=False):
     `approval_requested` and returns True, False, a decision, or the arguments to run with instead.
     `context` is for tools that ask for a `Context`. `system` joins the system text; `options` are
     the model's: temperature, top_p, seed, max_tokens, stop. `search_options` limit searches to
-    sites or a country, `limits` the steps, searches, pages, tokens, seconds or cost of an answer.
+    sites or a country, `limits` the steps, searches, pages, tokens, seconds or cost_usd of an
+    answer; of both a mapping of names will do. `check` reads the cited pages that nobody has read
+    and judges their marks before the answer ends, by default if SEARCHLOOP_CHECK is always;
+    `check_with` names a model that reads what words alone leave unclear.
 
-        Agent(search="auto", system="Be brief.", options={"temperature": 0})
+        Agent(search="auto", limits={"steps": 6, "cost_usd": 0.10}, options={"temperature": 0})
     """
 
-    mode: str | None
-    search: str | None
-    limits: Limits | None
+    mode: Mode | None
+    search: Search | None
+    limits: Limits | Mapping[str, float | None] | None
     system: str | None
     options: Mapping[str, Any]
-    search_options: NativeSearch | None
+    search_options: NativeSearch | Mapping[str, Any] | None
     approve: Approve | ApprovalHandler
     context: Any
+    check: bool | None
+    check_with: str | None
 
 
 class Turn(Usual, total=False):
@@ -87,6 +93,7 @@ class BareAgent:
     `search_backend` is a WSGI application with the contract of `agent.tools.backend`; without one,
     and without SEARCH_BACKEND_URL, local searches fail. `tools` and `providers` come beside those
     of searchloop; `bring` are sources of tools by session, such as a workspace or MCP servers.
+    Chats are kept in memory, or in `store`: a log, which is shared, or the place of one.
     """
 
     def __init__(
@@ -95,15 +102,16 @@ class BareAgent:
         *,
         search_backend: Wsgi | None,
         tools: Iterable[Tool] = (),
-        log: EventLog | None = None,
+        store: EventLog | Path | str = IN_MEMORY,
         providers: Iterable[Provider] = (),
         bring: Iterable[ToolSource] = (),
         hooks: Hooks | None = None,
     ) -> None:
         self.settings = settings or Settings.load()
         self._watch = Instrumentation(self.settings)
-        self._own_log, self._tools, self._hooks = log is None, tuple(tools), hooks
-        self.log = log or self._watch.log()
+        self._tools, self._hooks = tuple(tools), hooks
+        self._own_log = not isinstance(store, EventLog)
+        self.log = store if isinstance(store, EventLog) else self._watch.log(store)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
         self._thread.start()
@@ -112,6 +120,7 @@ class BareAgent:
         self.runner = Runner(
             self.settings, self.log, backend, self._tools, transport, providers, bring
         )
+        self.runner.usual.remembers = str(store) == str(self.settings.store)
 
     def stream(
         self, question: str, *, session: str | None = None, **turn: Unpack[Turn]
@@ -147,7 +156,24 @@ class BareAgent:
         event = self.log.last_event(known)
         if event.type != "run_finished":
             raise unwritten()
+        if await self._checks(known, turn):
+            await self.runner.checks.wait()
+            event = await self._as_checked(known)
         return event
+
+    async def _checks(self, session: str, turn: Turn) -> bool:
+        """Begins to check the sources of the last answer, if that is wanted and there are any."""
+        model, wanted = turn.get("check_with"), turn.get("check")
+        always = self.settings.env.get("SEARCHLOOP_CHECK") == "always"
+        if not (model or always if wanted is None else wanted):
+            return False
+        pressed = bool(model or wanted)
+        return await self.runner.check(session, model=model, pressed=pressed) is not None
+
+    async def _as_checked(self, session: str) -> Event:
+        """Returns the end of the last run, with what checks found since."""
+        events = checked(await self.log.aside(self.log.read, session))
+        return next(event for event in reversed(events) if event.type == "run_finished")
 
     def follow(
         self, question: str, session: str | None, turn: Turn, put: Callable[[Batch], None]
@@ -165,15 +191,32 @@ class BareAgent:
         """Starts the run, with its files read from their paths."""
         options: dict[str, Any] = {**_UNATTENDED, **turn}
         context, approve = options.pop("context", None), options["approve"]
+        options = {k: v for k, v in options.items() if k not in ("check", "check_with")}
+        if model := turn.get("check_with"):
+            self.runner.reader(model, "")  # raises before anything is asked
         for each in self._tools:
             if each.needs is not None:
                 check_context(each.spec.name, each.needs, context)
         handler = _handled(approve) if callable(approve) else None
-        CALLER.set(Caller(context, self._hooks, handler))
+        options["caller"] = Caller(context, self._hooks, handler)
         given = options.get("files", ())
         options["files"] = [await asyncio.to_thread(NewFile.of, each) for each in given]
         options["approve"] = "ask" if handler else approve
         return await self.runner.start(session, question, **options)
+
+    async def _answered(
+        self, known: str, fresh: str | None, question: str, turn: Turn, begun: Future[str]
+    ) -> None:
+        try:
+            await self._starting(known, question, turn)
+        except BaseException as error:
+            self._discard(fresh)
+            with suppress(InvalidStateError):  # nobody waits for it any more
+                begun.set_exception(error)
+            return
+        with suppress(InvalidStateError):
+            begun.set_result(known)
+        await self.runner.wait(known)
 
     async def _feed(
         self,
@@ -188,23 +231,11 @@ class BareAgent:
         known, fresh = await self._opened(session, turn)
         after = await self.log.aside(self.log.last_seq, known) or 0
 
-        async def answered() -> None:
-            try:
-                await self._starting(known, question, turn)
-            except BaseException as error:
-                self._discard(fresh)
-                with suppress(InvalidStateError):  # nobody waits for it any more
-                    begun.set_exception(error)
-                return
-            with suppress(InvalidStateError):
-                begun.set_result(known)
-            await self.runner.wait(known)
-
         def expect_end(_: object) -> None:
             if not over:
                 patience.reschedule(self._loop.time() + _LATE)
 
-        run = asyncio.ensure_future(answered())
+        run = asyncio.ensure_future(self._answered(known, fresh, question, turn, begun))
         try:
             async with (
                 asyncio.timeout(None) as patience,
@@ -212,10 +243,14 @@ class BareAgent:
             ):
                 run.add_done_callback(expect_end)
                 async for batch in follower:
-                    ends = [i for i, e in enumerate(batch, 1) if e.type == "run_finished"]
-                    put(batch[: ends[0]] if ends else batch)
-                    if ends:
-                        return
+                    ends = [i for i, e in enumerate(batch) if e.type == "run_finished"]
+                    if not ends:
+                        put(batch)
+                        continue
+                    over = True
+                    patience.reschedule(None)
+                    put(batch[: ends[0]] + await self._end_of(batch[ends[0]], known, turn, put))
+                    return
         except TimeoutError:
             pass
         except asyncio.CancelledError:  # nobody listens any more
@@ -225,6 +260,20 @@ class BareAgent:
         finally:
             over = True
             put(None)
+
+    async def _end_of(
+        self, end: Event, session: str, turn: Turn, put: Callable[[Batch], None]
+    ) -> list[Event]:
+        """Returns the end of a run; puts the events of a check before it, where that is wanted."""
+        if not await self._checks(session, turn):
+            return [end]
+        async with aclosing(self.log.follow(session, end.seq)) as follower:
+            async for batch in follower:
+                if told := [event for event in batch if event.type == "check"]:
+                    put(told)
+                if any(not event.data["left"] for event in told):
+                    break
+        return [await self._as_checked(session)]
 
     def _handed_over(
         self, session: str, batches: SimpleQueue[Batch], feeding: Future[None]

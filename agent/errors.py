@@ -113,6 +113,9 @@ def lacking(why: str, text: str) -> IncompleteError | None:
     if why == "pause":
         what = "The provider paused the answer again and again."
         return IncompleteError("endless_pause", what, "Ask it to go on, or choose another model.")
+    if why == "nothing":
+        what = "Nothing was found that answers the question."
+        return IncompleteError("nothing_found", what, "Ask in other words, or search elsewhere.")
     if not text.strip():
         what = "The model answered with nothing."
         return IncompleteError("empty_answer", what, "Ask again, or choose another model.")

@@ -15,6 +15,7 @@ from searchloop.agent.search.citations import joined, settle_aside
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import (
     DEFAULT_LIMITS,
+    NOBODY_LISTENS,
     Emit,
     Finished,
     Limits,
@@ -63,7 +64,7 @@ async def run_agent_loop(
     *,
     provider: Streams,
     tools: Toolbox,
-    emit: Emit,
+    emit: Emit = NOBODY_LISTENS,
     sources: SourceTable | None = None,
     limits: Limits = DEFAULT_LIMITS,
     price: Price | None = None,
@@ -98,10 +99,9 @@ async def run_agent_loop(
             limit = limit or tools.exhausted
         elif reply.tool_calls:
             for result in await tools.call_all(reply.tool_calls, emit):
-                meter.tool(result)
+                meter.tool(result.usage)
                 messages.append(result_message(result))
-            limit = meter.reached()
-            late = bool(limit or tools.exhausted)
+            late = bool((limit := meter.reached()) or tools.exhausted)
             request, paused = replace(request, tools=tools.specs, answer_now=late), []
             continue
         return Outcome(joined([*paused, reply]), meter.usage, why, limit)

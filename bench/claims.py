@@ -95,7 +95,7 @@ _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\d\w.,]*\d)")
 _NAME = re.compile(r"(?<=[a-zà-ü,] )[A-ZÀ-Ü][a-zà-ü]{2,}(?: [A-ZÀ-Ü][a-zà-ü]{2,})*")
 _BEAT = re.compile(
     r"^((?:The )?[A-Z][\w ]+?) (beat|defeated|bought|taught|besiegte|venció a|a battu) "
-    r"((?:the )?[A-Z][\w ]+?)(?= in | by |\.)"
+    r"((?:the )?[A-Z][\w ]+?)(?= in | by | en | par |\.)"
 )
 _MARKS = {"en": "“”", "de": "„“", "es": "«»", "fr": "«»", "zh": "“”", "ja": "「」"}
 Maker = Callable[[str, str, str, random.Random], str]

@@ -8,10 +8,12 @@ import sys
 
 import httpx2
 
+from bench.scenarios import MODEL
+
 
 async def ask(url: str) -> int:
     """One question; the number of bytes that came back."""
-    payload = {"model": "bench", "input": [{"role": "user", "content": "Hi."}], "stream": True}
+    payload = {"model": MODEL, "input": [{"role": "user", "content": "Hi."}], "stream": True}
     headers = {"authorization": "Bearer bench", "content-type": "application/json"}
     size = 0
     async with (

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bench.scenarios import Scenario
+from bench.scenarios import MODEL, Scenario
 
 _DUE = re.compile(rb'"text":"(\d+\.\d{6}) "')
 _TAIL = 64  # bytes: an event's head may be cut in two
@@ -35,7 +35,7 @@ class Chat:
     def run(self) -> None:
         """Until standard input ends."""
         while True:
-            session = self._post("/api/sessions", {"model": "openai:bench"})["id"]
+            session = self._post("/api/sessions", {"model": f"openai:{MODEL}"})["id"]
             stream = http.client.HTTPConnection(*self._where)
             path = f"/api/sessions/{session}/events?view=page"
             stream.request("GET", path, headers=self._headers)

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from bench.clock import Sample, WrongResult, cores, pinned
-from bench.scenarios import Scenario
+from bench.scenarios import MODEL, Scenario
 
 BARE, OURS = "bare httpx2", "searchloop"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -148,7 +148,7 @@ class _Work:
         if scenario.name == "cold":
             if peer == BARE:
                 return ["-m", "bench.cold", self._server.url(scenario)]
-            return ["-m", "searchloop.cli", "ask", "-m", "openai:bench", "--no-web", "Hi."]
+            return ["-m", "searchloop.cli", "ask", "-m", f"openai:{MODEL}", "--no-web", "Hi."]
         return ["-c", "pass"] if peer == BARE else ["-m", "searchloop.cli", "--version"]
 
     @contextmanager

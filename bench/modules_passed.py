@@ -18,11 +18,11 @@ from types import FrameType
 from typing import Any
 
 from bench.measure import fake
-from bench.scenarios import SCENARIOS, smaller
+from bench.scenarios import MODEL, SCENARIOS, smaller
 from searchloop import Agent
 from searchloop.agent.settings import Environment, Settings
 
-_ROOT = str(Path(__file__).resolve().parent.parent) + os.sep
+_ROOT = str(Path(__file__).resolve().parent.parent / "searchloop") + os.sep
 _PACKAGES = tuple(f"{_ROOT}{name}{os.sep}" for name in ("agent", "search_backend", "web", "cli"))
 
 
@@ -70,7 +70,7 @@ def main() -> None:
         with profiled(passed), Agent(settings) as agent:
             for _ in range(2):
                 passed.files.clear()
-                answer = agent.ask("Do the work.", model="openai:bench")
+                answer = agent.ask("Do the work.", model=f"openai:{MODEL}")
             modules = passed.modules
     if answer.reason != "stop":
         raise SystemExit(f"the question failed: {answer.error}")

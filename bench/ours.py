@@ -1,7 +1,8 @@
-"""Our whole loop as a library: runner, provider, tools, and the log on disk.
+"""Our whole loop as a library: runner, provider, tools, the log on disk, a reader of its events.
 
 Settings come from the environment, as for any user: OPENAI_BASE_URL names the fake server and
 SEARCHLOOP_HOME a fresh folder. Each sample is a new session, but for a history, which lives in one.
+The model is one whose window is known, as that of most users' models.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 from bench.clock import WrongResult, report, take
-from bench.scenarios import Outcome, Scenario
-from searchloop import Agent, Answer
+from bench.scenarios import MODEL, Outcome, Scenario
+from searchloop import Agent, Answer, Stream
 from searchloop.agent.log import EventLog
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.settings import Settings
@@ -23,7 +25,7 @@ from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.backend import NoBackend
 from searchloop.agent.types import Limits
 
-MODEL = "openai:bench"
+_MODEL = f"openai:{MODEL}"
 _QUESTION = "Do the work."
 
 
@@ -83,14 +85,21 @@ class Library:
 
     def _with_history(self) -> str:
         log, words = self._agent.log, "word " * (self._scenario.length // 5)
-        session = log.create_session(model=MODEL).id
+        session = log.create_session(model=_MODEL).id
         turn = [("user_message", {"text": words}), ("message", {"text": words})]
         log.append(session, turn * (self._scenario.history // 2))
         return session
 
     def run(self) -> Answer[Any]:
-        """One question, answered."""
-        return self._agent.ask(_QUESTION, session=self._session, model=MODEL, limits=self._limits)
+        """One question, answered, with each of its events read."""
+        stream: Stream[Any] = self._agent.stream(
+            _QUESTION, session=self._session, model=_MODEL, limits=self._limits
+        )
+        with stream:
+            for _ in stream:
+                pass
+        assert stream.answer is not None
+        return stream.answer
 
     def outcome(self, answer: Answer[Any]) -> Outcome:
         """What the answer and the log say was done."""
@@ -119,8 +128,12 @@ class Crowd:
         return await asyncio.gather(*(self._one() for _ in range(self._scenario.at_once)))
 
     async def _one(self) -> str:
-        session = self._log.create_session(model=MODEL).id
+        session = self._log.create_session(model=_MODEL).id
         await self._runner.start(session, _QUESTION)
+        async with aclosing(self._log.follow(session)) as batches:
+            async for batch in batches:
+                if batch[-1].type == "run_finished":
+                    break
         await self._runner.wait(session)
         return session
 

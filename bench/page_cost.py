@@ -17,10 +17,10 @@ from searchloop.agent.search import marks
 from searchloop.agent.search.source_numbers import urls_in
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
+from searchloop.render.markdown import render
 from searchloop.search_backend.plugin.challenge_pages import is_challenge
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.text import clean, slices
-from searchloop.web.text.markdown import render
 
 SIZE = 30
 # Kilobytes of the repeated texts.
@@ -194,7 +194,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "items": lambda text: _read(
         f"<rss>{f'<item><title>{text[:80]}' * (len(text) // 90)}", "text/xml"
     ),
-    "signs of a guard": lambda text: is_challenge({}, text.encode(), "Forbidden", "short"),
+    "signs of a guard": lambda text: is_challenge(text.encode(), "Forbidden", "short"),
     "passages around words": lambda text: slices.find(text, "word x", 8_000),
     "passages around its words": lambda text: slices.find(text, text[:300], 8_000),
     "a snippet": clean.snippet_text,

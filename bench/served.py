@@ -17,11 +17,9 @@ import time
 from typing import Any
 
 from bench.clock import Sample, pinned, report, take
-from bench.scenarios import Outcome, Scenario
-from searchloop.web.compose import Services, open_services
+from bench.scenarios import MODEL, Outcome, Scenario
+from searchloop.compose import Services, open_services
 from searchloop.web.serve import WebServer, serve
-
-MODEL = "openai:bench"
 
 
 class Served:
@@ -34,7 +32,7 @@ class Served:
         self._log = house.log
         self._loop = asyncio.get_running_loop()
         self._sessions = [
-            house.log.create_session(model=MODEL).id for _ in range(scenario.sessions)
+            house.log.create_session(model=f"openai:{MODEL}").id for _ in range(scenario.sessions)
         ]
         order = {
             "scenario": scenario.as_dict(),

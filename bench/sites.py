@@ -1,8 +1,6 @@
 """300 questions of ten kinds with the web search down and no key: do they reach an official page?
 
 python -m bench.sites: what the router asks, and the answers of modelled sites.
-python -m bench.sites --live FILE: the real sites, politely. FILE keeps their answers; where it is
-there, they are read from it and nothing is asked.
 
 data/site_questions.tsv has 30 questions of each kind, the sites that have an authoritative page for
 it, its title, and the beginning of its text as we wrote it down. Three figures come of it: how
@@ -10,13 +8,12 @@ often such a site is among the two asked beside a chain that works; among those 
 that does not; and how often its page is found. A modelled site knows its own pages of the file by
 title and two lines at most, and answers with those that hold every keyword that it gets (wikidata:
 whose names begin with them), the shortest titles first. The real sites know millions of other
-pages, and the whole text of each: only `--live` measures that.
+pages, and the whole text of each: nothing here measures that.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import tempfile
@@ -30,7 +27,7 @@ from searchloop.search_backend.engines import Access, Engine, find_engines
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.search.router import choose
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 
 QUESTIONS, ROUTED = (
@@ -106,7 +103,7 @@ def _down(_query: Query, _access: Access) -> list[SearchResult]:
 
 def _chain(home: Path, sites: Mapping[str, Engine]) -> Chain:
     engines = {"web": Engine("web", "Web", _down), **sites}
-    return Chain(Settings(home, ("web",), routed=True), Library(home, dict), engines)
+    return Chain(SearchSettings(home, ("web",), routed=True), Library(home, dict), engines)
 
 
 def model(known: Sequence[Asked], home: Path) -> list[Answer]:
@@ -117,20 +114,6 @@ def model(known: Sequence[Asked], home: Path) -> list[Answer]:
     }
     chain = _chain(home, sites)
     return [chain.search(Query(one.question)).as_json() for one in known]
-
-
-def live(known: Sequence[Asked], home: Path, file: Path) -> list[Answer]:
-    """The answers of the real sites, asked one question after the other, or those in `file`."""
-    if not file.exists():
-        chain = _chain(home, SITES)
-        with file.open("x", encoding="utf-8") as out:
-            for one in known:
-                answer = chain.search(Query(one.question)).as_json()
-                out.write(json.dumps(answer, ensure_ascii=False) + "\n")
-    answers = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    if [answer["query"] for answer in answers] != [one.question for one in known]:
-        sys.exit(f"{file} holds answers to other questions; name another file.")
-    return answers
 
 
 def judge(one: Asked, answer: Answer) -> Reach:
@@ -161,15 +144,13 @@ def table(known: Sequence[Asked], reached: Sequence[Reach]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints the table, and what was missed."""
     parser = argparse.ArgumentParser(prog="bench.sites", description=__doc__.splitlines()[0])
-    parser.add_argument("--live", type=Path, metavar="FILE", help="ask the real sites")
     parser.add_argument("--misses", action="store_true", help="name what was not found")
     args = parser.parse_args(argv)
     known = questions()
     with tempfile.TemporaryDirectory() as home:
-        path = Path(home)
-        answers = live(known, path, args.live) if args.live else model(known, path)
+        answers = model(known, Path(home))
     reached = [judge(one, answer) for one, answer in zip(known, answers, strict=True)]
-    print(f"{'The real sites' if args.live else 'Modelled sites'}, the web search down, no key")
+    print("Modelled sites, the web search down, no key")
     print(table(known, reached))
     for one, answer, reach in zip(known, answers, reached, strict=True):
         if args.misses and not reach.found:

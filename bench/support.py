@@ -1,9 +1,9 @@
 """Measures verdicts: `python -m bench.support`, with people's labels and texts where they are.
 
-Without arguments it prints the tables made from our own pages. `--attribution` takes a file of
-AttributionBench, `--wice` one of WiCE (claims), `--xquad` a folder of files in SQuAD's form whose
-names end with a language, `xquad.de.json`. `--batch` asks `searchloop check --batch`
-instead of the function.
+Without arguments it prints the tables made from our own pages. `--labelled` takes files in a form
+that `bench.labelled` reads, and `--ablate` switches the vetoes off there, one after the other.
+`--xquad` takes a folder of files in SQuAD's form whose names end with a language, `xquad.de.json`.
+`--batch` asks `searchloop check --batch` instead of the function.
 """
 
 from __future__ import annotations
@@ -15,29 +15,21 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from bench.claims import TRUE, claims
+from bench.labelled import Labelled, read
 from bench.own_pages import CASES, PAGES
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import sentences
+from searchloop.agent.verdicts.vetoes import VETOES
 
 _TICKED = ("supported", "quoted")
 _VERDICTS = ("supported", "quoted", "contradicted", "misquoted", "unclear")
 _SHORTEST = 10  # letters of a sentence that claims are made from
-
-
-class Labelled(NamedTuple):
-    """A claim with its source, and whether people say that the source supports it."""
-
-    group: str
-    claim: str
-    text: str
-    right: bool
 
 
 class Timer:
@@ -90,27 +82,6 @@ class Batch(Timer):
         return f"searchloop check --batch: {super().__str__()}, pages included"
 
 
-def attribution(file: Path) -> Iterator[Labelled]:
-    """Reads AttributionBench."""
-    for row in _rows(file):
-        text = "\n\n".join(row["references"] or row["webpage_references"])
-        right = row["attribution_label"] == "attributable"
-        yield Labelled(f"AttributionBench {row['src_dataset']}", row["claim"], text, right)
-
-
-def wice(file: Path) -> Iterator[Labelled]:
-    """Reads WiCE; what is partially supported is not supported."""
-    for row in _rows(file):
-        yield Labelled(
-            "WiCE", row["claim"], "\n".join(row["evidence"]), row["label"] == "supported"
-        )
-
-
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
-    with file.open(encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
 def precision(labelled: Iterable[Labelled], timer: Timer) -> None:
     """Prints precision and recall of each group, and of all of one file together."""
     groups: dict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)
@@ -127,6 +98,27 @@ def precision(labelled: Iterable[Labelled], timer: Timer) -> None:
             told = " ".join(f"{count[k, True]:>5}:{count[k, False]:<4}" for k in _TICKED)
             wrong = sum(count[kind, True] for kind in ("contradicted", "misquoted"))
             print(f"{group + ' (' + '+'.join(kinds) + ')':34} {share} {told} {wrong:>6}")
+
+
+def ablated(labelled: Sequence[Labelled]) -> None:
+    """Prints for each veto how many verdicts change without it, and how many of them to right."""
+
+    def verdicts() -> list[str]:
+        return [check(each.claim, Page(each.text)).verdict for each in labelled]
+
+    whole, rules = verdicts(), dict(VETOES)
+    print(f"{'without':12} changed  better  worse")
+    for name in rules:
+        del VETOES[name]
+        changed = [
+            (each.right, after in _TICKED)
+            for each, before, after in zip(labelled, whole, verdicts(), strict=True)
+            if before != after
+        ]
+        VETOES.clear()
+        VETOES.update(rules)  # in their order
+        better = sum(right is ticked for right, ticked in changed)
+        print(f"{name:12} {len(changed):7} {better:7} {len(changed) - better:6}")
 
 
 def generated(pages: Sequence[str], lang: str, most: int, timer: Timer) -> Counter[str]:
@@ -198,8 +190,9 @@ def own(timer: Timer) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints the tables; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.support", description=__doc__)
-    for name in ("attribution", "wice", "xquad"):
-        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--xquad", type=Path)
+    parser.add_argument("--labelled", type=Path, nargs="+", default=[])
+    parser.add_argument("--ablate", action="store_true", help="what each veto is worth")
     parser.add_argument("--batch", action="store_true", help="ask the command")
     parser.add_argument("--sentences", type=int, default=400, help="a language, at the most")
     args = parser.parse_args(argv)
@@ -216,10 +209,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             told += generated(pages, lang, args.sentences, timer)
         translated({lang: [*chain(*texts)] for lang, texts in articles.items()}, timer)
     print(f"contradicted: {told['right']} untrue claims, {told['wrong']} true ones")
-    if args.attribution:
-        precision(attribution(args.attribution), timer)
-    if args.wice:
-        precision(wice(args.wice), timer)
+    for file in args.labelled:
+        precision(read(file), timer)
+        if args.ablate:
+            ablated(list(read(file)))
     print(timer)
     return 0
 

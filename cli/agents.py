@@ -30,7 +30,7 @@ from searchloop.cli.arguments import (
     safe,
     tell,
 )
-from searchloop.web.compose import search_app
+from searchloop.compose import search_app
 
 _TEXTS = ("description", "system", "model", "mode", "search")
 _LISTS = ("tools", "servers")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
-from searchloop.cli.main import OK
+from searchloop.cli import OK
 
 MODES = ("ask", "plan", "agent")
-SEARCHES = ("auto", "native", "local", "off")
+SEARCHES = ("auto", "native", "local", "offline", "off")
 
 
 def output(parser: argparse.ArgumentParser, *choices: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from searchloop.agent.bare_agent import BareAgent, Turn
-from searchloop.agent.calls.caller import OPTIONS, option_from
+from searchloop.agent.calls.instructions import OPTIONS, option_from
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.guard.approvals import Approve, Decision
 from searchloop.agent.log.events import Event
@@ -26,25 +26,26 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools.present_plan import run_text
 from searchloop.agent.types import Limits, NativeSearch
+from searchloop.analysis.characters import named
 from searchloop.cli.arguments import (
     MODES,
     SEARCHES,
     amount,
     as_json,
+    number,
     one_line,
     output,
     read_file,
-    safe,
     warn,
     whole,
 )
 from searchloop.cli.models import whole_name
 from searchloop.cli.show import as_json_lines, as_text
 from searchloop.cli.terminal.pipes import piped_text
-from searchloop.web.compose import search_app, tool_sources
+from searchloop.compose import search_app, tool_sources
 
 _LINES = 60  # of a diff; the rest is counted
-_KEYS = "[y] once, [a] always for this very call in this session, {}[n] no, [e] change it: "
+_KEYS = "[y] once, [a] always for this very call in this session, {}[n] no, [e] change, [d] diff: "
 _FOLDER = "[f] every change in {} in this session, "
 _DECISIONS: Mapping[str, Decision] = {
     **dict.fromkeys(("y", "yes"), "once"),
@@ -66,6 +67,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add("--block-domain", action="append", metavar="D", help="never use this site (repeatable)")
     what = "answer with JSON that fits this JSON Schema; it is checked"
     add("--schema", metavar="FILE", help=what)
+    what = "read the cited pages that nobody has read, and judge their marks"
+    add("--check", action="store_true", default=None, help=what)
+    what = "let a model read what words alone leave unclear: provider:model, or chat"
+    add("--check-with", metavar="MODEL", help=what)
     add("--run-plan", action="store_true", help="carry out the session's plan, in agent mode")
     output(parser, "stream-json")
     add("-v", "--verbose", action="store_true", help="show how fast a local model was")
@@ -113,11 +118,14 @@ def run(args: argparse.Namespace) -> int:
             question, args.mode = run_text(plan), "agent"
         limits, options = _limits(settings.limits, args), _options(settings, args)
         model = args.model and whole_name(agent, args.model)
+        if model != args.model and args.output == "text":
+            warn(f"Model: {one_line(model)}")
         if not (model or session or args.agent or args.project):
             model = _told(agent.usual_model(), args.output)
         turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
         turn |= {"limits": limits, "search_options": options, "approve": approve, "plan": plan}
         turn |= {"files": files, **instructions(args)}
+        turn |= {"check": args.check, "check_with": _reader(agent, args.check_with)}
         fresh, known = session is None, session
         if args.agent or args.workspace or args.project:
             choices = {"agent": args.agent, "workspace": args.workspace}
@@ -130,11 +138,17 @@ def run(args: argparse.Namespace) -> int:
                 agent.log.delete_session(known)
             raise
         events = asking(agent, events) if approve == "ask" else events
+        events = events if args.approve else _naming_approve(events)
         if args.output == "text":
             before = agent.log.read(session) if session and sys.stdout.isatty() else ()
             numbers, structured = args.verbose or sys.stderr.isatty(), bool(args.schema)
             return as_text(events, numbers=numbers, before=before, structured=structured)
         return as_json_lines(events, every=args.output != "json")
+
+
+def _reader(agent: BareAgent, model: str | None) -> str | None:
+    """Returns the whole name of the model that checks."""
+    return model if model in (None, "words", "chat") else whole_name(agent, model)
 
 
 def instructions(args: argparse.Namespace) -> Turn:
@@ -157,9 +171,8 @@ def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
     """Opens the agent with the search backend, the file tools and the MCP servers."""
     configure_if_asked(settings.env, lambda: secrets_in(settings))
     app, mcp = search_app(settings), McpServers(settings)
-    with BareAgent(
-        settings, search_backend=app, bring=tool_sources(settings, mcp, lambda: agent.log)
-    ) as agent:
+    bring = tool_sources(settings, mcp, lambda: agent.log)
+    with BareAgent(settings, search_backend=app, bring=bring, store=settings.store) as agent:
         mcp.window = agent.runner.window
         yield agent
 
@@ -270,6 +283,17 @@ def asking(agent: BareAgent, events: Iterator[Event]) -> Iterator[Event]:
                 warn(f"  {error.message} {error.remedy}")
 
 
+def _naming_approve(events: Iterator[Event]) -> Iterator[Event]:
+    """Passes the events on; tells of calls that were refused because nobody was there."""
+    refused = 0
+    for event in events:
+        refused += event.type == "approval_decided" and event.data.get("by") == "never"
+        if refused and event.type == "run_finished":
+            calls = number(refused, "call")
+            warn(f"searchloop: {calls} needed your approval and did not run: see --approve auto.")
+        yield event
+
+
 def ask_approval(
     request: Mapping[str, Any], typed: Callable[[], str] = input
 ) -> tuple[Decision, Mapping[str, Any] | None]:
@@ -284,14 +308,19 @@ def ask_approval(
             key = typed().strip().lower()
         except EOFError:
             return "deny", None
-        if key in ("e", "edit"):
+        if key in ("d", "diff"):
+            print(shown(request, sys.maxsize), file=sys.stderr)
+        elif key in ("e", "edit"):
             arguments = _changed(arguments or request["arguments"], typed)
         elif key in _DECISIONS and (folder or _DECISIONS[key] != "folder"):
             return _DECISIONS[key], arguments
 
 
-def shown(request: Mapping[str, Any]) -> str:
-    """Formats a request for a person: tool, server, effect, why, each argument, and the diff."""
+def shown(request: Mapping[str, Any], most: int = _LINES) -> str:
+    """Formats a request for a person: tool, server, effect, why, each argument, and the diff.
+
+    Invisible characters are shown by their numbers. Of the diff, `most` lines are shown.
+    """
     where = f" of the MCP server {one_line(request['server'])}" if request.get("server") else ""
     lines = [
         "",
@@ -300,14 +329,14 @@ def shown(request: Mapping[str, Any]) -> str:
     ]
     preview = request.get("preview")
     for name, value in request["arguments"].items():
-        text = safe(value) if isinstance(value, str) else as_json(value)
+        text = named(value) if isinstance(value, str) else as_json(value)
         if preview and len(text) > 400:
             text = f"({len(text):,} characters, see below)"
         lines += [f"    {one_line(name)}: " + text.replace("\n", "\n      ")]
     if preview:
-        diff = safe(preview).splitlines()
-        lines += [f"    {line}" for line in diff[:_LINES]]
-        lines += [f"    ... {len(diff) - _LINES} lines more"] if len(diff) > _LINES else []
+        diff = named(preview).splitlines()
+        lines += [f"    {line}" for line in diff[:most]]
+        lines += [f"    ... {len(diff) - most} lines more: d"] if len(diff) > most else []
     return "\n".join(lines)
 
 

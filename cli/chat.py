@@ -1,6 +1,7 @@
 """Runs `searchloop chat`: questions and answers at the terminal, in one session.
 
-A line that begins with `/` is a command; `//` begins a question with a slash.
+A line that begins with `/` is a command; `//` begins a question with a slash. A line that ends with
+a backslash goes on in the next one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from searchloop.agent.run.undo import plan_to_run, undo_files
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.present_plan import run_text
 from searchloop.agent.types.attachments import size_words
+from searchloop.cli import OK
 from searchloop.cli.agents import agent_line
 from searchloop.cli.arguments import MODES, SEARCHES, number, one_line, undone, warn
 from searchloop.cli.ask import (
@@ -34,13 +36,16 @@ from searchloop.cli.ask import (
     session_named,
     settled,
 )
-from searchloop.cli.main import OK
 from searchloop.cli.models import aliases, whole_name
 from searchloop.cli.sessions import export_text, write_export
 from searchloop.cli.show import as_text, code_of, print_sources, spoken_here
 from searchloop.cli.terminal.line_editor import PATHS, LineEditor, copy
 
 _KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
+# Words that people bring from other programs; the first three count without a slash, too.
+_ALSO = {"exit": "quit", "quit": "quit", ":q": "quit", "q": "quit", "clear": "new", "reset": "new"}
+_ALSO |= {"?": "help", "h": "help", "regenerate": "retry"}
+_BARE = ("exit", "quit", ":q")
 _CHOICES = ("model", "mode", "search", "workspace", "agent")
 
 
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         wanted["model"] = args.model and whole_name(agent, args.model)
         session = session_for(agent, session_named(agent, args), wanted)
         turn: Turn = {"approve": settled(args.approve, "text"), **instructions(args)}
-        chat = Chat(agent, session, turn)
+        chat = TerminalChat(agent, session, turn)
         try:
             chat.talk(sys.stdin.isatty())
         finally:
@@ -66,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-class Chat:
+class TerminalChat:
     """One session at the terminal."""
 
     def __init__(self, agent: BareAgent, session: str, turn: Turn) -> None:
@@ -91,6 +96,8 @@ class Chat:
         while not self._over:
             try:
                 line = typed("\n> " if person else "")
+                while line.endswith("\\") and not line.startswith("/"):
+                    line = f"{line[:-1]}\n{typed('  ' if person else '')}"
             except EOFError:
                 return
             except UnicodeDecodeError as error:
@@ -111,10 +118,12 @@ class Chat:
         line = line.strip()
         if not line:
             return
+        line = f"/{line}" if line in _BARE else line
         if not line.startswith("/") or line.startswith("//"):
             self._ask(line.removeprefix("/") if line.startswith("//") else line)
             return
         name, _, rest = line[1:].partition(" ")
+        name = _ALSO.get(name, name)
         if name not in self._commands:
             what = f"There is no command /{one_line(name, 40)}."
             raise ConfigError("unknown_command", what, "/help lists those there are.")

@@ -1,4 +1,4 @@
-"""Runs `searchloop check`: which verdict a claim deserves from a file, a page or stdin."""
+"""Runs `searchloop check` and `audit`: what a source says to one claim, or to each of a report."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.words import NEAREST, plain
-from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
-from searchloop.cli.main import BAD_INPUT, OK
+from searchloop.auditing.results import PROBLEMS, Audit, AuditedPage
+from searchloop.auditing.run import audited, report_at
+from searchloop.auditing.writers import WRITERS
+from searchloop.cli import BAD_INPUT, FAILED, OK, STOPPED
+from searchloop.cli.arguments import as_json, one_line, output, safe, safe_json, tell, warn
 from searchloop.cli.show import spoken_here
-from searchloop.web.check import Source, check_source, check_text
-from searchloop.web.compose import file_text
+from searchloop.compose import file_text
+from searchloop.compose.check import Source, check_source, check_text
 
 _KEPT = ("verdict", "passage", "reason")
+_VERDICTS = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +38,64 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("claim", nargs="?", metavar="CLAIM", help="what is said")
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="a file, an address, or -")
     parser.add_argument("--batch", metavar="FILE", help='lines {"id", "claim", "text"}, one by one')
+    _fail_on(parser, _VERDICTS)
     output(parser)
+
+
+def _fail_on(parser: argparse.ArgumentParser, known: tuple[str, ...]) -> None:
+    def read(text: str) -> list[str]:
+        names = [name.strip() for name in text.split(",") if name.strip()]
+        if wrong := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(known)}")
+        return names
+
+    text = "exit with 1 where one of these is found: " + ", ".join(known)
+    parser.add_argument("--fail-on", type=read, default=[], metavar="VERDICT,...", help=text)
+
+
+def _audit_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_audit)
+    about = "provider:model that reads what words alone leave unclear"
+    parser.add_argument("-m", "--model", metavar="MODEL", help=about)
+    help = "the report: a file of any kind that is read, an address, or - for stdin"
+    parser.add_argument("report", metavar="FILE|URL|-", help=help)
+    _fail_on(parser, (*_VERDICTS, *PROBLEMS, "unreachable", "refused", "moved", "uncited"))
+    parser.add_argument("--offline", action="store_true", help="open only what is stored here")
+    output(parser, "sarif", "html")
+
+
+def _audit(args: argparse.Namespace) -> int:
+    """Opens what a report cites, and prints what needs a look."""
+    source, settings = _source(args.report), Settings.load()
+
+    def told(page: AuditedPage, done: int, of: int) -> None:
+        if sys.stderr.isatty():
+            warn(one_line(f"{done}/{of} {page.problem or page.state}: {page.url}"))
+
+    async def run() -> Audit:
+        if isinstance(source, Path):
+            report, title = text, ""
+        else:
+            report, title = await report_at(source, settings)
+        options = {"offline": args.offline, "model": args.model, "title": title}
+        return await audited(report, settings, told=told, **options)
+
+    text = file_text(source) if isinstance(source, Path) else ""
+    audit = asyncio.run(run())
+    name = "" if args.report == "-" else args.report
+    made = WRITERS[args.output](audit, spoken_here(), name)
+    print(safe(made) if args.output in ("text", "html") else safe_json(made))
+    if audit.stopped:
+        if args.output != "text":  # which says so itself
+            warn(spoken_here()["audit.stopped"])
+        return STOPPED
+    return FAILED if audit.meets(args.fail_on) else OK
 
 
 def _check(args: argparse.Namespace) -> int:
     """Prints the verdict, the reason, and the passage that it rests on."""
     if args.batch is not None and args.claim is None:
-        return _batch(args.batch)
+        return _batch(args.batch, args.fail_on)
     if args.batch is not None or not (args.claim or "").strip():
         what = "The claim is empty." if args.batch is None else "--batch brings its own claims."
         raise ConfigError("empty_claim", what, "Write CLAIM SOURCE or --batch FILE.")
@@ -59,7 +114,8 @@ def _check(args: argparse.Namespace) -> int:
         lines.append(f"  {near}{one_line(plain(verdict.passage), 600)}")
     for note in verdict.notes:
         warn(words.worded(note, "error."))
-    return tell(args, asdict(verdict), *map(safe, lines))
+    tell(args, asdict(verdict), *map(safe, lines))
+    return FAILED if verdict.verdict in args.fail_on else OK
 
 
 def _source(source: str) -> Path | str:
@@ -69,7 +125,7 @@ def _source(source: str) -> Path | str:
     return source if re.match(r"\w+://", source) else Path(source)
 
 
-def _batch(source: str) -> int:
+def _batch(source: str, fail_on: list[str]) -> int:
     """Answers each line by a line; one that asks nothing or is empty is named on stderr."""
     code = OK
     page_of = lru_cache(maxsize=1)(Page)  # claims about one text usually follow each other
@@ -85,6 +141,8 @@ def _batch(source: str) -> int:
                 warn(f"searchloop: {one_line(source)}, line {number}: the {name} is empty.")
                 code = BAD_INPUT
         found = check(asked["claim"], page_of(asked["text"]))
+        if found.verdict in fail_on and code == OK:
+            code = FAILED
         print(as_json({"id": asked["id"], **{name: getattr(found, name) for name in _KEPT}}))
     return code
 
@@ -111,4 +169,4 @@ def _asked(line: bytes) -> dict[str, Any]:
     return {"id": None, **asked}
 
 
-ARGUMENTS = {"check": _arguments}
+ARGUMENTS = {"check": _arguments, "audit": _audit_arguments}

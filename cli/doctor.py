@@ -17,6 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
+from searchloop.agent import __version__
 from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log import EventLog
@@ -29,11 +30,10 @@ from searchloop.agent.tools.backend import error_words
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.transport.trust import certificates, check_proxies
 from searchloop.agent.types import ModelInfo
+from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import number, one_line, output, tell
-from searchloop.cli.main import FAILED, OK
 from searchloop.cli.search import ask_backend
-from searchloop.cli.terminal.bundle import write_bundle
-from searchloop.web.compose import find_plugins, listed_settings, unknown_settings
+from searchloop.compose import find_plugins, listed_settings, unknown_settings
 from searchloop.web.gate.access import KeptToken
 from searchloop.web.gate.exposure import exposures
 
@@ -56,8 +56,6 @@ class Finding:
 def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_doctor)
     parser.add_argument("--security", action="store_true", help="list what is open to whom")
-    what = "write a report for whoever helps you, without keys, questions and answers"
-    parser.add_argument("--bundle", metavar="FILE", help=what)
     output(parser)
 
 
@@ -81,10 +79,6 @@ def _doctor(args: argparse.Namespace) -> int:
         lines.append(f"{_MARKS[finding.state]}  {finding.what}: {one_line(finding.said, 300)}")
         if finding.command:
             lines.append(f"           {one_line(finding.command, 300)}")
-    if args.bundle:
-        values = [line for _, line in _shown(settings.env, origin=True)]
-        write_bundle(Path(args.bundle), settings, lines, values)
-        return tell(args, {"bundle": args.bundle}, f"{args.bundle} is written. Read it first.")
     tell(args, {"findings": [asdict(f) for f in findings]}, *lines)
     return FAILED if any(f.state == "missing" for f in findings) else OK
 
@@ -101,6 +95,7 @@ def _exposed(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _machine(settings: Settings) -> Iterator[Finding]:
+    yield Finding("ok", "searchloop", f"{__version__} on {platform.platform()}")
     yield Finding("ok", "Python", platform.python_version())
     yield _home(settings.home)
     yield _sessions(settings)
@@ -171,7 +166,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
     chosen = usual.model.partition(":")[0]
     # A key that was refused makes models unavailable too; what is merely not set is told below.
     remote = {m.id.partition(":")[0] for m in models if not (m.local or unset(m))}
-    faults = asyncio.run(_tried_providers(settings, sorted(remote - {"builtin"})))
+    faults = asyncio.run(_tried_providers(settings, sorted(remote)))
     for name, error in faults.items():
         command = _command(error.remedy)
         if error.code in ("unauthorized", "forbidden", "missing_key"):

@@ -8,13 +8,12 @@ import sys
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.types import Usage
+from searchloop.cli import BAD_INPUT, FAILED
 from searchloop.cli.arguments import as_json, safe
-from searchloop.cli.main import BAD_INPUT, FAILED
-from searchloop.search_backend.types import ConfigError as BackendConfigError
-from searchloop.search_backend.types import FetchRefused, SearchBackendError
+from searchloop.search_backend.types import FetchRefused, SearchBackendError, SettingError
 
 KNOWN = (AgentError, SearchBackendError, OSError)
-_BAD_INPUT = (ConfigError, BackendConfigError, Conflict, FetchRefused)
+_BAD_INPUT = (ConfigError, SettingError, Conflict, FetchRefused)
 _BAD_CODES = (
     *("bad_request", "bad_domain", "unknown_engine", "unknown_reader", "missing_key"),
     *("config", "not_found", "built_in"),

@@ -1,7 +1,6 @@
 """Runs `searchloop COMMAND ...`: finds the command, and turns known errors into one sentence.
 
-Exit codes: 0 ok, 1 failed, 2 bad usage or input, 3 a limit was reached, 130 stopped. Only the
-module of the command that was asked for is imported; `--version` and `--help` import none.
+Only the module of the command that was asked for is imported; `--version` and `--help` import none.
 """
 
 from __future__ import annotations
@@ -9,14 +8,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import partial
 from importlib import import_module
+
+from searchloop.agent import __version__
+from searchloop.cli import OK, STOPPED
 
 TYPE_CHECKING = False  # as in `typing`, which would cost `--version` a third of its time
 if TYPE_CHECKING:
     import argparse
-
-VERSION = "0.1.0"
-OK, FAILED, BAD_INPUT, LIMIT, STOPPED = 0, 1, 2, 3, 130
 
 # Each command, its module, and its help. `module.ARGUMENTS[command]` declares the arguments and
 # sets `run`, a function that takes the parsed arguments and returns the exit code.
@@ -27,9 +27,9 @@ COMMANDS = {
     "search": ("searchloop.cli.search", "Search the web, without a model"),
     "open": ("searchloop.cli.search", "Read a web page as text"),
     "check": ("searchloop.cli.check", "Compare a claim with a text, a file or a page"),
+    "audit": ("searchloop.cli.check", "Open what a report cites, and judge each sentence"),
     "models": ("searchloop.cli.models", "List the models and what each needs"),
     "doctor": ("searchloop.cli.doctor", "Say what is there, what is missing and how to get it"),
-    "replay": ("searchloop.cli.sessions", "Decode again what providers answered, offline"),
     "library": ("searchloop.cli.search", "Folders that can be searched without a network"),
     "mcp": ("searchloop.cli.mcp", "Servers whose tools models may use"),
     "sessions": ("searchloop.cli.sessions", "List the sessions; find, copy, check, stop one"),
@@ -47,11 +47,12 @@ COMMANDS = {
 def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; `argv` is by default that of the process."""
     argv = sys.argv[1:] if argv is None else argv
+    _open_closed_streams()
     gc.set_threshold(100_000, 20, 50)  # imports are no garbage: looking through them takes 11 ms
     if not argv:
         argv = ["chat"] if sys.stdin.isatty() and sys.stdout.isatty() else ["--help"]
     if argv in (["--version"], ["-V"]):
-        print(f"searchloop {VERSION}")
+        print(f"searchloop {__version__}")
         return OK
     args = None
     try:
@@ -76,13 +77,52 @@ def main(argv: list[str] | None = None) -> int:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Returns the arguments; exits with code 2 and one line on bad usage."""
+    argv = _with_command(argv)
     ours, program = argv, list[str]()
     if argv[:2] == ["mcp", "add"] and "--" in argv:  # argparse takes no command behind options
         ours, program = argv[: argv.index("--")], argv[argv.index("--") + 1 :]
     asked = next((word for word in ours if not word.startswith("-")), "")
-    args = parser_of(asked).parse_args(ours)
-    args.program = program
+    parser = parser_of(asked)
+    args, unknown = parser.parse_known_args(ours)
+    if unknown:
+        _refuse(parser, asked, unknown)
+    args.program, args.every_command = program, partial(parser_of, None)
     return args
+
+
+def _refuse(parser: argparse.ArgumentParser, asked: str, unknown: list[str]) -> None:
+    """Ends with what was not understood, and with what may have been meant."""
+    from difflib import get_close_matches
+
+    below = import_module("searchloop.cli.terminal.examples").subparsers(parser)
+    options = [option for _, each in below for option in each._option_string_actions]
+    near = get_close_matches(unknown[0].partition("=")[0], options, 1)
+    remedy = f"Is {near[0]} meant? " if near else ""
+    what = f"unrecognized arguments: {' '.join(unknown)}"
+    parser.error(f"{what}. {remedy}searchloop {asked} --help lists what there is.")
+
+
+def _with_command(argv: list[str]) -> list[str]:
+    """Adds the command that is meant where none is named: `ask`, or `search-backend serve`."""
+    first, *rest = argv
+    if argv in (["help"], ["version"]):
+        return [f"--{first}"]
+    if first == "search-backend" and rest and rest[0] in ("--host", "--port", "--name"):
+        return [first, "serve", *rest]
+    if first in COMMANDS or first in ("-h", "--help", "-V", "--version"):
+        return argv
+    from difflib import get_close_matches
+
+    mistyped = " " not in first and get_close_matches(first, COMMANDS)
+    return argv if mistyped else ["ask", *argv]
+
+
+def _open_closed_streams() -> None:
+    """Gives a program that was started with `>&-` or `<&-` streams that lead nowhere."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
 
 
 def parser_of(asked: str | None) -> argparse.ArgumentParser:
@@ -96,7 +136,7 @@ def parser_of(asked: str | None) -> argparse.ArgumentParser:
         prog="searchloop",
         description="Ask any model, with one honest web-search switch, and check every source.",
     )
-    parser.add_argument("-V", "--version", action="version", version=f"searchloop {VERSION}")
+    parser.add_argument("-V", "--version", action="version", version=f"searchloop {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module, help) in COMMANDS.items():
         if asked in COMMANDS and name != asked:

@@ -18,6 +18,7 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.mcp import config as edit
 from searchloop.agent.mcp.login import log_in
 from searchloop.agent.settings import Settings
+from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import (
     as_json,
     number,
@@ -28,8 +29,8 @@ from searchloop.cli.arguments import (
     safe,
     tell,
     warn,
+    whole,
 )
-from searchloop.cli.main import FAILED, OK
 
 _NAMED_ACTIONS = (
     ("remove", "forget a server"),
@@ -59,6 +60,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--replace", action="store_true", help="replace a server of this name")
     for name, help in _NAMED_ACTIONS:
         actions.add_parser(name, help=help).add_argument("name", metavar="NAME")
+    served = actions.add_parser("serve", help="let other programs search, read and check with us")
+    served.add_argument("--http", action="store_true", help="over HTTP at /mcp, not on stdin")
+    served.add_argument("--port", type=whole(0, 65535), default=8321, help="for --http; 0 = any")
+    served.add_argument("--search", choices=("auto", "offline", "off"), help="what they may search")
     actions.choices["login"].add_argument("--no-browser", action="store_true", help="only show it")
     actions.choices["approve"].add_argument("tool", metavar="TOOL")
     for name in ("enable", "disable"):
@@ -68,6 +73,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     for name in ("trust", "approve"):
         actions.choices[name].add_argument("--yes", action="store_true", help="do not ask")
     for name, action in actions.choices.items():
+        if name == "serve":
+            continue
         output(action)
         if name != "trust":
             action.add_argument("--workspace", metavar="DIR", help="with this folder's .mcp.json")
@@ -75,6 +82,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Does what the action says."""
+    if args.action == "serve":
+        from searchloop.cli.serve import serve_mcp
+
+        return serve_mcp(args)
     settings = Settings.load()
     return asyncio.run(_ACTIONS[args.action](args, settings))
 

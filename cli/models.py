@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import aclosing
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 
 from searchloop.agent.bare_agent import BareAgent
@@ -166,11 +167,15 @@ def whole_name(agent: BareAgent, model: str) -> str:
         return known
     if has(re.split("[:/]", model)[0]):
         return model
-    named = [m for m in agent.models() if m.id.partition(":")[2] in (model, f"{model}:latest")]
+    listed = {m: m.id.partition(":")[2] for m in agent.models()}
+    named = [m for m, name in listed.items() if name in (model, f"{model}:latest")]
     found = [m.id for m in named if m.available] or [m.id for m in named]
     if len(found) > 1:
         what = f"{len(found)} providers have a model {one_line(model, 60)}."
         raise ConfigError("ambiguous_model", what, f"Choose one of {', '.join(found)}.")
+    if near := get_close_matches(model, listed.values()) if not found else ():
+        what = f"No provider has a model {one_line(model, 60)}."
+        raise ConfigError("unknown_model", what, f"Is {one_line(near[0], 60)} meant?")
     if not found:
         agent.runner.provider(model)  # says why this is no name
     return found[0]

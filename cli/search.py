@@ -17,6 +17,7 @@ from searchloop.agent.tools.backend import backend_for, error_words
 from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.tools.web_search import search_notes
 from searchloop.agent.transport.transport import Transport
+from searchloop.cli import BAD_INPUT, FAILED, OK
 from searchloop.cli.arguments import (
     actions,
     as_json,
@@ -28,11 +29,10 @@ from searchloop.cli.arguments import (
     warn,
     whole,
 )
-from searchloop.cli.main import BAD_INPUT, FAILED, OK
 from searchloop.cli.show import spoken_here, trail_of
+from searchloop.compose import search_app
 from searchloop.search_backend.library import Collection, Library
 from searchloop.search_backend.pages.workers import WORKERS
-from searchloop.web.compose import search_app
 
 _OWN_READER = "local"
 _MOST_LINES = 200  # files that are shown one by one

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterable
@@ -14,18 +16,19 @@ from searchloop.agent.observe.logs import configure
 from searchloop.agent.settings import Settings, load_environment
 from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.tools.backend import Wsgi
-from searchloop.cli.arguments import number, whole
-from searchloop.cli.main import OK
+from searchloop.cli import OK
+from searchloop.cli.arguments import number, warn, whole
+from searchloop.compose import LazyApp, open_services, unknown_settings
+from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.search_backend.api.app import Quota, create_app
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.other_apis import error_at, form_paths
-from searchloop.search_backend.settings import Settings as BackendSettings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import Problem, SearchBackendError
-from searchloop.web.compose import LazyApp, open_services, unknown_settings
 from searchloop.web.gate import Gate, Refusal
 from searchloop.web.listen import access_to, listen, run_server
-from searchloop.web.serve import serve
+from searchloop.web.serve import WebServer, serve
 from searchloop.web.wsgi import OnThreads
 
 _CLIENT_RATE = 120.0  # requests a minute of one client, where other machines can reach the backend
@@ -72,8 +75,30 @@ def _serve(args: argparse.Namespace) -> int:
     return serve(services, args.host, args.port, open_browser=args.open)
 
 
-def _own(settings: Settings) -> BackendSettings:
-    return BackendSettings.from_mapping(settings.env, home=settings.home)
+def serve_mcp(args: argparse.Namespace) -> int:
+    """Serves our tools to another program on stdin and stdout, or with the page over HTTP."""
+    flags = {"SEARCHLOOP_CLIENT_SEARCH": args.search} if args.search else {}
+    services = open_services(load_environment(flags))
+    configure(services.settings.env, services.secrets)
+    tools = ClientTools(services)
+    switch = tools.switch()
+    if args.http:
+        return serve(services, port=args.port, on_start=_say_where)
+    warn(f"searchloop speaks MCP on stdin and stdout; search: {switch}. Ctrl-C ends it.")
+    from searchloop.protocols.mcp import over_stdio
+
+    with contextlib.closing(services), contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(over_stdio(tools))
+    return OK
+
+
+def _say_where(server: WebServer) -> None:
+    warn(f"MCP is at {server.base}{MCP_PATH}, with the header `Authorization: Bearer TOKEN`;")
+    warn("TOKEN is in the file `token` of SEARCHLOOP_HOME, whose place `searchloop doctor` names.")
+
+
+def _own(settings: Settings) -> SearchSettings:
+    return SearchSettings.from_mapping(settings.env, home=settings.home)
 
 
 def _clear_cache(_args: argparse.Namespace) -> int:
@@ -107,7 +132,7 @@ def _refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
     return error_at(path, refusal.status, problem)
 
 
-def _backend(settings: Settings, own: BackendSettings, quota: Quota | None) -> Wsgi:
+def _backend(settings: Settings, own: SearchSettings, quota: Quota | None) -> Wsgi:
     """Returns the backend, which is built at its first request and after a setting was saved."""
     valid, files = [own], SavedFiles(settings.home)
 

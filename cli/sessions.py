@@ -1,4 +1,4 @@
-"""Runs `searchloop sessions`, `export` and `replay`: what was asked before."""
+"""Runs `searchloop sessions`, `export`: what was asked before."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup, check, restore
 from searchloop.agent.log.session import Session
-from searchloop.agent.observe.replay import as_dict, read_trace, replay
 from searchloop.agent.run.question import change_session
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import undo_files
-from searchloop.agent.settings import Settings, load_environment
-from searchloop.cli.arguments import number, one_line, output, read_file, safe, tell, undone, warn
-from searchloop.cli.main import FAILED, OK
-from searchloop.web.text.export import EXPORTS
-from searchloop.web.text.imports import Report, import_chats
-from searchloop.web.text.imports.own import everything
-from searchloop.web.text.words import of_environment
+from searchloop.agent.settings import Settings
+from searchloop.cli import FAILED, OK
+from searchloop.cli.arguments import number, one_line, output, safe, tell, undone, warn
+from searchloop.imports import Report, import_chats
+from searchloop.imports.own import everything
+from searchloop.render.export import EXPORTS
+from searchloop.render.words import of_environment
 
 _INDEX_SECONDS = 60.0  # for which the first search of an old store may take
 
@@ -59,12 +57,6 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=formats, default="md", help="default: md")
     parser.add_argument("-f", "--file", metavar="FILE", help="default: standard output")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
-
-
-def _replay_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_replay)
-    parser.add_argument("file", metavar="FILE", help="a trace of a chat (- = stdin)")
-    output(parser)
 
 
 def _sessions(args: argparse.Namespace) -> int:
@@ -121,8 +113,8 @@ def _import(settings: Settings, words: list[str], args: argparse.Namespace) -> i
         if shown:
             print(f"\r{report.brought:,} chats", end="", file=sys.stderr, flush=True)
 
-    with closing(EventLog(settings.store)) as log:
-        report = import_chats(path, log, settings.model, heard)
+    with closing(EventLog(settings.store)) as log, path.open("rb") as file:
+        report = import_chats(file, log, settings.model, heard)
     if shown and report.brought:
         print(file=sys.stderr)
     lines = [f"{report.brought} chats brought in, {report.known} were there already."]
@@ -262,21 +254,6 @@ def _wanted(log: EventLog, wanted: str | None) -> Session:
     return last[0]
 
 
-def _replay(args: argparse.Namespace) -> int:
-    """Compares step by step; fails when something else comes out than the trace says."""
-    text = read_file(args.file)
-    with TemporaryDirectory() as home:
-        env = {**load_environment(), "SEARCHLOOP_HOME": home}  # nothing is learnt from it
-        steps = asyncio.run(replay(read_trace(text), env))
-    lines = []
-    for step in steps:
-        differs = f"different: {', '.join(step.differs)}" if step.differs else "same"
-        words = one_line(step.problem, 300) or differs
-        lines.append(f"{step.run_id} step {step.step} {one_line(step.model, 60)}: {words}")
-    tell(args, {"steps": [as_dict(step) for step in steps]}, *lines)
-    return OK if all(step.same for step in steps) else FAILED
-
-
 _ACTIONS: dict[str, Callable[[Settings, list[str], argparse.Namespace], int]] = {
     "find": _find,
     "undo": _undo,
@@ -292,5 +269,4 @@ _ACTIONS: dict[str, Callable[[Settings, list[str], argparse.Namespace], int]] = 
 ARGUMENTS = {
     "sessions": _sessions_arguments,
     "export": _export_arguments,
-    "replay": _replay_arguments,
 }

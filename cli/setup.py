@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from getpass import getpass
@@ -29,18 +29,15 @@ from searchloop.agent.settings import (
 )
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
-from searchloop.agent.settings.usual_model import best_of, fits, memory
 from searchloop.agent.tools.backend import error_words
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ModelInfo
-from searchloop.agent.types.attachments import size_words
+from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import one_line, output, pair, tell, warn
-from searchloop.cli.main import FAILED, OK
-from searchloop.cli.models import whole_name
 from searchloop.cli.search import ask_backend
+from searchloop.compose import check_settings, every_setting, sent_to
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.readers import find_services
-from searchloop.web.compose import check_settings, every_setting, sent_to
 
 Kind = Literal["engine", "reader", "provider"]
 # An address that is made for being asked, and where every reader finds text.
@@ -52,12 +49,6 @@ _HEADS: Mapping[Kind, str] = {
     "provider": "Models",
 }
 _SEE = "See `searchloop config`."
-_SHOWN = 12  # models
-# Models that call tools, the best first, and the bytes of each.
-_TO_GET = (
-    *(("qwen3:32b", 20_200_000_000), ("qwen3:14b", 9_300_000_000), ("qwen3:8b", 5_200_000_000)),
-    *(("qwen3:4b", 2_500_000_000), ("qwen3:1.7b", 1_400_000_000)),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +188,11 @@ class Setup:
         return {"works": works, "said": said}
 
     def walk(self) -> int:
-        """Asks for the model first, then goes through all kinds with the user."""
-        self.choose_model()
+        """Says which model answers, then goes through all kinds with the user."""
+        with BareAgent(search_backend=None) as agent:
+            usual = agent.usual_model()
+        self.tell(f"The model that answers: {one_line(usual.model)} ({usual.why}).")
+        self.tell("`searchloop models default NAME` chooses another.")
         code = OK
         for kind, head in _HEADS.items():
             self.tell(f"\n{head}:")
@@ -211,28 +205,6 @@ class Setup:
                     continue
                 code = code if self._fill(parts[name]) else FAILED
         return code
-
-    def choose_model(self) -> None:
-        """Recommends a model that fits, and saves what the user chooses."""
-        with BareAgent(search_backend=None) as agent:
-            models, usual = agent.models(), agent.usual_model()
-            ready = [m for m in models if m.available and not m.id.startswith("builtin:")]
-            self.tell(f"The model that answers: now {one_line(usual.model)} ({usual.why}).")
-            for model in ready[:_SHOWN]:
-                self.tell(f"  {one_line(model.id)}")
-            if len(ready) > _SHOWN:
-                self.tell(f"  and {len(ready) - _SHOWN} more; `searchloop models` lists them.")
-            best = best_of([m for m in ready if m.local], memory())
-            if best.by == "best":
-                self.tell(f"Recommended: {one_line(best.model)} ({best.why}).")
-            elif not ready:
-                self.tell(recommendation(models, memory()))
-            while name := self.ask("Which model? (Enter = leave it) ").strip():
-                try:
-                    self.change({"SEARCHLOOP_MODEL": whole_name(agent, name)})
-                    return
-                except AgentError as error:
-                    self.tell(f"{error.message} {error.remedy}")
 
     def _fill(self, part: Part) -> bool:
         """Asks for what the part needs, saves it, and tries it out."""
@@ -255,21 +227,6 @@ class Setup:
             return True
         self.use(part)
         return bool(self.try_out(part)["works"])
-
-
-def recommendation(models: Iterable[ModelInfo], here: int | None) -> str:
-    """Says which model to get where there is none: the largest of _TO_GET that fits `here`."""
-    known = (ModelInfo(name, disk=disk) for name, disk in _TO_GET)
-    name, disk = next(((m.id, m.disk) for m in known if fits(m, here)), _TO_GET[-1])
-    room = f"fits into {here / 2**30:.0f} GB of memory, " if here else ""
-    get = f"`searchloop models pull {name}` ({room}{size_words(disk or 0)} to download)"
-    local = next((m for m in models if m.id == "ollama:"), None)
-    if local and "not running" in (local.missing or ""):
-        return (
-            f"Recommended, on this machine: install Ollama (https://ollama.com/download), then "
-            f"{get}. Or take a provider below, with its key."
-        )
-    return f"Recommended: {get}. Or take a provider below, with its key."
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

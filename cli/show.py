@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext, redirect_stdout
+from contextlib import closing, nullcontext, redirect_stdout
 from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
@@ -14,10 +14,10 @@ from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Message, Source
 from searchloop.agent.verdicts.words import findings, placed, told
+from searchloop.cli import FAILED, LIMIT, OK, STOPPED
 from searchloop.cli.arguments import as_json, one_line, safe, safe_json, warn
-from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders
-from searchloop.web.text.words import Words, of_environment, words_of
+from searchloop.render.words import Words, of_environment, words_of
 
 _FIGURES = dict.fromkeys(("load_ms", "prompt_ms", "eval_ms", "tokens_per_second"), ".1f")
 _FIGURES |= {"prefix_reused": ".0%", "window": "", "shortened": "", "calls": ""}  # their forms
@@ -25,6 +25,11 @@ _FIGURES |= {"prefix_reused": ".0%", "window": "", "shortened": "", "calls": ""}
 _BRACKET = re.compile(
     r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"
     r"[ \t]*(?:\[(?:\d[\d ,;、，]*)?(?:(\])|\Z)|\Z)"
+    # Marks of other shapes, see `agent.search.mark_shapes`.
+    r"|[*_]{1,3}(?:\[(?:\d[\d ,;、，–—-]*)?(?:\](?:[*_]{1,3}|\Z)|\Z)|\Z)"
+    r"|\[(?:\[|\d+\s?[–—-]|\^|[^\W\d_]{2,10}[ :#：]{0,2}(?:\d|\Z))[^\]\n]{0,40}"
+    r"(?:\]{1,2}(?:\([^()\s]*(?:\)|\Z))?|\Z)"
+    r"|[［【][^］】\n]{0,40}(?:[］】]|\Z)|[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?"
 )
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
@@ -51,6 +56,9 @@ class PlainText:
 
     def end(self) -> None:
         print()
+
+    def close(self) -> None:
+        """Text that was stopped stays as it is."""
 
 
 class _Screen:
@@ -130,30 +138,31 @@ def as_text(
     live, words = sys.stdout.isatty() and not structured, spoken_here()
     shown = MarkdownScreen() if renders() else PlainText()
     screen = _Screen(before, shown)
-    for event in events:
-        screen.learn(event)
-        if event.type == "text_delta" and live:
-            screen.add(event.data["text"])
-        elif event.type == "message" and live and event.data["text"]:
-            screen.finish(event.data["text"])  # what came too fast to be followed is in it
-        elif event.type == "plan":
-            from searchloop.web.text.export import plan_text
+    with closing(shown):
+        for event in events:
+            screen.learn(event)
+            if event.type == "text_delta" and live:
+                screen.add(event.data["text"])
+            elif event.type == "message" and live and event.data["text"]:
+                screen.finish(event.data["text"])  # what came too fast to be followed is in it
+            elif event.type == "plan":
+                from searchloop.render.export import plan_text
 
-            shown.hide()
-            shown.add(f"{safe(plan_text(event.data, words))}\n")
-            shown.end()
-        elif event.type == "run_finished":
-            if not live and (answer := event.data["answer"]):
-                print(safe_json(answer) if structured else safe(answer))
-            with redirect_stdout(sys.stderr) if structured else nullcontext():
-                _after(event, words)
-            figures = event.data.get("performance", {})
-            if numbers and (speed := ", ".join(_performance(figures, words))):
-                print(speed, file=sys.stderr)
-            return code_of(event)
-        elif line := _activity(event, words):
-            shown.hide()
-            print(line, file=sys.stderr)
+                shown.hide()
+                shown.add(f"{safe(plan_text(event.data, words))}\n")
+                shown.end()
+            elif event.type == "run_finished":
+                if not live and (answer := event.data["answer"]):
+                    print(safe_json(answer) if structured else safe(answer))
+                with redirect_stdout(sys.stderr) if structured else nullcontext():
+                    _after(event, words)
+                figures = event.data.get("performance", {})
+                if numbers and (speed := ", ".join(_performance(figures, words))):
+                    print(speed, file=sys.stderr)
+                return code_of(event)
+            elif line := _activity(event, words):
+                shown.hide()
+                print(line, file=sys.stderr)
     return FAILED
 
 
@@ -165,13 +174,17 @@ def spoken_here() -> Words:
 def _activity(event: Event, words: Words) -> str | None:
     """Returns one line about the event as the page has it, or None."""
     data, line = event.data, ""
-    if event.type == "search_started":
+    if event.type == "check" and data.get("model"):
+        n, why = data.get("tokens", 0), data.get("error")
+        line = one_line(why, 300) if why else ""
+        line = words.say("check.reads", model=one_line(data["model"]), n=n) if n else line
+    elif event.type == "search_started":
         query, years = one_line(data["query"]), words["list.names"].join(data.get("years", ()))
         line = words.say("step.searching" if query else "step.searching.unknown", query=query)
         line += f" · {words.say('step.years', years=years)}" if years else ""
     elif event.type == "search_finished":
         line = " · ".join(one_line(part, 200) for part in trail_of(data, words))
-    elif event.type == "page_opened":
+    elif event.type == "page_opened" or (event.type == "check" and data.get("url")):
         read, why = data["status"] == "ok", _why(data, words)
         line = words.say("step.read" if read else "step.notread", host=one_line(data["url"]))
         line += "" if read else f" · {one_line(why)}"

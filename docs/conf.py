@@ -1,6 +1,5 @@
-"""The documentation site: `make docs` builds it of these pages and of what the code says.
+"""The documentation site: `make docs` builds it of these pages.
 
-A comment `<!-- made from the code: NAME -->` becomes what `scripts/reference.py NAME` writes.
 Nothing is loaded from elsewhere, and the search works in an opened file.
 """
 
@@ -11,8 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts import reference  # noqa: E402 - of the checkout
-from searchloop.cli.main import VERSION  # noqa: E402
+from searchloop.agent import __version__ as VERSION  # noqa: E402
 
 project = "searchloop"
 version = release = VERSION
@@ -31,8 +29,6 @@ html_theme_options = {"footer_icons": []}
 
 def fill(app, page, source):
     """Called for each page as it is read; `source` is a list of one text."""
-    made = r"(?m)^This page is made .*\n\n<!-- made from the code: ([\w-]+) -->"
-    source[0] = re.sub(made, lambda name: reference.PARTS[name[1]](), source[0])
     if page == "index":  # a line FOLDER/* in its navigation: the pages that no other line names
         pages, text = sorted(app.env.found_docs), source[0]
         rest = [page for page in pages if f"\n{page}\n" not in text]

@@ -26,10 +26,10 @@ TEXTS = "tuple[str, ...]"
 OBJECT = "Mapping[str, Any]"
 OBJECTS = f"tuple[{OBJECT}, ...]"
 FIELDS = {
-    "int": "turn takeovers step upto left n mark invisible replaces",
+    "int": "tokens turn takeovers step upto left n mark invisible replaces",
     TEXTS: "years servers missing files questions",
     OBJECTS: "attempts notes steps",
-    OBJECT: "arguments details performance run_finished.error second_reading.error",
+    OBJECT: "arguments details performance run_finished.error",
     "bool": "is_error partial imported",
     "int | None": "results",
     "tuple[int, ...]": "turns",
@@ -59,8 +59,8 @@ for event in agent.stream("What is new?"):
             print(engine, count)
 
 Each is an `Event` with `seq`, `type`, `data` and `at` (epoch seconds); its fields are what `data`
-holds, and empty where that has none. Patterns by position take the first two fields. Made by
-scripts/event_types.py; edit the table in agent/log/events.py instead.
+holds, and empty where that has none. Made by scripts/event_types.py; edit the table in
+agent/log/events.py instead.
 """
 
 from __future__ import annotations
@@ -92,10 +92,8 @@ def class_of(name: str, words: str) -> str:
     found = FIELD.findall(words) if FIELD.sub("", words) == "" else []
     told = f'"""`{name}`: {words}."""'
     about = textwrap.fill(told, 96, initial_indent=" " * 4, subsequent_indent=" " * 4)
-    named = ", ".join(f'"{field}"' for field, _, _ in found[:2])
-    named += "," * (len(found) == 1)
     lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", f"class {title(name)}(Event):"]
-    lines += [about, "", f'    type: Literal["{name}"]', f"    __match_args__ = ({named})"]
+    lines += [about, "", f'    type: Literal["{name}"]']
     for field, _, _ in found:
         kind = KINDS.get(f"{name}.{field}") or KINDS.get(field, "str")
         empty = EMPTY.get(kind, "None" if "None" in kind else "()")

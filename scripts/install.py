@@ -41,6 +41,7 @@ def main() -> int:
         return 2
     try:
         check_python(sys.version_info[:3], sys.executable)
+        check_links(ROOT / "searchloop")
         install(sys.argv[1], ROOT)
     except Problem as problem:
         print("searchloop: %s" % problem, file=sys.stderr)
@@ -60,21 +61,37 @@ def check_python(version: "tuple[int, ...]", name: str) -> None:
         )
 
 
+def check_links(package: Path) -> None:
+    """Raises Problem when the checkout has text files where the links of `package` should be."""
+    plain = [name for name in PARTS if not (package / name).is_dir()]
+    if plain:
+        raise Problem(
+            "%s should be a link to the folder %s, but this checkout has no symbolic links. Clone "
+            "it with 'git clone -c core.symlinks=true' onto a file system that has them (on "
+            "Windows switch on the developer mode first), or install the released wheel."
+            % (package / plain[0], plain[0])
+        )
+
+
 def install(what: str, root: Path) -> None:
     """Bring `root`/.venv up to date for `what` ('run' or 'dev'). Raises Problem."""
     venv = root / ".venv"
     wanted = state(what, root)
     have = read_stamp(venv / "installed.json")
-    if all(have.get(key) == value for key, value in wanted.items()) and python_of(venv).exists():
+    made = is_made(venv)
+    if made and all(have.get(key) == value for key, value in wanted.items()):
         return
     started = time.monotonic()
-    if have.get("python") != wanted["python"] or have.get("folder") != wanted["folder"]:
+    if not made or any(have.get(key) != wanted[key] for key in ("python", "folder")):
         make_venv(venv)
     fill_venv(venv, root / LOCKS[what], root)
-    if what == "dev":
-        link_package(venv / "src" / "searchloop", root)
     (venv / "installed.json").write_text(json.dumps(wanted, indent=1) + "\n", "utf-8")
     say("ready after %.0f s." % (time.monotonic() - started))
+
+
+def is_made(venv: Path) -> bool:
+    """False for half of an environment: without pyvenv.cfg its Python is that of the system."""
+    return python_of(venv).exists() and (venv / "pyvenv.cfg").exists()
 
 
 def state(what: str, root: Path) -> "dict[str, str]":
@@ -138,28 +155,6 @@ def shares(lock: str, count: int) -> "list[list[str]]":
     """The packages of a lock, each with its hashes, in at most so many parts of one length."""
     packages = re.findall(r"^\w.*\n(?: +--hash.*\n)+", lock, re.MULTILINE)
     return [packages[n::count] for n in range(min(count, len(packages)))]
-
-
-def link_package(package: Path, root: Path) -> None:
-    """Make `package` look as a wheel installs it, by links into `root`: mypy reads it there.
-
-    Python needs no links: searchloop/__init__.py finds its parts beside itself in a checkout.
-    """
-    package.mkdir(parents=True, exist_ok=True)
-    parts = (root / "searchloop").iterdir()
-    own = [p for p in parts if p.suffix in (".py", ".typed") or (p / "__init__.py").is_file()]
-    for path in [*own, *(root / name for name in PARTS)]:
-        link = package / path.name
-        if link.is_symlink():
-            link.unlink()
-        try:
-            link.symlink_to(os.path.relpath(path, package), target_is_directory=path.is_dir())
-        except OSError as error:
-            raise Problem(
-                "%s cannot be linked (%s), and mypy needs that. Use a file system with symbolic "
-                "links; on Windows switch on the developer mode. The program runs without."
-                % (link, error.strerror)
-            ) from error
 
 
 def pip(venv: Path, commands: "list[list[str]]", count: int) -> bool:

@@ -25,7 +25,7 @@ SAMPLE = (
     *("tests/agent/test_loop.py", "tests/agent/test_bare_agent.py", "tests/agent/verdicts"),
     *("tests/agent/calls", "tests/agent/settings", "tests/search_backend/test_library.py"),
     *("tests/cli/test_commands.py", "tests/cli/test_ask.py", "tests/docs/test_public_names.py"),
-    *("tests/test_plugins.py", "tests/web/text"),
+    *("tests/test_plugins.py", "tests/searchloop/render"),
 )
 ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
 

@@ -8,6 +8,7 @@ LLAMA_SERVER and LLAMA_MODEL name others, a program and a GGUF file. Nothing is 
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -90,12 +91,8 @@ def _run(program: Path, model: Path, options: list[str]) -> int:
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [str(program), "-m", str(model), "--host", "127.0.0.1", "--port", str(port)]
     command += ["-c", str(WINDOW), "-np", "1", "--jinja", "--alias", model.stem.lower()]
-    command += [
-        "-n",
-        "48",
-        "-t",
-        str(max(1, (os.cpu_count() or 2) // 2)),
-    ]  # tokens: so small a model knows no end
+    # So small a model knows no end: 48 tokens.
+    command += ["-n", "48", "-t", str(max(1, (os.cpu_count() or 2) // 2))]
     libraries = {"LD_LIBRARY_PATH": str(program.parent)}
     with log.open("wb") as output:
         server = subprocess.Popen(
@@ -117,10 +114,11 @@ def _wait(server: "subprocess.Popen[bytes]", url: str, log: Path) -> float:
     began = time.monotonic()
     while time.monotonic() - began < PATIENCE:
         if server.poll() is not None:
-            why = "this processor lacks AVX-512, which it needs" if server.returncode == -4 else ""
-            last = log.read_text("utf-8", "replace").strip().splitlines()[-1:]
-            said = why or (last[0] if last else f"exit code {server.returncode}")
-            raise Problem(f"llama-server ended: {said}. Name another with LLAMA_SERVER.")
+            last = log.read_text("utf-8", "replace").strip().splitlines()[-3:]
+            if server.returncode == -signal.SIGILL:
+                last.append("It uses an instruction that this processor does not have.")
+            said = "\n  ".join([f"exit code {server.returncode}", *last])
+            raise Problem(f"llama-server ended: {said}\n  Name another with LLAMA_SERVER.")
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=5):
                 return time.monotonic() - began

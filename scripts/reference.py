@@ -1,8 +1,9 @@
-"""Write the reference pages of the documentation site from the code, as Markdown.
+"""Write the reference, docs/reference/*.md, from the code.
 
-usage: python scripts/reference.py cli|http|search-http|python|settings|errors
+usage: python scripts/reference.py [--check]
 
-docs/conf.py puts each text where a page has the comment `<!-- made from the code: NAME -->`.
+Each page begins with words of its own; what follows the comment `<!-- made from the code -->` is
+written anew. With --check nothing is written; the exit code is 1 when a page is stale.
 """
 
 from __future__ import annotations
@@ -19,13 +20,17 @@ from pathlib import Path
 from typing import Any, is_typeddict
 
 import searchloop
+from searchloop import compose
 from searchloop.cli.main import parser_of
-from searchloop.cli.terminal.examples import subparsers_of
+from searchloop.cli.terminal.examples import subparsers, subparsers_of
 from searchloop.search_backend.api import openapi as search_openapi
-from searchloop.web import compose, flask_app
+from searchloop.web import flask_app
 from searchloop.web.api import openapi
 
 ROOT = Path(__file__).resolve().parent.parent
+MAN = ROOT / "docs" / "searchloop.1"
+ABOUT = "ask any model, with one honest web-search switch, and check every source"
+MARK = "<!-- made from the code -->"
 # Where a public name lives -> the heading it stands under; the first that fits.
 GROUPS = {
     "searchloop.agent.(providers|transport|types|calls)": "For providers of models",
@@ -33,17 +38,61 @@ GROUPS = {
     "searchloop.testing": "For tests",
     "": "To ask, to check, to add tools",
 }
+HOMES: dict[str, tuple[str, str]] = dict(vars(searchloop)["_homes"]())
+del HOMES["__version__"]
 # The errors that users meet: they take a code, what happened, and what to do.
 RAISED = re.compile(r"(?:[A-Z]\w*Error|Problem|Conflict|Refusal)$")
 
 
 def main(arguments: list[str]) -> int:
-    """0 when the page was printed."""
-    if len(arguments) != 1 or arguments[0] not in PARTS:
-        print(f"usage: reference.py {'|'.join(PARTS)}", file=sys.stderr)
-        return 2
-    print(PARTS[arguments[0]]())
-    return 0
+    """0 when the pages are as they should be, now or already."""
+    code = 0
+    for name, made in PARTS.items():
+        page = ROOT / "docs" / "reference" / f"{name}.md"
+        text = page.read_text("utf-8")
+        written = re.sub(r"[^\S\n]+$", "", f"{text.partition(MARK)[0]}{MARK}\n{made()}", flags=re.M)
+        fresh = re.sub(r"\n{3,}", "\n\n", written).rstrip() + "\n"
+        if fresh != text and "--check" in arguments:
+            print(f"docs/reference/{name}.md is stale: scripts/reference.py writes it anew")
+            code = 1
+        elif fresh != text:
+            page.write_text(fresh, "utf-8")
+    manual = man()
+    if "--check" not in arguments:
+        MAN.write_text(manual, "utf-8")
+    elif manual != MAN.read_text("utf-8"):
+        print("docs/searchloop.1 is stale: scripts/reference.py writes it anew")
+        code = 1
+    return code
+
+
+def man() -> str:
+    """The manual page: each command with its arguments, as `man searchloop` shows it."""
+    whole = parser_of(None)
+    out = ['.TH SEARCHLOOP 1 "" "searchloop"', ".SH NAME", r"searchloop \- " + roff(ABOUT)]
+    out += [".SH SYNOPSIS", r"searchloop COMMAND ...", ".br", r'searchloop "QUESTION"']
+    out += [".SH DESCRIPTION", roff(whole.description or "")]
+    out += ["Without a command, a question is asked; without anything, a chat begins."]
+    out += [".SH COMMANDS"]
+    for prog, parser in subparsers(whole):
+        out += [f".SS {roff(prog)}", roff(parser.description or "")]
+        for each in parser._actions:
+            if each.help == argparse.SUPPRESS or isinstance(each, argparse._SubParsersAction):
+                continue
+            shown, help, _ = words(each)
+            out += [".TP", rf"\fB{roff(shown.replace('`', ''))}\fR", roff(help) or r"\&"]
+        if parser.epilog:
+            out += [".PP", ".nf", *map(roff, parser.epilog.splitlines()), ".fi"]
+    out += [".SH FILES", r"~/.local/share/searchloop, or SEARCHLOOP_HOME", ".SH EXIT STATUS"]
+    out += ["0 for an answer, 1 for a failure, 2 for bad input,"]
+    out += ["3 for a limit that was reached, 130 when it was stopped."]
+    return "\n".join(line for line in out if line) + "\n"
+
+
+def roff(text: str) -> str:
+    """A text for man: what it would take for orders is escaped."""
+    text = text.replace("\\", r"\e").replace("-", r"\-")
+    return rf"\&{text}" if text.startswith((".", "'")) else text
 
 
 def cell(text: object) -> str:
@@ -177,8 +226,7 @@ def kind(schema: Mapping[str, Any]) -> tuple[str, str]:
 def python() -> str:
     """The public names of `searchloop` by what they are for, with their own words."""
     found = defaultdict[str, list[str]](list)
-    for name in searchloop.__all__:
-        module = searchloop._HOME.get(name, ("searchloop", name))[0]
+    for name, (module, _) in sorted(HOMES.items()):
         group = next(title for start, title in GROUPS.items() if re.match(start, module))
         found[group].append(name)
     out = []
@@ -211,7 +259,7 @@ def public(name: str, thing: Any) -> Iterator[str]:
 
 def members(thing: type) -> dict[str, Any]:
     """What a class has of its own, or from classes of ours that nobody imports."""
-    known = {getattr(searchloop, name) for name in searchloop.__all__} - {thing}
+    known = {getattr(searchloop, name) for name in HOMES} - {thing}
     ours = [cls for cls in thing.__mro__ if cls.__module__.startswith("searchloop")]
     found: dict[str, Any] = {}
     for cls in reversed([cls for cls in ours if cls not in known]):
@@ -282,7 +330,7 @@ def settings() -> str:
 def errors() -> str:
     """Every error in the code that has a code and a remedy, by its code."""
     found = defaultdict[str, set[tuple[str, str]]](set)
-    for folder in ("agent", "cli", "search_backend", "web"):
+    for folder in ("agent", "cli", "search_backend", "searchloop", "web"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for function in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -15,7 +15,7 @@ from searchloop.search_backend.engines import Engine, default_chain, find_engine
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, parse_rules
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.readers import LOCAL, find_services
-from searchloop.search_backend.types import ConfigError, Query, SearchBackendError
+from searchloop.search_backend.types import Query, SearchBackendError, SettingError
 
 # Name, default, what it does: the command line and .env.example show these.
 SETTINGS: tuple[tuple[str, str, str], ...] = (
@@ -36,7 +36,7 @@ FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SearchSettings:
     """Settings of one backend. `engines` is the chain in order; `home` contains the library.
 
     A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of `cache_mb`
@@ -67,12 +67,12 @@ class Settings:
     @classmethod
     def from_mapping(
         cls, mapping: Mapping[str, str], home: Path, own: Mapping[str, Engine] | None = None
-    ) -> Settings:
+    ) -> SearchSettings:
         """Reads SETTINGS and the engines' own settings, under any of their names.
 
         `home` is the data folder unless SEARCHLOOP_HOME names another; `own` are engines of the
         caller by name, which are asked only where SEARCH_ENGINES or `with_engines` names them.
-        Raises ConfigError.
+        Raises SettingError.
         """
         known = {**find_engines(), **(own or {})}
         keys = _keys(mapping, known)
@@ -95,10 +95,10 @@ class Settings:
             allow_ranges=_ranges(mapping),
         )
 
-    def with_engines(self, names: Sequence[str], own: Iterable[str]) -> Settings:
+    def with_engines(self, names: Sequence[str], own: Iterable[str]) -> SearchSettings:
         """Returns settings with another chain, beside which no official site is asked.
 
-        Raises ConfigError for a name that is neither an engine's nor in `own`.
+        Raises SettingError for a name that is neither an engine's nor in `own`.
         """
         known = (*find_engines(), *own)
         checked = _names({"engines": ",".join(names)}, "engines", known)
@@ -143,7 +143,7 @@ def _names(mapping: Mapping[str, str], name: str, known: Iterable[str]) -> tuple
     names = tuple(dict.fromkeys(part.lower() for part in _parts(mapping, name)))
     for unknown in (one for one in names if one not in known):
         what = f"{name} names what there is not: {unknown[:60]!r}."
-        raise ConfigError("config", what, f"Use a comma-separated list of: {', '.join(known)}.")
+        raise SettingError("config", what, f"Use a comma-separated list of: {', '.join(known)}.")
     return names
 
 
@@ -151,20 +151,20 @@ def _domains(mapping: Mapping[str, str], name: str) -> tuple[str, ...]:
     try:
         return parse_rules(_parts(mapping, name), name)
     except SearchBackendError as error:
-        raise ConfigError("config", error.message, error.remedy) from error
+        raise SettingError("config", error.message, error.remedy) from error
 
 
 def _country(raw: str) -> str | None:
     country = raw.strip().lower()
     if country and not re.fullmatch(r"[a-z]{2}", country):
         what = f"SEARCH_COUNTRY is no country: {raw[:40]!r}."
-        raise ConfigError("config", what, "Write two letters, e.g. DE.")
+        raise SettingError("config", what, "Write two letters, e.g. DE.")
     return country or None
 
 
 def _ranges(mapping: Mapping[str, str]) -> tuple[str, ...]:
     ranges = _parts(mapping, "SEARCH_ALLOW_RANGES")
-    parse_ranges(ranges)  # raises ConfigError
+    parse_ranges(ranges)  # raises SettingError
     return ranges
 
 
@@ -172,5 +172,5 @@ def _switch(mapping: Mapping[str, str], name: str) -> bool:
     word = mapping.get(name, "").strip().lower()
     if word not in TRUE_WORDS | FALSE_WORDS:
         what = f"{name} is neither on nor off: {word!r}."
-        raise ConfigError("config", what, f"Set {name} to 1 or 0.")
+        raise SettingError("config", what, f"Set {name} to 1 or 0.")
     return word in TRUE_WORDS

@@ -3,7 +3,7 @@
 Values are frozen; their `as_json` methods return the shapes of the HTTP contract.
 
     SearchBackendError(code, message, remedy)
-     +-- ConfigError                    a setting that the user must correct
+     +-- SettingError                   a setting that the user must correct
      +-- EngineError(kind)              a search engine failed: wait, pay, or ask another one
      +-- FetchRefused                   the policy does not allow this address
      +-- FetchFailed                    the network or the server did not deliver
@@ -17,8 +17,10 @@ words; `detail` holds the true cause for the local log.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, NamedTuple
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 TimeRange = Literal["d", "w", "m", "y"]
 SafeSearch = Literal["off", "moderate", "strict"]
@@ -41,6 +43,29 @@ def _plain(part: Any) -> Any:
     return part.as_json() if hasattr(part, "as_json") else part
 
 
+def restored(kind: Any, value: Any) -> Any:
+    """Returns the value of this type whose JSON form `value` is. Raises KeyError, TypeError for
+    anything else."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints = _hints(kind)
+        return kind(**{name: restored(hints[name], part) for name, part in value.items()})
+    if origin is tuple and isinstance(value, list):
+        return tuple(restored(inside[0], part) for part in value)
+    if origin is UnionType:
+        return None if value is None else restored(inside[0], value)
+    # A Literal is a text, and a whole number may stand for seconds.
+    types = {Literal: str, None: (int, float) if kind is float else kind}
+    if origin not in types or not isinstance(value, types[origin]):
+        raise TypeError(f"not {kind}: {value!r:.60}")
+    return value
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """What went wrong, and who can do what about it."""
@@ -59,7 +84,8 @@ class Query:
     """One search. Domain rules are canonical host names; `max_results` is 1 to 20.
 
     `country` is an ISO 3166 code ("DE"), `language` an ISO 639 code ("de"); None leaves the choice
-    to the engine. The library keeps to `folders` of it, by path or name (none = all).
+    to the engine. The library keeps to `folders` of it, by path or name (none = all). An `offline`
+    one asks no engine beyond this machine.
     """
 
     text: str
@@ -71,6 +97,7 @@ class Query:
     language: str | None = None
     safe_search: SafeSearch | None = None
     folders: tuple[str, ...] = ()
+    offline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +227,7 @@ class Page:
     invisible characters removed. `attempts` are set if `reader` was not the first one asked.
     `redirects` are the addresses that led to `final_url`, as far as known. `breaks` are the offsets
     in `text` where the pages of a document begin, also of one whose pages hold no text.
+    `challenged`: its markup asks for proof that a person reads it.
     """
 
     url: str
@@ -219,6 +247,7 @@ class Page:
     freshness: Freshness = Freshness()
     redirects: tuple[str, ...] = ()
     breaks: tuple[int, ...] = ()
+    challenged: bool = False
 
 
 def failed_page(url: str, problem: Problem | None, status: PageStatus = "error") -> Page:
@@ -311,12 +340,17 @@ class SearchBackendError(Exception):
         self.message = message
         self.remedy = remedy
 
+    @property
+    def problem(self) -> Problem:
+        """The same as a value."""
+        return Problem(self.code, self.message, self.remedy)
+
     def as_dict(self) -> dict[str, str]:
         """Returns {code, message, remedy}."""
-        return {"code": self.code, "message": self.message, "remedy": self.remedy}
+        return self.problem.as_json()
 
 
-class ConfigError(SearchBackendError):
+class SettingError(SearchBackendError):
     """A setting is unusable."""
 
 
@@ -340,7 +374,7 @@ class FetchRefused(SearchBackendError):
     refused_domain (the domain rules)."""
 
 
-class Chat(NamedTuple):
+class Owner(NamedTuple):
     """The chat for which something is asked; without an id it is asked for none.
 
     What is asked for a `temporary` one is held in memory alone.
@@ -355,7 +389,7 @@ class Chat(NamedTuple):
         return bool(self.id) and not self.temporary
 
 
-NO_CHAT = Chat()
+NOBODY = Owner()
 
 
 class FetchFailed(SearchBackendError):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log.events import Event, citation_data, citation_from
@@ -14,13 +14,12 @@ from searchloop.agent.types import Citation, RunReason, Source, ToolCall, Usage
 from searchloop.agent.types.attachments import Attachment
 from searchloop.agent.verdicts.words import told
 from searchloop.analysis.characters import visible
-from searchloop.events import CLASSES, ChatEvent, Notice
-from searchloop.web.text.export import answer_markdown
-from searchloop.web.text.shared_page import answer_html
-from searchloop.web.text.words import words_of
+from searchloop.render.words import words_of
 
 if TYPE_CHECKING:  # type checkers bring it; until Python 3.13 only there a TypeVar has a default
     from typing_extensions import TypeVar
+
+    from searchloop.events import ChatEvent
 
     T = TypeVar("T", default=Any)
 else:
@@ -42,7 +41,7 @@ class Answer(Generic[T]):
     `text` has marks such as `[1]`; `citations` say what stands at each, with the verdict of the
     check; `sources` is all that was found, opened or cited. `reason` is "stop", "limit" or
     "cancelled", or in an `AnswerError` "error" or "incomplete", with `error` {code, message,
-    remedy}. `value` is the answer as the type that `schema=` asked for, else None.
+    remedy}. `value` is the answer as the type that `schema=` asked for, None without one.
 
         answer = agent.ask("When does the ferry leave?", search="auto")
         print(answer)                       # the text, then its sources with their verdicts
@@ -58,10 +57,19 @@ class Answer(Generic[T]):
     session_id: str
     model: str = ""
     error: Mapping[str, str] | None = None
-    value: T | None = None
+    _value: T | None = None
+
+    @property
+    def value(self) -> T:
+        """The answer as a value. Raises AnswerError where the answer ended before it was whole."""
+        if self.reason != "stop":
+            what = f"The answer ended early ({self.reason}), so it has no value."
+            error = {"code": "no_value", "message": what, "remedy": "Use its text, or ask again."}
+            raise AnswerError(replace(self, error=self.error or error))
+        return cast("T", self._value)
 
     @classmethod
-    def of(cls, event: Event, value: T | None = None) -> Answer[T]:
+    def of(cls, event: Event) -> Answer[T]:
         """Reads the data of a `run_finished` event."""
         data = event.data
         return cls(
@@ -74,7 +82,6 @@ class Answer(Generic[T]):
             session_id=data["session_id"],
             model=data.get("model", ""),
             error=data.get("error"),
-            value=value,
         )
 
     def __repr__(self) -> str:
@@ -93,10 +100,14 @@ class Answer(Generic[T]):
         return [citation_data(each) for each in self.citations]
 
     def _repr_markdown_(self) -> str:
+        from searchloop.render.export import answer_markdown
+
         return answer_markdown(self.text, self._cited())
 
     def _repr_html_(self) -> str:
         name = f"a-{escape(self.session_id)}-{hash(self.text) & 0xFFFFFF:x}"
+        from searchloop.render.shared_page import answer_html
+
         return answer_html(self.text, self._cited(), name)
 
 
@@ -131,6 +142,8 @@ def typed(event: Event) -> ChatEvent:
 
         typed(agent.log.last_event(answer.session_id))
     """
+    from searchloop.events import CLASSES, Notice
+
     cls, found = CLASSES.get(event.type, Notice), dict[str, Any]()
     for name in cls.__dataclass_fields__.keys() - _OWN:
         value: Any = event.data.get(name)

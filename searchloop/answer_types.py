@@ -45,23 +45,12 @@ def _of_type(kind: Any) -> Form:
 
     try:
         adapter = TypeAdapter(_modern(kind))
-        return _closed(adapter.json_schema()), adapter.validate_json
+        return adapter.json_schema(), adapter.validate_json
     except (PydanticUserError, TypeError, NameError) as error:
         why = str(error).partition("\n")[0][:200]
         what = f"{getattr(kind, '__name__', kind)!r} cannot be the form of an answer: {why}"
         remedy = "Use a dataclass, a TypedDict, a pydantic model, or a JSON Schema."
         raise ConfigError("bad_schema", what, remedy) from error
-
-
-def _closed(schema: Any) -> Any:
-    """Allows objects no other properties than those named, without which no API enforces them."""
-    if isinstance(schema, list):
-        return list(map(_closed, schema))
-    if not isinstance(schema, dict):
-        return schema
-    inner = {name: _closed(value) for name, value in schema.items()}
-    named = schema.get("type") == "object" and "properties" in schema
-    return {"additionalProperties": False, **inner} if named else inner
 
 
 def _modern(hint: Any) -> Any:
@@ -97,7 +86,7 @@ def answer_of(event: Event, read: Read[T]) -> Answer[T]:
     if answer.reason != "stop":
         return answer
     try:
-        return replace(answer, value=read(answer.text))
+        return replace(answer, _value=read(answer.text))
     except ValueError as error:
         what = f"The answer fits the schema but not the type: {error}"
         remedy = "Say in the type's fields what they may hold, or ask again."

@@ -10,8 +10,8 @@ for event in agent.stream("What is new?"):
             print(engine, count)
 
 Each is an `Event` with `seq`, `type`, `data` and `at` (epoch seconds); its fields are what `data`
-holds, and empty where that has none. Patterns by position take the first two fields. Made by
-scripts/event_types.py; edit the table in agent/log/events.py instead.
+holds, and empty where that has none. Made by scripts/event_types.py; edit the table in
+agent/log/events.py instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class UserMessage(Event):
     of each file; never its bytes)."""
 
     type: Literal["user_message"]
-    __match_args__ = ("text", "replaces")
     text: str = ""
     replaces: int = 0
     note: str = ""
@@ -47,7 +46,6 @@ class BranchChosen(Event):
     """`branch_chosen`: turn."""
 
     type: Literal["branch_chosen"]
-    __match_args__ = ("turn",)
     turn: int = 0
 
 
@@ -56,7 +54,6 @@ class TurnRemoved(Event):
     """`turn_removed`: turn."""
 
     type: Literal["turn_removed"]
-    __match_args__ = ("turn",)
     turn: int = 0
 
 
@@ -65,7 +62,6 @@ class TurnRestored(Event):
     """`turn_restored`: turn."""
 
     type: Literal["turn_restored"]
-    __match_args__ = ("turn",)
     turn: int = 0
 
 
@@ -75,23 +71,23 @@ class RunResumed(Event):
     count)."""
 
     type: Literal["run_resumed"]
-    __match_args__ = ("run_id", "takeovers")
     run_id: str = ""
     takeovers: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
-    """`run_started`: run_id, session_id, model, mode, search, search_path."""
+    """`run_started`: run_id, session_id, model, mode, search, search_path, local? (nothing
+    leaves)."""
 
     type: Literal["run_started"]
-    __match_args__ = ("run_id", "session_id")
     run_id: str = ""
     session_id: str = ""
     model: str = ""
     mode: str = ""
     search: str = ""
     search_path: str = ""
+    local: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +95,6 @@ class TextDelta(Event):
     """`text_delta`: text (scaffolding: gone once their `message` is there)."""
 
     type: Literal["text_delta"]
-    __match_args__ = ("text",)
     text: str = ""
 
 
@@ -108,7 +103,6 @@ class ThinkingDelta(Event):
     """`thinking_delta`: text (scaffolding: gone once their `message` is there)."""
 
     type: Literal["thinking_delta"]
-    __match_args__ = ("text",)
     text: str = ""
 
 
@@ -117,7 +111,6 @@ class ServersAwaited(Event):
     """`servers_awaited`: servers (MCP servers whose tools the turn waits for)."""
 
     type: Literal["servers_awaited"]
-    __match_args__ = ("servers",)
     servers: tuple[str, ...] = ()
 
 
@@ -126,7 +119,6 @@ class ServersReady(Event):
     """`servers_ready`: servers, missing (those of them that did not come)."""
 
     type: Literal["servers_ready"]
-    __match_args__ = ("servers", "missing")
     servers: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -137,7 +129,6 @@ class SearchStarted(Event):
     named)."""
 
     type: Literal["search_started"]
-    __match_args__ = ("query", "by")
     query: str = ""
     by: str = ""
     years: tuple[str, ...] = ()
@@ -149,7 +140,6 @@ class SearchFinished(Event):
     notes?."""
 
     type: Literal["search_finished"]
-    __match_args__ = ("query", "by")
     query: str = ""
     by: str = ""
     status: str = ""
@@ -166,7 +156,6 @@ class PageOpened(Event):
     """`page_opened`: url, status, title?, error?, reader? (if not we), invisible?, notes?."""
 
     type: Literal["page_opened"]
-    __match_args__ = ("url", "status")
     url: str = ""
     status: str = ""
     title: str = ""
@@ -181,7 +170,6 @@ class ToolCall(Event):
     """`tool_call`: call_id, name, arguments, effect, server?."""
 
     type: Literal["tool_call"]
-    __match_args__ = ("call_id", "name")
     call_id: str = ""
     name: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -194,7 +182,6 @@ class ToolStarted(Event):
     """`tool_started`: call_id (of a call that may change something, once it may run)."""
 
     type: Literal["tool_started"]
-    __match_args__ = ("call_id",)
     call_id: str = ""
 
 
@@ -204,7 +191,6 @@ class ApprovalRequested(Event):
     definition, folder."""
 
     type: Literal["approval_requested"]
-    __match_args__ = ("call_id", "name")
     call_id: str = ""
     name: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -221,7 +207,6 @@ class ApprovalDecided(Event):
     """`approval_decided`: call_id, decision, arguments, by, key."""
 
     type: Literal["approval_decided"]
-    __match_args__ = ("call_id", "decision")
     call_id: str = ""
     decision: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -234,7 +219,6 @@ class ToolResult(Event):
     """`tool_result`: call_id, name, is_error, content, details, sources."""
 
     type: Literal["tool_result"]
-    __match_args__ = ("call_id", "name")
     call_id: str = ""
     name: str = ""
     is_error: bool = False
@@ -248,7 +232,6 @@ class Plan(Event):
     """`plan`: plan_id, title, steps, files, sources, by."""
 
     type: Literal["plan"]
-    __match_args__ = ("plan_id", "title")
     plan_id: str = ""
     title: str = ""
     steps: tuple[Mapping[str, Any], ...] = ()
@@ -262,7 +245,6 @@ class FilesUndone(Event):
     """`files_undone`: files (what an answer changed in them was taken back)."""
 
     type: Literal["files_undone"]
-    __match_args__ = ("files",)
     files: tuple[str, ...] = ()
 
 
@@ -272,7 +254,6 @@ class Message(Event):
     partial?."""
 
     type: Literal["message"]
-    __match_args__ = ("text", "thinking")
     text: str = ""
     thinking: str = ""
     tool_calls: tuple[Call, ...] = ()
@@ -289,7 +270,6 @@ class Notice(Event):
     """`notice`: code, message, remedy?."""
 
     type: Literal["notice"]
-    __match_args__ = ("code", "message")
     code: str = ""
     message: str = ""
     remedy: str = ""
@@ -301,7 +281,6 @@ class Summary(Event):
     usage."""
 
     type: Literal["summary"]
-    __match_args__ = ("upto", "turns")
     upto: int = 0
     turns: tuple[int, ...] = ()
     text: str = ""
@@ -311,20 +290,21 @@ class Summary(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecondReading(Event):
-    """`second_reading`: turn, model, left; n, mark, verdict, reason, usage, or error."""
+class Check(Event):
+    """`check`: turn, left (pages and models to go), url?, status? (of a page), model?, tokens?
+    (about, what it will take), usage?, error?, citations? (those that changed, as they are
+    now)."""
 
-    type: Literal["second_reading"]
-    __match_args__ = ("turn", "model")
+    type: Literal["check"]
     turn: int = 0
-    model: str = ""
     left: int = 0
-    n: int = 0
-    mark: int = 0
-    verdict: str = ""
-    reason: str = ""
+    url: str = ""
+    status: str = ""
+    model: str = ""
+    tokens: int = 0
     usage: Usage = NOTHING
-    error: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +313,6 @@ class Title(Event):
     the chat)."""
 
     type: Literal["title"]
-    __match_args__ = ("title", "model")
     title: str = ""
     model: str = ""
     usage: Usage = NOTHING
@@ -345,7 +324,6 @@ class FollowUps(Event):
     alone)."""
 
     type: Literal["follow_ups"]
-    __match_args__ = ("questions", "model")
     questions: tuple[str, ...] = ()
     model: str = ""
     usage: Usage = NOTHING
@@ -353,10 +331,9 @@ class FollowUps(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange(Event):
-    """`exchange`: what a provider answered, if it is recorded."""
+    """`exchange`: what a provider answered; an earlier version recorded it."""
 
     type: Literal["exchange"]
-    __match_args__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,7 +342,6 @@ class RunFinished(Event):
     search_path, error?, limit? (the one it reached, in words), performance?."""
 
     type: Literal["run_finished"]
-    __match_args__ = ("run_id", "session_id")
     run_id: str = ""
     session_id: str = ""
     model: str = ""
@@ -404,7 +380,7 @@ ChatEvent = (
     | Message
     | Notice
     | Summary
-    | SecondReading
+    | Check
     | Title
     | FollowUps
     | Exchange

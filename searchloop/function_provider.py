@@ -1,14 +1,20 @@
-"""A provider made of one function: for a model of your own, a plugin, or a test."""
+"""A provider made of one function: for a model of your own, a plugin, or a test.
+
+And one of ours for programs that use the loop alone.
+"""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from searchloop.agent.calls.caller import OPTIONS
-from searchloop.agent.settings import Setting
+from searchloop.agent.calls.instructions import OPTIONS
+from searchloop.agent.providers import Abilities, Provider, ProviderRegistry
+from searchloop.agent.settings import Setting, Settings
+from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     NOTHING,
     Capabilities,
@@ -17,6 +23,7 @@ from searchloop.agent.types import (
     ModelInfo,
     Request,
     StreamEvent,
+    Streams,
     TextDelta,
     ToolCall,
     Usage,
@@ -40,7 +47,7 @@ class FunctionProvider:
 
     def __init__(self, name: str, speaks: Speaks, can: Capabilities = _TOOLS) -> None:
         self.name, self.can, self._speaks = name, can, speaks
-        self.options = {option: option for option in OPTIONS}  # they are in `Request.options`
+        self.abilities = Abilities(options=OPTIONS)  # they are in `Request.options`
         self.model = f"{name}:default"  # answers where none is named
 
     def create(self, env: Mapping[str, str], transport: Any) -> FunctionProvider:
@@ -94,3 +101,32 @@ def provider(name: str, *, can: Capabilities = _TOOLS) -> Callable[[Speaks], Fun
         Agent(model=parrot).ask("Who is a clever bird?")
     """
     return lambda function: FunctionProvider(name, function, can)
+
+
+class _OneModel:
+    """A provider's model, whatever a request calls it."""
+
+    def __init__(self, provider: Provider, name: str) -> None:
+        self._provider, self._name = provider, name
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        return self._provider.stream(replace(request, model=self._name))
+
+
+@asynccontextmanager
+async def open_model(model: str, settings: Settings | None = None) -> AsyncGenerator[Streams]:
+    """Opens `provider:model` for `run_agent_loop`, and its connections until the end of the block.
+
+    `settings` are by default those of the environment. Raises ConfigError for one without a key.
+
+        async with open_model("ollama:qwen3:8b") as model:
+            await run_agent_loop(asked, Request(), provider=model, tools=Toolset([stock]))
+    """
+    settings = settings or Settings.load()
+    transport = Transport(offline=settings.offline)
+    try:
+        provider, name = ProviderRegistry(settings.env, transport).provider(model)
+        provider.check(name)
+        yield _OneModel(provider, name)
+    finally:
+        await transport.aclose()

@@ -10,19 +10,22 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from searchloop.agent.bare_agent import BareAgent, Turn
+from searchloop.agent.bare_agent import BareAgent
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import Decision
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.types import ModelInfo
-from searchloop.agent.verdicts.check import Verdict
 from searchloop.answer import Answer
 from searchloop.answer_types import answer_of
-from searchloop.options import AgentOptions, AskOptions, JsonSchema, NewChat, made, opened, turn_of
+from searchloop.options import AgentOptions, Asker, AskOptions, JsonSchema, NewChat, made
 from searchloop.streams import AsyncStream, Stream
-from searchloop.web.check import check_source
+
+if TYPE_CHECKING:
+    from searchloop.agent.verdicts.check import Verdict
+    from searchloop.auditing.results import Audit
 
 T = TypeVar("T")
 
@@ -30,9 +33,8 @@ T = TypeVar("T")
 class _Words:
     """`ask` and `stream`, for an agent and for one of its chats."""
 
+    _asker: Asker
     _core: BareAgent
-    _usual: Turn
-    _session: str | None = None
 
     @overload
     def ask(self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]) -> Answer[T]: ...
@@ -50,8 +52,7 @@ class _Words:
 
             agent.ask("What is new in Python 3.15?", model="ollama:qwen3:8b", search="auto")
         """
-        session, options, read = turn_of(self._usual, turn, schema)
-        known = self._session or session
+        known, options, read = self._asker.turn("ask", turn, schema)
         return answer_of(self._core.wait(self._core.finished(question, known, options)), read)
 
     @overload
@@ -73,8 +74,7 @@ class _Words:
             if event.type == "text_delta":
                 print(event.text, end="")
         """
-        session, options, read = turn_of(self._usual, turn, schema)
-        known = self._session or session
+        known, options, read = self._asker.turn("stream", turn, schema)
         return Stream(self._core.stream(question, session=known, **options), read)
 
 
@@ -91,9 +91,9 @@ class Agent(_Words):
     """
 
     def __init__(self, settings: Settings | None = None, **options: Unpack[AgentOptions]) -> None:
-        self._core, self._usual = made(settings, options)
-        self.settings, self.log = self._core.settings, self._core.log
-        self.runner = self._core.runner
+        self._asker = made(type(self), settings, options)
+        core = self._core = self._asker.core
+        self.settings, self.log, self.runner = core.settings, core.log, core.runner
 
     def chat(self, session: str | None = None, **options: Unpack[NewChat]) -> Chat:
         """Opens a chat, or the one with the id `session`: its questions go on from each other.
@@ -104,7 +104,7 @@ class Agent(_Words):
             chat = agent.chat(workspace="~/notes", mode="agent", approve="auto")
             chat.ask("Sort the list in todo.md.")
         """
-        return Chat(self._core, *self._core.wait(opened(self._core, self._usual, session, options)))
+        return Chat(self._core.wait(self._asker.opened(Chat, session, options)))
 
     def decide(
         self,
@@ -159,17 +159,15 @@ class Chat(_Words):
         print(chat.ask("And when?").text)
     """
 
-    def __init__(self, core: BareAgent, session: str, usual: Turn) -> None:
-        self._core, self._usual, self._session = core, usual, session
-        self.id = session
+    def __init__(self, asker: Asker) -> None:
+        self._asker, self._core, self.id = asker, asker.core, str(asker.session)
 
 
 class _AsyncWords:
     """`_Words` for programs with a loop of their own."""
 
+    _asker: Asker
     _core: BareAgent
-    _usual: Turn
-    _session: str | None = None
 
     @overload
     async def ask(
@@ -189,8 +187,7 @@ class _AsyncWords:
         async with asyncio.timeout(60):
             answer = await agent.ask("What is new in Python 3.15?", search="auto")
         """
-        session, options, read = turn_of(self._usual, turn, schema)
-        known = self._session or session
+        known, options, read = self._asker.turn("ask", turn, schema)
         return answer_of(await self._do(self._core.finished(question, known, options)), read)
 
     @overload
@@ -212,8 +209,7 @@ class _AsyncWords:
             if event.type == "text_delta":
                 print(event.text, end="")
         """
-        session, options, read = turn_of(self._usual, turn, schema)
-        known = self._session or session
+        known, options, read = self._asker.turn("stream", turn, schema)
         return AsyncStream(self._core, question, known, options, read)
 
     async def _do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -232,15 +228,13 @@ class AsyncAgent(_AsyncWords):
     """
 
     def __init__(self, settings: Settings | None = None, **options: Unpack[AgentOptions]) -> None:
-        self._core, self._usual = made(settings, options)
-        self.settings, self.log = self._core.settings, self._core.log
-        self.runner = self._core.runner
+        self._asker = made(type(self), settings, options)
+        core = self._core = self._asker.core
+        self.settings, self.log, self.runner = core.settings, core.log, core.runner
 
     async def chat(self, session: str | None = None, **options: Unpack[NewChat]) -> AsyncChat:
         """Opens a chat, as `Agent.chat` does."""
-        return AsyncChat(
-            self._core, *await self._do(opened(self._core, self._usual, session, options))
-        )
+        return AsyncChat(await self._do(self._asker.opened(AsyncChat, session, options)))
 
     async def decide(
         self,
@@ -288,9 +282,45 @@ class AsyncChat(_AsyncWords):
         await chat.ask("Who built the bridge?")
     """
 
-    def __init__(self, core: BareAgent, session: str, usual: Turn) -> None:
-        self._core, self._usual, self._session = core, usual, session
-        self.id = session
+    def __init__(self, asker: Asker) -> None:
+        self._asker, self._core, self.id = asker, asker.core, str(asker.session)
+
+
+def audit(
+    text: str | None = None,
+    *,
+    file: str | Path | None = None,
+    url: str | None = None,
+    model: str | None = None,
+    offline: bool = False,
+    settings: Settings | None = None,
+) -> Audit:
+    """Opens each page that a report cites, once, and judges its sentences.
+
+    The report is one of `text`, `file` and `url`. A page that could not be read is said to be that
+    and counts against nothing; with `offline` only pages stored here are read. `model` is one that
+    reads what words alone leave unclear. Raises ConfigError without a report that can be read.
+
+        print(audit(file="report.md").summary)
+    """
+    from searchloop.auditing.run import audited, report_at
+    from searchloop.compose import file_text
+
+    settings = settings or Settings.load()
+    if [text, file, url].count(None) != 2:
+        remedy = "Give exactly one of text, file and url."
+        raise ConfigError("no_source", "There must be one report.", remedy)
+
+    async def run() -> Audit:
+        report, title = text or "", ""
+        if url is not None:
+            report, title = await report_at(url, settings)
+        elif file is not None:
+            report = await asyncio.to_thread(file_text, Path(file))
+        return await audited(report, settings, offline=offline, model=model, title=title)
+
+    with ThreadPoolExecutor(1) as pool:  # the caller may have a loop of its own
+        return pool.submit(asyncio.run, run()).result()
 
 
 def check(
@@ -308,6 +338,8 @@ def check(
 
         check("It opened in 1932.", text="The bridge was opened in 1931.").verdict
     """
+    from searchloop.compose.check import check_source
+
     settings = settings or Settings.load()
     path = None if file is None else Path(file)
     with ThreadPoolExecutor(1) as pool:  # the caller may have a loop of its own

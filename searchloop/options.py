@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from searchloop.agent.bare_agent import Approval, BareAgent, Turn, Usual
 from searchloop.agent.calls.caller import Hooks
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question import open_session
 from searchloop.agent.run.question.files import NewFile
-from searchloop.agent.settings import Settings
+from searchloop.agent.search.switch import search_options
+from searchloop.agent.settings import IN_MEMORY, Settings
 from searchloop.agent.tools import Tool, ToolSource, tool
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.agent.tools.workspace import Workspace
+from searchloop.agent.types import ANYWHERE, DEFAULT_LIMITS, Mode, Search
 from searchloop.answer import typed
 from searchloop.answer_types import Read, form_of
-from searchloop.events import ApprovalRequested
-from searchloop.web.compose import search_app
+from searchloop.compose import search_app
 
+if TYPE_CHECKING:
+    from searchloop.events import ApprovalRequested
+
+T = TypeVar("T")
 JsonSchema = Mapping[str, Any] | None
 
 
@@ -33,9 +40,10 @@ class AgentOptions(Usual, total=False):
     search engines to ask, in order: an `Engine` or the name of one. `hooks` are told of each step.
     `providers` come beside those of searchloop; `bring` are sources of tools by session, by default
     the files of a chat's workspace. `search_backend` is another WSGI application with the contract
-    of ours, `log` another place for the sessions.
+    of ours. Chats are kept in memory, unless `store` says where: a path, the address of a
+    PostgreSQL database, or an `EventLog` that several agents share.
 
-        Agent(model="ollama:qwen3:8b", tools=[stock], engines=[wiki, "ddg"], hooks=Log())
+        Agent(model="ollama:qwen3:8b", tools=[stock], engines=[wiki, "ddg"], store="chats.sqlite3")
     """
 
     model: str | Provider | None
@@ -45,7 +53,7 @@ class AgentOptions(Usual, total=False):
     providers: Iterable[Provider]
     bring: Iterable[ToolSource] | None
     search_backend: Wsgi | None
-    log: EventLog | None
+    store: EventLog | str | Path | None
 
 
 class AskOptions(Usual, total=False):
@@ -77,12 +85,55 @@ class NewChat(Usual, total=False):
     temporary: bool
 
 
-def made(settings: Settings | None, options: AgentOptions) -> tuple[BareAgent, Turn]:
-    """Makes the agent of both faces, and the options of its turns."""
-    settings = settings or Settings.load()
+_CHOICES = {"mode": get_args(Mode), "search": get_args(Search), "approve": get_args(Approve)}
+_FORMED: Mapping[str, Any] = {"limits": DEFAULT_LIMITS, "search_options": ANYWHERE}
+_OF_TURN = ("question", "schema", *AskOptions.__annotations__)
+_OF_CHAT = ("session", *NewChat.__annotations__)
+_OF_AGENT = ("settings", *AgentOptions.__annotations__)
+
+
+def _checked(method: str, given: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raises TypeError for a keyword that the method does not take, ConfigError for a value that
+    is none of the choices.
+    """
+    for name, value in given.items():
+        if name not in known:
+            takes = ", ".join(sorted(known))
+            raise TypeError(f"{method}() takes no keyword {name!r}. It takes: {takes}.")
+        choices = _CHOICES.get(name)
+        if choices and value is not None and not callable(value) and value not in choices:
+            remedy = f"Choose one of {', '.join(choices)}."
+            raise ConfigError(f"bad_{name}", f"There is no {name} {value!r}.", remedy)
+        if name in _FORMED:
+            _formed(name, value, _FORMED[name])
+
+
+def _formed(name: str, value: Any, base: T) -> T | None:
+    """Makes limits or search options of a mapping; what it leaves out is as in `base`."""
+    if value is None or isinstance(value, type(base)):
+        return value
+    from pydantic import TypeAdapter, ValidationError  # slow to import, seldom needed
+
+    known, given = type(base).__annotations__, value if isinstance(value, Mapping) else {value: 0}
+    wrong = [f"takes no {each!r}" for each in given if each not in known]
+    try:
+        if not wrong:
+            held = {each: getattr(base, each) for each in known}
+            return TypeAdapter(type(base)).validate_python({**held, **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        wrong = [f"cannot have {first['input']!r} as {first['loc'][0]}: {first['msg']}"]
+    takes = f"Give a {type(base).__name__}, or a mapping with some of: {', '.join(known)}."
+    raise ConfigError(f"bad_{name}", f"{name} {wrong[0]}.", takes)
+
+
+def made(face: type, settings: Settings | None, options: AgentOptions) -> Asker:
+    """Makes the agent of both faces. Raises TypeError, ConfigError and StoreError."""
     given: dict[str, Any] = dict(options)
+    _checked(face.__name__, given, _OF_AGENT)
+    settings = settings or Settings.load()
     model, bring = given.pop("model", None), given.pop("bring", None)
-    parts = {name: given.pop(name, None) for name in ("log", "hooks", "search_backend")}
+    parts = {name: given.pop(name, None) for name in ("hooks", "search_backend")}
     engines, providers = tuple(given.pop("engines", ())), list(given.pop("providers", ()))
     if model is not None and not isinstance(model, str):
         providers.append(model)
@@ -90,23 +141,11 @@ def made(settings: Settings | None, options: AgentOptions) -> tuple[BareAgent, T
     parts["search_backend"] = parts["search_backend"] or search_app(settings, engines)
     tools = [each if isinstance(each, Tool) else tool(each) for each in given.pop("tools", ())]
     bring = [Workspace.of(settings)] if bring is None else bring
+    store = given.pop("store", None) or IN_MEMORY
+    parts["store"] = os.path.expanduser(store) if isinstance(store, str | Path) else store
     core = BareAgent(settings, tools=tools, providers=providers, bring=bring, **parts)
     usual: Any = {**given, **({"model": model} if model else {})}
-    return core, usual
-
-
-def turn_of(usual: Turn, turn: AskOptions, schema: Any) -> tuple[str | None, Turn, Read[Any]]:
-    """Returns the session that a question names, its options over the usual ones, and what reads
-    the answer's value.
-
-    An approval handler gets typed events.
-    """
-    form, read = form_of(schema)
-    merged: Any = {**usual, **turn, "schema": form}
-    session = merged.pop("session", None)
-    if callable(handler := merged.get("approve")):
-        merged["approve"] = _Typed(handler)
-    return session, merged, read
+    return Asker(face, core, usual)
 
 
 class _Typed:
@@ -129,18 +168,50 @@ def _home(folder: str | Path | None) -> str | None:
 _OF_SESSION = ("model", "mode", "search", "workspace", "agent", "temporary")
 
 
-async def opened(
-    core: BareAgent, usual: Turn, session: str | None, options: NewChat
-) -> tuple[str, Turn]:
-    """Opens a chat and returns the options of its turns; those in the session are not repeated."""
-    given: dict[str, Any] = {**usual, **options}
-    wanted = {name: given.pop(name, None) for name in _OF_SESSION}
-    wanted["workspace"] = _home(wanted["workspace"])
-    if session:
-        known = (await core.log.aside(core.log.session, session)).id
-        kept = {name: options[name] for name in ("model", "mode", "search") if name in options}
-        return known, {**given, **kept}  # type: ignore[typeddict-item]
-    if not wanted["model"] and not wanted["agent"]:
-        wanted["model"] = (await core.runner.usual.choose()).model
-    opened = await core.log.aside(open_session, core.log, core.settings, wanted)
-    return opened.id, given  # type: ignore[return-value]
+class Asker:
+    """What asks for an agent, or for one of its chats, which has a `session`.
+
+    `face` is the class that its program works with.
+    """
+
+    def __init__(
+        self, face: type, core: BareAgent, usual: Turn, session: str | None = None
+    ) -> None:
+        self._face, self._usual = face.__name__, usual
+        self.core, self.session = core, session
+
+    def turn(
+        self, method: str, turn: AskOptions, schema: Any
+    ) -> tuple[str | None, Turn, Read[Any]]:
+        """Returns the session of a question, its options over the usual ones, and what reads the
+        answer's value. An approval handler gets typed events.
+        """
+        _checked(f"{self._face}.{method}", turn, _OF_TURN)
+        form, read = form_of(schema)
+        merged: Any = {**self._usual, **turn, "schema": form}
+        session = merged.pop("session", None)
+        settings = self.core.settings
+        bases = {"limits": settings.limits, "search_options": search_options(settings.env)}
+        for name in bases.keys() & merged:
+            merged[name] = _formed(name, merged[name], bases[name])
+        if callable(handler := merged.get("approve")):
+            merged["approve"] = _Typed(handler)
+        return self.session or session, merged, read
+
+    async def opened(self, face: type, session: str | None, options: NewChat) -> Asker:
+        """Opens a chat. Options of its turns that stand in the session are not repeated."""
+        _checked(f"{self._face}.chat", options, _OF_CHAT)
+        given: dict[str, Any] = {**self._usual, **options}
+        wanted = {name: given.pop(name, None) for name in _OF_SESSION}
+        wanted["workspace"] = _home(wanted["workspace"])
+        core, usual = self.core, cast(Turn, given)
+        if session:
+            known = (await core.log.aside(core.log.session, session)).id
+            given |= {
+                name: options[name] for name in ("model", "mode", "search") if name in options
+            }
+            return Asker(face, core, usual, known)
+        if not wanted["model"] and not wanted["agent"]:
+            wanted["model"] = (await core.runner.usual.choose()).model
+        made = await core.log.aside(open_session, core.log, core.settings, wanted)
+        return Asker(face, core, usual, made.id)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, suppress
-from typing import Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from searchloop.agent.bare_agent import BareAgent, Batch, Turn, unwritten
+from searchloop.agent.errors import Conflict
 from searchloop.agent.log.events import Event, event_of
 from searchloop.answer import Answer, AnswerError, typed
 from searchloop.answer_types import Read, answer_of
-from searchloop.events import ChatEvent
+
+if TYPE_CHECKING:
+    from searchloop.events import ChatEvent
 
 T = TypeVar("T")
+Ended = list[Answer[T] | AnswerError]  # holds one of them once the answer is over
 
 
-class Stream(Generic[T], Iterator[ChatEvent]):
+class Stream(Generic[T], Iterator["ChatEvent"]):
     """The events of one answer, as they happen; `answer` is there once they are over.
 
     Leaving it early, or `close`, stops the answer. A model that fails raises `AnswerError` after
@@ -29,15 +33,15 @@ class Stream(Generic[T], Iterator[ChatEvent]):
     """
 
     def __init__(self, events: Iterator[Event], read: Read[T]) -> None:
-        self._answer: list[Answer[T]] = []
+        self._ended: Ended[T] = []
         self._raw = events
-        told = _Told(read, self._answer).of
+        told = _Told(read, self._ended).of
         self._events = (each for event in events for each in told(event))
 
     @property
-    def answer(self) -> Answer[T] | None:
-        """The whole answer, None until the last event."""
-        return next(iter(self._answer), None)
+    def answer(self) -> Answer[T]:
+        """The whole answer. Raises Conflict before the last event, AnswerError if it failed."""
+        return _answer(self._ended)
 
     def __iter__(self) -> Self:
         return self
@@ -60,7 +64,7 @@ class Stream(Generic[T], Iterator[ChatEvent]):
         self.close()
 
 
-class AsyncStream(Generic[T], AsyncIterator[ChatEvent]):
+class AsyncStream(Generic[T], AsyncIterator["ChatEvent"]):
     """The `Stream` of an `AsyncAgent`: `async for`, `async with`, `await aclose()`.
 
     The question is sent when the first event is awaited.
@@ -77,14 +81,14 @@ class AsyncStream(Generic[T], AsyncIterator[ChatEvent]):
         turn: Turn,
         read: Read[T],
     ) -> None:
-        self._answer: list[Answer[T]] = []
+        self._ended: Ended[T] = []
         events = _followed(core, question, session, turn)
-        self._events = _typed_later(events, read, self._answer)
+        self._events = _typed_later(events, read, self._ended)
 
     @property
-    def answer(self) -> Answer[T] | None:
-        """The whole answer, None until the last event."""
-        return next(iter(self._answer), None)
+    def answer(self) -> Answer[T]:
+        """The whole answer. Raises Conflict before the last event, AnswerError if it failed."""
+        return _answer(self._ended)
 
     def __aiter__(self) -> Self:
         return self
@@ -109,6 +113,15 @@ class AsyncStream(Generic[T], AsyncIterator[ChatEvent]):
         await self.aclose()
 
 
+def _answer(ended: Ended[T]) -> Answer[T]:
+    if not ended:
+        remedy = "Read its events, or its text, to the end first."
+        raise Conflict("not_over", "The answer of this stream is not over.", remedy)
+    if isinstance(ended[0], AnswerError):
+        raise ended[0]
+    return ended[0]
+
+
 # No generator refers to its stream: one that nobody holds any more is closed at once.
 
 
@@ -117,8 +130,8 @@ class _Told(Generic[T]):
     not seen of them is told before it.
     """
 
-    def __init__(self, read: Read[T], answer: list[Answer[T]]) -> None:
-        self._read, self._answer = read, answer
+    def __init__(self, read: Read[T], ended: Ended[T]) -> None:
+        self._read, self._ended = read, ended
         self._said, self._seq = "", 0
 
     def of(self, event: Event) -> Iterator[ChatEvent]:
@@ -134,18 +147,19 @@ class _Told(Generic[T]):
                 yield typed(event_of(event.seq - 1, "text_delta", rest, event.at))
         elif event.type == "run_finished":
             try:
-                self._answer.append(answer_of(event, self._read))
+                self._ended.append(answer_of(event, self._read))
             except AnswerError as error:
                 failed = error
+                self._ended.append(error)
         yield typed(event)
         if failed:
             raise failed
 
 
 async def _typed_later(
-    raw: AsyncGenerator[Event, None], read: Read[T], answer: list[Answer[T]]
+    raw: AsyncGenerator[Event, None], read: Read[T], ended: Ended[T]
 ) -> AsyncGenerator[ChatEvent, None]:
-    told = _Told(read, answer)
+    told = _Told(read, ended)
     async with aclosing(raw):
         async for event in raw:
             for each in told.of(event):

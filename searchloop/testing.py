@@ -18,28 +18,45 @@ import json
 import re
 import tempfile
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from searchloop.agent.errors import ProviderError
+from searchloop.agent.observe.logs import secrets_in
+from searchloop.agent.providers import load, settings_of, split_model
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools.backend import Wsgi
-from searchloop.agent.types import Capabilities, Request, ToolCall
+from searchloop.agent.transport.exchange import Headers, Response
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent, ToolCall
+from searchloop.analysis.redaction import redacted
+from searchloop.compose import LazyApp
 from searchloop.function_provider import FunctionProvider, Said
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.http import Fetched
-from searchloop.search_backend.settings import Settings as SearchSettings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, NotReachable, Query, SearchResult
-from searchloop.web.compose import LazyApp
 
 Step = str | Said | Exception | Sequence[str | Said]
 ScriptedTurn = Step | Callable[[Request], Step]
 _WORDS = re.compile(r"\s*\S+|\s+$")
-_TAG = re.compile(r"<[^>]*>")
-_TITLE = re.compile(r"<(?:title|h1)[^>]*>([^<]+)", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
+_TITLE = re.compile(r"<(?:title|h1)[^<>]*>([^<]+)", re.IGNORECASE)
 
 
 def call(name: str, /, **arguments: Any) -> ToolCall:
@@ -86,6 +103,96 @@ class ScriptedModel(FunctionProvider):
         for part in parts:
             for said in _WORDS.findall(part) if isinstance(part, str) else [part]:
                 yield said
+
+
+class RecordedModel:
+    """A model whose answers are recorded in a file: asked where there is no file, else played.
+
+    `model` is `provider:model`. What a server answered is kept, byte for byte, without the keys of
+    `settings`; nothing that was sent is. Played answers need no network and no key, and come in the
+    order of the requests to a path; one that is not in the file fails with `not_recorded`. To
+    record anew, delete the file.
+
+        model = RecordedModel("turn.json", "openai:gpt-5-mini")
+        Agent(offline(tmp_path), model=model).ask("When does the ferry leave?")
+    """
+
+    def __init__(self, path: str | Path, model: str, settings: Settings | None = None) -> None:
+        settings = settings or Settings.load()
+        self.name, _ = split_model(model)
+        tape = _Tape(Path(path), secrets_in(settings))
+        secret = [each.name for each in settings_of(self.name) if each.secret]
+        made_up = dict.fromkeys(secret, "made-up-key") if tape.plays else {}
+        self._inner = load(self.name, {**settings.env, **made_up}, tape)
+        self.model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def capabilities(self, model: str) -> Capabilities:
+        """Returns what the provider says."""
+        return self._inner.capabilities(model)
+
+    def check(self, model: str) -> None:
+        """Raises ConfigError where nothing is recorded and the provider lacks something."""
+        self._inner.check(model)
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yields the events of one step."""
+        return self._inner.stream(request)
+
+    async def models(self) -> list[ModelInfo]:
+        """Returns the recorded model alone."""
+        return [ModelInfo(self.model)]
+
+
+class _Tape(Transport):
+    """Plays a file of answers if there is one; else asks the servers and writes it."""
+
+    def __init__(self, path: Path, secrets: Collection[str]) -> None:
+        super().__init__()
+        self._path, self._secrets = path, secrets
+        self.plays = path.exists()
+        self._answers: list[dict[str, Any]] = (
+            json.loads(path.read_text("utf-8")) if self.plays else []
+        )
+
+    @asynccontextmanager
+    async def _exchange(
+        self, method: str, url: str, headers: Headers, body: bytes | None
+    ) -> AsyncIterator[Response]:
+        asked = {"method": method, "path": urlsplit(url).path}
+        if self.plays:
+            found = next((each for each in self._answers if each.items() >= asked.items()), None)
+            if found is None:
+                what = f"{self._path} holds no further answer to {method} {asked['path']}."
+                raise ProviderError("not_recorded", what, "Delete the file, and record it again.")
+            self._answers.remove(found)
+            pieces = iter((found["body"].encode("utf-8", "surrogateescape"), b""))
+            yield Response(found["status"], {"content-type": found["type"]}, _next_of(pieces))
+            return
+        heard, once = list[bytes](), Transport()  # nobody closes a provider's connections later
+        async with aclosing(once), once._exchange(method, url, headers, body) as response:
+            yield Response(response.status, response.headers, _heard(response, heard))
+        text = redacted(b"".join(heard).decode("utf-8", "surrogateescape"), self._secrets)
+        kind = response.headers.get("content-type", "")
+        self._answers.append({**asked, "status": response.status, "type": kind, "body": text})
+        self._path.write_text(json.dumps(self._answers, indent=1))
+
+
+def _next_of(pieces: Iterator[bytes]) -> Callable[[], Awaitable[bytes]]:
+    async def read() -> bytes:
+        return next(pieces)
+
+    return read
+
+
+def _heard(response: Response, heard: list[bytes]) -> Callable[[], Awaitable[bytes]]:
+    async def read() -> bytes:
+        heard.append(await anext(response, b""))
+        return heard[-1]
+
+    return read
 
 
 class RecordedSearch:

@@ -9,23 +9,26 @@ reached by the guarded fetch or by the door of the engines.
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import ipaddress
 import os
 import re
 import shutil
 import signal
 import sys
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import recorded
 from tests.postgres import Postgres, programs
 
-ROOT = Path(__file__).resolve().parent.parent
 SHELL = "chromium-headless-shell"  # Chromium without its window: the same pages for less work
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC_BROWSERS = (
@@ -44,6 +47,15 @@ settings.load_profile("quick")
 # the same there. Small file systems, and those that run no programs, are of no use.
 MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30
+
+# Programs that some tests need, and the Debian packages that bring them.
+DEBIAN_PACKAGES = {
+    "Chromium": "chromium",
+    "PostgreSQL": "postgresql",
+    "nginx": "nginx-light",
+    "npm": "nodejs npm",
+}
+NOT_INSTALLED = re.compile(rf"\b({'|'.join(DEBIAN_PACKAGES)}) is not installed")
 
 # The only modules of the search backend from which a connection or a look-up may come.
 BACKEND_DOORS = frozenset(
@@ -69,19 +81,40 @@ FOREIGN = re.compile(
 )
 
 
+def skip_without(program: str) -> NoReturn:
+    """Skips a test for want of a program of DEBIAN_PACKAGES; the summary says what installs it."""
+    pytest.skip(f"{program} is not installed: apt-get install {DEBIAN_PACKAGES[program]}")
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Four processes more than there are cores: half of what tests do is wait for another one."""
     return (os.cpu_count() or 1) + 4
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function, on a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**given))
+    return True
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """The environment has nothing of this machine's owner in it, but where their Ollama is when it
-    is asked. Ctrl-C means something, also where a shell has started us in the background. Temporary
-    folders are made in memory, unless somebody has chosen another place.
+    """Remove this machine's own settings from the environment, and choose where folders are made.
+
+    What stays is the address of Ollama when it is asked, and the larger set of recordings. Ctrl-C
+    stops the tests also where a shell started them in the background. Temporary folders are made in
+    memory, unless somebody has chosen another place.
     """
     for name in filter(FOREIGN.fullmatch, list(os.environ)):
-        if not (config.option.markexpr == "ollama" and name.startswith("OLLAMA_")):
+        real = config.option.markexpr == "ollama" and name.startswith("OLLAMA_")
+        if not real and name != recorded.VARIABLE:
             del os.environ[name]
+    folder = os.environ.get(recorded.VARIABLE)
+    if folder and not Path(folder).is_dir():
+        raise pytest.UsageError(f"{recorded.VARIABLE}={folder} names no folder of recordings.")
     os.environ["LC_MESSAGES"] = "C"  # English, wherever the tests run
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -215,7 +248,7 @@ def chromium() -> str:
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     found = found or next((str(path) for path in MAC_BROWSERS if path.exists()), None)
     if found is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
+        skip_without("Chromium")
     return found
 
 
@@ -227,19 +260,10 @@ def headless(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def recordings() -> Path:
-    """The large set of recorded provider traffic, which lies beside the clone and not in it."""
-    path = ROOT.parent / "shared" / "recordings"
-    if not path.is_dir():
-        pytest.skip("the large set of recordings is not beside this clone (../shared/recordings)")
-    return path
-
-
-@pytest.fixture(scope="session")
 def postgres() -> Generator[Postgres]:
     """A PostgreSQL server of this run's own."""
     if programs() is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+        skip_without("PostgreSQL")
     with Postgres() as server:
         yield server
 
@@ -251,6 +275,20 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
         return tmp_path / "sessions.sqlite3"
     server: Postgres = request.getfixturevalue("postgres")
     return server.url()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
+    """The last lines name the programs that are missing and the command that installs them."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = [r.longrepr[2] for r in skipped if isinstance(r.longrepr, tuple)]
+    told = Counter(m[1] for reason in reasons if (m := NOT_INSTALLED.search(reason)))
+    if told:
+        tests = ", ".join(f"{count} without {name}" for name, count in sorted(told.items()))
+        terminalreporter.write_line(f"Left out: {tests}. To run these tests as well:")
+        packages = " ".join(DEBIAN_PACKAGES[name] for name in sorted(told))
+        terminalreporter.write_line(f"  sudo apt-get install {packages}")
 
 
 def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

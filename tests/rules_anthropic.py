@@ -19,7 +19,7 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _SEARCHES = {"web_search_20250305", "web_search_20260209", "web_search_20260318"}
 _FETCHES = {
-    *("web_fetch_20250910", "web_fetch_20260209", "web_fetch_20260309", "web_fetch_20260318"),
+    *("web_fetch_20250910", "web_fetch_20260209", "web_fetch_20260309", "web_fetch_20260318")
 }
 _SHARED = {
     *("type", "name", "max_uses", "allowed_domains", "blocked_domains", "allowed_callers"),

@@ -6,7 +6,10 @@ Read once for all structural tests. Nothing of the project is imported here.
 from __future__ import annotations
 
 import ast
+import io
+import re
 import subprocess
+import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -80,6 +83,28 @@ def _everything() -> tuple[Module, ...]:
 @cache
 def _known() -> frozenset[str]:
     return frozenset(module.name for module in _everything())
+
+
+def code_lines(text: str) -> int:
+    """Lines with code on them: neither blank nor only a comment or a docstring."""
+    none = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in (*none, tokenize.ENDMARKER):
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        holder = isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        )
+        if holder and ast.get_docstring(node) is not None:
+            lines.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(lines)
+
+
+def page_code_lines(text: str) -> int:
+    """The same for JavaScript, CSS and HTML as their formatter lays them out."""
+    bare = re.sub(r"/\*.*?\*/|<!--.*?-->", "", text, flags=re.DOTALL)
+    return sum(not re.match(r"\s*(?://.*)?$", line) for line in bare.splitlines())
 
 
 @cache

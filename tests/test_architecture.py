@@ -32,9 +32,22 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
         *("types", "text", "plugin", "cache fetch readers", "library", "engines", "settings"),
         *("pages search", "other_apis", "api"),
     ),
+    "searchloop": (
+        *(
+            "analysis",
+            "compose events render",
+            "answer auditing function_provider imports protocols",
+        ),
+        *("answer_types", "options streams", "library testing"),
+    ),
 }
 # The floor below both: pure functions over text, which import nothing else of ours.
 SHARED_FLOOR = "searchloop.analysis"
+# What the library, the command line and the page share.
+BELOW_WEB = (
+    *(SHARED_FLOOR, "searchloop.auditing", "searchloop.compose", "searchloop.imports"),
+    *("searchloop.protocols", "searchloop.render"),
+)
 # A package or module, what it must never import, and why.
 NEVER: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
@@ -46,7 +59,9 @@ NEVER: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("search_backend", ("anyio", "uvicorn"), "the search backend is plain WSGI"),
     (SHARED_FLOOR, ("agent", "search_backend", "web", "cli", "searchloop"), "it stands on nothing"),
     ("web", ("cli",), "cli stands above web"),
-    ("web", ("searchloop",), "the library puts web and the rest together"),
+    ("web", ("searchloop",), "the library is for programs"),
+    ("web", ("search_backend",), "the rest of web works with a search backend on another machine"),
+    ("searchloop", ("web", "cli"), "programs that serve nothing load no server"),
     ("agent.log.events", ("agent.log.log", "agent.log.contract"), "events are data"),
     ("agent.providers", ("agent.log.log", "agent.loop", "agent.run", "agent.tools"), "a codec"),
     ("agent.tools", ("agent.log.log", "agent.providers"), "below the loop"),
@@ -71,8 +86,8 @@ LOOP_NEVER_REACHES = (
     *("agent.run", "agent.settings", "agent.tools", "agent.transport"),
     *("os", "pathlib", "socket", "sqlite3", "subprocess", "threading"),
 )
-# Where the parts are put together: only there web may see the search backend.
-COMPOSITION = {"web/own_search_backend.py"}
+# The commands that serve, or look at a server. The others work without one.
+SERVING = {"cli.doctor", "cli.serve"}
 # Modules that open connections, and the only modules (or packages) of ours that may import them.
 DOORS: Mapping[str, tuple[str, ...]] = {
     # Engines and pages leave by two doors: engines stand in the user's settings and may be local,
@@ -103,11 +118,19 @@ DOORS: Mapping[str, tuple[str, ...]] = {
 # they are first used: an answer without citations and attachments needs no verdicts and no terms.
 LOADED_LATE = (
     ("agent/transport/transport.py", "agent.transport.pool"),
+    ("cli/mcp.py", "cli.serve"),
+    ("cli/serve.py", "searchloop.protocols.mcp"),
+    ("web/gateway.py", "searchloop.protocols.mcp"),
     *(("agent/search/citations.py", f"agent.verdicts.{it}") for it in ("check", "claims", "page")),
-    ("agent/search/citations.py", "agent.search.marks"),
-    ("agent/run/second_reading.py", "agent.verdicts.claims"),
+    *(("agent/search/citations.py", f"agent.search.{it}") for it in ("marks", "mark_shapes")),
+    *(("agent/run/check_sources.py", it) for it in ("agent.verdicts.page", "agent.run.check_with")),
     ("agent/verdicts/words.py", "agent.verdicts.claims"),
-    ("cli/show.py", "web.text.export"),
+    ("cli/show.py", "searchloop.render.export"),
+    ("searchloop/answer.py", "searchloop.events"),
+    *(("searchloop/answer.py", f"searchloop.render.{it}") for it in ("export", "shared_page")),
+    ("searchloop/library.py", "searchloop.auditing.run"),
+    ("searchloop/library.py", "searchloop.compose"),
+    ("searchloop/library.py", "searchloop.compose.check"),
     ("agent/run/question/attached.py", "searchloop.analysis.terms"),
 )
 # Folders in which one file is one part.
@@ -125,7 +148,7 @@ MAY_IMPORT_BY_NAME = (
     *("agent/log/__init__.py", "agent/log/log.py"),
     *("search_backend/engines/__init__.py", "search_backend/readers/__init__.py"),
     "search_backend/other_apis/__init__.py",
-    *("web/compose.py", "web/text/imports/__init__.py", "cli/main.py"),
+    *("searchloop/compose/__init__.py", "searchloop/imports/__init__.py", "cli/main.py"),
 )
 
 
@@ -143,7 +166,8 @@ def test_layers_are_kept(package: str, never: tuple[str, ...], why: str) -> None
         for module in modules()
         if within(module.name, package)
         for line in module.imports
-        if within(line.target, *never) and not within(line.target, SHARED_FLOOR)
+        if within(line.target, *never)
+        if not within(line.target, *(BELOW_WEB if package == "web" else (SHARED_FLOOR,)))
     ]
     report(problems, f"{package} never imports {', '.join(never)}: {why}.")
 
@@ -200,16 +224,10 @@ def test_each_folder_says_what_others_may_import() -> None:
     report(idle, "Offered, and imported by nobody outside the folder:")
 
 
-def test_web_meets_the_search_backend_only_where_all_is_put_together() -> None:
-    """The rest of web would work with a search backend on another machine."""
-    problems = [
-        f"{module.at(line.line)} imports {line.target}"
-        for module in modules()
-        if within(module.name, "web") and module.path not in COMPOSITION
-        for line in module.imports
-        if within(line.target, "search_backend")
-    ]
-    report(problems, f"Only {', '.join(sorted(COMPOSITION))} may import search_backend.")
+def test_only_commands_that_serve_load_the_server() -> None:
+    """A question in the terminal needs no gate, no page and no API."""
+    loading = {m.name for m in modules("cli") if any(within(i.target, "web") for i in m.imports)}
+    assert loading == SERVING
 
 
 # Parsers and stems of words: text in, tokens out.
@@ -243,7 +261,8 @@ def test_types_import_the_standard_library_only() -> None:
         for module in types
         for line in module.imports
         if line.target.partition(".")[0] not in sys.stdlib_module_names
-        and line.target != "agent.types.attachments"  # which does the same
+        # which do the same
+        and line.target not in ("agent.types.attachments", "agent.types.limits")
     ]
     report(problems, "types.py imports the standard library only.")
 
@@ -277,9 +296,9 @@ def test_each_command_is_seen_to_load_its_module() -> None:
 
 
 def test_there_is_no_import_cycle() -> None:
-    """Each module can be understood after those that it imports."""
+    """Each module can be understood after those that it imports, also by a name in a string."""
     names = {module.name for module in modules()}
-    graph = {m.name: {i.target for i in m.imports if not i.by_name} & names for m in modules()}
+    graph = {m.name: {i.target for i in m.imports} & names for m in modules()}
     finished: set[str] = set()
 
     def cycle(name: str, path: tuple[str, ...]) -> str | None:
@@ -333,7 +352,7 @@ def test_only_the_command_line_prints() -> None:
     """A library that prints cannot be used as one."""
     problems = [
         f"{module.at(line)} prints"
-        for module in modules("agent", "search_backend", "web")
+        for module in modules("agent", "search_backend", "searchloop", "web")
         for _, line in uses(module, "print")
     ]
     report(problems, "Only cli/ prints.")
@@ -378,7 +397,7 @@ def test_each_way_out_has_one_door(door: str) -> None:
     """Who audits what leaves the machine has to read these files and no others."""
     problems = [
         f"{module.at(line.line)} imports {line.target}"
-        for module in modules("agent", "search_backend", "web")
+        for module in modules("agent", "search_backend", "searchloop", "web")
         if not within(module.name, *DOORS[door])
         for line in module.imports
         if within(line.target, door)

@@ -14,9 +14,10 @@ import pytest
 import yaml
 
 from scripts import pythons, release_notes
-from searchloop.cli.main import VERSION, parse
+from searchloop.agent import __version__ as VERSION
+from searchloop.cli.main import parse
+from searchloop.compose import every_setting
 from searchloop.web.app import LEAVE_SECONDS
-from searchloop.web.compose import every_setting
 from searchloop.web.gate import OPEN_PATHS
 from searchloop.web.listen import PORT, STOP_SECONDS
 from tests.fakes import FakeServer, json_reply

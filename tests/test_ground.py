@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
-import json
 import os
 import pkgutil
 import re
@@ -12,21 +10,23 @@ import socket
 import subprocess
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 
-from scripts import install
-from searchloop.web.compose import every_setting
-from tests.conftest import FOREIGN, NetworkRefused
+from searchloop.compose import every_setting
+from tests.conftest import FOREIGN, MAC_BROWSERS, NetworkRefused
+from tests.recorded import VARIABLE
 from tests.source_tree import FOLDERS, PACKAGES, ROOT, modules, report, strings
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 # Names that look like settings of ours and belong to the operating system or to others.
 NOT_OURS = {"LOCALAPPDATA", "NO_COLOR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"}
 # Imported under another name than it is installed by, or the public ground of a dependency.
+BROWSER_TEST = "test_switch.py::test_a_change_in_another_tab_is_shown_here"
 IMPORT_NAMES = {"psycopg_pool", "dotenv", "markdown_it", "opentelemetry", "werkzeug", "yarl"}
 IMPORT_NAMES |= {"Stemmer", "typing_extensions"}  # the latter only where types are checked
 ENV_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
@@ -37,10 +37,11 @@ ENV_PREFIX = re.compile(
 
 
 INNER = """
-import contextlib, pytest, socket
+import contextlib, socket
+from tests.conftest import skip_without
 
 def test_skips():
-    pytest.skip("no browser")
+    skip_without("Chromium")
 
 def test_swallows():
     with socket.socket() as client, contextlib.suppress(Exception):
@@ -118,82 +119,15 @@ def test_every_third_party_import_is_a_declared_dependency() -> None:
     report(problems, "Imported but not declared in pyproject.toml:")
 
 
-def test_an_old_python_is_told_what_to_do() -> None:
-    """The sentence names the version that is needed and the one that was found."""
-    with pytest.raises(install.Problem, match=r"3\.11 or newer.*python3 is 3\.9\.2.*PYTHON="):
-        install.check_python((3, 9, 2), "python3")
-    install.check_python((3, 11, 0), "python3")
-
-
-def test_the_install_script_parses_on_old_pythons() -> None:
-    """A Python that is too old must get as far as saying so."""
-    ast.parse((ROOT / "scripts" / "install.py").read_text("utf-8"), feature_version=(3, 6))
-
-
-def test_a_python_without_venv_is_told_which_package_to_install(tmp_path: Path) -> None:
-    """Debian keeps ensurepip in a package of its own; the sentence names it."""
-    code = (
-        "import pathlib, sys; sys.modules['ensurepip'] = None; from scripts import install; "
-        "install.make_venv(pathlib.Path(sys.argv[1]))"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / ".venv")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
-    assert "apt-get install python3-venv" in done.stderr
-    assert not (tmp_path / ".venv").exists()
-
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A folder that looks installed: the pinned files, a .venv with an interpreter, a stamp."""
-    for name in ("pyproject.toml", *LOCKS):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    python = install.python_of(tmp_path / ".venv")
-    python.parent.mkdir(parents=True)
-    python.write_text("not started by this test\n", "utf-8")
-    stamp = json.dumps(install.state("dev", tmp_path))
-    (tmp_path / ".venv" / "installed.json").write_text(stamp, "utf-8")
-    return tmp_path
-
-
-def test_a_complete_environment_is_left_alone(
-    clone: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The second run starts nothing; an environment for tests serves for running too."""
-    install.install("dev", clone)
-    install.install("run", clone)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("name", ["pyproject.toml", *LOCKS])
-def test_a_changed_pin_is_noticed(clone: Path, name: str) -> None:
-    """Whoever pulls a new lock gets the new packages at the next run."""
-    (clone / name).write_text("changed\n", "utf-8")
-    stamp = install.read_stamp(clone / ".venv" / "installed.json")
-    assert stamp != install.state("dev", clone)
-
-
-def test_the_checkout_looks_to_mypy_like_what_is_installed(tmp_path: Path) -> None:
-    """Links make one package of the four folders; made twice, they are the same."""
-    for _ in range(2):
-        install.link_package(tmp_path / "searchloop", ROOT)
-    inside = {path.name for path in (tmp_path / "searchloop").iterdir()}
-    assert inside >= {"__init__.py", "py.typed", *FOLDERS}
-    assert (tmp_path / "searchloop" / "agent" / "loop.py").samefile(ROOT / "agent" / "loop.py")
-
-
-def test_a_link_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
-    """One sentence says what needs links, and that the program runs without."""
-    (tmp_path / "searchloop" / "agent").mkdir(parents=True)
-    with pytest.raises(install.Problem, match=r"mypy needs that.*The program runs without"):
-        install.link_package(tmp_path / "searchloop", ROOT)
-
-
-def test_a_damaged_stamp_counts_as_none(tmp_path: Path) -> None:
-    """After a crash the installation is done again."""
-    stamp = tmp_path / "installed.json"
-    for damage in ("", "{", "[]", "\x00"):
-        stamp.write_text(damage, "utf-8")
-        assert install.read_stamp(stamp) == {}
+def test_a_checkout_is_the_package_that_a_wheel_installs() -> None:
+    """Links make one package of the four folders; nothing beside it can be imported through it."""
+    for name in FOLDERS:
+        assert (ROOT / "searchloop" / name).readlink() == Path("..", name)
+        assert find_spec(f"searchloop.{name}") is not None
+        with pytest.raises(ImportError, match=f"import searchloop.{name}"):
+            importlib.import_module(name)
+    for other in ("tests", "bench", "scripts", "docs"):
+        assert find_spec(f"searchloop.{other}") is None
 
 
 def test_the_example_file_lists_exactly_the_settings_that_are_read() -> None:
@@ -206,7 +140,7 @@ def test_the_example_file_lists_exactly_the_settings_that_are_read() -> None:
     assert "NAME_BASE_URL" in listed
     # A key comes with each vendor; what else can be set stays a short list (the last one added says
     # which model finds texts of the library by their meaning).
-    assert len([name for name in listed if not name.endswith("_API_KEY")]) <= 37
+    assert len([name for name in listed if not name.endswith("_API_KEY")]) <= 40
     for name in ("OPENAI", "BRAVE", "JINA_READER", "FIRECRAWL"):
         assert name in re.findall(r"NAME_BASE_URL=.*?(?=\n\n)", text, re.S)[0]
     report(declared - set(listed), "Read by the code, missing in .env.example:")
@@ -248,7 +182,7 @@ def declared_settings() -> tuple[set[str], set[str]]:
 def test_make_stays_a_list_of_commands() -> None:
     """Whoever opens the Makefile sees at once what there is."""
     lines = (ROOT / "Makefile").read_text("utf-8").splitlines()
-    assert len(lines) <= 48
+    assert len(lines) <= 52
     targets = {line.partition(":")[0] for line in lines if re.match(r"[a-z]+:", line)}
     assert targets >= {"run", "test", "check", "bench", "torture", "lock", "clean"}
 
@@ -264,13 +198,7 @@ def test_ci_forbids_skips_and_the_guard_sees_swallowed_attempts(
     (tmp_path / "test_inner.py").write_text(INNER, "utf-8")
     command = [
         sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "tests.conftest",
-        "-p",
-        "no:cacheprovider",
+        *("-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider"),
     ]
     command += ["--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)]
     env = {**os.environ, "CI": ci, "PYTHONPATH": str(ROOT)}
@@ -278,6 +206,35 @@ def test_ci_forbids_skips_and_the_guard_sees_swallowed_attempts(
         command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200
     )
     assert outcome in done.stdout, done.stdout + done.stderr
+    told = "Left out: 1 without Chromium. To run these tests as well:\n"
+    assert (f"{told}  sudo apt-get install chromium\n" in done.stdout) == (not ci)
+
+
+def test_a_machine_without_a_browser_leaves_its_tests_out(tmp_path: Path) -> None:
+    """With an empty PATH such a test is skipped, and the last lines of all say so."""
+    there = [str(path) for path in MAC_BROWSERS if path.exists()]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"tests/browser/{BROWSER_TEST}",
+        ],
+        cwd=ROOT,
+        env={**os.environ, "CI": "", "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    if not there:
+        *_, told, command, total = done.stdout.splitlines()
+        assert "1 without Chromium" in told
+        assert command.endswith("apt-get install chromium")
+        assert "1 skipped" in total
 
 
 def test_no_test_sees_the_settings_of_the_machines_owner() -> None:
@@ -290,7 +247,7 @@ def test_no_test_sees_the_settings_of_the_machines_owner() -> None:
     assert [n for n in (*ours, "http_proxy", "PGHOST") if not FOREIGN.fullmatch(n)] == []
     needed = ("PATH", "HOME", "CI", "TMPDIR", "LANG", "TZ", "PYTEST_XDIST_WORKER")
     assert not any(FOREIGN.fullmatch(name) for name in needed)
-    assert not any(FOREIGN.fullmatch(name) for name in os.environ)
+    assert not any(FOREIGN.fullmatch(name) for name in os.environ if name != VARIABLE)
 
 
 def test_the_network_guard_refuses_names_and_addresses(network_attempts: list[str]) -> None:

@@ -1,12 +1,17 @@
-"""`make run` shows what it does while it installs."""
+"""`make run` shows what it does while it installs, and ends in one sentence where it cannot."""
 
 from __future__ import annotations
 
+import ast
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from scripts import install
 from scripts.install import LOCKS, ROOT, lines_of, shares, show_progress
 from tests.tables import each_row
 
@@ -81,3 +86,110 @@ def test_lines_of_several_processes_come_whole_until_the_last_has_ended() -> Non
     for process in started:
         assert process.stdout
         process.stdout.close()
+
+
+def test_an_old_python_is_told_what_to_do() -> None:
+    """The sentence names the version that is needed and the one that was found."""
+    with pytest.raises(install.Problem, match=r"3\.11 or newer.*python3 is 3\.9\.2.*PYTHON="):
+        install.check_python((3, 9, 2), "python3")
+    install.check_python((3, 11, 0), "python3")
+
+
+def test_the_install_script_parses_on_old_pythons() -> None:
+    """A Python that is too old must get as far as saying so."""
+    ast.parse((ROOT / "scripts" / "install.py").read_text("utf-8"), feature_version=(3, 6))
+
+
+def test_a_python_without_venv_is_told_which_package_to_install(tmp_path: Path) -> None:
+    """Debian keeps ensurepip in a package of its own; the sentence names it."""
+    code = (
+        "import pathlib, sys; sys.modules['ensurepip'] = None; from scripts import install; "
+        "install.make_venv(pathlib.Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / ".venv")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    assert "apt-get install python3-venv" in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder that looks installed: the pinned files, a .venv with an interpreter, a stamp."""
+    for name in ("pyproject.toml", *LOCKS.values()):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    python = install.python_of(tmp_path / ".venv")
+    python.parent.mkdir(parents=True)
+    python.write_text("not started by this test\n", "utf-8")
+    (tmp_path / ".venv" / "pyvenv.cfg").touch()
+    stamp = json.dumps(install.state("dev", tmp_path))
+    (tmp_path / ".venv" / "installed.json").write_text(stamp, "utf-8")
+    return tmp_path
+
+
+def test_a_complete_environment_is_left_alone(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second run starts nothing; an environment for tests serves for running too."""
+    install.install("dev", clone)
+    install.install("run", clone)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["pyvenv.cfg", "bin"])
+def test_half_of_an_environment_is_none(clone: Path, name: str) -> None:
+    """Without its settings its Python would install into the system: it is made anew."""
+    assert install.is_made(clone / ".venv")
+    lost = clone / ".venv" / name
+    lost.rename(lost.with_name("lost"))
+    assert not install.is_made(clone / ".venv")
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", *LOCKS.values()])
+def test_a_changed_pin_is_noticed(clone: Path, name: str) -> None:
+    """Whoever pulls a new lock gets the new packages at the next run."""
+    (clone / name).write_text("changed\n", "utf-8")
+    stamp = install.read_stamp(clone / ".venv" / "installed.json")
+    assert stamp != install.state("dev", clone)
+
+
+def test_a_checkout_without_links_is_explained(tmp_path: Path) -> None:
+    """Git writes text files where it cannot make links: one sentence says what to do."""
+    (tmp_path / "agent").write_text("../agent", "utf-8")
+    with pytest.raises(install.Problem, match=r"no symbolic links\. Clone it with"):
+        install.check_links(tmp_path)
+
+
+def test_a_damaged_stamp_counts_as_none(tmp_path: Path) -> None:
+    """After a crash the installation is done again."""
+    stamp = tmp_path / "installed.json"
+    for damage in ("", "{", "[]", "\x00"):
+        stamp.write_text(damage, "utf-8")
+        assert install.read_stamp(stamp) == {}
+
+
+@pytest.mark.integration
+def test_a_half_made_environment_without_a_network_ends_in_a_sentence(tmp_path: Path) -> None:
+    """What an interrupted run left is made anew, in any folder; what cannot be fetched is told."""
+    root = tmp_path / "Ordner für Tests"
+    (root / "scripts").mkdir(parents=True)
+    for name in ("pyproject.toml", *LOCKS.values(), "scripts/install.py"):
+        (root / name).write_bytes((ROOT / name).read_bytes())
+    for name in install.PARTS:
+        (root / "searchloop" / name).mkdir(parents=True)
+    python = install.python_of(root / ".venv")
+    python.parent.mkdir(parents=True)
+    python.symlink_to(tmp_path / "a Python that is gone")
+    done = subprocess.run(
+        [sys.executable, "scripts/install.py", "run"],
+        cwd=root,
+        env={**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert python.exists()
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("searchloop: the packages could not be installed")
+    assert "Without a network: connect once and run it again." in last
+    assert not (root / ".venv" / "installed.json").exists()

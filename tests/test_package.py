@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests import pyright
 from tests.once import once
 from tests.source_tree import ROOT, modules, report
 
@@ -145,7 +146,8 @@ def foreign(folder: Path, name: str, files: dict[str, str], number: str = "1.0")
 def test_the_wheel_holds_one_package_with_all_that_it_needs(wheel: Path) -> None:
     """Code, page, type marker and the documents of the built-in library, and nothing beside."""
     inside = set(zipfile.ZipFile(wheel).namelist())
-    assert {n.partition("/")[0] for n in inside if ".dist-info/" not in n} == {"searchloop"}
+    beside = {n for n in inside if not n.startswith("searchloop/") and ".dist-info/" not in n}
+    assert {name.partition("/")[2] for name in beside} == {"data/share/man/man1/searchloop.1"}
     documents = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
     docs = "searchloop/search_backend/builtin_docs"
     wanted = {f"{docs}/{path.relative_to(ROOT).as_posix()}" for path in documents}
@@ -180,7 +182,9 @@ def test_other_distributions_may_come_and_go(wheel: Path, tmp_path: Path) -> Non
 
 
 def test_type_checkers_see_what_a_program_gets(wheel: Path, tmp_path: Path) -> None:
-    """mypy --strict takes a typical program, reveals its types, and finds its mistakes."""
+    """mypy --strict takes a typical program, reveals its types, and finds its mistakes; pyright
+    finds the same.
+    """
     environment = Environment(tmp_path, wheel)
     text = (ROOT / "tests" / "searchloop" / "typical.txt").read_text("utf-8")
     (environment.home / "typical.py").write_text(text, "utf-8")
@@ -199,6 +203,10 @@ def test_type_checkers_see_what_a_program_gets(wheel: Path, tmp_path: Path) -> N
             each["code"] if error else re.sub(r"builtins\.|searchloop\.", "", shown)
         )
     assert told == wanted
+    mistakes = {n for n, line in enumerate(text.splitlines(), 1) if "reveal_type" not in line}
+    python = environment.run("python", "-c", "import sys; print(sys.executable)").strip()
+    shown = pyright.errors(environment.home, [environment.home / "typical.py"], python)
+    assert {e["range"]["start"]["line"] + 1 for e in shown} == mistakes & wanted.keys()
 
 
 def _with_pip(wheel: Path, folder: Path, run: Callable[..., str]) -> list[str]:

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from searchloop.agent.run.question import PluginTools, tool_plugins
-from searchloop.agent.settings.plugins import find_plugins as find_ours
+from searchloop.analysis.plugins import find_plugins as find_ours
 from searchloop.search_backend.engines import Engine
-from searchloop.search_backend.plugin.entry_points import find_plugins
+from searchloop.search_backend.plugin.entry_points import find_parts
 from tests.source_tree import ROOT
 from tests.test_package import Environment, wheel
 
@@ -152,13 +152,13 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 def test_a_good_part_is_brought_and_a_broken_one_is_told_by_name(installed: None) -> None:
     """An exception at import, an object of another kind, a name that is taken: each says so."""
-    find = find_plugins.__wrapped__
+    find = find_parts.__wrapped__
     found = {p.name: p for p in find("engines", (Engine,), ("ENGINE",), frozenset({"ddg"}))}
     assert found["heron"].value.title == "Heron"
     assert {part.package for part in found.values()} == {"bird-parts 1.2"}
     assert found["dodo"].problem == "It could not be loaded: RuntimeError: extinct"
     assert found["ddg"].problem == "There is another part named ddg."
-    assert found["egg"].problem == "bird_parts.tools:count_birds is no Engine."
+    assert found["egg"].problem == "It is no Engine."
     assert [found[name].value for name in ("dodo", "ddg", "egg")] == [None] * 3
 
 

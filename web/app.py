@@ -13,9 +13,10 @@ from weakref import WeakValueDictionary
 from flask import Flask
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
+from searchloop.compose import Services
+from searchloop.protocols.runs import ClientRuns
 from searchloop.web.api import Api, status_of
 from searchloop.web.api.calls import LoopBridge
-from searchloop.web.compose import Services
 from searchloop.web.flask_app import SEARCH_PATHS, create_flask
 from searchloop.web.gate import (
     IMPORT_PATH,
@@ -29,6 +30,8 @@ from searchloop.web.gate import (
     refuse,
 )
 from searchloop.web.gate.access import Access
+from searchloop.web.gateway import Gateway, is_client_path, refusal_body
+from searchloop.web.stream.audits import AUDIT_PATH, Audits
 from searchloop.web.stream.streams import Streams
 from searchloop.web.wsgi import OnThreads
 
@@ -40,17 +43,18 @@ _SEARCHERS = 128
 INDEX_SECONDS = 3.0  # after the start, which it would slow down
 LEAVE_SECONDS = 10.0  # to end or hand over runs, once streams and requests are over
 _LOOK_SECONDS = 5.0  # between looks at who has a run that this process does not know of
-_IDLE_SECONDS = 900.0  # after which a person's room is closed
+_IDLE_SECONDS = 900.0  # after which a person's tenant is closed
 _SLOW = (*SEARCH_PATHS, "/api/check")
 _EVENTS = re.compile(r"/api/sessions/([^/]+)/events")
 EXPORT_PATH = "/api/sessions/export"
 STREAMED = (  # answered here and not by Flask
     *(("GET", "/api/sessions/{id}/events"), ("GET", EXPORT_PATH), ("POST", IMPORT_PATH)),
+    ("POST", AUDIT_PATH),
 )
 
 
-class Room:
-    """What answers one person. Rooms share the store, the threads, and the frames of streams."""
+class Tenant:
+    """Answers one person. Tenants share the store, the threads, and the frames of streams."""
 
     def __init__(
         self,
@@ -61,10 +65,11 @@ class Room:
         pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
     ) -> None:
         api = Api(services, on_loop, access)
-        self.services = services
+        self.services, self.client_runs = services, ClientRuns(services)
         self.local_models, self.imports = api.local_models, api.imports
         self.flask = create_flask(api.handlers(), services.search_app)
         self.streams = streams.of(services.log)
+        self._audits = Audits(services)
         self._pools = (OnThreads(self.flask, pools[0], MAX_FILES), OnThreads(self.flask, pools[1]))
         self._inside = 0
         self._left = time.monotonic()
@@ -76,6 +81,8 @@ class Room:
             events = _EVENTS.fullmatch(scope["path"])
             if events:
                 await self.streams.serve(events[1], scope, receive, send)
+            elif scope["path"] == AUDIT_PATH:
+                await self._audits.serve(scope, receive, send)
             elif scope["path"] == IMPORT_PATH and scope["method"] == "POST":
                 await self.imports.receive(scope, receive, send)
             elif scope["path"] == EXPORT_PATH and scope["method"] == "GET":
@@ -107,20 +114,21 @@ class WebApp:
         self._on_loop = LoopBridge()
         self._pools = ThreadPoolExecutor(_WORKERS, "wsgi"), ThreadPoolExecutor(_SEARCHERS, "slow")
         self.streams = Streams(services.log)
-        self._rooms = {"": self._room_of(services)}  # the holder of the token has the first
+        self._tenants = {"": self._tenant_of(services)}  # the holder of the token has the first
         self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._gate = Gate(self._route, access)
+        self._gateway = Gateway()
+        self._gate = Gate(self._route, access, refusal_body=refusal_body)
         services.metrics.gauge("followers", "Open event streams.", lambda: len(self.streams))
         self.failure: AgentError | None = None
         self.waiting: AgentError | None = services.log.trouble
 
     @property
     def flask(self) -> Flask:
-        """The first room's application."""
-        return self._rooms[""].flask
+        """The first tenant's application."""
+        return self._tenants[""].flask
 
-    def _room_of(self, services: Services) -> Room:
-        return Room(services, self._on_loop, self._access, self.streams, self._pools)
+    def _tenant_of(self, services: Services) -> Tenant:
+        return Tenant(services, self._on_loop, self._access, self.streams, self._pools)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request, or lives from start to stop. See ASGI."""
@@ -131,29 +139,32 @@ class WebApp:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = scope[PERSON].name
-        room = self._rooms.get(name)
-        if room is None:
+        tenant = self._tenants.get(name)
+        if tenant is None:
             try:
-                room = await self._open(name)
+                tenant = await self._open(name)
             except AgentError as error:
                 words = (status_of(error), error.code, error.message, error.remedy)
                 await refuse(Refusal(*words), scope, send)
                 return
-        await room(scope, receive, send)
+        if is_client_path(scope["path"]):
+            await self._gateway(tenant.client_runs, scope, receive, send)
+        else:
+            await tenant(scope, receive, send)
 
-    async def _open(self, name: str) -> Room:
-        """Opens a person's room and resumes their broken runs. Raises AgentError."""
+    async def _open(self, name: str) -> Tenant:
+        """Opens a person's tenant and resumes their broken runs. Raises AgentError."""
         async with self._opening.setdefault(name, asyncio.Lock()):
-            if name in self._rooms:
-                return self._rooms[name]
+            if name in self._tenants:
+                return self._tenants[name]
             services = await asyncio.to_thread(self._services.of_person, name)
-            room = self._rooms[name] = await asyncio.to_thread(self._room_of, services)
+            tenant = self._tenants[name] = await asyncio.to_thread(self._tenant_of, services)
             with suppress(StoreError):  # the runner recovers them as soon as the store works
                 await services.runner.recover()
-            return room
+            return tenant
 
-    async def _look_after_rooms(self) -> None:
-        """Opens the rooms of people whose runs nobody may have, and closes those left empty."""
+    async def _look_after_tenants(self) -> None:
+        """Opens the tenants of people whose runs nobody may have, and closes those left empty."""
         while True:
             try:
                 for name in await asyncio.to_thread(self._services.log.people_running):
@@ -164,11 +175,11 @@ class WebApp:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _close_idle(self) -> None:
-        for name, room in list(self._rooms.items()):
-            if name and room.idle():
-                runs = await asyncio.to_thread(room.services.log.leases.held)
-                if room.idle() and not runs:
-                    await self._rooms.pop(name).aclose(hand_over=True)
+        for name, tenant in list(self._tenants.items()):
+            if name and tenant.idle():
+                runs = await asyncio.to_thread(tenant.services.log.leases.held)
+                if tenant.idle() and not runs:
+                    await self._tenants.pop(name).aclose(hand_over=True)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""
@@ -187,17 +198,18 @@ class WebApp:
         later = loop.call_later(
             INDEX_SECONDS, loop.run_in_executor, None, lambda: log.chat_search.index(0.0)
         )
-        looking = asyncio.create_task(self._look_after_rooms()) if self._access.people else None
+        looking = asyncio.create_task(self._look_after_tenants()) if self._access.people else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
         later.cancel()
         self.streams.close()
+        await self._gateway.aclose()
         if looking:
             looking.cancel()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
-                leaving = (room.aclose(hand_over=self._shared) for room in self._rooms.values())
-                await asyncio.gather(*leaving)
+                tenants = self._tenants.values()
+                await asyncio.gather(*(each.aclose(hand_over=self._shared) for each in tenants))
         except TimeoutError:  # leases expire by themselves, so another process can take over
             _log.warning("not everything ended within %g s", LEAVE_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})

@@ -23,13 +23,13 @@ from werkzeug.security import safe_join
 from searchloop.agent import __version__
 from searchloop.agent.errors import AgentError
 from searchloop.agent.tools.backend import Wsgi
+from searchloop.render.markdown import render
+from searchloop.render.words import LANGUAGES, STATIC, spoken, words_of
 from searchloop.web.api import status_of
 from searchloop.web.api.calls import Call, Handler, Reply, check_right, checked_body
 from searchloop.web.api.openapi import Route
 from searchloop.web.gate import PERSON, SHARE_PATH, policy
 from searchloop.web.gate.access import Person
-from searchloop.web.text.markdown import render
-from searchloop.web.text.words import LANGUAGES, STATIC, spoken, words_of
 
 _log = logging.getLogger(__name__)
 

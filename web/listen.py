@@ -150,24 +150,14 @@ def _bad_host(host: str) -> ConfigError:
     return ConfigError("bad_host", what, "Use --host 127.0.0.1, which only this machine can reach.")
 
 
-def reachable(port: int) -> tuple[bool, list[str]]:
-    """Tries a port of this machine: (whether it answers, its other addresses at which it does)."""
-    found = {str(entry[4][0]) for name in (socket.gethostname(), "") for entry in _own(name)}
-    far = sorted(a for a in found if not ipaddress.ip_address(a.partition("%")[0]).is_loopback)
-    return any(_answers(a, port) for a in ("127.0.0.1", "::1")), [
-        a for a in far if _answers(a, port)
-    ]
-
-
-def _own(name: str) -> list[Any]:
-    """Returns addresses of this machine: those of its name, or the one it is seen at outside."""
-    with contextlib.suppress(OSError):
-        if name:
-            return socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses an interface
-            return [(None, None, None, None, probe.getsockname())]
-    return []
+def reachable(port: int) -> tuple[bool, str]:
+    """Tries a port of this machine: (whether it answers, its address outside if it does there)."""
+    far = ""
+    with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses an interface
+        far = str(probe.getsockname()[0])
+    near = any(_answers(address, port) for address in ("127.0.0.1", "::1"))
+    return near, far if far and _answers(far, port) else ""
 
 
 def _answers(address: str, port: int) -> bool:
@@ -209,8 +199,12 @@ class BoundedHead(HttpToolsProtocol):
         self._expect_head()
 
     def on_headers_complete(self) -> None:
-        """Stops the clock: from here the gate's limits for bodies hold."""
+        """Stops the clock: from here the gate's limits for bodies hold. A whole address as the
+        target names the host that is asked, whatever the header says (RFC 9112 3.2.2)."""
         self._stop_timer()
+        if self.url[:1] != b"/" and (host := urlsplit(self.url).netloc):
+            others = [header for header in self.headers if header[0] != b"host"]
+            self.headers[:] = [*others, (b"host", host)]
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:

@@ -12,8 +12,8 @@ from typing import TextIO
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.observe.logs import be_a_server
+from searchloop.compose import Services
 from searchloop.web.app import WebApp, create_app
-from searchloop.web.compose import Services
 from searchloop.web.gate.access import OPENED_SECONDS, PRINTED_SECONDS, Access, KeptToken, People
 from searchloop.web.listen import PORT, Server, access_to, config, listen, public_url
 

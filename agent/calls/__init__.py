@@ -1,4 +1,4 @@
 """Reads what models write as JSON: calls of tools, their schemas, and answers of a given form.
 
-Others may import: arguments, as_text, caller, schema.
+Others may import: arguments, as_text, caller, instructions, schema.
 """

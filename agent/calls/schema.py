@@ -175,3 +175,18 @@ def is_strict(schema: Any) -> bool:
         return False
     inner = [schema["items"]] if "items" in schema else []
     return all(map(is_strict, [*inner, *(schema.get("anyOf") or ())]))
+
+
+def closed(schema: Any) -> Any:
+    """Allows objects no other properties than those named, without which no API enforces them.
+
+    A schema that says whether there may be others is left as it is. This is for what is asked of a
+    model: what it then answers is checked by the schema as it was given.
+    """
+    if isinstance(schema, list):
+        return list(map(closed, schema))
+    if not isinstance(schema, Mapping):
+        return schema
+    inner = {name: closed(value) for name, value in schema.items()}
+    named = schema.get("type") == "object" and "properties" in schema
+    return {"additionalProperties": False, **inner} if named else inner

@@ -10,23 +10,29 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+import tomllib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from fnmatch import translate
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from searchloop.agent.calls.caller import CALLER
+from searchloop.agent.calls.caller import Reply
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import Session
 from searchloop.agent.tools import Tool
+from searchloop.agent.tools.workspace.paths import plain_name
 from searchloop.agent.types import Emit
 
 Decision = Literal["once", "always", "folder", "deny"]
 Approve = Literal["ask", "auto", "never"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
+Decide = Callable[[Mapping[str, Any]], Awaitable[Reply]]
 APPROVES: tuple[Approve, ...] = get_args(Approve)
 
 
@@ -49,11 +55,33 @@ def folder_key(folder: str) -> str:
     return approval_key("folder", {"path": folder}, "")
 
 
-def folder_of(tool: Tool, arguments: Mapping[str, Any], live: Callable[[], Session]) -> Path | None:
-    """Returns the folder of the file that a tool of the workspace changes, else None."""
+def file_of(tool: Tool, arguments: Mapping[str, Any], live: Callable[[], Session]) -> Path | None:
+    """Returns the file that a tool of the workspace changes, else None."""
     if tool.origin != "ours" or tool.preview is None or not (root := live().workspace):
         return None
-    return Path(os.path.normpath(Path(root, str(arguments.get("path"))))).parent
+    return Path(os.path.normpath(Path(root, str(arguments.get("path")).replace("\\", "/"))))
+
+
+@cache
+def _run_by_others() -> list[tuple[str, re.Pattern[str]]]:
+    text = Path(__file__).with_name("run_by_others.toml").read_text("utf-8")
+    return [
+        (kind["why"], re.compile("|".join(map(translate, kind["files"]))))
+        for kind in tomllib.loads(text)["programs"]
+    ]
+
+
+def run_by_others(file: Path | None) -> str:
+    """Says which programs run this file without asking, or are steered by it; "" for none."""
+    parts = [plain_name(part) for part in file.parts] if file else []
+    ends = ["/".join(parts[start:]) for start in range(1, len(parts))]
+    kinds = (why for why, pattern in _run_by_others() if any(map(pattern.match, ends)))
+    return next(kinds, "").format(path=file.name if file else "")
+
+
+def folder_of(file: Path | None) -> Path | None:
+    """Returns the folder whose changes can be allowed together with that of this file."""
+    return None if file is None or run_by_others(file) else file.parent
 
 
 def folder_keys(folder: Path | None) -> set[str]:
@@ -112,13 +140,18 @@ class Approvals:
             if event.type == "approval_decided" and event.data["decision"] in ("always", "folder")
         }
 
-    async def ask(self, session_id: str, request: Mapping[str, Any], emit: Emit) -> ApprovalAnswer:
-        """Asks the user, once even if the run is resumed. Raises Conflict for a deleted session."""
+    async def ask(
+        self, session_id: str, decide: Decide | None, request: Mapping[str, Any], emit: Emit
+    ) -> ApprovalAnswer:
+        """Asks the user, once even if the run is resumed; `decide` answers in a program.
+
+        Raises Conflict for a deleted session.
+        """
         after = asked_before(await self._log.aside(self._log.read, session_id), request)
         if after is None:
             after = await self._log.aside(self._log.last_seq, session_id) or 0
             await emit.event("approval_requested", request)
-            if decide := CALLER.get().approve:
+            if decide:
                 decided_so = await decide(request)
                 await self._log.aside(self.answer, session_id, request["call_id"], *decided_so)
         async with aclosing(self._log.follow(session_id, after)) as batches:

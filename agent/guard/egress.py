@@ -111,6 +111,8 @@ def _random(token: str) -> bool:
 Mixed = Literal["ask", "refuse", "allow"]
 _WORD = re.compile(r"\w+")
 _RUN = 5  # words of a private text in a row that count as a piece of it
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff]{9,}")
+_SIGNS = 9  # of a script without spaces that count as much
 
 
 class Finding(NamedTuple):
@@ -132,14 +134,14 @@ class Exposure:
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         self.messages = messages
         self._read = 0  # how many of them
-        self.untrusted = False
+        self.untrusted = self.attached = self._own = False
         self._private: list[str] = []
         self._open: list[str] = []  # what the user wrote, and what came from outside
         self._typed: set[str] = set()  # secret-looking pieces of what the user wrote
         self._pieces: tuple[int, set[str], Secrets] = (-1, set(), Secrets({}))
 
-    def catch_up(self) -> None:
-        """Reads the messages that were added since the last time."""
+    def catch_up(self, text_of: Callable[[str], str | None]) -> None:
+        """Reads the messages that were added; `text_of` has the text of attached files."""
         added = self.messages[self._read :]
         self._read += len(added)
         for message in added:
@@ -148,11 +150,13 @@ class Exposure:
             if message.role == "user":
                 self._open.append(message.content)
                 self._typed.update(_secrets_typed(message.content))
-                others = "imported" in message.details or any(f.pages for f in message.attachments)
-                self.untrusted = self.untrusted or others
+                self.untrusted = self.untrusted or "imported" in message.details
+                self.attached = self.attached or bool(message.attachments)
+                self._private += filter(None, (text_of(s.url) for s in message.sources))
             elif message.role == "tool":
                 details = message.details
                 if details.get("private"):
+                    self._own = True
                     self._private.append(message.content)
                 elif details.get("untrusted"):
                     self._open.append(message.content)
@@ -161,9 +165,9 @@ class Exposure:
                 self.untrusted = True
 
     @property
-    def private(self) -> bool:
-        """True if the user's own data is in the context."""
-        return bool(self._private)
+    def mixed(self) -> bool:
+        """True if the user's own data is beside text of others; an attached file may be either."""
+        return self._own + self.attached + self.untrusted > 1
 
     def typed_secret(self, texts: Iterable[str]) -> bool:
         """Returns whether a text holds something secret-looking that the user wrote."""
@@ -203,7 +207,10 @@ def _named(text: str) -> list[str]:
 
 def _runs(text: str) -> set[str]:
     words = _WORD.findall(text.casefold())
-    return {" ".join(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1)}
+    runs = {" ".join(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1)}
+    for signs in _UNSPACED.findall("".join(words)):
+        runs.update(_pieces(signs, _SIGNS))
+    return runs
 
 
 class Egress:
@@ -225,7 +232,7 @@ class Egress:
         """Returns the reason why this call may not go out; None if it may, or if it is local."""
         if tool.spec.effect != "network" and tool.origin != "mcp":
             return None
-        self.exposure.catch_up()
+        self.exposure.catch_up(self._sources.text)
         url = str(arguments.get(tool.opens, "")) if tool.opens else None
         met = url is not None and self._sources.met(url) is not None
         if finding := self._secret(arguments, met):
@@ -245,7 +252,8 @@ class Egress:
             return None
         if self.exposure.private_piece(texts):
             return Finding("private_text", "It would send out a piece of your own data.")
-        if self.exposure.untrusted and self.exposure.typed_secret(texts):
+        others = self.exposure.untrusted or self.exposure.attached
+        if others and self.exposure.typed_secret(texts):
             return Finding("secret_like", "It holds something you wrote that looks like a secret.")
         for token in suspicious(" ".join(said)):
             if KEY_SHAPES.search(token) or not self.exposure.met(token):
@@ -254,7 +262,7 @@ class Egress:
         return None
 
     def _mix(self) -> Finding | None:
-        if self._mixed == "allow" or not (self.exposure.private and self.exposure.untrusted):
+        if self._mixed == "allow" or not self.exposure.mixed:
             return None
         why = (
             "Your own data and text from others are both in this conversation: "

@@ -35,11 +35,14 @@ from searchloop.agent.guard.approvals import (
     ApprovalAnswer,
     Approvals,
     Approve,
+    Decide,
     approval_key,
     decided,
     declined,
+    file_of,
     folder_keys,
     folder_of,
+    run_by_others,
 )
 from searchloop.agent.guard.egress import Egress, Exposure, Finding, Mixed, Secrets
 from searchloop.agent.log import EventLog
@@ -114,7 +117,7 @@ class Policy:
     review_queries: bool = False
     private_and_untrusted: Mixed = "ask"
 
-    def verdict(
+    def decide(
         self, tool: Tool, arguments: Mapping[str, Any], allowed: bool = False
     ) -> tuple[Action, str]:
         """Returns the action for a call, and why; rules hold also where changes are `allowed`."""
@@ -167,8 +170,8 @@ DEFAULT_POLICY = Policy()
 
 
 def holds_private(messages: Iterable[Message]) -> bool:
-    """Returns whether a tool result among these messages holds the user's own data."""
-    return any(m.details.get("private") for m in messages if m.role == "tool")
+    """Returns whether these messages hold the user's own data: private results, attached files."""
+    return any(m.attachments or (m.role == "tool" and m.details.get("private")) for m in messages)
 
 
 def load_policy(home: Path) -> Policy:
@@ -295,12 +298,14 @@ class Guard:
         finding = await self._found(tool, call.arguments)
         if finding and finding.refuse:
             raise ToolError(finding.code, f"{call.name} was not run. {finding.why}")
-        keys = folder_keys(folder_of(tool, call.arguments, self.live))
+        file = file_of(tool, call.arguments, self.live)
+        keys = folder_keys(folder_of(file))
         allowed = bool(keys) and not keys.isdisjoint(self.always())
-        action, said = self.policy.verdict(tool, call.arguments, allowed)
+        action, said = self.policy.decide(tool, call.arguments, allowed)
         if action == "deny":
             raise ToolError("denied_by_rule", f"{call.name} was not run: a rule forbids it.")
-        words = (finding.why if finding else "", said if action == "confirm" else "")
+        asks = (run_by_others(file) or said) if action == "confirm" else ""
+        words = (finding.why if finding else "", asks)
         return finding, " ".join(filter(None, words))
 
     async def _asked(
@@ -315,7 +320,7 @@ class Guard:
             "why": why,
             "preview": await tool.preview(call.arguments) if tool.preview else None,
             "definition": definition(tool),
-            "folder": str(folder_of(tool, call.arguments, self.live) or ""),
+            "folder": str(folder_of(file_of(tool, call.arguments, self.live)) or ""),
         }
         for _ in range(_ROUNDS):
             answer = await self._decision(request, finding, emit)
@@ -335,7 +340,7 @@ class Guard:
         finding = await self._found(tool, arguments)
         if finding and finding.refuse:
             return finding.why
-        action, said = self.policy.verdict(tool, arguments)
+        action, said = self.policy.decide(tool, arguments)
         return said if action == "deny" else None
 
     async def _decision(
@@ -408,8 +413,9 @@ class GuardFactory:
         approve: Approve,
         sources: SourceTable,
         messages: Sequence[Message],
+        decide: Decide | None = None,
     ) -> Guard:
-        """Makes the guard of one run; `messages` may grow with it."""
+        """Makes the guard of one run; `messages` may grow with it, `decide` answers for a user."""
         secrets = partial(self._known, session.workspace)
         mixed = policy.private_and_untrusted
         return Guard(
@@ -418,7 +424,7 @@ class GuardFactory:
                 lambda: Egress(secrets, sources, self._exposure(session, messages), mixed)
             ),
             live=partial(self._log.session, session.id),
-            ask=partial(self.approvals.ask, session.id),
+            ask=partial(self.approvals.ask, session.id, decide),
             always=partial(self.approvals.always, session.id),
             approve=approve,
             messages=messages,

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.log.contract import STEPS, AttachmentStore, Database, rows_of
+from searchloop.agent.log.contract import AttachmentStore, Database, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
 from searchloop.agent.log.projects import copy_projects
+from searchloop.agent.log.session import CHOSEN_BY
 from searchloop.agent.log.sqlite.file import (
     beside,
     check_closed,
-    fault,
     finish,
     replace_store,
     sqlite_errors,
 )
-from searchloop.agent.log.sqlite.repair import ReadOnlyFile
 from searchloop.agent.settings.private_files import sync_folder
+from searchloop.agent.types import Usage
 
 _SESSION = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
-    "last_seq, settings, owner"
+    f"last_seq, settings, owner, {', '.join(CHOSEN_BY)}"
 )
 _EVENT = "seq, type, data, at, checksum"
 _PAGE = 1000
 _DAMAGED = " is damaged"
-_INTO = f"INSERT INTO sessions ({_SESSION}) VALUES ({', '.join('?' * 13)})"
+_INTO = f"INSERT INTO sessions ({_SESSION}) VALUES ({', '.join('?' * 18)})"
 
 _UNFINISHED = "unfinished"  # a table that only an unfinished copy has
 _AGAIN = "Name another, or make one with `searchloop sessions backup FILE`."
@@ -77,9 +78,8 @@ def restore(where: Path | str, source: Path | None) -> Restored:
     if source is not None and not source.is_file():
         raise ConfigError("no_file", f"There is no file {source}.", "Name a copy.")
     ended = finish(Path(where))
-    trouble = _damage(where)
-    if trouble is not None:
-        return _renewed(Path(where), source, trouble)
+    if _damaged(where):
+        return _renewed(Path(where), source)
     if source is None and not ended:
         words = "The sessions are whole: there is nothing to restore."
         raise ConfigError("not_damaged", words, "Name a copy: searchloop sessions restore FILE")
@@ -87,62 +87,69 @@ def restore(where: Path | str, source: Path | None) -> Restored:
         return _brought(source, ours) if source else Restored(saved=len(_sessions(ours)))
 
 
-def _damage(where: Path | str) -> StoreError | None:
-    """Returns the damage of a store. Raises StoreError for any other trouble."""
+def _damaged(where: Path | str) -> bool:
+    """Returns True for a damaged store. Raises StoreError for any other trouble."""
     try:
         with closing(open_store(where)) as db:
             if db.trouble is not None:
                 raise db.trouble
-            found = db.check() or [w for w in _all_wrong(db) if w.endswith(_DAMAGED)]
+            return bool(db.check()) or any(w.endswith(_DAMAGED) for w in _all_wrong(db))
     except StoreError as error:
         if error.code != "damaged":
             raise
-        return error
-    return fault("damaged", where, found[0]) if found else None
+        return True
 
 
-def _renewed(path: Path, source: Path | None, trouble: StoreError) -> Restored:
+def _renewed(path: Path, source: Path | None) -> Restored:
     """Makes the new store beside the old one and replaces that when it is complete."""
     with beside(path) as new:
         with closing(open_store(new)) as ours:
-            found = _filled(ours, path, source, trouble)
+            found = _filled(ours, path, source)
         return found._replace(aside=replace_store(path, new))
 
 
-def _filled(ours: Database, path: Path, source: Path | None, trouble: StoreError) -> Restored:
-    rescue = None
-    with suppress(StoreError):  # nothing of it can be read
-        rescue = ReadOnlyFile(path, STEPS, trouble)
-    if rescue is None or rescue.saved is None:
-        return _brought(source, ours) if source else Restored()
-    with closing(rescue), closing(open_store(rescue.saved)) as rest:
-        saved, _ = _copies(rest, ours, without=rescue.partial)
-        found = _brought(source, ours) if source else Restored()
-        gaps, _ = _copies(rest, ours)
-        return found._replace(saved=saved + gaps, gaps=found.gaps + gaps)
+def _filled(ours: Database, path: Path, source: Path | None) -> Restored:
+    """Copies what can be read of a damaged store, and what a copy has for the gaps."""
+    try:
+        with _opened(path) as rest:
+            done, _, gaps = _copies(rest, ours, partly=False)
+            found = _brought(source, ours) if source else Restored()
+            partly, *_ = _copies(rest, ours) if gaps else (0, 0, 0)
+            return found._replace(saved=done + partly, gaps=found.gaps + partly)
+    except (ConfigError, StoreError) as error:
+        if error.code not in ("damaged", "no_copy"):
+            raise
+    return _brought(source, ours) if source else Restored()  # nothing of it can be read
 
 
 def _brought(source: Path, ours: Database) -> Restored:
-    """Restores the sessions of a copy; of a damaged copy the legible ones."""
-    with tempfile.TemporaryDirectory() as folder:  # an older copy is migrated there
+    """Restores the sessions of a copy; of a damaged copy those that can be read."""
+    try:
+        with _opened(source) as copy:
+            done, known, _ = _copies(copy, ours, partly=False)
+            gaps, *_ = _copies(copy, ours)
+            return Restored(done + gaps, known, gaps=gaps)
+    except StoreError as error:
+        if error.code != "damaged":
+            raise
+        why = f"{source} cannot be read ({error.__cause__ or error})."
+        raise StoreError("damaged", why, _AGAIN) from error
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[Database]:
+    """Opens a file of a store that may be in use, damaged or of an earlier version: a copy of it.
+
+    Raises StoreError, and ConfigError for a file that is no store.
+    """
+    with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
-        for side in ("", "-wal"):  # the source may be a file copy of a store in use
+        for side in ("", "-wal"):
             if Path(f"{source}{side}").is_file():
                 shutil.copy(f"{source}{side}", f"{copy}{side}")
         _check_copy(copy, source)
-        trouble = _damage(copy)
-        if trouble is None:
-            with closing(open_store(copy)) as db:
-                return Restored(*_copies(db, ours))
-        try:
-            rescue = ReadOnlyFile(copy, STEPS, trouble)
-        except StoreError as error:
-            why = f"{source} cannot be read ({error.__cause__ or error})."
-            raise StoreError("damaged", why, _AGAIN) from error
-        with closing(rescue), closing(open_store(rescue.saved or copy)) as rest:
-            done, _ = _copies(rest, ours, without=rescue.partial)
-            gaps, known = _copies(rest, ours)
-            return Restored(done + gaps, known - done, gaps=gaps)
+        with closing(open_store(copy)) as db:
+            yield db
 
 
 def _begin_copy(half: Path) -> None:
@@ -159,7 +166,7 @@ def _check_copy(copy: Path, source: Path) -> None:
     try:
         with closing(sqlite3.connect(copy)) as db:
             tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):  # damaged: opening it says so
         return
     if _UNFINISHED in tables:
         raise ConfigError("half_copy", f"{source} is a copy that was never finished.", _AGAIN)
@@ -167,24 +174,49 @@ def _check_copy(copy: Path, source: Path) -> None:
         raise ConfigError("no_copy", f"{source} is no copy of sessions.", _AGAIN)
 
 
-def _copies(source: Database, target: Database, without: Collection[str] = ()) -> tuple[int, int]:
-    """Copies the sessions that `target` lacks; returns (copied, present already)."""
+def _copies(source: Database, target: Database, *, partly: bool = True) -> tuple[int, int, int]:
+    """Copies the sessions that `target` lacks; returns (copied, present already, with gaps).
+
+    Those with gaps are copied only `partly`.
+    """
     copy_projects(source, target)
     known = {row[0] for row in _sessions(target)}
-    wanted = [row for row in _sessions(source) if row[0] not in without]
+    wanted = _sessions(source)
     fresh = [row for row in wanted if row[0] not in known]
-    return sum(_copied(source, target, row) for row in fresh), len(wanted) - len(fresh)
+    gaps = [row for row in fresh if _has_gaps(source, row)]
+    done = fresh if partly else [row for row in fresh if row not in gaps]
+    for row in done:
+        _copied(source, target, row, gaps=row in gaps)
+    return len(done), len(wanted) - len(fresh), len(gaps)
+
+
+def _has_gaps(db: Database, session: Sequence[Any]) -> bool:
+    try:
+        return any(_wrong(db, session, None))
+    except StoreError as error:
+        if error.code != "damaged":
+            raise
+        return True
+
+
+def _read(db: Database, session: str) -> Iterator[Sequence[Any]]:
+    """Yields the events of a session that can be read, up to a damaged page."""
+    try:
+        yield from (e for e in _events(db, session) if data_in(session, *e) is not None)
+    except StoreError as error:
+        if error.code != "damaged":
+            raise
 
 
 def check(where: Path | str) -> list[str]:
     """Returns the faults of a log, a line each; empty if it is whole. Raises StoreError."""
-    with closing(open_store(where)) as db:
-        try:
+    try:
+        with closing(open_store(where)) as db:
             return db.check() or list(_all_wrong(db))
-        except StoreError:
-            if db.trouble is None:
-                raise
-            return db.check()
+    except StoreError as error:
+        if error.code != "damaged":
+            raise
+        return [error.message]
 
 
 def _all_wrong(db: Database) -> Iterator[str]:
@@ -222,14 +254,48 @@ def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[s
         yield f"run {run} never ended"
 
 
-def _copied(source: Database, target: Database, session: Sequence[Any]) -> int:
+def _copied(
+    source: Database, target: Database, session: Sequence[Any], *, gaps: bool = False
+) -> int:
+    """Copies a session; with `gaps` the events that can be read, and its runs as ended."""
+    every: Iterable[Any] = _events(source, session[0])
+    if gaps:
+        kept = list(_read(source, session[0]))
+        every = [*kept, *_endings(session, kept)]
+        questions = sum(event[1] == "user_message" for event in kept)
+        last = max([session[10], *(event[0] for event in every)])
+        session = (*session[:9], questions, last, *session[11:])
     with target.transaction() as db:
         db.execute(_INTO, session)
-        for event in _events(source, session[0]):
+        for event in every:
             if event[0] <= session[10]:
                 db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (session[0], *event))
         AttachmentStore(source).copy(session[0], db)
     return 1
+
+
+_LOST = {
+    "code": "damaged",
+    "message": "The end of this answer was in a part of the store that cannot be read.",
+    "remedy": "Send the question again.",
+}
+
+
+def _endings(session: Sequence[Any], events: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yields a `run_finished` for each run without one: no process can resume a run with gaps."""
+    begun: dict[str, Any] = {}
+    for _, kind, text, *_ in events:
+        if kind == "run_started":
+            data = json.loads(text)
+            begun[str(data.get("run_id"))] = data.get("model")
+        elif kind == "run_finished":
+            begun.pop(str(json.loads(text).get("run_id")), None)
+    for number, (run, model) in enumerate(begun.items(), 1):
+        end: dict[str, Any] = {"run_id": run, "reason": "incomplete", "answer": ""}
+        end |= {"citations": [], "sources": []}
+        end |= {"session_id": session[0], "search_path": session[5], "model": model}
+        end |= {"usage": Usage().as_dict(), "error": _LOST}
+        yield events[-1][0] + number, "run_finished", json.dumps(end), events[-1][3], None
 
 
 def _sessions(db: Database) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.events import DELTAS, Event, checksum
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.session import CHOSEN_BY, Session, chosen_by
 from searchloop.agent.text import column_text, plain, to_json
 from searchloop.agent.types.attachments import Attachment
 
@@ -23,7 +23,6 @@ Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
 Pending = tuple[str, Mapping[str, Any]]
 
-TEMPORARY = '%"temporary":true%'  # as `to_json` writes it into settings
 _CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
 
 
@@ -149,18 +148,9 @@ class Database(Protocol):
 
 
 def rows_of(db: Database, query: str, values: Sequence[Any] = ()) -> list[Any]:
-    """Returns all rows of a SELECT; after damage it asks once more, of what can still be read."""
-
-    def rows() -> list[Any]:
-        with db.reading() as statements:
-            return list(statements.execute(query, values).fetchall())
-
-    try:
-        return rows()
-    except StoreError as error:
-        if error.code != "damaged":
-            raise
-        return rows()
+    """Returns all rows of a SELECT."""
+    with db.reading() as statements:
+        return list(statements.execute(query, values).fetchall())
 
 
 def _steps() -> Iterator[tuple[str, ...]]:
@@ -189,7 +179,7 @@ def forget_all(db: Statements, session: str) -> None:
 
 
 # Events with a usage of their own.
-_COUNTED = ("run_finished", "second_reading", "title", "follow_ups")
+_COUNTED = ("run_finished", "check", "title", "follow_ups")
 _COUNTS = ("input_tokens", "output_tokens", "searches", "pages")
 _SUMS = ("answers", *_COUNTS, "cost_usd", "unpriced")
 _COUNT = (
@@ -270,6 +260,7 @@ class AttachmentStore:
 
 def insert_session(db: Statements, session: Session, owner: str, events: Iterable[Event]) -> None:
     """Adds a session with its dates and its events, inside a transaction."""
+    kept = {name: value for name, value in session.settings.items() if value is not None}
     texts = (session.id, session.title, session.model, session.mode, session.search)
     last = 0
     for event in events:
@@ -277,10 +268,12 @@ def insert_session(db: Statements, session: Session, owner: str, events: Iterabl
         row = (session.id, last, event.type, to_json(event.data), event.at)
         db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
     counts = (session.created, session.updated, session.messages, last)
+    values = (*map(column_text, (*texts, session.workspace)), *counts, to_json(kept), owner)
     db.execute(
-        "INSERT INTO sessions (id, title, model, mode, search, search_path, created, updated,"
-        " messages, last_seq, settings, owner) VALUES (?, ?, ?, ?, ?, 'off', ?, ?, ?, ?, ?, ?)",
-        (*map(column_text, texts), *counts, to_json(session.settings), owner),
+        "INSERT INTO sessions (id, title, model, mode, search, workspace, created, updated,"
+        f" messages, last_seq, settings, owner, {', '.join(CHOSEN_BY)}, search_path)"
+        f" VALUES ({'?, ' * (len(values) + len(CHOSEN_BY))}'off')",
+        (*values, *chosen_by(kept)),
     )
 
 

@@ -9,7 +9,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.log.session`) |
 | run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
-| run_started | run_id, session_id, model, mode, search, search_path |
+| run_started | run_id, session_id, model, mode, search, search_path, local? (nothing leaves) |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
 | servers_awaited | servers (MCP servers whose tools the turn waits for) |
 | servers_ready | servers, missing (those of them that did not come) |
@@ -26,10 +26,11 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
 | notice | code, message, remedy? |
 | summary | upto (the last question covered), turns (all of them), text, model, by, usage |
-| second_reading | turn, model, left; n, mark, verdict, reason, usage, or error |
+| check | turn, left (pages and models to go), url?, status? (of a page), model?, tokens? (about |
+| | what it will take), usage?, error?, citations? (those that changed, as they are now) |
 | title | title (unless the user gave one meanwhile), model, usage (of a call that names the chat) |
 | follow_ups | questions (what could be asked next), model, usage? (of a call for them alone) |
-| exchange | what a provider answered, if it is recorded (see `agent.observe.replay`) |
+| exchange | what a provider answered; an earlier version recorded it |
 | run_finished | run_id, session_id, model, reason, answer, citations, sources, usage, |
 | | search_path, error?, limit? (the one it reached, in words), performance? |
 
@@ -176,7 +177,7 @@ def question_message(data: Mapping[str, Any], at: float, before: Sequence[Messag
     document is a source.
     """
     text = f"{data['note']}\n\n{data['text']}" if "note" in data else str(data["text"])
-    message = dated_question(text, day_of(at), before)
+    message = dated_question(neutral(text) if data.get("imported") else text, day_of(at), before)
     if data.get("imported"):
         message = replace(message, details={**message.details, "imported": True})
     files = tuple(Attachment(**each) for each in data.get("attachments", ()))
@@ -283,15 +284,16 @@ def _close(transcript: list[Message], waiting: dict[str, Message], partial: list
 
 
 def _assistant(data: Mapping[str, Any]) -> Message:
-    raw = data.get("provider_data")
+    raw, details = data.get("provider_data"), data.get("details", {})
+    strange = "imported" in details
     return Message(
         role="assistant",
-        content=data["text"],
-        thinking=data.get("thinking", ""),
+        content=neutral(data["text"]) if strange else data["text"],
+        thinking="" if strange else data.get("thinking", ""),
         tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
         citations=tuple(citation_from(c) for c in data.get("citations", ())),
         sources=tuple(Source(**s) for s in data.get("sources", ())),
-        details=data.get("details", {}),
+        details=details,
         provider_data=ProviderData(**{**raw, "blocks": tuple(raw["blocks"])}) if raw else None,
     )
 
@@ -311,7 +313,7 @@ def result_from(data: Mapping[str, Any]) -> ToolResult:
 
 def citation_data(citation: Citation) -> dict[str, Any]:
     """Returns a citation as {n, url, title, quote, verified, spans, marks}; each mark is
-    {span, quote, verdict, passage, verified}, and the rest summarizes the marks."""
+    {span, quote, verdict, passage, by, verified}, and the rest summarizes the marks."""
     return {
         "n": citation.n,
         "url": citation.url,
@@ -351,6 +353,7 @@ def citation_from(data: Mapping[str, Any]) -> Citation:
             mark.get("quote"),
             mark.get("verdict"),
             mark.get("passage"),
+            mark.get("by"),
         )
         for mark in marks
         for span in [mark.get("span")]

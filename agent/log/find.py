@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.log.contract import TEMPORARY, Database, Statements, forget, rows_of
+from searchloop.agent.log.contract import Database, Statements, forget, rows_of
 from searchloop.agent.text import object_in
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import folded, places, terms, wanted
@@ -37,7 +37,7 @@ _WANTED = ("user_message", "message", "run_finished", "turn_removed", "turn_rest
 _HIDING = _WANTED[-2:]
 _STALE = (
     "SELECT s.id FROM sessions s LEFT JOIN found_upto f ON f.session = s.id WHERE "
-    "(f.session IS NULL OR f.upto < s.last_seq OR f.title != s.title) AND s.settings NOT LIKE ? "
+    "(f.session IS NULL OR f.upto < s.last_seq OR f.title != s.title) AND s.temporary = 0 "
     "AND s.last_seq > 0 ORDER BY s.updated DESC"
 )
 _EVENTS = (
@@ -46,7 +46,7 @@ _EVENTS = (
 )
 _FOUND = (
     "JOIN found_turns t ON t.id = found_terms.rowid JOIN sessions s ON s.id = t.session "
-    "WHERE s.owner = ? AND s.settings NOT LIKE ? AND "
+    "WHERE s.owner = ? AND s.temporary = 0 AND "
 )
 # By store: how terms are stored, and the rows (session, turn, words held) of a query.
 _INSERT = {
@@ -115,15 +115,12 @@ class ChatSearch:
         """
         if not query.strip():
             return {}
-        trouble = self._db.trouble
-        if trouble is None:
+        if self._db.trouble is None:
             self.index(self.moment)
-        langs = [] if trouble else rows_of(self._db, "SELECT DISTINCT lang FROM found_upto")
+        langs = rows_of(self._db, "SELECT DISTINCT lang FROM found_upto")
         words = _words(query, [lang for (lang,) in langs if lang])
         if not words:
             return {}
-        if trouble is not None:
-            return self._told(self._scanned(person, words), words, limit)
         rows = self._rows(person, words, " & ")
         if rows or len(words) < _LEAST_WORDS:
             return self._told(rows, words, limit)
@@ -180,7 +177,7 @@ class ChatSearch:
             self._busy.release()
 
     def _indexed(self, until: float) -> bool:
-        for (session,) in rows_of(self._db, _STALE, (TEMPORARY,)):
+        for (session,) in rows_of(self._db, _STALE):
             if time.monotonic() > until:
                 return False
             self._index(session)
@@ -248,22 +245,7 @@ class ChatSearch:
         else:
             query = how.join(f"({' | '.join(word.tsquery())})" for word in words)
         asked = (query,) if dialect == "sqlite" else (query, query)
-        return rows_of(self._db, _SELECT[dialect], (person, TEMPORARY, *asked, most))
-
-    def _scanned(self, person: str, words: Sequence[_Word]) -> list[tuple[str, int]]:
-        """Looks through the newest chats of a store that can only be read, without an index."""
-        query = (
-            "SELECT id, title FROM sessions WHERE owner = ? AND settings NOT LIKE ? "
-            f"ORDER BY updated DESC LIMIT {_CANDIDATES}"
-        )
-        found = []
-        for session, title in rows_of(self._db, query, (person, TEMPORARY)):
-            turns = _turns(rows_of(self._db, _EVENTS, (session, 0, *_WANTED)))
-            for turn, its in {0: _titled(title), **turns}.items():
-                held = {term for part in PARTS for term in terms(its.text(part))}
-                if all(any(map(word.meets, held)) for word in words):
-                    found.append((session, turn))
-        return found
+        return rows_of(self._db, _SELECT[dialect], (person, *asked, most))
 
 
 def _turns(rows: Iterable[Sequence[Any]]) -> dict[int, _Turn]:

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.log.contract import (
@@ -39,14 +39,22 @@ from searchloop.agent.log.contract import (
 from searchloop.agent.log.events import Event, event_in
 from searchloop.agent.log.followers import Followers
 from searchloop.agent.log.leases import Leases, no_session
-from searchloop.agent.log.projects import ARCHIVED, ProjectStore
-from searchloop.agent.log.session import COLUMNS, PROVISIONAL, Session, session_of
-from searchloop.agent.log.sqlite import SqliteDatabase
-from searchloop.agent.settings import DATABASES
+from searchloop.agent.log.projects import ProjectStore
+from searchloop.agent.log.session import (
+    CHOSEN_BY,
+    COLUMNS,
+    PROVISIONAL,
+    Session,
+    chosen_by,
+    session_of,
+)
+from searchloop.agent.log.sqlite import MemoryDatabase, SqliteDatabase
+from searchloop.agent.settings import DATABASES, IN_MEMORY
 from searchloop.agent.text import column_text, to_json
 
 if TYPE_CHECKING:
     from searchloop.agent.log.find import ChatSearch, FoundTurn
+    from searchloop.agent.types import Mode, Search
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,8 +63,7 @@ _SELECT = f"SELECT {COLUMNS} FROM sessions WHERE owner = ?"
 # An id is an argument of commands: with a first dash it would be an option.
 _LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
-_TEMPORARY = '%"temporary":true%'
-_PINNED = '%"pinned":true%'  # as `to_json` writes it into settings
+_CHOOSE = f"UPDATE sessions SET settings = ?, {' = ?, '.join(CHOSEN_BY)} = ? WHERE id = ?"
 _OWNER = "SELECT owner FROM sessions WHERE id = ?"
 _KNOWN = 10_000  # sessions of a person that are remembered
 # Seconds without news after which a follower reads the store, and one that notifies.
@@ -68,7 +75,7 @@ class EventLog:
     """A person's sessions and their events. Every method may be called from any thread."""
 
     def __init__(self, where: Path | str) -> None:
-        """Opens the store at a path or at a `postgresql://` address; see `open_store`."""
+        """Opens the store at a path or a `postgresql://` address, or one in memory, `IN_MEMORY`."""
         self._person, self._mine = "", set[str]()  # sessions that are known to be this person's
         self._db = open_store(where)
         self.where = self._db.where
@@ -116,16 +123,10 @@ class EventLog:
     ) -> Session:
         """Makes an empty session with an id that nobody can guess."""
         session, now = "".join(secrets.choice(_LETTERS) for _ in range(24)), time.time()
-        kept = to_json({k: v for k, v in (settings or {}).items() if v is not None})
+        rest = (workspace, now, now, 0, False, settings or {})
+        made = Session(session, "", model, cast("Mode", mode), cast("Search", search), "off", *rest)
         with self._db.transaction() as db:
-            db.execute(
-                "INSERT INTO sessions (id, title, model, mode, search, search_path, workspace,"
-                " created, updated, settings, owner) VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, ?, ?)",
-                (
-                    *(session, *map(column_text, (model, mode, search, workspace))),
-                    *(now, now, kept, self._person),
-                ),
-            )
+            insert_session(db, made, self._person, ())
         self._mine.add(session)
         return self.session(session)
 
@@ -171,17 +172,16 @@ class EventLog:
         """
         held, values = _SELECT, [self._person]
         if archived is not None:
-            held += f" AND settings {'' if archived else 'NOT'} LIKE ?"
-            values.append(ARCHIVED)
+            held += f" AND archived = {int(archived)}"
         if project is not None:
-            held += " AND settings LIKE ?"
-            values.append(f'%"project":{to_json(project)}%')
+            held += " AND project = ?"
+            values.append(column_text(project) or "")
         query = f"{held} ORDER BY updated DESC LIMIT {int(limit)}"
         found = [session_of(row) for row in rows_of(self._db, query, values)]
         if len(found) < limit:
             return found
-        query = f"{held} AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
-        pinned = rows_of(self._db, query, [*values, _PINNED, found[-1].updated])
+        query = f"{held} AND pinned = 1 AND updated < ? ORDER BY updated DESC"
+        pinned = rows_of(self._db, query, [*values, found[-1].updated])
         return found + [session_of(row) for row in pinned]
 
     def find(self, query: str, limit: int = 20) -> dict[str, list[FoundTurn]]:
@@ -214,9 +214,9 @@ class EventLog:
             row = db.execute(query, values).fetchone() or ("{}",)
             if settings:
                 merged = {**json.loads(row[0]), **settings}
-                kept = to_json({k: v for k, v in merged.items() if v is not None})
-                if kept != row[0]:
-                    db.execute("UPDATE sessions SET settings = ? WHERE id = ?", (kept, session_id))
+                merged = {k: v for k, v in merged.items() if v is not None}
+                if (kept := to_json(merged)) != row[0]:
+                    db.execute(_CHOOSE, (kept, *chosen_by(merged), session_id))
         return self.session(session_id)
 
     def name_session(self, session_id: str, title: str, data: Mapping[str, Any]) -> None:
@@ -226,9 +226,9 @@ class EventLog:
         """
         if not self.owns(session_id):
             raise no_session(session_id)
-        query = "UPDATE sessions SET title = ? WHERE id = ? AND settings LIKE ? RETURNING id"
+        query = "UPDATE sessions SET title = ? WHERE id = ? AND provisional = 1 RETURNING id"
         with self._db.transaction() as db:
-            values = (column_text(title), session_id, f'%"{PROVISIONAL}":true%')
+            values = (column_text(title), session_id)
             done = bool(title and db.execute(query, values).fetchone())
         self.update_session(session_id, {PROVISIONAL: None})
         if done or data.get("usage"):
@@ -251,9 +251,9 @@ class EventLog:
 
     def temporary(self, before: float) -> list[str]:
         """Returns the ids of temporary sessions without a run that nobody used since `before`."""
-        query = """SELECT id FROM sessions WHERE owner = ? AND settings LIKE ? AND updated < ?
+        query = """SELECT id FROM sessions WHERE owner = ? AND temporary = 1 AND updated < ?
             AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id)"""
-        return [row[0] for row in rows_of(self._db, query, (self._person, _TEMPORARY, before))]
+        return [row[0] for row in rows_of(self._db, query, (self._person, before))]
 
     def append(
         self,
@@ -421,6 +421,8 @@ class EventLog:
 
 def open_store(where: Path | str) -> Database:
     """Opens, makes or migrates the store at a path or address. Raises StoreError, ConfigError."""
+    if where == IN_MEMORY:
+        return MemoryDatabase(STEPS)
     if not str(where).startswith(DATABASES):
         return SqliteDatabase(Path(where), STEPS)
     try:

@@ -10,7 +10,6 @@ import json
 import secrets
 import string
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -31,7 +30,6 @@ from searchloop.agent.types.attachments import Attachment
 
 _COLUMNS = "id, owner, name, data, created, updated"
 _INTO = f"INSERT INTO projects ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-ARCHIVED = '%"archived":true%'  # as `to_json` writes it into settings
 _FIELDS = ("instructions", "model", "agent", "search", "folders")
 
 
@@ -159,8 +157,8 @@ class ProjectStore:
 
     def archived(self) -> int:
         """Returns how many chats of this person are archived, in a project or not."""
-        query = "SELECT count(*) FROM sessions WHERE owner = ? AND settings LIKE ?"
-        [[count]] = rows_of(self._db, query, (self._person, ARCHIVED))
+        query = "SELECT count(*) FROM sessions WHERE owner = ? AND archived = 1"
+        [[count]] = rows_of(self._db, query, (self._person,))
         return int(count)
 
     def _owns(self, project: str) -> bool:
@@ -184,9 +182,8 @@ class ProjectStore:
         db.execute(query, (to_json(data), time.time(), project.id))
 
     def _chats(self) -> Mapping[str, int]:
-        query = "SELECT settings FROM sessions WHERE owner = ? AND settings LIKE ?"
-        found = rows_of(self._db, query, (self._person, '%"project":"%'))
-        return Counter(str((object_in(row[0]) or {}).get("project")) for row in found)
+        query = "SELECT project, count(*) FROM sessions WHERE owner = ? GROUP BY project"
+        return dict(rows_of(self._db, query, (self._person,)))
 
 
 def copy_projects(source: Database, target: Database) -> None:

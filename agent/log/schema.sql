@@ -72,3 +72,18 @@ CREATE INDEX IF NOT EXISTS attachments_digest ON attachments(digest);
 CREATE TABLE IF NOT EXISTS projects (
   id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, data TEXT NOT NULL,
   created REAL NOT NULL, updated REAL NOT NULL) WITHOUT ROWID;
+
+-- Step 9: settings by which sessions are chosen, see `agent.log.session.CHOSEN_BY`.
+ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN temporary INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN provisional INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN project TEXT NOT NULL DEFAULT '';
+UPDATE sessions SET archived = 1 WHERE settings LIKE '%"archived":true%';
+UPDATE sessions SET pinned = 1 WHERE settings LIKE '%"pinned":true%';
+UPDATE sessions SET temporary = 1 WHERE settings LIKE '%"temporary":true%';
+UPDATE sessions SET provisional = 1 WHERE settings LIKE '%"provisional":true%';
+UPDATE sessions SET project = coalesce((SELECT max(id) FROM projects
+  WHERE sessions.settings LIKE '%"project":"' || projects.id || '"%'), '') WHERE settings LIKE '%"project":"%';
+CREATE INDEX sessions_chosen ON sessions(owner, archived, updated);
+CREATE INDEX sessions_project ON sessions(owner, project);

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.text import object_in
+from searchloop.agent.text import column_text, object_in
 from searchloop.agent.types import Mode, Search
 
 # The columns of `session_of`, in this order.
@@ -17,6 +17,8 @@ COLUMNS = (
 )
 
 PROVISIONAL = "provisional"  # in settings: the title is the question's, a model may give another
+# Settings with a column of their own, by which sessions are chosen; see `chosen_by`.
+CHOSEN_BY = ("archived", "pinned", "temporary", PROVISIONAL, "project")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,12 @@ def session_of(row: Sequence[Any]) -> Session:
     return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
 
 
+def chosen_by(settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Returns the values of the columns CHOSEN_BY: 1 for a setting that is true, then a project."""
+    marks = (int(settings.get(name) is True) for name in CHOSEN_BY[:-1])
+    return (*marks, column_text(settings.get("project")) or "")
+
+
 BRANCHING = frozenset({"branch_chosen", "turn_removed", "turn_restored"})
 
 
@@ -73,7 +81,7 @@ class Turns:
         self._parents: dict[int, int] = {}
         self._children: dict[int, list[int]] = {}
         self._chosen: dict[int, int] = {}
-        self._removed: set[int] = set()
+        self.removed: set[int] = set()
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Turns:
@@ -91,7 +99,7 @@ class Turns:
 
     def shown(self) -> list[int]:
         """Returns the turns that are shown, in order."""
-        return [turn for turn in self._path() if turn not in self._removed]
+        return [turn for turn in self._path() if turn not in self.removed]
 
     def before(self, turn: int) -> list[int]:
         """Returns the turns before this one. Raises ConfigError when there is no such turn."""
@@ -100,7 +108,7 @@ class Turns:
         path: list[int] = []
         while turn := self._parents[turn]:
             path.append(turn)
-        return [turn for turn in reversed(path) if turn not in self._removed]
+        return [turn for turn in reversed(path) if turn not in self.removed]
 
     def _path(self) -> list[int]:
         path: list[int] = []
@@ -119,11 +127,11 @@ class Turns:
 
     def _change(self, kind: str, turn: int) -> None:
         if kind == "turn_removed":
-            self._removed.add(turn)
+            self.removed.add(turn)
             self._show_sibling(turn)
         else:
             if kind == "turn_restored":
-                self._removed.discard(turn)
+                self.removed.discard(turn)
             self._show(turn)
 
     def _show(self, turn: int) -> None:
@@ -134,7 +142,7 @@ class Turns:
 
     def _show_sibling(self, turn: int) -> None:
         parent = self._parents[turn]
-        left = [other for other in self._children[parent] if other not in self._removed]
+        left = [other for other in self._children[parent] if other not in self.removed]
         if left and self._chosen[parent] == turn:
             self._chosen[parent] = min(left, key=lambda other: (abs(other - turn), other))
 
@@ -157,6 +165,26 @@ def shown(events: Iterable[Event], *, before: int | None = None) -> Sequence[Eve
         if turn in count and event.type not in BRANCHING:
             kept.append(event)
     return kept
+
+
+def checked(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Returns the events with the citations of each answer as later checks have left them."""
+    events = tuple(events)
+    changed: dict[int, dict[int, Any]] = {}
+    for event in events:
+        if event.type == "check" and event.data.get("citations"):
+            known = changed.setdefault(event.data["turn"], {})
+            known |= {each["n"]: each for each in event.data["citations"]}
+    if not changed:
+        return events
+    out, turn = list[Event](), 0
+    for event in events:
+        turn = event.seq if event.type == "user_message" else turn
+        if event.type == "run_finished" and turn in changed:
+            all_of = {each["n"]: each for each in event.data["citations"]} | changed[turn]
+            event = replace(event, data={**event.data, "citations": list(all_of.values())})
+        out.append(event)
+    return tuple(out)
 
 
 def summary_of(events: Iterable[Event], turns: Sequence[int]) -> Event | None:

@@ -8,7 +8,6 @@ are described by kind and size. A link to a resource is shown, but it was not fo
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +87,6 @@ def _structured(answer: CallToolResult, texts: list[str]) -> list[str]:
     return [json.dumps(value, ensure_ascii=False)]
 
 
-_NOTICES, _APART = 50, 0.5  # progress notices of a call, seconds between two
-
-
 def tool_of(
     connection: Connection, definition: Definition, spec: ToolSpec, suspended: str | None
 ) -> Tool:
@@ -107,11 +103,7 @@ def tool_of(
         if connection.state == "ready" and (now is None or now.hash != definition.hash):
             what = "is no longer there" if now is None else "has changed since it was offered"
             raise ToolError("mcp_changed", f"{spec.name} {what}.", "Go on without it.")
-        progress = _Progress(context, server.name)
-        try:
-            answer = await connection.call(definition.name, arguments, progress)
-        finally:
-            progress.over = True
+        answer = await connection.call(definition.name, arguments)
         details = {"server": server.name, "tool": definition.name}
         return result_of(context.call_id, spec.name, answer, **details)
 
@@ -125,25 +117,3 @@ def tool_of(
         untrusted=True,
         suspended=suspended,
     )
-
-
-class _Progress:
-    """Shows the progress of a call as notices, a limited number and none after its end."""
-
-    def __init__(self, context: ToolContext, server: str) -> None:
-        self._context = context
-        self._server = server
-        self._last = 0.0
-        self._left = _NOTICES
-        self.over = False
-
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        now = time.monotonic()
-        if self.over or not self._left or now - self._last < _APART:
-            return
-        self._last, self._left = now, self._left - 1
-        far = f"{progress:g}{f' of {total:g}' if total else ''}"
-        said = f": {line(message, 200)}" if message else ""
-        notice = {"code": "mcp_progress", "message": f"{self._server} {far}{said}"}
-        call_id = self._context.call_id
-        await self._context.emit.event("notice", {**notice, "call_id": call_id})

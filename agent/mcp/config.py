@@ -1,6 +1,6 @@
 """Reads, trusts and changes the files of MCP servers (`mcpServers` JSON, as other programs write).
 
-A mistake in one server is a Problem with file and place and leaves the others alone;
+A mistake in one server is a ServerProblem with file and place and leaves the others alone;
 docs/guides/mcp.md describes the fields. A project's `.mcp.json` comes with a repository and names
 programs to run: it is used only if the user has trusted this content at this path. Only the user's
 own act changes the user's file, and its other content stays as it is.
@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.mcp.server import (
-    Problem,
     Server,
+    ServerProblem,
     change_object,
     read_object,
     read_server,
@@ -26,7 +25,7 @@ from searchloop.agent.mcp.server import (
 )
 from searchloop.agent.settings.secrets import HIDDEN, masked, masked_command
 
-Parsed = tuple[list[Server], list[Problem]]
+Parsed = tuple[list[Server], list[ServerProblem]]
 
 
 def parse(
@@ -38,63 +37,36 @@ def parse(
     except ConfigError as error:
         cause = error.__cause__
         at = (cause.lineno, cause.colno) if isinstance(cause, json.JSONDecodeError) else (1, 1)
-        return [], [Problem.of(error, file, at=at)]
+        return [], [ServerProblem.of(error, file, at=at)]
     servers, problems = [], []
     for name, given in raw.items():
         try:
-            if name in raw.twice:
-                what = f"There are two servers called {name!r}, and it is not clear which is meant."
-                remedy = "Rename or remove one of them; until then neither is started."
-                raise ConfigError("duplicate_server", what, remedy)
             servers.append(read_server(name, given, file, variables, workspace))
         except ConfigError as error:
-            at = _place(text, name, 1 if name in raw.twice else 0)
-            problems.append(Problem.of(error, file, name, at))
+            start = max(0, text.find(json.dumps(name, ensure_ascii=False)))
+            at = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+            problems.append(ServerProblem.of(error, file, name, at))
     return servers, problems
 
 
-class Raw(dict[str, Any]):
-    """The servers of a file by name; `twice` are the names that it has twice."""
-
-    twice: frozenset[str] = frozenset()
-
-
-def raw_servers(text: str, file: str) -> Raw:
+def raw_servers(text: str, file: str) -> dict[str, Any]:
     """Returns the object under `mcpServers` or `servers`, or the whole. Raises ConfigError."""
     if not text.strip():
-        return Raw()
+        return {}
     try:
-        value = json.loads(text, object_pairs_hook=_pairs)
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         where = f"{error.msg} at line {error.lineno}, column {error.colno}"
         what = f"{file} is not valid JSON: {where}."
         raise ConfigError("bad_json", what, "Correct it there.") from error
     except RecursionError as error:
         raise ConfigError("bad_json", f"{file} is nested too deeply.", "Correct it.") from error
-    if isinstance(value, Raw):
+    if isinstance(value, dict):
         value = value.get("mcpServers", value.get("servers", value))
-    if not isinstance(value, Raw):
+    if not isinstance(value, dict):
         remedy = 'Write {"mcpServers": {"name": {"command": "...", "args": []}}}.'
         raise ConfigError("bad_servers", f"{file} holds no object of servers.", remedy)
     return value
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> Raw:
-    raw = Raw(pairs)
-    if len(raw) < len(pairs):
-        names = [name for name, _ in pairs]
-        raw.twice = frozenset(name for name in names if names.count(name) > 1)
-    return raw
-
-
-def _place(text: str, name: str, nth: int) -> tuple[int, int]:
-    """Finds line and column of a server's name."""
-    quoted = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
-    found = sorted(
-        m.start() for q in quoted for m in re.finditer(re.escape(q) + r"\s*:", text)
-    ) or [0]
-    start = found[min(nth, len(found) - 1)]
-    return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
 
 USER_FILE, PROJECT_FILE, TRUST_FILE = "mcp.json", ".mcp.json", "mcp_trust.json"
@@ -113,7 +85,7 @@ class ServerList(NamedTuple):
     """The servers of a folder: the user's own, and those of its project once it is trusted."""
 
     servers: tuple[Server, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ServerProblem, ...] = ()
     untrusted: Untrusted | None = None
 
     @property
@@ -181,7 +153,7 @@ class Catalogue:
         try:
             text = read_text(file)
         except ConfigError as error:
-            return "", ([], [Problem.of(error, str(file))])
+            return "", ([], [ServerProblem.of(error, str(file))])
         kept = self._read.get(file)
         if kept is None or kept[0] != text:
             kept = self._read[file] = text, parse(text, str(file), self._variables, workspace)
@@ -209,10 +181,10 @@ def read_text(file: Path) -> str:
     return data.decode("utf-8-sig", "surrogateescape")
 
 
-def _shadowed(server: Server) -> Problem:
+def _shadowed(server: Server) -> ServerProblem:
     what = f"A server called {server.name!r} is in your own file, which goes before the project's."
     remedy = "Rename one of them to use both."
-    return Problem.of(ConfigError("duplicate_server", what, remedy), server.file, server.name)
+    return ServerProblem.of(ConfigError("duplicate_server", what, remedy), server.file, server.name)
 
 
 _PLACES = ("mcpServers", "servers")
@@ -228,7 +200,7 @@ def pasted(text: str) -> tuple[dict[str, Any], list[Server]]:
     if not servers:
         remedy = 'Paste {"mcpServers": {"name": {"command": "...", "args": []}}}.'
         raise ConfigError("no_servers", "There is no server in it.", remedy)
-    return dict(raw), servers
+    return raw, servers
 
 
 def add(file: Path, raw: Mapping[str, Any], *, replace: bool = False) -> None:
@@ -333,11 +305,8 @@ def _known(servers: dict[str, Any], name: str) -> dict[str, Any]:
 def _change(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Changes the servers in the file. Raises ConfigError for a broken file or a new mistake."""
     text = read_text(file)
-    before = raw_servers(text, str(file))
     broken = {problem.server for problem in parse(text, str(file), None)[1]}
-    if before.twice:
-        words = f"{file} names {', '.join(sorted(before.twice))} twice."
-        raise ConfigError("duplicate_server", words, "Rename or remove one of them first.")
+    raw_servers(text, str(file))
 
     def inside(value: dict[str, Any]) -> None:
         place = next((place for place in _PLACES if place in value), None)

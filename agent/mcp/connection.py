@@ -29,7 +29,6 @@ from searchloop.agent.settings import Settings
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.shared.dispatcher import ProgressFnT
     from mcp.types import CallToolResult
 
 
@@ -142,9 +141,7 @@ class Connection:
         """Ends the pause after a failure."""
         self._again = 0.0
 
-    async def call(
-        self, tool: str, arguments: Mapping[str, Any], progress: ProgressFnT
-    ) -> CallToolResult:
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """Calls a tool. Raises ToolError. If it is cancelled, the server is informed."""
         if not await self.ready(self.server.startup_seconds):
             raise self._trouble()
@@ -157,9 +154,7 @@ class Connection:
         try:
             # `call_tool` would check results against the server's own schema, with regular
             # expressions of the server's choice.
-            return await self._client.session.send_request(
-                request, CallToolResult, progress_callback=progress
-            )
+            return await self._client.session.send_request(request, CallToolResult)
         except MCPError as error:
             if error.error.code == _CLOSED:
                 raise await self._why_lost() from error

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from searchloop.agent.errors import Conflict
-from searchloop.agent.log.context import tokens
+from searchloop.agent.log.window import tokens
 from searchloop.agent.mcp.server import Server, change_object, clean, has_hidden, line, read_object
 from searchloop.agent.types import Effect, ToolSpec
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
-from searchloop.agent.settings.private_files import write_private
+from searchloop.agent.settings import private_files
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect
@@ -29,7 +29,7 @@ EFFECTS: tuple[Effect, ...] = get_args(Effect)
 SECONDS, STARTUP_SECONDS = 60.0, 120.0
 
 
-class Problem(NamedTuple):
+class ServerProblem(NamedTuple):
     """An error in a file, or in one server of it; `line` and `column` count from 1."""
 
     file: str
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
     @classmethod
     def of(
         cls, error: AgentError, file: str, server: str | None = None, at: tuple[int, int] = (1, 1)
-    ) -> Problem:
+    ) -> ServerProblem:
         """Describes an error at a place of a file."""
         return cls(file, *at, server, error.code, error.message, error.remedy)
 
@@ -206,15 +206,9 @@ _LOCK = threading.Lock()
 def read_object(path: Path) -> dict[str, Any]:
     """Reads the JSON object in a file, {} without a file. Raises StoreError."""
     try:
-        value = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        what = f"{path} cannot be read: {error}."
-        raise StoreError("bad_file", what, "Correct it, or move it away.") from error
-    if not isinstance(value, dict):
-        raise StoreError("bad_file", f"{path} holds no object.", "Correct it, or move it away.")
-    return value
+        return private_files.read_object(path, "bad_file", str(path)) or {}
+    except ConfigError as error:
+        raise StoreError(error.code, error.message, error.remedy) from error
 
 
 def change_object(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -223,7 +217,7 @@ def change_object(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
         value = read_object(path)
         change(value)
         text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
-        write_private(path.resolve(), text)  # a link stays one
+        private_files.write_private(path.resolve(), text)  # a link stays one
 
 
 _MILLISECONDS = 1000  # other programs write times in milliseconds: from here on that is meant

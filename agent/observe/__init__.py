@@ -1,44 +1,29 @@
 """Observes a process at its log and at its transport to providers.
 
-With recording on, the bytes that providers answered become `exchange` events beside the answer.
-
-Others may import: logs, metrics, replay.
+Others may import: logs, metrics.
 """
 
 from __future__ import annotations
 
-import base64
 import copy
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from searchloop.agent.errors import AgentError, Conflict
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Batch, Pending
 from searchloop.agent.log.events import Event
-from searchloop.agent.transport.exchange import Headers, Redirected, Response
+from searchloop.agent.transport.exchange import Headers, Response
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import (
-    NOTHING,
-    Finished,
-    Message,
-    Request,
-    StreamEvent,
-    Streams,
-    ToolSpec,
-)
+from searchloop.agent.types import NOTHING, Finished, Message, Request, Streams
 
 _log = logging.getLogger(__name__)
 _run = logging.getLogger("searchloop.run")
-_MOST = 4 * 1024 * 1024  # recorded bytes of one answer; a longer one is marked as cut
-_ANSWERS = frozenset({"message", "run_finished"})
 
 
 class ProviderRequest(NamedTuple):
@@ -132,7 +117,7 @@ class RunLog(Observer):
 
 
 class ObservedLog(EventLog):
-    """An event log that reports what it appends, and appends recorded exchanges with the answer."""
+    """An event log that reports what it appends."""
 
     def __init__(
         self,
@@ -154,17 +139,8 @@ class ObservedLog(EventLog):
         fence: int | None = None,
         after: int | None = None,
     ) -> list[Event]:
-        running = current.get()
-        answers = any(kind in _ANSWERS for kind, _ in events)
-        recorded: list[dict[str, Any]] = []
-        if running and running.session_id == session_id and answers:
-            recorded = running.exchanges
-        count = len(recorded)
         events = [(kind, _told(kind, data, self._redact)) for kind, data in events]
-        events = [*(("exchange", data) for data in recorded), *events]
-        stored = super().append(session_id, events, durable=durable, fence=fence, after=after)
-        del recorded[:count]
-        return stored
+        return super().append(session_id, events, durable=durable, fence=fence, after=after)
 
     def _fenced(self, session_id: str) -> Conflict:
         self._observer.lost(session_id)
@@ -206,17 +182,9 @@ def _told(kind: str, data: Mapping[str, Any], redact: Callable[[str], str]) -> M
 class ObservedTransport(Transport):
     """A transport that reports requests to providers; other requests pass unobserved."""
 
-    def __init__(
-        self,
-        observer: Observer,
-        *,
-        offline: bool = False,
-        redact: Callable[[str], str] | None = None,
-    ) -> None:
-        """Records answers where there is a `redact`, which removes secrets from them."""
+    def __init__(self, observer: Observer, *, offline: bool = False) -> None:
         super().__init__(offline=offline)
         self._observer = observer
-        self._redact = redact
         self._provider = ""
 
     def named(self, provider: str) -> Transport:
@@ -228,122 +196,34 @@ class ObservedTransport(Transport):
         self, method: str, url: str, headers: Headers, body: bytes | None
     ) -> AbstractAsyncContextManager[Response]:
         exchange = super()._exchange(method, url, headers, body)
-        if not self._provider:
-            return exchange
-        running, redact = current.get(), self._redact
-        recording = _Recording(running, redact, method, url) if running and redact else None
-        return self._observed(exchange, recording)
+        return self._observed(exchange) if self._provider else exchange
 
     @asynccontextmanager
     async def _observed(
-        self, exchange: AbstractAsyncContextManager[Response], recording: _Recording | None
+        self, exchange: AbstractAsyncContextManager[Response]
     ) -> AsyncIterator[Response]:
-        began, status = time.perf_counter(), 0
+        began = time.perf_counter()
         problem: str | None = None
         try:
             async with exchange as response:
-                status = response.status
-                if recording:
-                    recording.listen(response)
+                problem = str(response.status) if response.status >= 400 else None
                 yield response
         except BaseException as error:
             # A reader that leaves early is a stop of ours, not a fault of the provider's.
-            problem = error.code if isinstance(error, AgentError) else "stopped"
-            if recording and not status and isinstance(error, Redirected) and error.status:
-                recording.finish(error.status, whole=True, location=error.location)
+            problem = problem or (error.code if isinstance(error, AgentError) else "stopped")
             raise
         finally:
-            if recording and status:
-                recording.finish(status, whole=problem is None)
-            problem = str(status) if status >= 400 else problem
             seconds = time.perf_counter() - began
             self._observer.requested(ProviderRequest(self._provider, problem, seconds))
 
 
-class _Recording:
-    """Records status and body of one exchange, and nothing of what was sent (it holds keys)."""
-
-    def __init__(
-        self, running: Running, redact: Callable[[str], str], method: str, url: str
-    ) -> None:
-        self._running = running
-        self._redact = redact
-        self._request = {"method": method, "path": urlsplit(url).path}
-        self._kind = ""
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def listen(self, response: Response) -> None:
-        """Records every piece of the body from now on."""
-        response.sink, self._kind = self._add, response.headers.get("content-type", "")
-
-    def _add(self, data: bytes) -> None:
-        if self._size <= _MOST:
-            self._parts.append(data)
-        self._size += len(data)
-
-    def finish(self, status: int, *, whole: bool, location: str | None = None) -> None:
-        """Leaves the record with the run, to be stored with the next answer."""
-        running, body = self._running, b"".join(self._parts)
-        data: dict[str, Any] = {
-            **self._request,
-            "status": status,
-            "kind": self._kind,
-            "whole": whole and self._size <= _MOST,
-        }
-        if location is not None:
-            data["location"] = self._redact(location)
-        try:
-            data["body"] = self._redact(body.decode())
-        except UnicodeDecodeError:
-            data["base64"] = base64.b64encode(body).decode()
-        if running.recorded_tools != running.tools:
-            running.recorded_tools = running.tools
-            data["tools"] = [tool._asdict() for tool in running.tools]
-        running.exchanges.append(data)
-
-
-@dataclass(slots=True, eq=False)
-class Running:
-    """A run under way. `exchanges` are the data of `exchange` events that are not stored yet."""
-
-    run_id: str
-    session_id: str
-    exchanges: list[dict[str, Any]] = field(default_factory=list)
-    tools: tuple[ToolSpec, ...] = ()  # the tools that this step offers to the model
-    recorded_tools: tuple[ToolSpec, ...] | None = None  # those in the last recorded exchange
-
-
-current: ContextVar[Running | None] = ContextVar("current", default=None)
-
-
-@dataclass(slots=True)
-class ObservedProvider:
-    """A provider that notes in `running` which tools each step offers."""
-
-    provider: Streams
-    running: Running
-
-    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        self.running.tools = request.tools
-        return self.provider.stream(request)
-
-
-def begin(run_id: str, session_id: str) -> Running:
-    """Makes this task, and every task that it starts, part of this run."""
-    running = Running(run_id, session_id)
-    current.set(running)
-    return running
+current: ContextVar[str] = ContextVar("current", default="")  # the id of the run of this task
 
 
 async def asked_apart(provider: Streams, request: Request) -> Finished:
-    """Asks a model beside a run, of which only its own steps are recorded."""
-    recording = current.set(None)
-    try:
-        async with aclosing(provider.stream(request)) as stream:
-            async for event in stream:
-                if isinstance(event, Finished):
-                    return event
-    finally:
-        current.reset(recording)
+    """Asks a model beside a run, and returns the whole answer."""
+    async with aclosing(provider.stream(request)) as stream:
+        async for event in stream:
+            if isinstance(event, Finished):
+                return event
     return Finished(Message("assistant", ""), "stop", NOTHING)

@@ -28,7 +28,7 @@ from searchloop.agent.observe import (
     current,
 )
 from searchloop.agent.observe.telemetry import telemetry
-from searchloop.agent.settings import Settings, is_on
+from searchloop.agent.settings import Settings
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.analysis.redaction import redacted
 
@@ -40,7 +40,7 @@ _ASSIGNED = re.compile(
     r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+)?|bearer\s+)[\w.~+/=-]{6,}"
 )
 _SHAPES = re.compile(r"\b(?:sk|tvly|pplx|ghp|gho|hf|xox[abp])[-_][\w-]{8,}|\bAIza[\w-]{10,}")
-_USERINFO = re.compile(r"(\w+://)[^\s/@]+@")
+_USERINFO = re.compile(r"(?<!\w)(\w+://)[^\s/@]+@")
 
 
 class Redactor:
@@ -86,9 +86,8 @@ class Formatter(logging.Formatter):
             "logger": record.name,
             "message": self._message(record),
         }
-        running = current.get()
-        if running:
-            fields["run_id"] = running.run_id
+        if run_id := current.get():
+            fields["run_id"] = run_id
         fields.update(getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[1]:
             fields["error"] = " <- ".join(_places(record.exc_info[1]))
@@ -186,20 +185,18 @@ class Instrumentation:
         self._observer = Observers(RunLog(), *more, *spans)
         self._settings = settings
 
-    def log(self) -> ObservedLog:
-        """Opens the observed log of the settings. Raises StoreError."""
+    def log(self, where: Path | str | None = None) -> ObservedLog:
+        """Opens the observed log of the settings, or another. Raises StoreError."""
         redact = Redactor(lambda: secrets_in(self._settings)).known
-        return ObservedLog(self._settings.store, self._observer, redact)
+        return ObservedLog(where or self._settings.store, self._observer, redact)
 
     def transport(self, settings: Settings | None = None) -> ObservedTransport:
         """Makes an observed transport to providers, with the settings of a person if given."""
         settings = settings or self._settings
-        recording = is_on(settings.env.get("SEARCHLOOP_TRACE"))
-        redact = Redactor(lambda: secrets_in(settings)).known if recording else None
-        return ObservedTransport(self._observer, offline=settings.offline, redact=redact)
+        return ObservedTransport(self._observer, offline=settings.offline)
 
     def close(self) -> None:
-        """Sends the spans and numbers that are waiting."""
+        """Sends the spans that are waiting."""
         if self.telemetry:
             self.telemetry.close()
 

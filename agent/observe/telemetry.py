@@ -1,4 +1,4 @@
-"""Makes OpenTelemetry spans and histograms of a run's events: invoke_agent, chat, execute_tool.
+"""Makes OpenTelemetry spans of a run's events: invoke_agent, chat, execute_tool.
 
 They hold no content. A span is made when its work is over, with the times of the log.
 https://github.com/open-telemetry/semantic-conventions-genai (status: development)
@@ -7,7 +7,6 @@ https://github.com/open-telemetry/semantic-conventions-genai (status: developmen
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,39 +19,18 @@ from searchloop.agent.providers import system_name
 from searchloop.agent.transport.exchange import Origin
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Histogram
-    from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, SpanKind
 
 ENDPOINT = "SEARCHLOOP_OTEL_ENDPOINT"
 _AGENT = "searchloop"
 _LAST_SECONDS = 3.0  # to send what is waiting when the program ends
-_FINISH: Mapping[str, str] = {"pause": "stop", "refusal": "content_filter"}
+_FINISH: Mapping[str, str] = {"pause": "stop", "nothing": "stop", "refusal": "content_filter"}
 _TOKENS: Mapping[str, str] = {  # a step's own; those of a whole run are sums of both kinds
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
     "cached_tokens": "cache_read.input_tokens",
     "reasoning_tokens": "reasoning.output_tokens",
-}
-
-_SECONDS = tuple(0.01 * 2**n for n in range(14))
-_LONG = tuple(0.1 * 2**n for n in range(13))
-_COUNTS = tuple(4.0**n for n in range(14))
-_ABOUT = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "error.type")
-_TOOL = ("gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.agent.name", "error.type")
-# Name: description, unit, bounds, and the attributes of its span that it has too.
-_HISTOGRAMS: Mapping[str, tuple[str, str, tuple[float, ...], tuple[str, ...]]] = {
-    "client.operation.duration": ("GenAI operation duration.", "s", _SECONDS, _ABOUT),
-    "client.token.usage": (
-        *("Number of input and output tokens used.", "{token}", _COUNTS),
-        (*_ABOUT, "gen_ai.token.type"),
-    ),
-    "invoke_agent.duration": (
-        *("The end-to-end duration of a single agent invocation.", "s", _LONG),
-        ("gen_ai.agent.name", "error.type"),
-    ),
-    "execute_tool.duration": ("The duration of a single tool execution.", "s", _SECONDS, _TOOL),
 }
 
 
@@ -62,27 +40,19 @@ class _Turn:
 
     span: Span
     model: Mapping[str, str]  # the attributes that name conversation, provider and model
-    began: float
     since: float
     calls: dict[str, tuple[float, Mapping[str, Any]]] = field(default_factory=dict)
     usage: Mapping[str, int] = field(default_factory=dict)
 
 
 class Telemetry(Observer):
-    """An observer that makes spans and histograms of events, without their content."""
+    """An observer that makes spans of events, without their content."""
 
-    def __init__(self, provider: TracerProvider, meters: MeterProvider | None = None) -> None:
+    def __init__(self, provider: TracerProvider) -> None:
         from opentelemetry import trace
 
         self._trace = trace
-        self._providers = (provider, *((meters,) if meters else ()))
-        self._tracer = provider.get_tracer(_AGENT)
-        self._histograms: dict[str, Histogram] = {}
-        for name, (words, unit, bounds, _) in _HISTOGRAMS.items():
-            if meters:
-                self._histograms[name] = meters.get_meter(_AGENT).create_histogram(
-                    f"gen_ai.{name}", unit, words, explicit_bucket_boundaries_advisory=bounds
-                )
+        self._provider, self._tracer = provider, provider.get_tracer(_AGENT)
         self._lock = threading.Lock()
         self._turns: dict[str, _Turn] = {}
 
@@ -106,12 +76,9 @@ class Telemetry(Observer):
 
     def close(self) -> None:
         """Sends what is waiting, for at most `_LAST_SECONDS`."""
-        sending = [threading.Thread(target=p.shutdown, daemon=True) for p in self._providers]
-        for each in sending:
-            each.start()
-        end = time.monotonic() + _LAST_SECONDS
-        for each in sending:
-            each.join(max(0.0, end - time.monotonic()))
+        sending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        sending.start()
+        sending.join(_LAST_SECONDS)
 
     def _began(self, session_id: str, event: Event) -> _Turn:
         named, _, name = event.data.get("model", "").partition(":")
@@ -132,7 +99,7 @@ class Telemetry(Observer):
         span = self._tracer.start_span(
             f"invoke_agent {_AGENT}", attributes=attributes, start_time=start
         )
-        return _Turn(span, model, event.at, event.at)
+        return _Turn(span, model, event.at)
 
     def _said(self, turn: _Turn, at: float, data: Mapping[str, Any]) -> None:
         if data.get("partial"):
@@ -144,26 +111,14 @@ class Telemetry(Observer):
             "gen_ai.response.finish_reasons": [_FINISH.get(why, why)],
             **{f"gen_ai.usage.{known}": tokens[n] for n, known in _TOKENS.items() if n in tokens},
         }
-        self._chat(turn, at, attributes, tokens)
+        self._chat(turn, at, attributes)
         turn.usage, turn.since = usage, at
 
-    def _chat(
-        self, turn: _Turn, end: float, more: Mapping[str, Any], tokens: Mapping[str, int]
-    ) -> None:
+    def _chat(self, turn: _Turn, end: float, more: Mapping[str, Any]) -> None:
         operation = {"gen_ai.operation.name": "chat", "gen_ai.request.stream": True}
-        attributes = {**turn.model, **operation, **more}
         name = f"chat {turn.model['gen_ai.request.model']}"
+        attributes = {**turn.model, **operation, **more}
         self._span(turn, name, (turn.since, end), attributes, self._trace.SpanKind.CLIENT)
-        self._record("client.operation.duration", end - turn.since, attributes)
-        for kind in ("input", "output"):
-            if f"{kind}_tokens" in tokens:
-                typed = {**attributes, "gen_ai.token.type": kind}
-                self._record("client.token.usage", tokens[f"{kind}_tokens"], typed)
-
-    def _record(self, name: str, value: float, attributes: Mapping[str, Any]) -> None:
-        if self._histograms:
-            about = {key: attributes[key] for key in _HISTOGRAMS[name][3] if key in attributes}
-            self._histograms[name].record(max(0, value), about)
 
     def _answered(self, turn: _Turn, at: float, data: Mapping[str, Any]) -> None:
         turn.since = at
@@ -179,7 +134,6 @@ class Telemetry(Observer):
             attributes["error.type"] = "tool_error"
         kind = self._trace.SpanKind.INTERNAL
         self._span(turn, f"execute_tool {call['name']}", (began, at), attributes, kind)
-        self._record("execute_tool.duration", at - began, attributes)
 
     def _ended(self, turn: _Turn, at: float, data: Mapping[str, Any]) -> None:
         turn.span.set_attribute("searchloop.reason", data["reason"])
@@ -191,10 +145,8 @@ class Telemetry(Observer):
         if error:
             self._failed(turn.span, error["error.type"])
             if not turn.calls:  # the run was waiting for the model
-                self._chat(turn, at, error, {})
+                self._chat(turn, at, error)
         turn.span.end(_ns(at))
-        about = {"gen_ai.agent.name": _AGENT, **error}
-        self._record("invoke_agent.duration", at - turn.began, about)
 
     def _span(
         self,
@@ -249,10 +201,7 @@ def telemetry(env: Mapping[str, str], *, offline: bool) -> Telemetry | None:
 
 
 def _exporting(endpoint: str) -> Telemetry:
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -260,6 +209,4 @@ def _exporting(endpoint: str) -> Telemetry:
     about = Resource.create({"service.name": "searchloop"})
     spans = TracerProvider(resource=about, shutdown_on_exit=False)
     spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces")))
-    reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{endpoint}/v1/metrics"))
-    meters = MeterProvider([reader], resource=about, shutdown_on_exit=False)
-    return Telemetry(spans, meters)
+    return Telemetry(spans)

@@ -23,20 +23,19 @@ from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from searchloop.agent.calls.arguments import with_own_ids
-from searchloop.agent.calls.caller import Instructions
+from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers._hosts import Features as Features
-from searchloop.agent.providers._hosts import Hosts as Hosts
-from searchloop.agent.providers._hosts import ModelServer as ModelServer
-from searchloop.agent.providers._hosts import PullProgress as PullProgress
-from searchloop.agent.providers._hosts import hosting as hosting
+from searchloop.agent.providers._abilities import Abilities as Abilities
+from searchloop.agent.providers._abilities import Features as Features
+from searchloop.agent.providers._abilities import Hosts as Hosts
+from searchloop.agent.providers._abilities import ModelServer as ModelServer
+from searchloop.agent.providers._abilities import PullProgress as PullProgress
+from searchloop.agent.providers._abilities import abilities_of as abilities_of
+from searchloop.agent.providers._abilities import hosting as hosting
 from searchloop.agent.settings import Setting
-from searchloop.agent.settings.plugins import Plugin, find_plugins
 from searchloop.agent.transport.refusals import (
     Delays,
-    blaming_files,
-    blaming_options,
-    blaming_search,
+    blamed,
     with_delay,
 )
 from searchloop.agent.transport.transport import Transport
@@ -49,6 +48,7 @@ from searchloop.agent.types import (
     Request,
     StreamEvent,
 )
+from searchloop.analysis.plugins import Plugin, find_plugins
 
 _log = logging.getLogger(__name__)
 SECRET = 8  # characters; a shorter key may be part of ordinary words
@@ -98,13 +98,7 @@ class Codec(Protocol):
 
 
 class Provider(Protocol):
-    """Answers requests to models.
-
-    One that fits its requests into a window that only it knows has a coroutine `drops(request)`: it
-    returns True if turns would be left out, for which a summary is better. One whose API takes
-    files has the method `takes` that `media_types` calls. One that takes options has a mapping
-    `options`, from our names to those of its API.
-    """
+    """Answers requests to models. One that can do more has an attribute `abilities`, too."""
 
     name: str
 
@@ -121,28 +115,16 @@ class Provider(Protocol):
         """Lists models for the picker. Never raises: an entry names what is missing."""
 
 
-async def media_types(provider: object, model: str) -> frozenset[str]:
-    """Returns the media types of files that go to this model as they are, with a question."""
-    takes = getattr(provider, "takes", None)
-    found: frozenset[str] = await takes(model) if takes else frozenset()
-    return found
-
-
-def taken_options(provider: Provider) -> list[str]:
-    """Returns the names of the options that the provider's API takes."""
-    known = getattr(provider, "options", None)
-    return [] if known is None else [*known, "max_tokens"]
-
-
 def check_options(provider: Provider, own: Instructions) -> None:
     """Raises ConfigError for what the provider's API does not take."""
-    taken = taken_options(provider)
+    able = abilities_of(provider)
+    taken = able.options
     if wrong := [name for name in own.options if name not in taken]:
         what = f"{provider.name} takes no option {wrong[0]}"
         what += f", only {', '.join(taken)}." if taken else "."
         raise ConfigError("option_not_taken", what, "Leave it out, or choose another model.")
-    if own.schema is not None and provider.name == "builtin":
-        what = "builtin shows passages of pages and cannot write JSON."
+    if own.schema is not None and not able.writes:
+        what = f"{provider.name} shows passages of pages and cannot write JSON."
         raise ConfigError("schema_not_taken", what, "Choose a language model.")
 
 
@@ -153,12 +135,9 @@ class HttpProvider:
     requests of the session begin that way.
     """
 
-    def __init__(
-        self, codec: Codec, transport: Transport, *, sleep: Callable[[float], Any] = asyncio.sleep
-    ) -> None:
+    def __init__(self, codec: Codec, transport: Transport) -> None:
         self._codec = codec
         self._transport = transport
-        self._sleep = sleep
         self._replays: OrderedDict[str, Replay] = OrderedDict()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -186,7 +165,7 @@ class HttpProvider:
                 if wait is None:
                     explained = with_delay(self._codec.explain(error))
                     raise without_secrets(explained, self._codec.headers()) from error
-                await self._sleep(wait)
+                await asyncio.sleep(wait)
 
     def _remember(self, request: Request) -> Request:
         """Remembers how to replay the history of this session."""
@@ -205,10 +184,7 @@ class HttpProvider:
             if response.status >= 400:
                 said = await response.read()
                 error = codec.error(response.status, response.headers, said)
-                if any(message.attachments for message in request.messages):
-                    error = blaming_files(error, said)
-                error = blaming_options(error, said, request.options)
-                raise blaming_search(error, said) if request.native_search else error
+                raise blamed(error, said, request)
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
             chunks = aiter(response.chunks())
             while last is None and data is not None:
@@ -255,9 +231,14 @@ def provider_plugins() -> tuple[Plugin, ...]:
     return find_plugins("providers", _refused)
 
 
-def _own() -> list[str]:
-    names = (module.name for module in pkgutil.iter_modules(__path__))
-    return [name.replace("_", "-") for name in names if not name.startswith("_")]
+def _own() -> tuple[str, ...]:
+    return _modules(tuple(__path__))
+
+
+@cache  # asked several times for each model of a list
+def _modules(folders: tuple[str, ...]) -> tuple[str, ...]:
+    names = (module.name for module in pkgutil.iter_modules(folders))
+    return tuple(name.replace("_", "-") for name in names if not name.startswith("_"))
 
 
 def _refused(name: str, module: Any) -> str:
@@ -353,7 +334,18 @@ class ProviderRegistry:
         """Returns the models of every provider, in the providers' order."""
         every = dict.fromkeys((*names(), *self._providers))
         lists = await asyncio.gather(*(self._models_of(name) for name in every))
-        return [model for models in lists for model in models]
+        known = {model.id for models in lists for model in models if model.available}
+        return [
+            model
+            for name, models in zip(every, lists, strict=True)
+            for model in models
+            if f"{self._twin(name)}:{model.id.partition(':')[2]}" not in known
+        ]
+
+    def _twin(self, name: str) -> str:
+        with suppress(AgentError):
+            return abilities_of(self._named(name)).twin
+        return ""
 
     async def trial(self, name: str, changes: Mapping[str, str]) -> list[str]:
         """Asks a provider for its models, with `changes` to the settings in force.
@@ -361,7 +353,7 @@ class ProviderRegistry:
         Returns their names. Raises AgentError, with no secret in its text.
         """
         provider = load(name, {**self._env, **changes}, self._transport)
-        if listing := getattr(provider, "listing", None):
+        if listing := abilities_of(provider).listing:
             if found := list(await listing()):
                 return found
             words = f"{name} lists no model."
@@ -389,8 +381,8 @@ class ProviderRegistry:
         found: list[Hosts] = []
         for name in names():
             with suppress(AgentError):
-                provider = self._named(name)
-                found += [provider] if isinstance(provider, Hosts) else []
+                hosts = abilities_of(self._named(name)).hosts
+                found += [hosts] if hosts else []
         return found
 
     async def own_models(self) -> list[ModelInfo]:

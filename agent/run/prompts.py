@@ -17,12 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from searchloop.agent.calls.caller import PLAIN, Instructions
+from searchloop.agent.calls.instructions import PLAIN, Instructions
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.projects import Project
 from searchloop.agent.log.session import Session
-from searchloop.agent.providers import Provider, split_model, taken_options
+from searchloop.agent.providers import Provider, abilities_of, split_model
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.text import one_line, well_formed
@@ -310,7 +310,7 @@ def with_standing(
     that this one does not take is left out.
     """
     said = standing_text(own_words(home), project_of(log, chat))
-    taken = taken_options(provider)
+    taken = abilities_of(provider).options
     kept = {name: value for name, value in (chat.get("options") or {}).items() if name in taken}
     system = "\n\n".join(filter(None, (said, own.system)))
     return replace(own, system=system or None, options={**kept, **own.options})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import Context, copy_context
+from contextvars import Context
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -42,7 +42,6 @@ class Recorder:
         batches: BatchWriter | None = None,
     ) -> None:
         self._log = log
-        self._context = copy_context()  # of the run: `BatchWriter` flushes from no run's
         self._batches = batches or BatchWriter(log)
         self._session = session_id
         self._fence = fence
@@ -123,7 +122,7 @@ class Recorder:
         events = [event for event, _ in self._events]
         durable = any(durable for _, durable in self._events)
         append = partial(self._log.append, durable=durable, fence=self._fence)
-        return len(events), partial(self._context.copy().run, append, self._session, events)
+        return len(events), partial(append, self._session, events)
 
     def take(self) -> RunDeltas | None:
         """Returns the deltas for a batch; None if there are none, or other events go first."""
@@ -196,18 +195,13 @@ class Recorder:
     def _searched(self, data: Mapping[str, Any]) -> None:
         way, _, engine = data["by"].partition(":")
         self.searches += 1
-        if way == "local" and data["status"] == "ok":
-            self.engine = engine or self.engine
+        if way == "local":
+            empty = (a["engine"] for a in data["attempts"] if a["status"] == "empty")
+            self.engine = engine or self.engine or next(empty, None)
 
     async def activity(self, event: StreamEvent) -> None:
-        if isinstance(event, SearchStarted):
-            await self.event("search_started", {"query": event.query, "by": self.path})
-        elif isinstance(event, SearchFinished):
-            await self.event("search_finished", {**asdict(event), "by": self.path, "attempts": []})
-        elif isinstance(event, PageOpened):
-            await self.event("page_opened", asdict(event))
-        elif isinstance(event, Notice):
-            await self.event("notice", asdict(event))
+        if told := told_of(event, self.path):
+            await self.event(*told)
 
     def remember(self, written: Iterable[Pending], usage: Usage) -> None:
         """Restores the counts of a resumed run."""
@@ -230,9 +224,10 @@ class Recorder:
         return "".join(self.said)
 
     def path_taken(self) -> str:
-        """Returns the search path, with the engine that answered."""
-        local = self.engine and self.path.startswith("local")
-        return f"local:{self.engine}" if local else self.path
+        """Returns the search path, with the engine that answered: none where none did."""
+        if not self.searches or not self.path.startswith("local"):
+            return self.path
+        return f"local:{self.engine}" if self.engine else "local"
 
     async def finish(self, events: list[Pending]) -> None:
         """Writes the last events of the run in one durable append, after any that failed before."""
@@ -246,6 +241,22 @@ class Recorder:
         self._failed = None
         self._events += [(event, True) for event in events]
         await self._stored()
+
+
+def told_of(event: StreamEvent, path: str) -> tuple[str, dict[str, Any]] | None:
+    """Returns type and data of the event for what a provider did by itself, None for the rest."""
+    if isinstance(event, SearchStarted):
+        return "search_started", {"query": event.query, "by": path}
+    if isinstance(event, SearchFinished):
+        return "search_finished", {**asdict(event), "by": path, "attempts": []}
+    if isinstance(event, PageOpened):
+        return "page_opened", asdict(event)
+    return ("notice", asdict(event)) if isinstance(event, Notice) else None
+
+
+def with_engine(path: str, engine: str | None) -> str:
+    """Returns a search path with the engine that answered."""
+    return f"local:{engine}" if engine and path.startswith("local") else path
 
 
 GAP = 0.03  # seconds between two writes, at the least

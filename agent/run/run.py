@@ -6,15 +6,21 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from searchloop.agent.calls.caller import CALLER, PLAIN, Instructions
+from searchloop.agent.calls.caller import NOBODY, Caller
+from searchloop.agent.calls.schema import closed
 from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected
-from searchloop.agent.guard.approvals import Approve
-from searchloop.agent.guard.guard import DEFAULT_POLICY, GuardedProvider, GuardFactory, Policy
+from searchloop.agent.guard.guard import (
+    DEFAULT_POLICY,
+    Guard,
+    GuardedProvider,
+    GuardFactory,
+    Policy,
+)
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import (
@@ -29,10 +35,18 @@ from searchloop.agent.log.events import (
 from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
 from searchloop.agent.loop import Outcome, run_agent_loop
-from searchloop.agent.observe import ObservedProvider, Running, begin
-from searchloop.agent.providers import Provider
+from searchloop.agent.observe import current
+from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.run.prompts import agent_in, system_text
-from searchloop.agent.run.question import NONE, Gathered, check_plan, waited, without_spare
+from searchloop.agent.run.question import (
+    DEFAULT_TURN,
+    NONE,
+    Gathered,
+    TurnOptions,
+    check_plan,
+    waited,
+    without_spare,
+)
 from searchloop.agent.run.question.attached import AttachingProvider, read_into
 from searchloop.agent.run.question.structured import StructuredProvider, unfit
 from searchloop.agent.run.recorder import BatchWriter, Recorder
@@ -40,7 +54,7 @@ from searchloop.agent.run.resume import Past, ResumedRun
 from searchloop.agent.run.summary import Summariser, SummarisingProvider
 from searchloop.agent.run.takeover import partial_message
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.search.switch import SearchPath, fallback, tools_beside
+from searchloop.agent.search.switch import OFFLINE, SearchPath, fallback, tools_beside
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.backend import Backend, ChatBackend
 from searchloop.agent.tools.dispatcher import Fence, Overflow, Toolset
@@ -48,12 +62,8 @@ from searchloop.agent.tools.open_page import open_page
 from searchloop.agent.tools.present_plan import offer
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import (
-    ANYWHERE,
-    DEFAULT_LIMITS,
     Emit,
-    Limits,
     Message,
-    NativeSearch,
     Price,
     Request,
     RunReason,
@@ -77,14 +87,10 @@ class Question(NamedTuple):
     provider: Provider
     model: str
     path: SearchPath
-    limits: Limits = DEFAULT_LIMITS
+    turn: TurnOptions = DEFAULT_TURN
     price: Price | None = None
-    search_options: NativeSearch = ANYWHERE
     gathered: Gathered = NONE
-    approve: Approve = "ask"
-    instructions: Instructions = PLAIN
     policy: Policy = DEFAULT_POLICY
-    touches: tuple[str, ...] = ()  # files that the plan names, if the question carries one out
 
 
 @dataclass(slots=True)
@@ -98,19 +104,19 @@ class Run:
     messages: list[Message]
     guards: GuardFactory
     past: Past | None = None
+    caller: Caller = NOBODY
     table: SourceTable | None = None  # of the messages before the question
     began: float = field(default_factory=time.monotonic)
     clean: bool = False
     leaving: bool = False
     rejected: bool = False  # the provider has refused its own search
     unseen: set[tuple[str, str]] = field(default_factory=set)  # see `AttachingProvider.refused`
-    running: Running = field(init=False)
     asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
         """Answers; appends `run_finished` last. Raises StoreError, HandedOver while `leaving`."""
         question = self.question
-        self.running = begin(question.run_id, question.session.id)
+        current.set(question.run_id)
         self.asked = len(self.messages)
         log, session_id = self.batches.log, question.session.id
         recorder = Recorder(log, session_id, question.path.name, self.lease.fence, self.batches)
@@ -124,7 +130,7 @@ class Run:
             await asyncio.sleep(0)  # a stop that came before the task ends it here
             outcome = await self._attempt(recorder, table)
             reason, lack = outcome.reason, outcome.error
-            schema = question.instructions.schema
+            schema = question.turn.instructions.schema
             if reason == "stop" and schema and (wrong := await unfit(outcome.message, schema)):
                 reason, lack = "incomplete", wrong
             error = lack.as_dict() if lack else None
@@ -166,7 +172,7 @@ class Run:
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
         question = self.question
         there = await waited(question.gathered, recorder.event)
-        check_plan(question.touches, there.tools, question.session)
+        check_plan(question.turn.touches, there.tools, question.session)
         self.question = question._replace(gathered=there)
         try:
             return await self._loop(question.path, recorder, table)
@@ -181,32 +187,37 @@ class Run:
 
     async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
         question, session = self.question, self.question.session
-        fence, backend = Fence(), ChatBackend(self.backend, session.id, session.settings)
+        fence, backend = (
+            Fence(),
+            ChatBackend(self.backend, session.id, session.settings, offline=path is OFFLINE),
+        )
         web: tuple[Tool, ...] = ()
         if path.local:
             said = "\n".join(
                 asked(m) for m in self.messages if m.role == "user" and not is_summary(m)
             )
-            search = web_search(backend, fence, question.search_options, said)
-            web = (search, open_page(backend, fence, question.search_options))
-        guard = self.guards.guard(session, question.policy, question.approve, table, self.messages)
+            search = web_search(backend, fence, question.turn.search_options, said)
+            web = (search, open_page(backend, fence, question.turn.search_options))
+        approve, decide = question.turn.approve, self.caller.approve
+        guard = self.guards.guard(session, question.policy, approve, table, self.messages, decide)
         own = question.gathered.tools
         offered = {"all": own, "needed": without_spare(own), "none": ()}[
             tools_beside(path, question.provider.capabilities(question.model))
         ]
         overflow = Overflow.of([*self.messages, *self._replayed()])
-        caller, mode = CALLER.get(), session.mode
-        found = map(caller.tool, (*web, *offered))
-        tools: Toolbox = Toolset(found, mode, table, gate=guard, fence=fence, overflow=overflow)
-        request = self._request(path)
-        log = self.batches.log
-        observed = ObservedProvider(caller.model(self._attaching()), self.running)
-        writer = Summariser(question.provider, question.model, log, session.id, question.price)
-        provider: Streams = GuardedProvider(observed, guard, recorder)
-        if schema := question.instructions.schema:
-            provider = StructuredProvider(provider, schema)
-        provider = SummarisingProvider(provider, writer, self.messages, recorder)
-        emit: Emit = recorder
+        tools: Toolbox = Toolset(
+            (*web, *offered),
+            session.mode,
+            table,
+            guard=guard,
+            fence=fence,
+            overflow=overflow,
+            caller=self.caller,
+        )
+        request, emit = self._request(path), cast("Emit", recorder)
+        provider: Streams = question.provider
+        for wrapped in self._wrappers(guard, recorder):
+            provider = wrapped(provider)
         if self.past:
             provider = tools = emit = ResumedRun(self.past, provider, tools, emit)
         return await run_agent_loop(
@@ -216,13 +227,28 @@ class Run:
             tools=tools,
             emit=emit,
             sources=table,
-            limits=question.limits,
+            limits=question.turn.limits,
             price=question.price,
         )
 
+    def _wrappers(self, guard: Guard, emit: Emit) -> Iterator[Callable[[Streams], Streams]]:
+        """Yields what stands around the provider, from the inside out."""
+        question, log, session = self.question, self.batches.log, self.question.session.id
+        if any(message.attachments for message in self.messages):
+            yield lambda _: AttachingProvider(
+                question.provider, question.model, log, session, self.unseen
+            )
+        yield self.caller.model
+        yield lambda inner: GuardedProvider(inner, guard, emit)
+        if schema := question.turn.instructions.schema:
+            yield lambda inner: StructuredProvider(inner, schema)
+        writer = Summariser(question.provider, question.model, log, session, question.price)
+        yield lambda inner: SummarisingProvider(inner, writer, self.messages, emit)
+
     def _request(self, path: SearchPath) -> Request:
         """Returns the request of each step, without messages and tools."""
-        question, session, own = self.question, self.question.session, self.question.instructions
+        question, session = self.question, self.question.session
+        own = question.turn.instructions
         return Request(
             model=question.model,
             messages=(),
@@ -238,16 +264,8 @@ class Run:
             session_id=session.id,
             max_output_tokens=own.options.get("max_tokens"),
             options={k: v for k, v in own.options.items() if k != "max_tokens"},
-            schema=own.schema,
+            schema=own.schema and closed(own.schema),
         )
-
-    def _attaching(self) -> Streams:
-        """Returns the provider, behind one that adds the files of a chat that has any."""
-        question, log = self.question, self.batches.log
-        if not any(message.attachments for message in self.messages):
-            return question.provider
-        session = question.session.id
-        return AttachingProvider(question.provider, question.model, log, session, self.unseen)
 
     def _replayed(self) -> tuple[Message, ...]:
         """Returns the messages of this run from before it was taken over."""
@@ -273,6 +291,7 @@ class Run:
             "usage": usage.as_dict(),
             "search_path": recorder.path_taken(),
             "model": f"{self.question.provider.name}:{self.question.model}",
+            "local": abilities_of(self.question.provider).local(self.question.model),
             "session_id": self.question.session.id,
         }
         if numbers := performance(self.messages):

@@ -9,23 +9,25 @@ import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack, cast
 
-from searchloop.agent.calls.caller import Instructions
+from searchloop.agent.calls.caller import NOBODY
+from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import AgentError, ConfigError, UnsureError, busy
-from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.guard.guard import GuardFactory, holds_private
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import Event, question_message
 from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
-from searchloop.agent.providers import Provider, ProviderRegistry, check_options
+from searchloop.agent.providers import Provider, ProviderRegistry, abilities_of, check_options
+from searchloop.agent.run.check_sources import Checks, ModelReader, reader_of
 from searchloop.agent.run.prices import PriceTable, load_prices, pricer
 from searchloop.agent.run.prompts import lent_files, with_folders, with_standing
 from searchloop.agent.run.question import (
     NONE,
     UNDONE,
+    Asked,
     TurnOptions,
     asked_data,
     changed,
@@ -33,19 +35,17 @@ from searchloop.agent.run.question import (
     gathered,
     gave_up,
     run_started,
-    turn_data,
-    turn_from,
 )
 from searchloop.agent.run.question.afterwards import Afterwards
-from searchloop.agent.run.question.files import NewFile, attach
+from searchloop.agent.run.question.files import AttachedTo, attach, check_takes
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
 from searchloop.agent.run.run import HandedOver, Question, Run, TranscriptCache
-from searchloop.agent.run.second_reading import marks_of, recorded, second_reading
 from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.search.switch import (
     OFF,
+    OFFLINE,
     Facts,
     SearchPath,
     choose_path,
@@ -57,7 +57,7 @@ from searchloop.agent.settings.usual_model import UsualModel
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Backend, PreferredEngine
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import ANYWHERE, Limits, Message, ModelInfo, NativeSearch
+from searchloop.agent.types import ANYWHERE, Message, ModelInfo, Price
 from searchloop.agent.types.attachments import Attachment
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class Runner:
         self._starting: dict[str, Start] = {}  # sessions whose run has no task yet
         self._leaving = False  # another process is to go on with what is under way
         self.afterwards = Afterwards(log, settings)
-        self._readings: dict[str, asyncio.Task[None]] = {}  # second readings, by answer
+        self.checks = Checks(log, backend, self._guards)
         self._unseen: set[tuple[str, str]] = set()  # see `AttachingProvider.refused`
         self._rejecting: dict[str, float] = {}  # models that reject their provider's search: until
 
@@ -108,56 +108,65 @@ class Runner:
         self.registry.renew()
         self._guards.use(settings)
 
-    async def start(
-        self,
-        session_id: str,
-        text: str,
-        *,
-        model: str | None = None,
-        mode: str | None = None,
-        search: str | None = None,
-        limits: Limits | None = None,
-        search_options: NativeSearch | None = None,
-        approve: Approve = "ask",
-        replaces: int | None = None,
-        plan: Mapping[str, Any] | None = None,
-        files: Sequence[NewFile] = (),
-        **instructions: Any,
-    ) -> str:
+    async def start(self, session_id: str, text: str, **asked: Unpack[Asked]) -> str:
         """Stores the question, starts answering it and returns the run's id at once.
 
-        `model`, `mode` and `search` become the session's; the rest is this turn's. `replaces` is
-        the `seq` of an earlier question; `instructions` are `system`, `options` and `schema` of
-        `Instructions.of`. Raises ConfigError and Conflict, with nothing stored.
+        Raises ConfigError and Conflict, with nothing stored.
         """
-        text = checked(text)
-        asked = (("model", model), ("mode", mode), ("search", search))
-        changes = {name: value for name, value in asked if value is not None}
-        session = changed(self._log.session(session_id), changes)
-        limits, run_id = limits or self._settings.limits, secrets.token_hex(8)
-        searching = await self._search_options(session, limits, search_options)
-        turn = (limits, searching, approve, Instructions.of(**instructions))
+        text, session = checked(text), self._log.session(session_id)
+        given = {name: cast(Any, asked).get(name) for name in ("model", "mode", "search")}
+        changes = {k: v for k, v in given.items() if v not in (None, getattr(session, k))}
+        session = changed(session, changes)
+        changes = {} if asked.get("aside") else changes
+        turn, run_id = await self._turn(session, asked), secrets.token_hex(8)
         with self._being_started(session_id):
-            lease = await self._leases.claim(session_id, run_id, turn_data(*turn))
+            lease = await self._leases.claim(session_id, run_id, turn.as_data())
             try:
-                question = await self._question(run_id, session, turn, plan)
-                before, table = self._transcripts.take(session_id, replaces)
-                to = (question.provider, question.model, self._backend, self._log, session_id)
-                lent = await self._log.aside(lent_files, self._log, session)
-                attached = list[Attachment]()
-                if files or replaces or lent:
-                    attached, left = await attach(files, replaces, before, *to, lent)
-                    question = question._replace(gathered=question.gathered.telling(left))
-                said = asked_data(text, session, replaces, plan, attached)
-                question = await self._stored(question, lease, changes, before, said)
+                question = await self._question(run_id, session, turn)
+                before, table = self._transcripts.take(session_id, asked.get("replaces"))
+                question, data = await self._with_files(question, text, asked, before)
+                question = await self._stored(question, lease, changes, before, data)
             except BaseException as error:
                 self._leases.forget(lease)
                 if not isinstance(error, UnsureError):  # else `recover` goes on with what is there
                     await self._leases.release(lease)
                 raise
-            start = (question, lease, self._batches, self._backend, before, self._guards)
-            await self._begin(Run(*start, table=table, unseen=self._unseen))
+            caller = asked.get("caller", NOBODY)
+            await self._begin(self._run(question, lease, before, caller=caller, table=table))
         return run_id
+
+    async def _turn(self, session: Session, asked: Asked) -> TurnOptions:
+        """Returns the options of a turn. Raises ConfigError that names what is wrong."""
+        limits, searching = (
+            asked.get("limits") or self._settings.limits,
+            asked.get("search_options"),
+        )
+        if searching is None and session.search != "off":
+            searching = search_options(self._settings.env, max_searches=limits.searches)
+        options = await self._log.aside(with_folders, self._log, session, searching or ANYWHERE)
+        given = (asked.get(name) for name in ("system", "options", "schema"))
+        own, plan = Instructions.of(*cast(Any, given)), asked.get("plan")
+        touches = tuple(plan["files"]) if plan else ()
+        return TurnOptions(limits, options, asked.get("approve", "ask"), own, touches)
+
+    async def _with_files(
+        self, question: Question, text: str, asked: Asked, before: Sequence[Message]
+    ) -> tuple[Question, dict[str, Any]]:
+        """Stores the files of a question; returns it with notices, and its `user_message`."""
+        session, files, replaces = question.session, asked.get("files", ()), asked.get("replaces")
+        lent = await self._log.aside(lent_files, self._log, session)
+        attached = list[Attachment]()
+        if files or replaces or lent:
+            takes = partial(check_takes, question.provider, question.model)
+            held = AttachedTo(self._log, session.id, lent)
+            attached, left = await attach(files, replaces, before, takes, self._backend, held)
+            question = question._replace(gathered=question.gathered.telling(left))
+        return question, asked_data(text, session, replaces, asked.get("plan"), attached)
+
+    def _run(self, question: Question, lease: Lease, messages: list[Message], **more: Any) -> Run:
+        guards, backend = self._guards, self._backend
+        given = {"batches": self._batches, "unseen": self._unseen, **more}
+        return Run(question, lease, backend=backend, messages=messages, guards=guards, **given)
 
     @contextmanager
     def _being_started(self, session_id: str) -> Iterator[None]:
@@ -176,35 +185,19 @@ class Runner:
             if start.stopped.done():
                 self._stop(session_id)
 
-    async def _search_options(
-        self, session: Session, limits: Limits, given: NativeSearch | None
-    ) -> NativeSearch:
-        if given is None and session.search != "off":
-            given = search_options(self._settings.env, max_searches=limits.searches)
-        return await self._log.aside(with_folders, self._log, session, given or ANYWHERE)
-
-    async def _question(
-        self,
-        run_id: str,
-        session: Session,
-        turn: TurnOptions,
-        plan: Mapping[str, Any] | None = None,
-    ) -> Question:
+    async def _question(self, run_id: str, session: Session, turn: TurnOptions) -> Question:
         """Finds the model and the tools of a question; chooses no search path yet."""
-        limits, searching, approve, own = turn
         provider, name = self.provider(session.model)
         provider.check(name)
-        check_options(provider, own)
-        given = (own, provider, session.settings, self._log, self._settings.home)
-        own = await self._log.aside(with_standing, *given)
-        if self._prices is None:
-            self._prices = load_prices(self._settings.home)
-        price = pricer(f"{provider.name}:{name}", self._prices)
+        check_options(provider, turn.instructions)
+        log, own, chat = self._log, turn.instructions, session.settings
+        own = await log.aside(with_standing, own, provider, chat, log, self._settings.home)
+        turn = turn._replace(instructions=own)
+        price = self.price_of(f"{provider.name}:{name}")
         gathering = gathered(self._tools, self._bring, session)
         tools = await self._starting[session.id].unless_stopped(gathering, NONE)
-        start = (run_id, session, provider, name, OFF, limits, price, searching)
-        touches = tuple(plan["files"]) if plan else ()
-        return Question(*start, tools, approve, own, self._guards.policy(), touches)
+        policy = self._guards.policy()
+        return Question(run_id, session, provider, name, OFF, turn, price, tools, policy)
 
     async def _stored(
         self,
@@ -216,13 +209,17 @@ class Runner:
     ) -> Question:
         """Stores the question and the start of its run; returns it with its search path."""
         session = question.session
-        path = await self._path(question, before)
+        private = bool(asked.get("attachments")) or holds_private(before)
+        path = await self._path(question, private=private)
         named = self.afterwards.first(session, asked["text"], question.provider)
-        changes["title"], kept = named
-        changes["search_path"] = path.name
-        log = self._log
-        await log.aside(log.update_session, session.id, {UNDONE: None, **kept}, **changes)
-        started = run_started(question.run_id, session, path)
+        title, kept = named
+        now = {"title": title, "search_path": path.name}
+        changes |= {name: value for name, value in now.items() if getattr(session, name) != value}
+        log, kept = self._log, {UNDONE: None, **kept}
+        if changes or any(session.settings.get(name) != kept[name] for name in kept):
+            await log.aside(log.update_session, session.id, kept, **changes)
+        local = abilities_of(question.provider).local(question.model)
+        started = run_started(question.run_id, session, path, local)
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
         events += [("notice", path.notice)] if path.notice else []
         events += question.gathered.notices
@@ -231,7 +228,7 @@ class Runner:
         return question._replace(path=path)
 
     async def _path(
-        self, question: Question, before: Sequence[Message], *, rejected: bool = False
+        self, question: Question, *, private: bool, rejected: bool = False
     ) -> SearchPath:
         """Asks the switch; names a local path after the first engine."""
         session, provider = question.session, question.provider
@@ -242,42 +239,47 @@ class Runner:
             tools=question.gathered.beside_search(session.mode),
             offline=self._settings.offline,
             rejected=rejected or time.monotonic() < self._rejecting.get(session.model, 0),
-            review=question.policy.review(private=holds_private(before)),
+            review=question.policy.review(private=private),
         )
-        path = choose_path(facts, question.search_options)
-        if not path.local:
+        path = choose_path(facts, question.turn.search_options)
+        if not path.local or path is OFFLINE:
             return path
         start = self._starting[session.id]
         return local_path(await start.unless_stopped(self._engine.name(), None), path.notice)
 
-    async def read_again(self, session_id: str, turn: int, model: str | None) -> dict[str, Any]:
-        """Lets a model, by default the session's, judge the marks of an answer.
+    async def check(
+        self,
+        session_id: str,
+        turn: int | None = None,
+        model: str | None = None,
+        *,
+        pressed: bool = True,
+    ) -> dict[str, Any] | None:
+        """Begins to check the sources of an answer; see `Checks.start`."""
+        session, env = self._log.session(session_id), self._settings.env
+        reader = self.reader(model or env.get("SEARCHLOOP_CHECK_WITH") or "words", session.model)
+        options = search_options(env, max_searches=None)
+        return await self.checks.start(session, turn, reader, options, pressed=pressed)
 
-        Each of its verdicts becomes an event `second_reading`, the last one with `left` 0. Returns
-        {model, marks} at once. Raises ConfigError where there is nothing to judge.
-        """
-        wanted = model or self._log.session(session_id).model
-        reads = marks_of(await self._log.aside(self._log.read, session_id), turn)
-        provider, name = self.provider(wanted)
-        provider.check(name)
-        if provider.name == "builtin":
-            words = f"{wanted} is no language model."
-            raise ConfigError("no_model", words, "Choose a model that can read.")
-        price = pricer(wanted, load_prices(self._settings.home))
-        data, key = {"turn": turn, "model": wanted, "left": len(reads)}, f"{session_id} {turn}"
-        if key not in self._readings:
-            judged = second_reading(reads, provider, name, price)
-            reading = recorded(self._log, session_id, data, judged)
-            self._readings[key] = asyncio.create_task(reading)
-            self._readings[key].add_done_callback(lambda _: self._readings.pop(key))
-        return {"model": wanted, "marks": len(reads)}
+    def price_of(self, model: str) -> Price:
+        """Returns what `provider:model` costs. The tables are read once, and with new settings."""
+        self._prices = self._prices or load_prices(self._settings.home)
+        return pricer(model, self._prices)
+
+    def reader(self, model: str, chats: str) -> ModelReader | None:
+        """Returns who checks: a model, `chats` for `chat`, None for `words`. Raises ConfigError."""
+        model = chats if model == "chat" else model
+        if not model or model == "words":
+            return None
+        provider, name = self.provider(model)
+        return reader_of(model, provider, name, self.price_of(model))
 
     async def compact(self, session_id: str) -> None:
         """Starts to summarise all turns but the last two. Raises ConfigError and Conflict."""
         session = self._log.session(session_id)
         provider, name = self.provider(session.model)
         provider.check(name)
-        price = pricer(session.model, load_prices(self._settings.home))
+        price = self.price_of(session.model)
         writer = Summariser(provider, name, self._log, session_id, price)
         with self._being_started(session_id):
             lease = await self._leases.claim(session_id, secrets.token_hex(8), {})
@@ -312,6 +314,8 @@ class Runner:
                 self.usual.remember(run.question.session.model)
             await self._leases.release(run.lease)
             self.afterwards.begin(run)
+            if self.afterwards.on and run.clean:
+                await self._check_always(session_id)
         except HandedOver:
             await self._leases.hand_over(run.lease)
         except Exception as error:  # the log failed: `recover` resumes the run once it works
@@ -321,6 +325,10 @@ class Runner:
             self._leases.forget(run.lease)
             self._tasks.pop(session_id, None)
             self._runs.pop(session_id, None)
+
+    async def _check_always(self, session_id: str) -> None:
+        if self._settings.env.get("SEARCHLOOP_CHECK") == "always":
+            await self.check(session_id, pressed=False)
 
     async def cancel(self, session_id: str) -> bool:
         """Stops the session's run in any process and waits for its end; False if there is none."""
@@ -382,22 +390,18 @@ class Runner:
 
     async def _run_of(self, lease: Lease, past: Past, events: Sequence[Event]) -> Run:
         """Builds the run from its lease and its events."""
-        turn = turn_from(lease.turn)
         started = {name: past.started[name] for name in ("model", "mode", "search")}
         session = changed(self._log.session(lease.session), started)
-        question = await self._question(lease.run_id, session, turn)
+        question = await self._question(lease.run_id, session, TurnOptions.of(lease.turn))
         before, asked = past.before(events)
-        path = await self._path(question, before, rejected=past.fell_back)
-        question = question._replace(path=path)
-        messages = [*before, asked]
-        start = (question, lease, self._batches, self._backend, messages, self._guards)
-        return Run(*start, past, unseen=self._unseen)
+        private = holds_private([*before, asked])
+        path = await self._path(question, private=private, rejected=past.fell_back)
+        return self._run(question._replace(path=path), lease, [*before, asked], past=past)
 
     async def aclose(self, *, hand_over: bool = False) -> None:
         """Stops all runs. With `hand_over` another process resumes them, else they end."""
         await self._leases.aclose()
-        for reading in list(self._readings.values()):
-            reading.cancel()
+        await self.checks.aclose()
         await self.afterwards.aclose()
         self._leaving = hand_over
         for session_id, start in list(self._starting.items()):

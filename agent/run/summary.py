@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError, busy
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.context import Budget, brief, size_of, tokens
 from searchloop.agent.log.events import is_summary, messages_from, sent, summary_message
 from searchloop.agent.log.session import Turns, summary_of
+from searchloop.agent.log.window import Budget, brief, size_of, tokens
 from searchloop.agent.observe import asked_apart
-from searchloop.agent.providers import Provider
+from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.run.question import checked
 from searchloop.agent.text import neutral
 from searchloop.agent.types import (
@@ -30,6 +30,7 @@ from searchloop.agent.types import (
     Request,
     StreamEvent,
     Streams,
+    ToolSpec,
     Usage,
 )
 
@@ -107,7 +108,7 @@ class Summariser(NamedTuple):
     async def _written(self, older: Sequence[Message], space: int) -> tuple[str | None, Usage]:
         """Asks the model for a summary, in one request without tools; None if it gives none."""
         record = _record(older, max(space // 2, _SHORTEST))
-        if self.provider.name == "builtin":
+        if not abilities_of(self.provider).writes:
             return None, NOTHING
         window = self.provider.capabilities(self.model).context
         most = min(_LONGEST, window // 4) if window else _LONGEST
@@ -148,13 +149,18 @@ class SummarisingProvider:
     messages: list[Message]
     emit: Emit
     _refused: bool = False
+    _tools: tuple[ToolSpec, ...] = ()
+    _offered: int = 0
+    _seen: int = 0  # messages that are measured
+    _begins: int = 0  # the place of the last summary among them
+    _size: int = 0  # tokens from there on
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         spent = await self._make_room(request) or NOTHING
         while True:
             shown = False
             try:
-                kept = sent(self.messages)
+                kept = self._kept()
                 short = request if kept is request.messages else replace(request, messages=kept)
                 async with aclosing(self.provider.stream(short)) as events:
                     async for event in events:
@@ -174,22 +180,16 @@ class SummarisingProvider:
 
     async def _make_room(self, request: Request, *, refused: bool = False) -> Usage | None:
         """Summarises if the request is too long; returns what that took, None if it did not."""
-        drops = getattr(self.writer.provider, "drops", None)
+        drops = abilities_of(self.writer.provider).drops
         if drops and not refused:
-            if not await drops(replace(request, messages=sent(self.messages))):
+            if not await drops(replace(request, messages=self._kept())):
                 return None
             refused = True  # it counts better than we do
         room = self.writer.room()
         if not (room or refused):
             return None
-        offered = "".join(f"{t.name}{t.description}{t.parameters}" for t in request.tools)
-        kept = sent(self.messages)
-        length = len(request.system) + len(offered) + sum(len(m.content) for m in kept)
-        length += sum(file.tokens for m in kept for file in m.attachments)
-        if not refused and room and length <= room:
-            return None  # no text has more tokens than characters
-        total = _total(kept, room)
-        space = room - tokens(request.system) - tokens(offered) if room else total
+        kept, total = self._kept(), self._measured(room)
+        space = room - tokens(request.system) - self._tokens_of(request.tools) if room else total
         if not refused and total <= space:
             return None
         if refused:  # by a server that counts more than we do
@@ -198,10 +198,33 @@ class SummarisingProvider:
             if keep > 1 and _total(_last_turns(kept, keep), room) > space * 3 // 4:
                 continue
             if data := await self.writer.cover(self.messages, keep, space):
+                self._seen = self._begins = self._size = 0
                 await self.emit.event("summary", data)
                 await self.emit.event("notice", _SUMMARISED if data["model"] else _LISTED)
                 return Usage(**data["usage"])
         return None
+
+    def _kept(self) -> Sequence[Message]:
+        """Returns the messages of a request, as `sent` does; it looks at new ones alone."""
+        self._measured(self.writer.room())
+        return self.messages[self._begins :] if self._begins else self.messages
+
+    def _measured(self, room: int) -> int:
+        """Returns the tokens of the messages of a request; it measures new ones alone."""
+        fresh = self.messages[self._seen :]
+        for place, message in enumerate(fresh, self._seen):
+            if "summary" in message.details and place:
+                self._begins, self._size, fresh = place, 0, self.messages[place:]
+        self._size += _total(fresh, room)
+        self._seen = len(self.messages)
+        return self._size
+
+    def _tokens_of(self, tools: tuple[ToolSpec, ...]) -> int:
+        """Estimates the tools that a request offers; most steps offer the same."""
+        if tools != self._tools:
+            listed = "".join(f"{t.name}{t.description}{t.parameters}" for t in tools)
+            self._tools, self._offered = tools, tokens(listed)
+        return self._offered
 
 
 def edit_summary(log: EventLog, session_id: str, text: str) -> Mapping[str, Any]:
@@ -227,8 +250,11 @@ def _most(space: int) -> int:
 
 def _total(messages: Sequence[Message], room: int = 0) -> int:
     """Adds up tokens; files are cut to what a window has room for."""
-    sizes = ((size_of(message), message) for message in messages)
-    return sum(min(n, room // 2) if message.attachments and room else n for n, message in sizes)
+    total = 0
+    for message in messages:
+        size = message.estimate or size_of(message)
+        total += min(size, room // 2) if message.attachments and room else size
+    return total
 
 
 def _last_turns(messages: Sequence[Message], count: int) -> Sequence[Message]:

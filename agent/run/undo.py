@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from searchloop.agent.errors import busy
+from searchloop.agent.errors import AgentError, StoreError, busy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import shown
@@ -45,14 +46,21 @@ async def delete_session(
 ) -> None:
     """Deletes a session and what it left elsewhere: pages, answers to its searches, old files.
 
-    The session goes last: if something cannot be deleted, it is still there to be deleted again.
-    Raises AgentError.
+    The session goes last: if something cannot be deleted, it is still there to be deleted again. On
+    a full disk the search backend makes room of what can be made anew. Raises AgentError.
     """
     events = await asyncio.to_thread(log.read, session_id)
     if any(event.type in ("search_started", "page_opened") for event in events):
         await backend.ask("/api/forget", {"chat": session_id})
     await asyncio.to_thread(Workspace.of(settings).forget, session_id)
-    await asyncio.to_thread(log.delete_session, session_id)
+    try:
+        await asyncio.to_thread(log.delete_session, session_id)
+    except StoreError as error:
+        if error.code not in ("disk_full", "disk_failed"):
+            raise
+        with suppress(AgentError):
+            await backend.ask("/api/forget", {"chat": session_id})
+        await asyncio.to_thread(log.delete_session, session_id)
 
 
 def make_plan(log: EventLog, session_id: str) -> Mapping[str, Any]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from searchloop.analysis.addresses import is_tracking
 
 if TYPE_CHECKING:
     from searchloop.agent.verdicts.check import Verdict
+    from searchloop.agent.verdicts.claims import Claims
     from searchloop.agent.verdicts.page import Page
 
 # Perplexity writes [1] or [1, 2], xAI [[1]](address); both count the pages of one answer.
@@ -60,7 +62,7 @@ def settle(message: Message, table: SourceTable) -> Message:
 
 async def settle_aside(message: Message, table: SourceTable) -> Message:
     """Settles on a thread where there are pages to compare with, for that takes a while."""
-    if table.has_texts and (message.citations or "[" in message.content):
+    if table.has_texts and (message.citations or not message.tool_calls):
         return await asyncio.to_thread(settle, message, table)
     return settle(message, table)
 
@@ -133,13 +135,15 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
 
 def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
     """Returns the text without marks of unknown numbers, and the citations of the others."""
+    from searchloop.agent.search.mark_shapes import shaped
     from searchloop.agent.search.marks import find
 
+    known = shaped(text, table.numbers)
     out: list[str] = []
     spans: dict[int, list[Mark]] = {}
     length = last = 0
-    for place in find(text, table.numbers, max(table.numbers, default=0)):
-        before = text[last : place.start]
+    for place in find(known.text, table.numbers, max(table.numbers, default=0)):
+        before = known.part(last, place.start)
         out.append(before if place.numbers else before.rstrip(" \t"))
         length += len(out[-1])
         last = place.end
@@ -147,7 +151,7 @@ def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
             out.append(f"[{n}]")
             spans.setdefault(n, []).append(Mark((length, length + len(out[-1]))))
             length += len(out[-1])
-    out.append(text[last:])
+    out.append(known.part(last, len(known.text)))
     return ("".join(out) if last else text), _cited(spans, table)
 
 
@@ -179,30 +183,58 @@ def _judged(text: str, citations: tuple[Citation, ...], table: SourceTable) -> t
     """Gives each mark its verdict."""
     if not citations:
         return ()
-    from searchloop.agent.verdicts.check import Verdict
-    from searchloop.agent.verdicts.claims import Claims
     from searchloop.agent.verdicts.page import Page
 
-    left = _CHECKED
-    claims: Claims | None = None
+    left = [_CHECKED]
+    claims = claims_of(text, citations)
     out = []
     for c in citations:
         read = table.text(c.url)
         page = None if read is None else Page(read, c.title)
-        marks = []
-        for mark in c.marks:
-            if mark.verdict is not None:
-                marks.append(mark)
-                continue
-            verdict = Verdict("unread" if page is None else "unclear")
-            if page is not None and mark.span and left > 0:
-                left -= 1
-                if claims is None:
-                    claims = Claims(text, (m.span for k in citations for m in k.marks if m.span))
-                verdict = _verdict(claims.at(*mark.span), page)
-            marks.append(_with(mark, verdict))
+        marks = (
+            mark if mark.verdict is not None else _first(mark, page, claims, left)
+            for mark in c.marks
+        )
         out.append(c._replace(marks=tuple(marks)))
     return tuple(out)
+
+
+def claims_of(text: str, citations: Sequence[Citation]) -> Callable[[], Claims]:
+    """Returns what cuts the claims out of an answer, when the first is wanted."""
+
+    @cache
+    def claims() -> Claims:
+        from searchloop.agent.verdicts.claims import Claims
+
+        return Claims(text, (m.span for c in citations for m in c.marks if m.span))
+
+    return claims
+
+
+def _first(mark: Mark, page: Page | None, claims: Callable[[], Claims], left: list[int]) -> Mark:
+    """Compares a mark with its page, else with the passage that its provider quoted."""
+    from searchloop.agent.verdicts.page import Page
+
+    if (page is None and not mark.quote) or not mark.span or left[0] <= 0:
+        return mark._replace(verdict="unread" if page is None else "unclear")
+    left[0] -= 1
+    if page is not None:
+        return compared(mark, page, claims)
+    verdict = _verdict(claims().at(*mark.span), Page(mark.quote or ""))
+    if verdict.verdict == "misquoted":  # the page may say it elsewhere
+        verdict = replace(verdict, verdict="unclear")
+    return _with(mark, verdict, "provider")
+
+
+def compared(mark: Mark, page: Page, claims: Callable[[], Claims]) -> Mark:
+    """Compares a mark with its page. A provider's passage that stands there counts further."""
+    from searchloop.agent.verdicts.check import Verdict, place_of
+
+    verdict = _verdict(claims().at(*mark.span), page) if mark.span else Verdict("unclear")
+    told = mark.by == "provider" and mark.verified is not None
+    if told and verdict.verdict == "unclear" and place_of(mark.quote or "", page):
+        return mark
+    return _with(mark, verdict, "words")
 
 
 def _verdict(claims: Sequence[str], page: Page) -> Verdict:
@@ -217,7 +249,7 @@ def _verdict(claims: Sequence[str], page: Page) -> Verdict:
     return verdict
 
 
-def _with(mark: Mark, verdict: Verdict) -> Mark:
+def _with(mark: Mark, verdict: Verdict, by: str) -> Mark:
     passage = verdict.passage
     if len(passage) > _PASSAGE:
         passage = passage[:_PASSAGE] + "…"
@@ -225,6 +257,7 @@ def _with(mark: Mark, verdict: Verdict) -> Mark:
         verdict=verdict.verdict,
         quote=mark.quote or verdict.quote or None,
         passage=passage or None,
+        by=by,
     )
 
 

@@ -34,9 +34,10 @@ _IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
 _NAME = re.compile(r"\A\w\d?\Z|[_$\\]|\A[a-z]\w*\.|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)", re.ASCII)
 _CALL = re.compile(r"[A-Za-z_]\([^()]*\)\Z")
 _OTHER = re.compile(r"[\])](?: or| and| to| oder| und| bis| o| ou| y| et|或|和|と)\Z")
+_KEY = re.compile(r"[ \t]*(?:- )?[a-z_][\w.-]*:[ \t]*\Z", re.ASCII)
 _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
-_LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")
+_LINE_ENDS = re.compile(r"(?:[\s,;]*+\[\d{1,3}\])*+[ \t]*+(?:[.。][ \t]*+)?(?:\Z|\n)")
 _CLOSERS = "*_~"
 _OPERATED = re.compile(r" ?[+=^]| \*\*? |\*\*?(?=[A-Za-z0-9(])")  # else emphasis ends or begins
 _NO_OPERATOR = re.compile(r"(?<!\w)[A-Z](?:\+\+|#)\Z|<su[bp]>\Z|(?<![\w<])<[^<>\s]+>\Z")
@@ -130,6 +131,8 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
         last, glued = word[-1], glued and not word[-1].isascii()
     if "{" in line and line.rfind("{") > line.rfind("}"):
         return False
+    if _KEY.match(line) and not _SOURCES.search(line.strip()[:-1]):
+        return False  # of YAML
     if last == ":":  # `Sources: [1], [2]` and `(Source: [1])`, but not `ids: [1, 2], name: x`
         closed = _SOURCES.search(word[:-1]) and "(" in word and after[:1] == ")"
         ends = closed or _LINE_ENDS.match(text, match.end())

@@ -49,8 +49,9 @@ class SourceTable:
         """Adds the sources, links and page text of a message."""
         if message.role == "user" and message.details.keys().isdisjoint(("summary", "imported")):
             self.see(urls_in(message.content))
+        met = message.role == "user" or "imported" not in message.details
         for source in message.sources:
-            self.restore(source)
+            self.restore(source, met=met)
             if message.role == "user":  # a page of a file: of many, only the cited ones are shown
                 del self._touched[url_key(source.url)]
         if message.role == "tool":
@@ -88,18 +89,21 @@ class SourceTable:
             known = known._replace(n=max(self._by_number, default=0) + 1)
         return self._keep(key, known)
 
-    def restore(self, source: Source) -> None:
-        """Adds a source with the number that it has already."""
+    def restore(self, source: Source, *, met: bool = True) -> None:
+        """Adds a source with the number that it has already. If it was not `met` by this program,
+        only a file named it, and it may not be opened unasked.
+        """
         key = url_key(source.url)
         known = self._by_key.get(key, source)
-        self._keep(key, merged(known, source)._replace(url=source.url))
+        self._keep(key, merged(known, source)._replace(url=source.url), met=met)
         if source.n is not None:  # of a page that once had two numbers, both lead to it
             self._by_number.setdefault(source.n, key)
 
-    def _keep(self, key: str, source: Source) -> Source:
+    def _keep(self, key: str, source: Source, *, met: bool = True) -> Source:
         self._by_key[key] = source
         self._touched[key] = None
-        self._seen.setdefault(key, source.url)
+        if met:
+            self._seen.setdefault(key, source.url)
         if source.n is not None:
             self._by_number[source.n] = key
         return source

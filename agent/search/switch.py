@@ -1,7 +1,8 @@
 """The switch: decides how a turn searches the web, before anything is sent.
 
 `off` offers no search, `native` is the provider's own, `local` is ours, `auto` is native where the
-model has it and local elsewhere. A turn takes exactly one path: no request holds the provider's
+model has it and local elsewhere, `offline` is ours within this machine: the library and pages
+already read. A turn takes exactly one path: no request holds the provider's
 search and our `web_search` together. All decisions are made here, by pure functions of values:
 `choose_path` and `fallback` for a turn's path, `tools_beside` for its other tools, `held_back`,
 `withdrawn` and `refused` for the reasons against a search. `search_options` reads the sites and the
@@ -23,7 +24,9 @@ REJECTED = "native_search_rejected"  # the code of the notice about a fallback
 
 
 class SearchPath(NamedTuple):
-    """The path of a turn. `name` is stored and shown: off, native:PROVIDER, local or local:ENGINE.
+    """The path of a turn.
+
+    `name` is stored and shown: off, native:PROVIDER, offline, local or local:ENGINE.
 
     `notice` is the data of a `notice` event, where the user should know why it is this path.
     """
@@ -34,7 +37,7 @@ class SearchPath(NamedTuple):
     notice: Mapping[str, str] | None = None
 
 
-OFF = SearchPath("off")
+OFF, OFFLINE = SearchPath("off"), SearchPath("offline", local=True)
 
 
 class Review(NamedTuple):
@@ -67,8 +70,8 @@ class Facts(NamedTuple):
 
 def choose_path(facts: Facts, options: NativeSearch = ANYWHERE) -> SearchPath:
     """Returns the path of one turn; raises ConfigError for `native` where it cannot be."""
-    if facts.search == "off":
-        return OFF
+    if facts.search in ("off", "offline"):
+        return OFF if facts.search == "off" else OFFLINE
     hindrance = _hindrance(facts, beside=facts.tools)
     if facts.search == "native" and hindrance:
         what = f"The model's own web search was asked for, but {hindrance}."
@@ -78,7 +81,7 @@ def choose_path(facts: Facts, options: NativeSearch = ANYWHERE) -> SearchPath:
     if facts.search == "local" or hindrance:
         combined = facts.search == "auto" and alone and _hindrance(facts, beside=False) is None
         return local_path(notice=_OURS if combined else None)
-    if facts.rejected:
+    if facts.rejected and facts.search == "auto":  # who asks for `native` is told by the provider
         return local_path()
     if held := held_back(facts.review):
         return local_path(notice=_held_notice(held))

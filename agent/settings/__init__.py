@@ -2,7 +2,7 @@
 
 Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
 
-Others may import: config_file, keys, plugins, private_files, secrets, usual_model.
+Others may import: config_file, keys, private_files, secrets, usual_model.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ LOWEST = "config.toml"
 SHARED = "config.toml of the server"  # the layer below LOWEST, where people have homes of their own
 BUILTIN = "builtin:extractive"  # needs no server, key or network
 DATABASES = ("postgresql://", "postgres://")  # how the address of one begins
+IN_MEMORY = ":memory:"  # the place of a log that ends with its program
 
 
 @dataclass(frozen=True, slots=True)

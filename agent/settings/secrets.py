@@ -51,10 +51,11 @@ def masked_command(words: Sequence[str]) -> tuple[str, ...]:
 
 def given_by_flags(words: Sequence[str]) -> dict[str, str]:
     """Finds the keys among a program's arguments (`--api-key KEY`, `--token=KEY`), by flag."""
-    found: dict[str, str] = {}
-    for flag, word in pairwise(words):
-        if _FLAG.fullmatch(flag) and _OPAQUE.fullmatch(word) and not word.startswith("-"):
-            found[flag] = word
+    found = {
+        flag: word
+        for flag, word in pairwise(words)
+        if _FLAG.fullmatch(flag) and _OPAQUE.fullmatch(word) and not word.startswith("-")
+    }
     for word in words:
         for part in _parts(word):
             found[word.partition("=")[0]] = part

@@ -51,6 +51,7 @@ class UsualModel:
         self.settings = settings
         self._usable, self._listed = usable, listed
         self._fallback: str | None = None  # chosen for want of a better one
+        self.remembers = True
 
     async def choose(self) -> Choice:
         """Returns the model for a question that names none."""
@@ -73,12 +74,13 @@ class UsualModel:
         return best_of(models, memory())
 
     def remember(self, model: str) -> None:
-        """Keeps the model that has just answered, unless nobody chose it.
+        """Keeps the model that has just answered, unless nobody chose it or `remembers` is off.
 
         If the folder cannot be written, it is forgotten.
         """
         home = self.settings.home
-        if model not in (self._fallback, last_model(home)) and len(model) <= _LONGEST:
+        fresh = self.remembers and model not in (self._fallback, last_model(home))
+        if fresh and len(model) <= _LONGEST:
             with suppress(StoreError):
                 write_private(home / FILE, model)
 

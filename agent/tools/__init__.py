@@ -1,6 +1,6 @@
 """Tools that a model may call, one module each, and the dispatcher that runs them.
 
-Others may import: backend, current_time, dispatcher, open_page, present_plan, search_chats,
+Others may import: backend, dispatcher, open_page, present_plan, search_chats,
 web_search, workspace.
 """
 
@@ -12,10 +12,10 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
-from searchloop.agent.calls.caller import CALLER, Context, context_of
+from searchloop.agent.calls.caller import NOBODY, Caller, Context, context_of
 from searchloop.agent.calls.schema import schema_of
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
@@ -31,6 +31,8 @@ ALLOWED: Mapping[Mode, frozenset[Effect]] = {
 CHANGING: frozenset[Effect] = ALLOWED["agent"] - ALLOWED["ask"]
 Origin = Literal["ours", "user", "mcp"]
 ServerState = Literal["ready", "waiting", "failed"]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class ToolContext:
     sources: SourceTable
     emit: Emit
     reveal: Callable[[Iterable[str]], None] = lambda names: None
+    caller: Caller = NOBODY
 
 
 ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult | str]]
@@ -79,6 +82,16 @@ class Tool:
     suspended: str | None = None
     listed: bool = True
     needs: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool(Tool, Generic[P, R]):
+    """A tool made of a function; a program may go on calling that."""
+
+    function: Callable[P, R] = field(kw_only=True)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
 
 
 class ToolSource(Protocol):
@@ -126,7 +139,15 @@ def definition(tool: Tool) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def tool(function: Callable[..., Any] | None = None, *, effect: Effect = "read") -> Any:
+@overload
+def tool(function: Callable[P, R], *, effect: Effect = "read") -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(*, effect: Effect = "read") -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(function: Any = None, *, effect: Effect = "read") -> Any:
     """Makes a Tool of a function: name, schema and description come from its signature.
 
     An `async def` runs on the loop, a plain `def` on a thread. It returns text, or anything that
@@ -148,7 +169,7 @@ def tool(function: Callable[..., Any] | None = None, *, effect: Effect = "read")
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | str:
         if own:
-            arguments = {**arguments, own[0]: Context(CALLER.get().context, context.call_id)}
+            arguments = {**arguments, own[0]: Context(context.caller.context, context.call_id)}
         if inspect.iscoroutinefunction(function):
             value = await function(**arguments)
         else:
@@ -156,4 +177,4 @@ def tool(function: Callable[..., Any] | None = None, *, effect: Effect = "read")
             value = await loop.run_in_executor(_BLOCKING, lambda: function(**arguments))
         return value if isinstance(value, str | ToolResult) else json.dumps(value, default=str)
 
-    return Tool(spec, run, needs=own and own[1])
+    return FunctionTool(spec, run, needs=own and own[1], function=function)

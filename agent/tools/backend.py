@@ -149,12 +149,14 @@ def _checked(status: int, data: Any) -> dict[str, Any]:
 class ChatBackend(NamedTuple):
     """A backend that is told which chat asks, so that it can forget what that one brought.
 
-    `settings` are those of the chat: a `temporary` one leaves nothing on any disk.
+    `settings` are those of the chat: a `temporary` one leaves nothing on any disk. With `offline`
+    the backend asks nothing beyond this machine.
     """
 
     backend: Backend
     chat: str
     settings: Mapping[str, Any]
+    offline: bool = False
 
     @property
     def here(self) -> bool:
@@ -162,8 +164,8 @@ class ChatBackend(NamedTuple):
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
         if payload is not None:
-            kept = {"temporary": True} if self.settings.get("temporary") else {}
-            payload = {**payload, "chat": self.chat, **kept}
+            kept = {"temporary": self.settings.get("temporary"), "offline": self.offline}
+            payload = {**payload, "chat": self.chat, **{k: True for k, v in kept.items() if v}}
         return await self.backend.ask(path, payload)
 
 
@@ -193,6 +195,8 @@ async def stays_here(backend: Backend, url: str = "") -> bool:
     """
     if not getattr(backend, "here", True):
         return False
+    if getattr(backend, "offline", False):
+        return True
     if url.startswith(_OWN):
         return True
     with contextlib.suppress(ToolError, LookupError, TypeError, TimeoutError):

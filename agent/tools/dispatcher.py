@@ -20,12 +20,21 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from searchloop.agent.calls.arguments import coerced
+from searchloop.agent.calls.caller import NOBODY, Caller
 from searchloop.agent.calls.schema import problems_with, takes
 from searchloop.agent.errors import AgentError, ToolError
 from searchloop.agent.log.events import result_data
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.text import neutral, well_formed
-from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolContext, object_schema, text_schema
+from searchloop.agent.tools import (
+    ALLOWED,
+    CHANGING,
+    Tool,
+    ToolContext,
+    object_schema,
+    text_schema,
+    tool,
+)
 from searchloop.agent.types import (
     Effect,
     Emit,
@@ -82,8 +91,8 @@ class Overflow:
     def bounded(self, result: ToolResult) -> ToolResult:
         """Returns the result, cut to `SHOWN` characters and with words on how to get the rest."""
         text = result.content
-        if len(text) <= SHOWN or result.details.get("text") or result.details.get("kind"):
-            return result  # pages and searches are bounded by their own rules
+        if len(text) <= SHOWN or result.bounded:
+            return result
         kept = text[:KEPT]
         details = {**result.details, REST: kept}
         self._keep(result.call_id, details)
@@ -102,7 +111,7 @@ class Overflow:
         text, marks = found
         offset = min(arguments["offset"], len(text))
         content = _part(text, offset, arguments["call_id"], len(text))
-        return ToolResult(context.call_id, READ_MORE, content, details=marks)
+        return ToolResult(context.call_id, READ_MORE, content, details=marks, bounded=True)
 
 
 def _part(text: str, offset: int, call_id: str, length: int) -> str:
@@ -146,7 +155,7 @@ _AT_ONCE = 16
 _REPEATED = "The model made the same call three times; it was asked to answer with what it has."
 
 
-class Gate(Protocol):
+class CallGuard(Protocol):
     """Decides whether a call that fits its schema may run; `agent.guard` implements it."""
 
     async def permit(self, call: ToolCall, tool: Tool, emit: Emit) -> ToolCall:
@@ -154,26 +163,33 @@ class Gate(Protocol):
 
 
 class Toolset:
-    """The tools of one run, under one mode; the first of one name counts, `gate` permits calls."""
+    """The tools of one run, under one mode; the first of one name counts, `guard` permits calls.
+
+    Without a guard each call runs whose effect the mode allows: in `ask`, those that only read.
+
+        Toolset([stock])
+    """
 
     def __init__(
         self,
-        tools: Iterable[Tool],
-        mode: Mode,
-        sources: SourceTable,
+        tools: Iterable[Tool | Callable[..., Any]],
+        mode: Mode = "ask",
+        sources: SourceTable | None = None,
         *,
-        gate: Gate | None = None,
+        guard: CallGuard | None = None,
         fence: Fence | None = None,
         overflow: Overflow | None = None,
+        caller: Caller = NOBODY,
     ) -> None:
-        self._mode = mode
-        self._sources = sources
-        self._gate = gate
+        self._mode, self._caller = mode, caller
+        self._sources = SourceTable() if sources is None else sources
+        self._guard = guard
         self._fence = fence or Fence()
         self._overflow = overflow or Overflow()
         named: dict[str, Tool] = {READ_MORE: self._overflow.tool}
-        for each in tools:
-            named.setdefault(each.spec.name, each)
+        for given in tools:
+            each = given if isinstance(given, Tool) else tool(given)
+            named.setdefault(each.spec.name, caller.tool(each))
         self._all = dict(sorted(named.items()))
         self._revealed: set[str] = set()
         self._repeats = RepeatedCalls()
@@ -259,7 +275,7 @@ class Toolset:
             return _error(call, refusal)
         found = self._all[call.name]
         try:
-            permitted = await self._gate.permit(call, found, emit) if self._gate else call
+            permitted = await self._guard.permit(call, found, emit) if self._guard else call
         except AgentError as error:
             return _failed(call, error)
         async with room:  # after the permission: a call that waits for the user blocks no other
@@ -269,7 +285,7 @@ class Toolset:
         return self._for_model(found, call, permitted, result)
 
     async def _run(self, call: ToolCall, found: Tool, emit: Emit) -> ToolResult:
-        context = ToolContext(call.id, self._sources, emit, self._reveal)
+        context = ToolContext(call.id, self._sources, emit, self._reveal, self._caller)
         try:
             async with asyncio.timeout(found.seconds):
                 value = await found.run(call.arguments, context)

@@ -17,6 +17,7 @@ from searchloop.agent.types import ANYWHERE, NativeSearch, Notice, ToolResult, T
 from searchloop.analysis.addresses import url_key
 
 _LENGTH = 8000
+_SLICE, _WHOLE = 40_000, 400_000  # characters of one request, and of a page
 _LINKS = 200
 _OLD = 3600  # seconds for which a stored page is as good as the page
 _WEB = ("http://", "https://")
@@ -43,7 +44,7 @@ _SPEC = ToolSpec(
 def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) -> Tool:
     """Returns the tool, on this backend and limited to the domains of `options`.
 
-    The gate asks the user before it opens an address that this session has not met.
+    The guard asks the user before it opens an address that this session has not met.
     """
     limits = domain_limits(options)
 
@@ -110,7 +111,31 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
         },
         sources=(source,),
         usage=Usage(pages=1),
+        bounded=True,
     )
+
+
+async def whole_page(url: str, backend: Backend, **options: Any) -> dict[str, Any]:
+    """Returns the answer to /api/open-page with all of the page's `content`, and `notes` on it.
+
+    Raises ToolError without a search backend.
+    """
+    parts: list[str] = []
+    first: dict[str, Any] = {}
+    offset, length, notes = 0, 0, dict[str, None]()
+    while length <= _WHOLE:
+        asked = {"url": url, "offset": offset, "max_length": _SLICE, **options}
+        page = await backend.ask("/api/open-page", asked)
+        if page["status"] != "ok":
+            return page
+        first = first or page
+        notes |= dict.fromkeys(note["message"] for note in page_notes(url, page))
+        parts.append(page["content"])
+        length += len(parts[-1])
+        if page["next_offset"] is None or page["next_offset"] <= offset:
+            break
+        offset = page["next_offset"]
+    return {**first, "content": "".join(parts), "notes": tuple(notes)}
 
 
 def page_notes(url: str, page: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -184,6 +184,7 @@ def _found(
         },
         sources=tuple(sources),
         usage=SEARCHED,
+        bounded=True,
     )
 
 

@@ -133,7 +133,6 @@ class Response:
         self.headers = headers
         self._read = read
         self._ended = False
-        self.sink: Callable[[bytes], None] | None = None  # receives a copy of each piece
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Yields the body as it arrives. Raises IncompleteError when the connection breaks."""
@@ -147,8 +146,6 @@ class Response:
         if not data:
             self._ended = True
             raise StopAsyncIteration
-        if self.sink is not None:
-            self.sink(data)
         return data
 
     async def read(self, limit: int = 1024 * 1024) -> bytes:

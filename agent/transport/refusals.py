@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import NativeSearchRejected, ProviderError
+from searchloop.agent.types import Request
 from searchloop.analysis.redaction import redacted
 
 _KEY_LIKE = re.compile(
@@ -24,7 +25,8 @@ _KEY_LIKE = re.compile(
 )
 # What servers say of a request that is longer than the model's window, in any of the dialects.
 TOO_LONG = re.compile(
-    r"context[ _](?:length|size|window|limit)|maximum context|max(?:imum)?[ _](?:model|seq)[ _]len"
+    r"context[ _](?:length|size|window|limit)|maximum (?:context|prompt length)"
+    r"|max(?:imum)?[ _](?:model|seq)[ _]len"
     r"|too many (?:input |prompt )?tokens|too_many_prompt_tokens|tokens`? must (?:be <=|have less)"
     r"|(?:prompt|input|messages|request|conversation) (?:(?:is|are|was) )?too (?:long|large)"
     r"|\binput length\b|token (?:count|limit)\b.{0,40}exceed"
@@ -38,7 +40,7 @@ _FILES = re.compile(
     r"|content.{0,20}(?:must|should|expected).{0,20}(?:string|text)",
     re.IGNORECASE | re.DOTALL,
 )
-# How APIs write the options of `agent.calls.caller`.
+# How APIs write the options of `agent.calls.instructions`.
 _OPTIONS: Mapping[str, str] = {
     "temperature": "temperature",
     "top_p": "top_?p",
@@ -48,7 +50,7 @@ _OPTIONS: Mapping[str, str] = {
 _CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
 _HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _QUOTE = 240
-_LIMITS = ("rate_limited", "usage_limit", "overloaded")
+_LIMITS = ("rate_limited", "usage_limit")
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 TRIES = 3
 FIRST = 0.5
@@ -73,9 +75,10 @@ class Refusal(NamedTuple):
         said = f"{self.server} does not accept {what}."
         return ProviderError("unauthorized", said, remedy, status=self.status)
 
-    def forbidden(self, remedy: str) -> ProviderError:
+    def forbidden(self) -> ProviderError:
         """Says that the key is good, but not for this."""
         what = f"{self.server} does not allow this with this key."
+        remedy = "Use a key that has access, or check its project, its billing and your region."
         return self.error("forbidden", what, remedy)
 
     def no_credit(self, what: str = "has no credit left") -> ProviderError:
@@ -86,15 +89,15 @@ class Refusal(NamedTuple):
             "Add credit or raise the spending limit in the provider's billing settings.",
         )
 
-    def too_many(self, retry_after: float | None = None) -> ProviderError:
+    def too_many(self) -> ProviderError:
         """Says that there are too many requests, or tokens, for now."""
         what, remedy = f"{self.server} asks for fewer requests.", "Wait a little and try again."
-        return self.error("rate_limited", what, remedy, retryable=True, retry_after=retry_after)
+        return self.error("rate_limited", what, remedy, retryable=True)
 
-    def failed(self, retry_after: float | None = None) -> ProviderError:
+    def failed(self) -> ProviderError:
         """Says that the server failed, which may be over soon."""
         what, again = f"{self.server} could not answer right now.", "Try again."
-        return self.error("server_error", what, again, retryable=True, retry_after=retry_after)
+        return self.error("server_error", what, again, retryable=True)
 
     def too_long(self) -> ProviderError:
         what = "The conversation is too long for the model."
@@ -111,19 +114,10 @@ class Refusal(NamedTuple):
         what = f"{self.server} refused the conversation so far."
         return self.error("history_refused", what, "Start a new session.")
 
-    def no_model(self, where: str = " for this key") -> ProviderError:
-        what = f"{self.server} has no such model{where}."
+    def no_model(self) -> ProviderError:
+        what = f"{self.server} has no such model."
         return self.error(
             "model_not_found", what, "Run `searchloop models` to see which there are."
-        )
-
-    def no_search(self, where: str = "") -> ProviderError:
-        """Says that the model refuses its native search tool."""
-        return NativeSearchRejected(
-            "native_search_rejected",
-            f"The model does not search by itself{where}.{self.said}",
-            "Choose local search, or another model.",
-            status=self.status,
         )
 
     def wrong_address(self, api: str, remedy: str) -> ProviderError:
@@ -151,40 +145,24 @@ def sentence(text: str) -> str:
     return f"{text}." if text and text[-1] not in ".!?…。！？" else text
 
 
-def blaming_search(error: ProviderError, body: bytes) -> ProviderError:
-    """Returns the error for a request with the provider's own search, whose tool `body` may blame.
+def blamed(error: ProviderError, body: bytes, request: Request) -> ProviderError:
+    """Returns the error for what a refused request brings and `body` may blame.
 
-    Servers of the same API word this in their own ways. A wrong guess costs one try without it.
+    That is files, an option, or the provider's own search. Servers word this in their own ways; a
+    wrong guess costs one try without it.
     """
     text = body.decode("utf-8", "replace")
-    if error.code != "bad_request" or _CHOSEN.search(text) or not _TOOL.search(text):
-        return error
-    remedy = "Choose local search, or another model."
-    return NativeSearchRejected(
-        "native_search_rejected", error.message, remedy, status=error.status
-    )
-
-
-def blaming_files(error: ProviderError, body: bytes) -> ProviderError:
-    """Returns the error for a request with images or PDFs, which `body` may blame.
-
-    Servers word this in their own ways. A wrong guess costs one try without them.
-    """
-    kept = error.code in _LIMITS or error.status in (401, 402, 403)
-    if kept or not _FILES.search(body.decode("utf-8", "replace")):
-        return error
-    remedy = "Choose another model, or send the question without the files."
-    return ProviderError("files_refused", error.message, remedy, status=error.status)
-
-
-def blaming_options(error: ProviderError, body: bytes, options: Mapping[str, Any]) -> ProviderError:
-    """Returns the error for a request with options, one of which `body` may name."""
-    text = body.decode("utf-8", "replace")
-    named = [name for name in options if re.search(_OPTIONS[name], text, re.IGNORECASE)]
-    if error.code != "bad_request" or not named:
-        return error
-    remedy = f"Leave out the option {named[0]}, or choose another model."
-    return ProviderError("option_refused", error.message, remedy, status=error.status)
+    refused = error.code == "bad_request"
+    asked = refused or (error.code not in _LIMITS and error.status not in (401, 402, 403))
+    make, code, what = ProviderError, "", ""
+    if asked and any(m.attachments for m in request.messages) and _FILES.search(text):
+        code, what = "files_refused", "send the question without the files"
+    elif refused and (named := [o for o in request.options if re.search(_OPTIONS[o], text, re.I)]):
+        code, what = "option_refused", f"leave out the option {named[0]}"
+    elif refused and request.native_search and _TOOL.search(text) and not _CHOSEN.search(text):
+        make, code, what = NativeSearchRejected, "native_search_rejected", "choose local search"
+    remedy = f"Choose another model, or {what}."
+    return make(code, error.message, remedy, status=error.status) if code else error
 
 
 def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:

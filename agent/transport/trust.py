@@ -6,19 +6,13 @@ A proxy's address may contain a password, so no error repeats it.
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from searchloop.agent.errors import ConfigError
+from searchloop.agent.transport.exchange import Origin, origin_of
 
 if TYPE_CHECKING:
     import ssl
-
-    from searchloop.agent.transport.exchange import Origin
-
-_NO_HOST = frozenset("[]/%@ ")
 
 
 def proxy_for(origin: Origin) -> str | None:
@@ -43,15 +37,9 @@ def _proxy(scheme: str) -> str | None:
     proxy = proxies.get(scheme) or proxies.get("all")
     if not proxy:
         return None
-    if "://" not in proxy:
-        proxy = f"http://{proxy}"
-    try:
-        parts = urlsplit(proxy)
-        host = parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
-        if host and not (_NO_HOST & set(host) or " " in proxy):
-            return proxy
-    except ValueError:
-        pass  # its message holds the address
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if origin_of(proxy) and " " not in proxy:
+        return proxy
     raise ConfigError(
         "bad_proxy",
         "The proxy address of the environment cannot be used.",
@@ -64,6 +52,7 @@ def certificates() -> ssl.SSLContext:
     import ssl
 
     file, folders = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    context: ssl.SSLContext
     if file:
         try:
             context = ssl.create_default_context(cafile=file)
@@ -74,23 +63,12 @@ def certificates() -> ssl.SSLContext:
         if not any(map(os.path.isdir, folders.split(os.pathsep))):
             raise _unusable("SSL_CERT_DIR", folders, "no such folder")
         context = ssl.create_default_context(capath=folders)
-    else:
-        context = _system()
+    else:  # those of the system, wherever it keeps them
+        import truststore
+
+        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-def _system() -> ssl.SSLContext:
-    """Trusts the system's certificates, through `truststore` where OpenSSL cannot find them."""
-    import ssl
-
-    paths = ssl.get_default_verify_paths()
-    hashed = paths.capath and any(Path(paths.capath).glob("????????.0"))
-    if sys.platform not in ("darwin", "win32") and (paths.cafile or hashed):
-        return ssl.create_default_context()
-    import truststore
-
-    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _unusable(name: str, value: str, why: str) -> ConfigError:

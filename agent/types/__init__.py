@@ -9,23 +9,30 @@ Others may import: attachments.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from searchloop.agent.types.attachments import Attachment
+from searchloop.agent.types.limits import DEFAULT_LIMITS as DEFAULT_LIMITS
+from searchloop.agent.types.limits import NOTHING as NOTHING
+from searchloop.agent.types.limits import USAGE_FIELDS as USAGE_FIELDS
+from searchloop.agent.types.limits import Limits as Limits
+from searchloop.agent.types.limits import Meter as Meter
+from searchloop.agent.types.limits import Price as Price
+from searchloop.agent.types.limits import Usage as Usage
+from searchloop.agent.types.limits import plus as plus
 
 Role = Literal["user", "assistant", "tool"]
 Effect = Literal["read", "network", "write", "exec"]
 Span = tuple[int, int]
 Mode = Literal["ask", "plan", "agent"]
-Search = Literal["auto", "native", "local", "off"]
-SEARCHES: tuple[Search, ...] = ("auto", "native", "local", "off")
+Search = Literal["auto", "native", "local", "offline", "off"]
+SEARCHES: tuple[Search, ...] = ("auto", "native", "local", "offline", "off")
 SourceState = Literal["found", "opened", "cited"]
 VerdictName = Literal["quoted", "misquoted", "supported", "contradicted", "unclear", "unread"]
 Replay = Literal["whole", "unsigned", "neutral"]
-StopReason = Literal["stop", "tool_calls", "length", "refusal", "pause"]
+StopReason = Literal["stop", "tool_calls", "length", "refusal", "pause", "nothing"]
 RunReason = Literal["stop", "limit", "cancelled", "error", "incomplete"]
 
 
@@ -61,13 +68,15 @@ class Mark(NamedTuple):
     `span` is a half-open range in code points, None where the provider names no place. `quote`
     holds literal words: what the provider took from the source, else what the answer put in
     quotation marks. `verdict` is the result of a comparison with the page, whose nearest text is
-    `passage`; None where nobody compared them.
+    `passage`; None where nobody compared them. `by` says who compared: `words` (ours, without a
+    model), `provider` (only with the passage that the provider quoted) or the name of a model.
     """
 
     span: Span | None = None
     quote: str | None = None
     verdict: VerdictName | None = None
     passage: str | None = None
+    by: str | None = None
 
     @property
     def verified(self) -> bool | None:
@@ -107,42 +116,12 @@ class Citation(NamedTuple):
         return telling[0] if telling else Mark()
 
 
-class Usage(NamedTuple):
-    """Counts as the provider reported them; None for those it did not report."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    searches: int | None = None
-    pages: int | None = None
-    seconds: float | None = None
-    cost_usd: float | None = None
-
-    def __add__(self, other: Usage) -> Usage:  # type: ignore[override]  # sums, no longer tuple
-        return Usage(*map(plus, self, other))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the usage object of every surface."""
-        return self._asdict()
-
-
-USAGE_FIELDS = Usage._fields
-
-
-def plus(a: Any, b: Any) -> Any:
-    """Adds two counts; None is an unknown one."""
-    return b if a is None else a if b is None else a + b
-
-
-NOTHING = Usage()
-
-
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """The result of a call: `content` for the model, the rest for the program.
 
-    `usage` counts the tool's own searches and page reads.
+    `usage` counts the tool's own searches and page reads. `bounded` is set by a tool that keeps
+    its own bound; every other result is cut.
     """
 
     call_id: str
@@ -152,6 +131,7 @@ class ToolResult:
     details: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     usage: Usage = NOTHING
+    bounded: bool = False
 
 
 class ProviderData(NamedTuple):
@@ -167,7 +147,8 @@ class ProviderData(NamedTuple):
 class Message:
     """One turn of the transcript; compared by identity.
 
-    `encoded` is its form on the wire by codec and variant: it is made once for all steps.
+    `encoded` is its form on the wire by codec and variant, `estimate` what it takes of a window in
+    tokens (`log.window.size_of`): both are worked out once for all steps.
     """
 
     role: Role
@@ -183,6 +164,7 @@ class Message:
     provider_data: ProviderData | None = None
     attachments: tuple[Attachment, ...] = ()
     encoded: dict[str, bytes] = field(default_factory=dict, repr=False)
+    estimate: int = field(default=0, init=False, repr=False)
 
 
 class ToolSpec(NamedTuple):
@@ -199,9 +181,7 @@ class NativeSearch(NamedTuple):
 
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
-    context_size: Literal["low", "medium", "high"] | None = None
     country: str | None = None
-    external_access: bool = True
     max_searches: int | None = None
     folders: tuple[str, ...] = ()
 
@@ -211,15 +191,15 @@ ANYWHERE = NativeSearch()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model step, as a codec gets it; for `options` see `agent.calls.caller`.
+    """One model step, as a codec gets it; for `options` see `agent.calls.instructions`.
 
     `messages` is append-only from step to step. With `answer_now`, tools stay listed where the
     provider needs them to read the history. `context_limit` is the session's window, if one is set.
     `replay` limits what goes back of raw answers: all, all but thinking, text and calls only.
     """
 
-    model: str
-    messages: Sequence[Message]
+    model: str = ""
+    messages: Sequence[Message] = ()
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     native_search: NativeSearch | None = None
@@ -375,68 +355,32 @@ class Emit(Protocol):
         """Takes the provider's own searches, page reads and notices."""
 
 
-Price = Callable[[Usage], float | None]
+class Listener:
+    """An `Emit` that hands each piece of text to `text` and every other event to `event`.
+
+    Listener(text=lambda piece: print(piece, end=""))
+    """
+
+    def __init__(
+        self,
+        text: Callable[[str], object] = str,
+        event: Callable[[str, Mapping[str, Any]], object] = lambda type, data: None,
+    ) -> None:
+        self._text, self._event = text, event
+
+    def delta(self, event: TextDelta | ThinkingDelta) -> None:
+        """Hands over text; thinking is not the answer's."""
+        if isinstance(event, TextDelta):
+            self._text(event.text)
+
+    async def event(self, type: str, data: Mapping[str, Any]) -> None:
+        """Hands over an event."""
+        self._event(type, data)
+
+    async def activity(self, event: StreamEvent) -> None:
+        """Hands over what the provider did itself, under the name of its class."""
+        names = getattr(event, "__slots__", ())
+        self._event(type(event).__name__, {name: getattr(event, name) for name in names})
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Ceilings of one turn; None means no ceiling. `cost_usd` works only with known prices."""
-
-    steps: int = 12
-    searches: int | None = None
-    pages: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    cost_usd: float | None = None
-
-
-DEFAULT_LIMITS = Limits()
-
-
-class Meter:
-    """Counts the usage of one turn: the provider's reports and our tools' work."""
-
-    def __init__(self, limits: Limits = DEFAULT_LIMITS, price: Price | None = None) -> None:
-        self._limits = limits
-        self._price = price
-        self._began = time.monotonic()
-        self._model = Usage()
-        self._tools = Usage()
-        self.steps = 0
-
-    def step(self, usage: Usage) -> None:
-        """Adds one answer of the model."""
-        self.steps += 1
-        self._model = self._model + usage
-
-    def tool(self, result: ToolResult) -> None:
-        """Adds one result of a tool."""
-        self._tools = self._tools + result.usage
-
-    @property
-    def usage(self) -> Usage:
-        """The sum so far; the cost is the model's alone, None if a price is unknown."""
-        model, tools = self._model, self._tools
-        return model._replace(
-            searches=plus(model.searches, tools.searches),
-            pages=plus(model.pages, tools.pages),
-            seconds=round(time.monotonic() - self._began, 3),
-            cost_usd=self._price(model) if self._price else model.cost_usd,
-        )
-
-    def reached(self) -> str | None:
-        """Returns the limit that is reached, in words, or None."""
-        limits, usage = self._limits, self.usage
-        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        ceilings = (
-            (self.steps, limits.steps, "{} steps"),
-            (usage.searches, limits.searches, "{} searches"),
-            (usage.pages, limits.pages, "{} pages"),
-            (tokens, limits.tokens, "{} tokens"),
-            (usage.seconds, limits.seconds, "{:g} seconds"),
-            (usage.cost_usd, limits.cost_usd, "${:g}"),
-        )
-        for used, ceiling, words in ceilings:
-            if ceiling is not None and (used or 0) >= ceiling:
-                return f"the limit of {words.format(ceiling)}"
-        return None
+NOBODY_LISTENS = Listener()

@@ -3,5 +3,5 @@
 Others import `check` and `Verdict` from `agent.verdicts.check`, `Page` from `agent.verdicts.page`,
 and what people read from `agent.verdicts.words`. All is pure: no network, clock or file.
 
-Others may import: check, claims, page, text, words.
+Others may import: check, claims, page, text, vetoes, words.
 """

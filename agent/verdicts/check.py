@@ -6,21 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import unescape
+from typing import NamedTuple
 
 from searchloop.agent.types import VerdictName
-from searchloop.agent.verdicts.compare import (
-    DENIAL,
-    FAULTS,
-    TURNED,
-    Comparison,
-    compare,
-    turned_by_gap,
-)
-from searchloop.agent.verdicts.cover import LEAST, content
-from searchloop.agent.verdicts.degrees import hedged, limited
-from searchloop.agent.verdicts.markers import marked_apart
+from searchloop.agent.verdicts.compare import Comparison, turned_by_gap
 from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
+from searchloop.agent.verdicts.score import chance, content, model
 from searchloop.agent.verdicts.text import (
     PIECE,
     SPACELESS,
@@ -30,8 +22,11 @@ from searchloop.agent.verdicts.text import (
     sentences,
     tokens,
 )
+from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, veto
 from searchloop.analysis.language import SCRIPTS, language
 
+FEW = "Too few of the claim's words stand together in the source."
+_LEAST = 0.4  # share of the claim's content, by weight, below which a window is not looked at
 _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 2_000  # and tokens, of a claim and of a window
 _WINDOWS, _WORK = 16, 2_000  # compared word by word, and their tokens
@@ -116,6 +111,8 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             elided(q) and _turns(q, place, page) for q, place in zip(quotes, found, strict=True)
         ):
             return replace(verdict, verdict="unclear", reason=DENIAL)
+        if not _spoken(claim, quotes, start, page):
+            return replace(verdict, verdict="unclear", reason=TURNED)
         filled = sum(map(len, quotes)) / len(claim)
         if filled > _MOST or any(map(elided, quotes)) or _says_little(claim, quotes, page):
             return verdict
@@ -129,6 +126,19 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
         return replace(nearest, verdict="unclear", reason=reason)
     reason = "The quoted words are not in the source."
     return replace(nearest, verdict="misquoted", reason=reason, quote=missing)
+
+
+def _spoken(claim: str, quotes: list[str], start: int, page: Page) -> bool:
+    """Tells whether a name beside a quotation stands near it in the page, if anywhere."""
+    for quote in quotes:
+        claim = claim.replace(quote, " ")
+    names = {t.key for t in tokens(claim, page.lang) if t.capital and page.has(t.key)}
+    here = page.sentence_of(start)
+    near = {t.key for k in range(max(0, here - _BEFORE), here + 1) for t in page.tokens(k)}
+    return not names or bool(names & near)
+
+
+_BEFORE = 2  # sentences before a quotation that may name its speaker
 
 
 def _foreign(claim: str, lang: str, page: Page) -> bool:
@@ -155,6 +165,9 @@ def _says_little(claim: str, quotes: list[str], page: Page) -> bool:
 
 def _verbatim(claim: str, page: Page) -> Verdict | None:
     """Returns the verdict on a claim that stands word for word in the page, else None."""
+    told = (t for t in tokens(claim, page.lang) if t.kind in ("word", "letter"))
+    if not all(page.has(t.key) for t in told if t.key[0] != "~"):
+        return None  # without the page's words, which take long to cut
     words = words_of(claim, page.lang)
     at, few = 0, len(words.starts) < 2
     for _ in range(0 if few else _REPEATS):
@@ -178,10 +191,10 @@ def _free(page: Page, start: int, end: int) -> bool:
         t.number and (t.start < start < t.end or t.start < end < t.end) for t in (*before, *behind)
     )
     first = sum(t.start < start for t in before)
-    said = any(t.kind == "not" for t in around) or limited(before, first, page.lang)
-    said = said or any(t.word in _NO for t in before[max(0, first - 1) : first])
-    said = said or marked_apart(page.clean[start:end], page.sentences_at(start, end))
-    return not cut and not said and not hedged(around, page.lang)
+    said = any(t.kind == "not" for t in around)
+    return (
+        not cut and not said and not any(t.word in _NO for t in before[max(0, first - 1) : first])
+    )
 
 
 _NO = ("no", "not", "nicht", "non", "pas", "niet", "não")  # `no fewer than`
@@ -200,50 +213,66 @@ def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
 
 
 def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
-    said = tokens(claim, page.lang)[:_TOKENS]
-    weights = {t.key: page.weight(t.key) for t in content(said)}
-    if len(weights) < 2:
-        return Verdict("unclear", reason="The claim is too short to be compared.")
-    windows = _windows(page, weights)
-    if not windows:
-        return Verdict("unclear", reason="Nothing like it stands in the source.")
-    seen: list[_Seen] = []
-    left = _WORK
-    for cover, first, last in windows[:_WINDOWS]:
-        if left > 0 and (cover >= LEAST or not seen):
-            window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
-            left -= len(window)
-            found = compare(said, window, weights, page, claim)
-            seen.append((found, first, last))
-            if first == last and found.near and not found.fault:
-                break  # nothing outdoes the source's own sentence
-    found, first, last = max(_deciding(seen), key=_rank)
-    start, end = page.spans[first][0], page.spans[last][1]
+    found = closest(claim, page)
+    if isinstance(found, str):
+        return Verdict("unclear", reason=found)
+    start, end = page.spans[found.first][0], page.spans[found.last][1]
     if foreign:
         return _at(page, "unclear", start, end, "The source is in another language.")
     if not found.fault:
         return _at(page, "supported", start, end, "The source says it in these sentences.")
-    name: VerdictName = "contradicted" if found.denied else "unclear"
+    name: VerdictName = "contradicted" if accused(found.seen, found.fault) else "unclear"
     return _at(page, name, start, end, found.fault)
 
 
-_Seen = tuple[Comparison, int, int]
+class Found(NamedTuple):
+    """The window that decides: its sentences, how likely they support the claim, and what not."""
+
+    seen: Comparison
+    first: int
+    last: int
+    chance: float
+    fault: str
 
 
-def _deciding(seen: list[_Seen]) -> list[_Seen]:
+def closest(claim: str, page: Page) -> Found | str:
+    """Returns the sentences of the page that bear most on a claim, or why there are none."""
+    said = tokens(claim, page.lang)[:_TOKENS]
+    weights = {t.key: page.weight(t.key) for t in content(said)}
+    if len(weights) < 2:
+        return "The claim is too short to be compared."
+    windows = _windows(page, weights)
+    if not windows:
+        return "Nothing like it stands in the source."
+    found: list[Found] = []
+    left = _WORK
+    for cover, first, last in windows[:_WINDOWS]:
+        if left > 0 and (cover >= _LEAST or not found):
+            window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
+            left -= len(window)
+            seen = Comparison(said, window, weights, page)
+            likely = chance(seen)
+            fault = veto(seen) or ("" if likely >= model()["threshold"] else FEW)
+            found.append(Found(seen, first, last, likely, fault))
+            if first == last and seen.near and not fault:
+                break  # nothing outdoes the source's own sentence
+    return max(_deciding(found), key=_rank)
+
+
+def _deciding(found: list[Found]) -> list[Found]:
     """Returns the shortest windows that are nearly the claim; without one, all windows.
 
     A sentence that is the claim but for a number decides, whatever stands around it; but sentences
     that hold all of the claim in order decide with it.
     """
-    near = [each for each in seen if each[0].near]
-    shortest = min((last - first for _, first, last in near), default=0)
-    return [each for each in near if each[2] - each[1] == shortest or each[0].whole] or seen
+    near = [each for each in found if each.seen.near]
+    shortest = min((each.last - each.first for each in near), default=0)
+    return [each for each in near if each.last - each.first == shortest or each.seen.whole] or found
 
 
-def _rank(each: _Seen) -> tuple[bool, bool, float, int, int]:
-    found, first, last = each
-    return not found.fault, found.denied, found.cover, first - last, -first
+def _rank(each: Found) -> tuple[bool, bool, float, int, int]:
+    denied = bool(each.fault) and accused(each.seen, each.fault)
+    return not each.fault, denied, each.chance, each.first - each.last, -each.first
 
 
 def _windows(page: Page, weights: Mapping[str, float]) -> list[tuple[float, int, int]]:

@@ -1,11 +1,16 @@
-"""Reads numbers: their value with sign and scale, their unit, in digits, words and CJK numerals."""
+"""Reads quantities: a number's value with sign and scale, its unit, and how exact it is.
+
+In digits, words and CJK numerals. `Number.held_by` and `Number.differs` compare two of them.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.resources import files
+from itertools import takewhile
 from typing import NamedTuple
 
 from searchloop.analysis.words import table
@@ -26,43 +31,155 @@ def pattern(name: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile("".join(TABLES[name].splitlines()), flags)
 
 
+def _units() -> tuple[dict[str, str], dict[str, tuple[str, float]]]:
+    """Returns {word: unit} and {unit: (dimension, size)} of rows such as `km=length*1000: km`."""
+    words: dict[str, str] = {}
+    sizes: dict[str, tuple[str, float]] = {}
+    for row, names in table(TABLES["units"]).items():
+        unit, _, measure = row.partition("=")
+        dimension, _, size = (measure or f"{unit}*1").partition("*")
+        sizes[unit] = dimension, float(size)
+        words.update(dict.fromkeys(names, unit))
+    return words, sizes
+
+
+UNITS, _SIZES = _units()
+_EXACT = 1e-9
+_CONVERTED = 0.01  # share of a value that a conversion may round away
+_LOOSE = 0.03  # share that "about" may, at the most
+_NEARLY = 0.95  # and "nearly"
+_FAR = 1.5  # a bound that is further off tells nothing
+_SURELY = 0.1  # share beyond which no rounding explains a difference
+
+
 class Number(NamedTuple):
     """A value with its scale and sign applied, and its unit's short name or an empty string.
 
-    `slack` is how far a rounded value may be off; 0 where no word such as "about" rounds it.
+    `kind` is "about", "nearly", "more" (more than, at least), "less" or empty; `step` is what one
+    more in the last written digit would add.
     """
 
     value: float
     unit: str
-    slack: float = 0.0
+    kind: str = ""
+    step: float = 1.0
 
-    def same(self, other: Number) -> bool:
-        """Tells whether the values are equal and no two units contradict each other."""
-        slack = 0.0 if other.slack else self.slack
-        close = abs(self.value - other.value) <= max(1e-9 * max(1.0, abs(self.value)), slack)
-        return close and (not self.unit or not other.unit or self.unit == other.unit)
+    def held_by(self, other: Number) -> bool:
+        """Tells whether a source that gives `other` says this."""
+        bare = not self.unit and other.unit == "%"
+        measured = None if bare else self._beside(other)
+        if measured is None:
+            return False
+        mine, given, slack = measured
+        if abs(mine - given) <= slack:
+            return other.kind in ("", "about", "nearly", self.kind) or self.kind == "about"
+        if other.kind in ("more", "less") or mine * given <= 0:
+            return False
+        share = given / mine
+        return {
+            "about": abs(share - 1) <= min(_LOOSE, self._zeros() / 2 / abs(self.value)),
+            "nearly": _NEARLY <= share < 1,
+            "more": 1 < share <= _FAR,
+            "less": 1 / _FAR <= share < 1,
+            "": self._rounds(other) and self._digits() > 1,
+        }[self.kind]
+
+    def differs(self, other: Number) -> bool:
+        """Tells whether the two exclude each other: other values of one thing in one measure."""
+        measured = self._beside(other) if bool(self.unit) == bool(other.unit) else None
+        if measured is None or other.kind in ("more", "less") or self.held_by(other):
+            return False
+        mine, given, _ = measured
+        if self.kind in ("more", "less"):
+            return mine > given if self.kind == "more" else mine < given
+        if mine and given and not math.log10(abs(mine / given)) % 3:
+            return False  # perhaps a thousand or a million in a word that is not known here
+        loose = self.kind or other.kind or self.unit != other.unit
+        return abs(mine - given) > _SURELY * abs(mine) if loose else not self._rounds(other)
+
+    def with_part(self, part: Number) -> Number | None:
+        """Returns the sum of `7 hours` and `30 minutes`; None where they are no such parts."""
+        if not self.unit or not part.unit or self.unit == part.unit:
+            return None
+        (mine, size), (given, other_size) = _SIZES[self.unit], _SIZES[part.unit]
+        if mine != given or mine not in ("time", "months", "length", "mass") or size <= other_size:
+            return None
+        return self._replace(value=self.value + part.value * other_size / size, step=part.step)
+
+    def _beside(self, other: Number) -> tuple[float, float, float] | None:
+        """Returns both values in one measure, and by how much they may differ; None if in none."""
+        if self.unit == other.unit or not self.unit or not other.unit:
+            return self.value, other.value, _EXACT * max(1.0, abs(self.value))
+        (mine, size), (given, other_size) = _SIZES[self.unit], _SIZES[other.unit]
+        if mine != given:
+            return None
+        one, two = self.value * size, other.value * other_size
+        if "fahrenheit" in (self.unit, other.unit):
+            one, two = one - 160 / 9 * (size != 1), two - 160 / 9 * (other_size != 1)
+        rounded = max(self.step * size, other.step * other_size) / 2
+        return one, two, max(_EXACT * abs(one), min(rounded, _CONVERTED * abs(one)))
+
+    def _zeros(self) -> float:
+        """Returns the place value of the last digit that is not 0: 10,000 of 710,000."""
+        if self.step < 1 or not self.value:
+            return self.step
+        written = f"{abs(self.value):.12g}"
+        zeros = len(written) - len(written.rstrip("0")) if "." not in written else 0
+        return float(10**zeros)
+
+    def _digits(self) -> int:
+        """Returns how many digits count."""
+        return len(f"{abs(self.value / self._zeros()):.0f}")
+
+    def _rounds(self, other: Number) -> bool:
+        """Tells whether this is the other one with fewer digits; a year is never rounded."""
+        step = self._zeros()
+        year = is_year(self.value) and not self.unit
+        fewer = step > other._zeros() and self.unit == other.unit
+        return fewer and not year and abs(self.value - other.value) <= step / 2
 
 
-UNITS = {word: unit for unit, words in table(TABLES["units"]).items() for word in words}
 _SCALES = {word: float(value) for value, words in table(TABLES["scales"]).items() for word in words}
-_LONG_SCALE = {"billion", "billions", "billionen", "billones", "bilhões"}  # 10**12 outside English
-_THAI_SCALES = {"พันล้าน": 1e9, "ล้าน": 1e6, "แสน": 1e5, "หมื่น": 1e4, "พัน": 1e3}
+_LONG_SCALE = {"billion", "billions", "billionen", "billones"}  # 10**12 outside English
 _CJK_SCALES = dict(zip("十百千万萬亿億兆", (1e1, 1e2, 1e3, 1e4, 1e4, 1e8, 1e8, 1e12), strict=True))
 _CJK_DIGITS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
-_CURRENCY = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "￥": "jpy", "₹": "inr", "₩": "krw"}
 _MINUS = pattern("minus-patterns", re.IGNORECASE)
-_SQUARE = frozenset(("square", "sq", "carrés", "carré", "cuadrados", "quadrati", "квадратных"))
-_CUBIC = frozenset(["cubic", "cubes", "cube", "cúbicos", "cubi", "кубических"])
-_POINTS = pattern("points-patterns")
-_OF = frozenset(("de", "d", "of", "di"))
-ABOUT = frozenset(word for words in table(TABLES["about"])["about"] for word in words.split("-"))
-_ABOUT = "|".join(table(TABLES["about"])["about"]).replace("-", " ")
-_ABOUT_END = re.compile(rf"(?:\b|(?<=[\u3040-\u9fff]))(?:{_ABOUT})\W{{0,2}}\Z", re.IGNORECASE)
-_ROUNDED = 0.02  # share of a value by which rounding may change it
+_HALF = (("and", "a", "half"), ("y", "medio"), ("y", "media"), ("et", "demi"), ("et", "demie"))
+_ROUNDINGS, _BEHIND = (table(TABLES[name]) for name in ("roundings", "roundings-behind"))
+ABOUT = frozenset(w for k in ("about", "nearly") for each in _ROUNDINGS[k] for w in each.split("-"))
+_NOT_MORE = re.compile(r"(?:\b(?:no|not|nicht|pas)|不)\s?\Z", re.IGNORECASE)
+
+
+def _either(words: list[str]) -> str:
+    return "|".join(sorted((re.escape(w.replace("-", " ")) for w in words), key=len, reverse=True))
+
+
+_KIND = re.compile(
+    r"(?:\b|(?<=[\u3040-\u9fff]))(?:"
+    + "|".join(f"(?P<{kind}>{_either(words)})" for kind, words in _ROUNDINGS.items())
+    + r")\W{0,2}(?:(?:the|a|an|die|los|las|les) )?\W?\Z",
+    re.IGNORECASE,
+)
+_KIND_BEHIND = re.compile(
+    r"[^\s\d。、，]{0,2}?(?:"
+    + "|".join(f"(?P<{kind}>{_either(words)})" for kind, words in _BEHIND.items())
+    + ")"
+)
+
+
+def exactness(text: str, start: int, end: int) -> tuple[str, int, int]:
+    """Returns how exact the words around a number at [start, end) make it, and their range."""
+    found = _KIND.search(text, max(0, start - 24), start) or _KIND_BEHIND.match(text, end)
+    if not found:
+        return "", start, end
+    kind = found.lastgroup or ""
+    if kind in ("more", "less") and _NOT_MORE.search(text, 0, found.start()):
+        kind = "less" if kind == "more" else "more"
+    return kind, min(start, found.start()), max(end, found.end())
 
 
 _NUMBER_WORDS = {
-    lang: {word: int(value) for word, _, value in (item.partition("=") for item in items)}
+    lang: {word: float(value) for word, _, value in (item.partition("=") for item in items)}
     for lang, items in table(TABLES["numerals"]).items()
 }
 _GROUPED = re.compile(r"\d{1,3}(?:([,.'’\u00a0\u202f\u2009 ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?\Z")
@@ -71,17 +188,6 @@ _CJK_COUNTED = pattern("counter-patterns")
 _CJK_PLAIN = re.compile("[第统統之进進同专專唯万单單每另]\\Z")
 _CJK_UNIT = re.compile(
     "|".join(sorted((re.escape(u) for u in UNITS if ord(u[0]) >= 0x0E00), key=len, reverse=True))
-)
-
-
-HANGUL_UNIT = re.compile(
-    "|".join(
-        sorted(
-            (u for u in {*UNITS, *_SCALES} if "\uac00" <= u[0] <= "\ud7a3" and len(u) > 1),
-            key=len,
-            reverse=True,
-        )
-    )
 )
 
 
@@ -107,15 +213,10 @@ def digits(text: str, lang: str = "") -> float:
     return float(re.sub(r"[^\d.]", "", text)[:300])
 
 
-def slack(text: str, start: int, value: float, factor: float) -> float:
-    """Returns how far the value at `start` may be off: behind "about" half of its last digit."""
-    if not _ABOUT_END.search(text, max(0, start - 20), start):
-        return 0.0
-    written = f"{abs(value):.12g}"
-    _, point, fraction = written.partition(".")
-    zeros = -len(fraction) if point else len(written) - len(written.rstrip("0"))
-    year = factor == 1 and 1000 <= value <= 2100
-    return 0.0 if year else min(0.5 * 10.0**zeros * factor, _ROUNDED * abs(value) * factor)
+def step_of(text: str, factor: float) -> float:
+    """Returns what one more in the last digit of a written number would add."""
+    fraction = re.search(r"[.,](\d{1,2}|\d{4,})\Z", text)
+    return float(factor * 10.0 ** -(len(fraction[1]) if fraction else 0))
 
 
 def sign(text: str, start: int) -> int:
@@ -123,7 +224,7 @@ def sign(text: str, start: int) -> int:
     if _MINUS.search(text, max(0, start - 10), start):
         return -1
     before = text[max(0, start - 4) : start]
-    if before[-1:] in _CURRENCY:
+    if UNITS.get(before[-1:]) in CURRENCIES:
         before = before[:-1]
     if before[-1:] not in ("-", "−", "–", "－"):
         return 1
@@ -141,12 +242,37 @@ def unit_before(text: str, start: int) -> str:
     """Returns the currency whose sign stands before a number, or % behind `百分之`."""
     if text[max(0, start - 3) : start] == "百分之":
         return "%"
-    return _CURRENCY.get(text[start - 1 : start].strip(), "") if start else ""
+    unit = UNITS.get(text[start - 1 : start], "") if start else ""
+    return unit if unit in CURRENCIES else ""
 
 
-def word_value(word: str, lang: str) -> int | None:
+CURRENCIES = frozenset(("usd", "eur", "gbp", "jpy", "inr", "krw", "rub", "cny"))
+_HUNDRED = re.compile("(?P<count>.*?)(?P<by>hundert|tausend)(?P<rest>.*)")
+_UND = re.compile("(?P<one>.+)und(?P<ten>.+)")
+
+
+def word_value(word: str, lang: str) -> float | None:
     """Returns the value of a number word; English is understood where the language is unknown."""
-    return _NUMBER_WORDS.get(lang or "en", {}).get(word)
+    words = _NUMBER_WORDS.get(lang or "en", {})
+    return _german(word) if lang == "de" and word not in words else words.get(word)
+
+
+@lru_cache(maxsize=8192)
+def _german(word: str) -> float | None:
+    """Reads a German compound: `dreiundzwanzig`, `zweitausend`."""
+    words = _NUMBER_WORDS["de"]
+    if word in words or len(word) > 40:
+        return words.get(word)
+    if word.endswith("einhalb"):
+        whole = _german(word.removesuffix("einhalb"))
+        return None if whole is None else whole + 0.5
+    if found := _HUNDRED.fullmatch(word):
+        by = 100 if found["by"] == "hundert" else 1000
+        count, rest = (_german(part) if part else 0.0 for part in (found["count"], found["rest"]))
+        return None if count is None or rest is None else (count or 1) * by + rest
+    found = _UND.fullmatch(word)
+    one, ten = (words.get(found[part]) for part in ("one", "ten")) if found else (None, None)
+    return one + ten if one is not None and ten is not None and one < 10 <= ten else None
 
 
 def scale(word: str, lang: str) -> float:
@@ -158,41 +284,36 @@ def scale(word: str, lang: str) -> float:
     return _SCALES.get(word, 0)
 
 
-def follow(
-    rest: Callable[[int], tuple[str, int] | None], at: int, lang: str
-) -> tuple[float, str, int]:
-    """Reads scale words and a unit behind a number.
+Rest = Callable[[int], tuple[str, int] | None]
+
+
+def follow(rest: Rest, at: int, lang: str) -> tuple[float, float, str, int]:
+    """Reads "and a half", scale words and a unit behind a number.
 
     `rest(k)` returns the k-th word behind it with its index, or None if something is between.
-    Returns (factor, unit, words read for the scale).
+    Returns (what is added, factor, unit, words read before the unit).
     """
-    factor, taken = 1.0, at
-    if (found := rest(at)) and found[0] == "de" and (behind := rest(at + 1)):
-        taken += scale(behind[0], lang) > 0  # `66 de milioane`
-    while (found := rest(taken)) and (by := scale(found[0], lang)) and taken < at + 2:
+    added, factor, taken = 0.0, 1.0, at
+    for half in _HALF:
+        if all((word := rest(at + k)) and word[0] == each for k, each in enumerate(half)):
+            added, taken = 0.5, at + len(half)
+    while (found := rest(taken)) and (by := scale(found[0], lang)) and taken < at + 5:
         factor, taken = factor * by, taken + 1
     found = rest(taken)
-    if found and found[0] in _OF and taken > at:
-        found, taken = rest(taken + 1), taken + 1
-        return factor, UNITS.get(found[0], "") if found else "", taken - 1 - at
-    unit = UNITS.get(found[0], "") if found else ""
-    behind = rest(taken + 1) if found else None
-    pair = (found[0], behind[0]) if found and behind else ("", "")
-    if _POINTS.fullmatch(" ".join(pair)):
-        unit = "pp"
-    elif both := UNITS.get("-".join(pair)):  # `degrees Celsius`
-        unit = both
-    elif power := "2" * (not _SQUARE.isdisjoint(pair)) or "3" * (not _CUBIC.isdisjoint(pair)):
-        unit = (unit or UNITS.get(pair[1], "")) + power
-    elif pair == ("km", "h") or pair == ("kilometres", "per"):
-        unit = "kmh"
-    if found and found[0] in ("per", "pour", "por", "per-cent"):
-        behind = rest(taken + 1)
-        unit = "%" if behind and behind[0] in ("cent", "ciento", "cento") else ""
-        unit = "permille" if behind and behind[0] in ("mil", "mille") else unit
-    return factor, unit, taken - at
+    if found and found[0] in ("de", "of") and taken > at:
+        taken += 1
+    behind = takewhile(bool, (rest(taken + k) for k in range(3)))
+    words = [word[0] for word in behind if word]
+    units = (UNITS.get("-".join(words[:length])) for length in (3, 2, 1) if len(words) >= length)
+    unit = next(filter(None, units), "")
+    if words[:2] in (["per", "cent"], ["por", "ciento"], ["pour", "cent"]):
+        unit = "%"
+    elif words[:2] in (["por", "mil"], ["pour", "mille"]):
+        unit = "‰"
+    return added, factor, unit, taken - at
 
 
+_SPAN = 200  # more years are a date
 _IN_MONTH = re.compile(r"月\d{1,2}\Z")
 
 
@@ -203,10 +324,6 @@ def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
     while not (whole and len(whole[0]) > 1) and (by := _CJK_SCALES.get(text[at : at + 1], 0.0)):
         factor, at = factor * by, at + 1
         whole = _CJK_UNIT.match(text, at)
-    for word, by in _THAI_SCALES.items():
-        if text.startswith(word, at):
-            factor, at = factor * by, at + len(word)
-            break
     if text[at : at + 1] == "日" and not _IN_MONTH.search(text, max(0, at - 4), at):
         return factor, at + 1, "day"
     unit = _CJK_UNIT.match(text, at + (text[at : at + 1] in ("个", "個", " ")))
@@ -237,7 +354,12 @@ def cjk_numbers(text: str, start: int, end: int) -> Iterator[tuple[Number, int, 
         if (counted or unit or share or len(run[0]) > 2) and not single:
             value = _cjk_value(run[0])
             name = "%" if share else UNITS[unit[0]] if unit else ""
-            yield Number(value, name), run.start() - 3 * share, run.end()
+            if not name and value < _SPAN and text[run.end() : run.end() + 1] == "年":
+                name, unit = "year", counted
+            end = unit.end() if unit and not share else run.end()
+            half = 0.5 if name and text[end : end + 1] == "半" else 0.0
+            kind = exactness(text, run.start() - 3 * share, end)[0]
+            yield Number(value + half, name, kind), run.start() - 3 * share, run.end()
 
 
 def _cjk_value(text: str) -> float:

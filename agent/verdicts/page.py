@@ -179,7 +179,17 @@ class Page:
         return math.sqrt(math.sqrt(self._rarity(key)))
 
     def nearest(self, keys: set[str]) -> list[int]:
-        """Returns the sentences that share the most with these keys, the best first.
+        """Returns the sentences that share the most with these keys, the best first."""
+        return list(self._scored(keys))[:_NEAREST]
+
+    def best(self, claim: str, most: int) -> list[tuple[float, str]]:
+        """Returns (score, text) of the sentences that share the most with a claim."""
+        scored = self._scored({token.key for token in tokens(claim, self.lang)})
+        places = [(score, self.spans[number]) for number, score in scored.items()]
+        return [(score, self.text[start:end]) for score, (start, end) in places[:most]]
+
+    def _scored(self, keys: set[str]) -> dict[int, float]:
+        """Returns {sentence: what it shares with these keys}, the best first.
 
         Rare keys are looked up first, and the work is bounded, whatever the page holds.
         """
@@ -193,4 +203,4 @@ class Page:
             weight = self._rarity(key)
             for number in places:
                 score[number] += weight
-        return sorted(score, key=lambda number: (-score[number], number))[:_NEAREST]
+        return dict(sorted(score.items(), key=lambda each: (-each[1], each[0])))

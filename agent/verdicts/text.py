@@ -7,6 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
@@ -185,14 +186,18 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
             out += _letters(text, max(piece.start(), taken), piece.end())
             continue
         if piece.lastgroup == "number":
-            factor, unit, skip, taken = _behind(text, pieces, i, lang)
+            added, factor, unit, skip, taken = _behind(text, pieces, i, lang)
             plain = numbers.digits(_whole_year(text, piece), lang)
-            value = plain * factor * numbers.sign(text, piece.start())
-            slack = numbers.slack(text, piece.start(), plain, factor)
+            value = (plain + added) * factor * numbers.sign(text, piece.start())
             if numbers.goes_on(text, piece.start(), value) and out and (more := out[-1].number):
-                value, slack = more.value + value, 0.0  # `2万1500`
+                value += more.value  # `2万1500`
                 out.pop()
-            number = Number(value, numbers.unit_before(text, piece.start()) or unit, slack)
+            end = max(taken, pieces[skip - 1].end())
+            kind = numbers.exactness(text, piece.start(), end)[0]
+            unit = numbers.unit_before(text, piece.start()) or unit
+            if not unit and 0 < value < _YEARS and _SPAN.match(text, end):
+                unit, taken = "year", end + 1
+            number = Number(value, unit, kind, numbers.step_of(piece[0], factor))
             token = _numeral(number, piece.start(), pieces[skip - 1].end())
             is_day = number.value <= 31 and not any(t.number for t in out[-2:-1])
             is_day = is_day and bool(out and _MONTHS.fullmatch(out[-1].word))
@@ -212,7 +217,41 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
         named = kind == "word" and _named(text, piece, lang)
         capital = kind == "word" and piece[0][0].isupper()
         out.append(Token(kind, key, piece.start(), piece.end(), named, None, capital, word))
-    return out
+    return _joined_numbers(text, out)
+
+
+_YEARS, _SPAN = 200, re.compile(r"年(?!\d|[一二三四五六七八九十]{1,2}月)")  # `18年`, not `98年5月`
+_RANGE = re.compile(r"\s?[-–~～]\s?| (?:to|and|or|bis|und|oder|a|y|o|à|et|ou) |至|到|から")
+_MORE_OF_IT = re.compile(r"\s?[^\W\d_]+(?:,? (?:and|und|y|et) |,? )")
+
+
+def _joined_numbers(text: str, out: list[Token]) -> list[Token]:
+    """Gives `5 to 8 %` one unit, and `7 hours 30 minutes` one value."""
+    found: list[Token] = []
+    for token in reversed(out):
+        number = token.number
+        at = next((k for k in range(1, min(4, len(found) + 1)) if found[-k].number), 0)
+        behind = found[-at].number if at else None
+        if number and behind and found[-at].start >= token.end:
+            between = text[token.end : found[-at].start]
+            if not number.unit and behind.unit and _RANGE.fullmatch(between):
+                token = _numeral(number._replace(unit=behind.unit), token.start, token.end)
+            elif (whole := number.with_part(behind)) and _MORE_OF_IT.fullmatch(between):
+                token = _numeral(whole, token.start, found[-at].end)
+                del found[-at:]
+        found.append(token)
+    numbered = [t for t in found if t.number]
+    starts = {t.start for t in numbered}
+    spans = [
+        numbers.exactness(text, t.start, t.end) for t in numbered if t.number and t.number.kind
+    ]
+    said = {k for _, first, last in spans for k in range(first, last)} - starts
+    return [
+        t
+        for before, t in pairwise((None, *found[::-1]))
+        if t and t.start not in said
+        if not (t.key[0] == "~" and before and before.number and before.number.unit)
+    ]
 
 
 def _kind_at(
@@ -277,30 +316,31 @@ def _joined(text: str, pieces: list[re.Match[str]], i: int, k: int) -> tuple[str
         "-",
         "\u00a0",
         "\u202f",
+        "* ",
+        "** ",
     ):
         return None
     word = folded(pieces[i + k][0])
-    hangul = numbers.HANGUL_UNIT.match(word) if "\uac00" <= word[0] <= "\ud7a3" else None
-    return hangul[0] if hangul else word, i + k
+    return word, i + k
 
 
 def _behind(
     text: str, pieces: list[re.Match[str]], i: int, lang: str
-) -> tuple[float, str, int, int]:
-    """Returns (factor, unit, index of the first piece behind the number, its end in a run)."""
+) -> tuple[float, float, str, int, int]:
+    """Returns (added, factor, unit, first piece behind the number, its end in a run)."""
     if i + 1 < len(pieces) and pieces[i + 1].lastgroup == "run":
         at = pieces[i].end() + (text[pieces[i].end()] == " ")
         factor, end, unit = numbers.cjk_scale(text, at)
-        return factor, unit, i + 1, end
-    factor, unit, taken = numbers.follow(lambda k: _joined(text, pieces, i, k), 1, lang)
-    return factor, unit, i + 1 + taken, 0
+        return 0.5 if unit and text[end : end + 1] == "半" else 0.0, factor, unit, i + 1, end
+    added, factor, unit, taken = numbers.follow(lambda k: _joined(text, pieces, i, k), 1, lang)
+    return added, factor, unit, i + 1 + taken, 0
 
 
 def _spelled(
-    text: str, pieces: list[re.Match[str]], i: int, amount: int, lang: str
+    text: str, pieces: list[re.Match[str]], i: int, amount: float, lang: str
 ) -> tuple[Number, int]:
     """Reads a number in words from piece i on; returns it and the index behind it."""
-    value, last = float(amount), i
+    value, last = amount, i
     if amount >= 20 and amount % 10 == 0:
         after = _joined(text, pieces, i, 1)
         if after and after[0] in ("y", "et", "e"):
@@ -308,8 +348,9 @@ def _spelled(
         unit = numbers.word_value(after[0], lang) if after else None
         if after and unit is not None and unit < 10:
             value, last = value + unit, after[1]
-    factor, unit_name, skip, _ = _behind(text, pieces, last, lang)
-    return Number(value * factor, unit_name), skip
+    added, factor, unit_name, skip, _ = _behind(text, pieces, last, lang)
+    kind = numbers.exactness(text, pieces[i].start(), pieces[skip - 1].end())[0]
+    return Number((value + added) * factor, unit_name, kind, factor), skip
 
 
 def apart(tokens: Sequence[Token], at: int) -> bool:
@@ -355,3 +396,8 @@ def _letters(text: str, start: int, end: int) -> list[Token]:
     found = [_numeral(n, s, e) for n, s, e in numbers.cjk_numbers(text, start, end)]
     out = [t for t in out if not any(n.start <= t.start and t.end < n.end for n in found)] + found
     return sorted(out, key=lambda token: (token.start, token.kind))
+
+
+def begins(stem: str, letters: int = 6) -> str:
+    """Returns what the forms of a word have in common: so many letters, or two Korean syllables."""
+    return stem[: 2 if "\uac00" <= stem[:1] <= "\ud7a3" else letters]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from searchloop.cli.main import OK, parser_of
+from searchloop.cli import OK
 
 _COLUMNS = 78
 _FIRST = 3  # lines of the file, for the list of all commands
@@ -83,11 +83,11 @@ def _completions(args: argparse.Namespace) -> int:
 
     kinds: Mapping[str, object] = dict.fromkeys(_FILES, shtab.FILE)
     kinds = {**kinds, **dict.fromkeys(_FOLDERS, shtab.DIRECTORY)}
-    whole = parser_of(None)
+    whole = args.every_command()
     for each in (whole, *dict(subparsers(whole)).values()):
         for action in each._actions:
             if action.dest in kinds and action.nargs != 0:
-                action.complete = kinds[action.dest]  # type: ignore[attr-defined]
+                action.complete = kinds[action.dest]
     print(shtab.complete(whole, args.shell))
     return OK
 

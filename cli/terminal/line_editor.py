@@ -56,6 +56,8 @@ class LineEditor:
             editor.set_completer(self._complete)
             apple = "libedit" in (editor.__doc__ or "")
             editor.parse_and_bind("bind ^I rl_complete" if apple else "tab: complete")
+            if not apple:  # Alt+Enter types what continues a line: a backslash and Enter
+                editor.parse_and_bind(r'"\e\C-m": "\\\C-m"')
 
     def add(self, line: str) -> None:
         """Remembers a line, and keeps it for the next start."""

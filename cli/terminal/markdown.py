@@ -1,15 +1,12 @@
 """Shows Markdown on a terminal while it comes.
 
 Finished blocks are printed once and for all. The block that still grows stands below them in a
-region of its own, of which only the lines that change are written anew. The region is never higher
-than the screen, so that none of its lines can scroll away and be there twice.
+live region of rich, never higher than the screen, so that no line scrolls away and is there twice.
 """
 
 from __future__ import annotations
 
-import io
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from searchloop.cli.arguments import safe
 
 if TYPE_CHECKING:
+    from markdown_it.token import Token
     from rich.console import Console
+    from rich.live import Live
 
 _NARROW = 20  # columns: below that nothing can be wrapped well
 _SHARE = 4  # redrawing takes at most a fourth of the time
@@ -41,120 +40,58 @@ class MarkdownScreen:
     """Takes a text bit by bit; writes it to standard output as blocks of Markdown."""
 
     def __init__(
-        self,
-        size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
-        clock: Callable[[], float] = time.monotonic,
+        self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._size, self._clock = size, clock
+        self._console, self._clock = console or screen(), clock
+        self._live: Live | None = None  # shows the block that still grows
         self._text = ""  # that is not printed for good
         self._begun = False
-        self._region: list[tuple[str, int]] = []  # the lines below, and how wide each is
-        self._next = 0.0  # the time of the next redrawing
+        self._next = 0.0  # the time of the next drawing
 
     def add(self, text: str) -> None:
         """Takes more text, which holds no control characters."""
         self._text += text
+        if self._clock() < self._next:
+            return
+        from rich.live import Live
+
+        _kinds()  # imports once, which must not count as drawing
         began = self._clock()
-        if began >= self._next:
-            self._draw()
-            self._next = self._clock() + (self._clock() - began) * (_SHARE - 1)
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        *done, self._text = _blocks(self._text)
+        self._print(done)
+        self._live.update(_block(self._text, gap=self._begun, whole=False), refresh=True)
+        self._next = self._clock() + (self._clock() - began) * (_SHARE - 1)
 
     def hide(self) -> None:
         """Takes the growing block away, so that something else can be printed."""
-        self._write(self._erased(0))
-        self._region = []
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     def end(self) -> None:
         """Prints what is left."""
-        out = self._erased(0) + self._printed(_blocks(self._text))
-        self._region, self._text, self._begun, self._next = [], "", False, 0.0
-        self._write(out)
+        self.hide()
+        self._print(_blocks(self._text))
+        self._text, self._begun, self._next = "", False, 0.0
 
-    def _draw(self) -> None:
-        blocks, out = _blocks(self._text), ""
-        if len(blocks) > 1:  # nothing can change all but the last one
-            out = self._erased(0) + self._printed(blocks[:-1])
-            self._region, self._text = [], blocks[-1]
-        width, height = self._columns(), self._size().lines
-        lines = rendered(self._text, width)
-        if lines and self._begun:
-            lines = [("", 0), *lines]
-        lines = lines[-max(1, height - 2) :]
-        same = 0
-        while same < min(len(lines), len(self._region)) and lines[same] == self._region[same]:
-            same += 1
-        if same < len(lines) or same < len(self._region):
-            same = min(same, max(0, len(self._region) - 1))  # the cursor is on the last line
-            new = "\n".join(line for line, _ in lines[same:])
-            old = self._region[same][0] if same == len(self._region) - 1 else None
-            grown = old is not None and new.startswith(old)
-            out += new[len(old or "") :] if grown else self._erased(same) + new
-        self._region = lines
-        self._write(out)
+    close = end
 
-    def _printed(self, blocks: Iterable[str]) -> str:
-        """Returns blocks as they stay, with a blank line before all but the first."""
-        out = ""
-        for block in blocks:
-            if lines := rendered(block, self._columns()):
-                gap, self._begun = "\n" if self._begun else "", True
-                out += gap + "".join(f"{line}\n" for line, _ in lines)
-        return out
-
-    def _erased(self, keep: int) -> str:
-        """Returns what removes the lines of the region behind the first `keep`."""
-        if not self._region:
-            return ""
-        columns = max(1, self._size().columns)  # a narrower window has wrapped the lines
-        rows = sum(max(1, -(-width // columns)) for _, width in self._region[keep:])
-        return (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\r\x1b[J"
-
-    def _columns(self) -> int:
-        return max(_NARROW, self._size().columns - 1)
-
-    def _write(self, text: str) -> None:
-        if text:
-            print(text, end="", flush=True)
+    def _print(self, blocks: Iterable[str]) -> None:
+        for block in filter(str.strip, blocks):
+            self._console.print(_block(block, gap=self._begun, whole=True), end="")
+            self._begun = True
 
 
-def rendered(text: str, width: int) -> list[tuple[str, int]]:
-    """Returns the lines of a text, styled, and the columns that each takes."""
-    if not text.strip():
-        return []
-    from rich.segment import Segment, Segments
-
-    console, lines = _console(), list[tuple[str, int]]()
-    options = console.options.update(width=width, height=None)
-    for line in console.render_lines(_markdown(text), options, pad=False):
-        # Entities become characters only here: a reference could name one that does harm.
-        kept = [Segment(safe(part.text).replace("\n", ""), part.style) for part in line]
-        while kept and not kept[-1].text.strip():
-            kept.pop()
-        if kept:
-            kept[-1] = Segment(kept[-1].text.rstrip(), kept[-1].style)
-        with console.capture() as captured:
-            console.print(Segments(kept), end="")
-        lines.append((captured.get(), sum(part.cell_length for part in kept)))
-    while lines and not lines[-1][1]:
-        lines.pop()
-    return lines
-
-
-@cache
-def _console() -> Console:
+def screen(**options: Any) -> Console:
+    """Makes rich's console for Markdown; `options` are those of `Console`."""
     from rich.console import Console
     from rich.theme import Theme
 
-    return Console(
-        file=io.StringIO(),
-        theme=Theme({"markdown.code": "cyan", "markdown.block_quote": "dim"}),
-        force_terminal=True,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        soft_wrap=False,
-        legacy_windows=False,
-    )
+    theme = Theme({"markdown.code": "cyan", "markdown.block_quote": "dim"})
+    return Console(theme=theme, force_terminal=True, highlight=False, emoji=False, **options)
 
 
 @cache
@@ -175,16 +112,22 @@ def _blocks(text: str) -> list[str]:
     return ["".join(lines[a:b]) for a, b in pairwise(places)]
 
 
-def _markdown(text: str) -> Any:
-    made = _kind()("", hyperlinks=False, code_theme="ansi_dark", inline_code_theme=None)
-    made.parsed = _parser().parse(text)
-    return made
+def _block(text: str, *, gap: bool, whole: bool) -> Any:
+    """Makes a block for rich, after a blank line if `gap`; only its end if not `whole`."""
+    tokens = _parser().parse(text)
+    for token in tokens:
+        for each in (token, *(token.children or ())):
+            # A reference such as &#27; is a character only here, and could name one that does harm.
+            each.content = safe(each.content)
+    return _kinds()(tokens, gap, whole)
 
 
 @cache
-def _kind() -> Any:
+def _kinds() -> Any:
     """Makes a kind of rich's Markdown with plain headings, and code that can be copied."""
+    from rich.console import Group
     from rich.markdown import CodeBlock, Heading, Markdown
+    from rich.segment import Segment
     from rich.syntax import Syntax
 
     class PlainHeading(Heading):
@@ -199,6 +142,11 @@ def _kind() -> Any:
                 code, self.lexer_name, theme=self.theme, word_wrap=True, background_color="default"
             )
 
+    def stripped(line: list[Segment]) -> list[Segment]:
+        while line and not line[-1].text.strip():
+            line.pop()
+        return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
+
     class Shown(Markdown):
         elements: ClassVar = {
             **Markdown.elements,
@@ -206,5 +154,19 @@ def _kind() -> Any:
             "fence": PlainCode,
             "code_block": PlainCode,
         }
+
+        def __init__(self, tokens: list[Token], gap: bool, whole: bool) -> None:
+            super().__init__("", hyperlinks=False, code_theme="ansi_dark", inline_code_theme=None)
+            self.parsed, self.gap, self.whole = tokens, gap, whole
+
+        def __rich_console__(self, console: Any, options: Any) -> Any:
+            inner = options.update(width=max(_NARROW, options.max_width - 1), height=None)
+            parts = Group(*super().__rich_console__(console, inner))  # type: ignore[arg-type]
+            lines = [stripped(line) for line in console.render_lines(parts, inner, pad=False)]
+            while lines and not lines[-1]:
+                lines.pop()
+            lines = [[], *lines] if self.gap and lines else lines
+            for line in lines if self.whole else lines[-max(1, console.height - 2) :]:
+                yield from (*line, Segment.line())
 
     return Shown

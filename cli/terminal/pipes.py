@@ -17,6 +17,7 @@ from typing import TextIO
 
 from searchloop.agent.errors import ConfigError
 
+MOST = 4_000_000  # bytes of a text: no question may be longer in any script
 SILENT = 3.0  # seconds after which a pipe has nothing for us
 _LOOK = 0.5  # seconds: a thread that is joined for good cannot be interrupted on Windows
 _PLAIN = {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "…": "...", "–": "-", "—": "-"}
@@ -55,24 +56,28 @@ def piped_text(*, wait: bool, stdin: TextIO | None = None, silent: float = SILEN
         return ""
     patience = silent if wait and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) else None
     try:
-        return read_all(number, patience).decode("utf-8-sig")
+        data = read_all(number, patience)
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        return decoder.decode(data, final=len(data) < MOST)
     except UnicodeDecodeError as error:
         what = "Standard input is not UTF-8 text."
         raise ConfigError("bad_stdin", what, "Convert it to UTF-8 first.") from error
 
 
 def read_all(number: int, patience: float | None = None) -> bytes:
-    """Reads a file descriptor to its end; raises TimeoutError if nothing comes at first.
+    """Reads a file descriptor to its end, or at least MOST bytes of it.
+
+    Raises TimeoutError if nothing comes for `patience` seconds.
 
     A thread reads, because Windows cannot `select` a pipe. It takes no lock of a stream, so that
     the program can end while it still waits.
     """
-    pieces, begun = list[bytes](), threading.Event()
+    data, begun = bytearray(), threading.Event()
 
     def read() -> None:
         with suppress(OSError):
-            while piece := os.read(number, 1 << 16):
-                pieces.append(piece)
+            while len(data) < MOST and (piece := os.read(number, 1 << 16)):
+                data.extend(piece)
                 begun.set()
         begun.set()
 
@@ -82,4 +87,4 @@ def read_all(number: int, patience: float | None = None) -> bytes:
         raise TimeoutError
     while reader.is_alive():
         reader.join(_LOOK)
-    return b"".join(pieces)
+    return bytes(data)

@@ -30,10 +30,11 @@ from searchloop.search_backend.api import openapi, payload
 from searchloop.search_backend.api.embeddings import embedder
 from searchloop.search_backend.api.schemas import MOST_FILE
 from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.pages import PageCache
-from searchloop.search_backend.engines import Access, Engine, find_shelves
+from searchloop.search_backend.engines import Access, Engine, find_engines, find_shelves
 from searchloop.search_backend.fetch.browser import fetch_rendered
-from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
+from searchloop.search_backend.fetch.fetch import fetch as checked_fetch
 from searchloop.search_backend.fetch.fetch import system_resolver
 from searchloop.search_backend.fetch.host_check import vet
 from searchloop.search_backend.library import Library
@@ -42,10 +43,10 @@ from searchloop.search_backend.other_apis import Contract, Route, error_at, find
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Fetch, Reading, file_pages
 from searchloop.search_backend.pages.service_calls import ServiceCalls
-from searchloop.search_backend.pages.workers import ASKER, WORKERS
+from searchloop.search_backend.pages.workers import ASKER, CLIENT, WORKERS
 from searchloop.search_backend.readers import LOCAL, Service, find_services
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
 
 MOST_CLIENTS = 10_000
@@ -84,11 +85,8 @@ class Quota:
         self._lock = threading.Lock()
         self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, address: str, *, counted: bool = True) -> int | None:
-        """Counts a request and returns None, or returns the seconds until one may come.
-
-        Not `counted`, it only says whether one may come.
-        """
+    def take(self, address: str) -> int | None:
+        """Counts a request and returns None, or returns the seconds until one may come."""
         if self._most <= 0:
             return None
         client, now = _client(address), self._clock()
@@ -96,7 +94,7 @@ class Quota:
             left, since = self._clients.pop(client, (self._most, now))
             left = min(left + (now - since) * self._most / 60, self._most)
             granted = left >= 1 - _ROUNDING
-            self._clients[client] = (left - (granted and counted), now)
+            self._clients[client] = (left - granted, now)
             # The client unseen for longest has the fullest bucket, so forgetting it costs least.
             if len(self._clients) > MOST_CLIENTS:
                 self._clients.popitem(last=False)
@@ -134,31 +132,36 @@ def _client(address: str) -> str:
 
 
 def make_pages(
-    settings: Settings, library: Library, fetch: Fetch | None = None, disk: Disk | None = None
+    settings: SearchSettings,
+    library: Library,
+    fetch: Fetch | None = None,
+    cache: Cache | None = None,
+    engines: Mapping[str, Engine] | None = None,
 ) -> Pages:
-    """Builds `open_page` from the guarded fetch (or `fetch`), the readers, the library and the
+    """Builds `open_page` from the checking fetch (or `fetch`), the readers, the library and the
     engines that open addresses of their own."""
     ranges = settings.allow_ranges
     reading = Reading(
-        fetch or partial(guarded_fetch, allow_ranges=ranges),
+        fetch or partial(checked_fetch, allow_ranges=ranges, refresh_in=WORKERS.refresh_in),
         partial(vet, resolve=system_resolver, allow_ranges=ranges),
         {name: _with_fetch(one, settings) for name, one in find_services().items()},
         ServiceCalls(settings.keys).read,
         settings.readers,
         PAGE_SECONDS,
     )
-    shelves = find_shelves(Access(settings.keys, library))
+    known = find_engines() if engines is None else engines
+    shelves = find_shelves(Access(settings.keys, library), known.values())
     return Pages(
         reading,
         library,
         shelves=shelves,
         rules=settings.rules,
         offline=settings.offline,
-        cache=PageCache(disk=disk),
+        cache=PageCache(cache or Cache()),
     )
 
 
-def _with_fetch(service: Service, settings: Settings) -> Service:
+def _with_fetch(service: Service, settings: SearchSettings) -> Service:
     """Gives a service that opens pages here the browser to do it with, if one is set up."""
     if not service.here or service.missing(settings.keys):
         return service
@@ -167,7 +170,7 @@ def _with_fetch(service: Service, settings: Settings) -> Service:
     return replace(service, fetch=partial(fetch_rendered, command=command, allow_ranges=ranges))
 
 
-def describe_readers(settings: Settings) -> list[dict[str, Any]]:
+def describe_readers(settings: SearchSettings) -> list[dict[str, Any]]:
     """Lists every reader with the settings it lacks and its position; None if it is not chosen."""
     order = settings.readers
     rows: list[dict[str, Any]] = [
@@ -184,7 +187,7 @@ def describe_readers(settings: Settings) -> list[dict[str, Any]]:
     return rows
 
 
-def _shelf(settings: Settings) -> Library:
+def _shelf(settings: SearchSettings) -> Library:
     shelf = Library(settings.home, read=WORKERS.read, embedder=embedder(settings))
     if shelf.meaning:
         shelf.meaning.start()
@@ -192,7 +195,7 @@ def _shelf(settings: Settings) -> Library:
 
 
 def create_app(
-    settings: Settings,
+    settings: SearchSettings,
     *,
     token: str | None = None,
     quota: Quota | None = None,
@@ -210,14 +213,9 @@ def create_app(
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     shelf = library or _shelf(settings)
-    disk = disk or Disk(settings.home, settings.cache_bytes)
-    chain = chain or Chain(settings, shelf, engines, disk=disk)
-    pages = make_pages(settings, shelf, fetch, disk)
-
-    def forget(chat: str) -> dict[str, int]:
-        for part in (chain, pages):
-            part.forget(chat)
-        return {"pages": shelf.forget(chat), "kept": disk.forget(chat)}
+    cache = Cache(disk or Disk(settings.home, settings.cache_bytes))
+    chain = chain or Chain(settings, shelf, engines, cache=cache)
+    pages = make_pages(settings, shelf, fetch, cache, engines)
 
     def described() -> dict[str, Any]:
         return {**chain.describe(), "readers": describe_readers(settings)}
@@ -227,11 +225,12 @@ def create_app(
 
     @app.post("/api/forget")
     def forgotten() -> Response:
-        return jsonify(forget(payload.forget(_body())))
+        chat = payload.forget(_body())
+        return jsonify({"pages": shelf.forget(chat), "kept": cache.forget(chat)})
 
     _add_shapes(app, contract)
     _add_errors(app)
-    _add_limits(app, token, quota)
+    _add_limits(app, token, quota, str(settings.home))
 
     @app.after_request
     def private(response: Response) -> Response:
@@ -247,12 +246,7 @@ def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]])
         return chain.search(*payload.web_search(asked))
 
     def open_page(asked: Mapping[str, Any]) -> PageView:
-        page = payload.open_page(asked)
-        before = ASKER.set(request.environ.get("searchloop.gone"))
-        try:
-            return pages.open_page(**page)
-        finally:
-            ASKER.reset(before)
+        return pages.open_page(**payload.open_page(asked))
 
     return Contract(search, payload.web_search, open_page, engines)
 
@@ -333,7 +327,7 @@ def _body() -> dict[str, Any]:
 def _add_errors(app: Flask) -> None:
     @app.errorhandler(SearchBackendError)
     def known(error: SearchBackendError) -> tuple[Response, int]:
-        return _refusal(_STATUSES.get(error.code, 400), Problem(**error.as_dict()))
+        return _refusal(_STATUSES.get(error.code, 400), error.problem)
 
     @app.errorhandler(HTTPException)
     def refused(error: HTTPException) -> tuple[Response, int]:
@@ -358,24 +352,26 @@ def _refusal(status: int, problem: Problem) -> tuple[Response, int]:
     return jsonify(body), status
 
 
-def _add_limits(app: Flask, token: str | None, quota: Quota | None) -> None:
+def _add_limits(app: Flask, token: str | None, quota: Quota | None, home: str) -> None:
     guesses = Quota(_GUESSES)
 
     @app.before_request
-    def guard() -> tuple[Response, int] | None:
+    def admit() -> tuple[Response, int] | None:
         if request.path in ("/api/health", "/healthz"):
             return None
         client = request.remote_addr or ""
+        ASKER.set(request.environ.get("searchloop.gone"))
+        # In one process each person has an application; over the network all share this one.
+        CLIENT.set(f"{home} {_client(client)}")
         sent = request.headers.get("Authorization", ""), request.headers.get("X-API-Key", "")
+        known = token is None or has_token(*sent, token)
         seconds = quota.take(client) if quota else None
-        if seconds is None and token is not None and any(sent):
-            seconds = guesses.take(client, counted=False)
+        if seconds is None and not known and any(sent):
+            seconds = guesses.take(client)
         if seconds is not None:
             return _too_often(seconds)
-        if token is None or has_token(*sent, token):
+        if known:
             return None
-        if any(sent):
-            guesses.take(client)
         remedy = "Send the header Authorization: Bearer TOKEN."
         refused = Problem("unauthorized", "The token is missing or wrong.", remedy)
         response, status = _refusal(401, refused)

@@ -19,8 +19,8 @@ from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library.meaning import Embed, Vector
 from searchloop.search_backend.plugin import HttpResponse, post, without_keys
 from searchloop.search_backend.plugin.answers import checked, rows
-from searchloop.search_backend.settings import Settings
-from searchloop.search_backend.types import ConfigError, EngineError
+from searchloop.search_backend.settings import SearchSettings
+from searchloop.search_backend.types import EngineError, SettingError
 
 TITLE = "The embedding server"
 HERE = "http://127.0.0.1:11434/v1"
@@ -37,10 +37,10 @@ _PREFIXES = (
 )
 
 
-def embedder(settings: Settings) -> tuple[str, Embed] | None:
+def embedder(settings: SearchSettings) -> tuple[str, Embed] | None:
     """Returns the model's name with its address, and what asks it; None where none is named.
 
-    Raises ConfigError for an address that cannot be used.
+    Raises SettingError for an address that cannot be used.
     """
     model = settings.keys.get("SEARCHLOOP_EMBEDDINGS", "")
     if not model:
@@ -48,7 +48,7 @@ def embedder(settings: Settings) -> tuple[str, Embed] | None:
     url = (settings.keys.get("EMBEDDINGS_BASE_URL") or HERE).rstrip("/")
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
         what = f"EMBEDDINGS_BASE_URL is no web address: {url[:100]!r}."
-        raise ConfigError("config", what, f"Write one such as {HERE}")
+        raise SettingError("config", what, f"Write one such as {HERE}")
     key, http = settings.keys.get("EMBEDDINGS_API_KEY", ""), EngineHttp()
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     away = settings.offline and not _is_here(urlsplit(url).hostname or "")

@@ -12,7 +12,7 @@ from searchloop.analysis.schemas import Schema
 from searchloop.search_backend.api.schemas import ANY_TIME, ASKED, MOST_FILE
 from searchloop.search_backend.fetch.host_check import Rules, parse_rules
 from searchloop.search_backend.pages.open_page import DEFAULT_LENGTH
-from searchloop.search_backend.types import Chat, Query, SearchBackendError
+from searchloop.search_backend.types import Owner, Query, SearchBackendError
 
 DEFAULT_RESULTS = 8
 
@@ -35,7 +35,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return data
 
 
-def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
+def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Owner]:
     """Returns the query, the engine asked for by name, and the chat. Raises BadRequest."""
     values = _checked(data, "WebSearch")
     rules, when = _rules(values), values.get("time_range")
@@ -49,6 +49,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
         language=_name(values, "language"),
         safe_search=values.get("safe_search"),
         folders=tuple(values.get("folders", ())),
+        offline=values.get("offline", False),
     )
     return query, _name(values, "engine"), _chat(values)
 
@@ -69,6 +70,7 @@ def open_page(data: Mapping[str, Any]) -> dict[str, Any]:
         "rules": _rules(values),
         "reader": _name(values, "reader"),
         "chat": _chat(values),
+        "offline": values.get("offline", False),
     }
 
 
@@ -85,8 +87,8 @@ def read_file(data: Mapping[str, Any]) -> tuple[str, str, bytes]:
     return values.get("name") or "file", values.get("media_type") or "", body
 
 
-def _chat(values: Mapping[str, Any]) -> Chat:
-    return Chat(values.get("chat", ""), values.get("temporary", False))
+def _chat(values: Mapping[str, Any]) -> Owner:
+    return Owner(values.get("chat", ""), values.get("temporary", False))
 
 
 def _name(values: Mapping[str, Any], key: str) -> str | None:
@@ -122,11 +124,11 @@ def _value(name: str, value: Any, schema: Schema) -> Any:
     elif kind == "integer":
         return _whole(name, value, schema["minimum"], schema["maximum"])
     elif kind == "array":
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list):
             raise BadRequest(f"{name} is not a list of texts.", f'Send ["text"], {leave}')
         if len(value) > (most := schema.get("maxItems", len(value))):
             raise BadRequest(f"{name} has more than {most} entries.", f"Shorten {name}.")
-        return [_text(name, one, schema["items"]) for one in value]
+        return [_text(f"{name}[{at}]", one, schema["items"]) for at, one in enumerate(value)]
     else:
         return _text(name, value, schema)
     return value

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Hashable
 from contextlib import suppress
 
 # With `item` empty: this chat was forgotten.
@@ -53,29 +52,3 @@ def leave_nothing(connection: sqlite3.Connection) -> None:
 
 def _digest(chat: str) -> str:
     return hashlib.sha256(chat.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-class Owners:
-    """The same for a store in memory. Its users hold a lock."""
-
-    def __init__(self) -> None:
-        self._of: dict[Hashable, set[str]] = {}
-        self._gone: set[str] = set()
-
-    def add(self, item: Hashable, chat: str) -> bool:
-        """Notes that a chat brought an item. Returns False if the chat was forgotten."""
-        if chat and chat not in self._gone:
-            self._of.setdefault(item, set()).add(chat)
-        return chat not in self._gone
-
-    def drop(self, item: Hashable) -> None:
-        """Notes that an item is gone."""
-        self._of.pop(item, None)
-
-    def forget(self, chat: str) -> list[Hashable]:
-        """Forgets a chat; returns the items that no other chat brought."""
-        self._gone.add(chat)
-        alone = [item for item, chats in self._of.items() if chats == {chat}]
-        for chats in self._of.values():
-            chats.discard(chat)
-        return alone

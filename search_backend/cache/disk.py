@@ -1,4 +1,4 @@
-"""A bounded SQLite file that keeps answers and pages between starts and never fails its callers.
+"""A bounded SQLite file, or database in memory, of answers and pages. It never fails its callers.
 
 A file that is locked, full or read-only is left alone for some seconds; a damaged one is deleted
 and begun anew. Several processes may share it. Entries whose time lies in the future are ignored.
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from searchloop.search_backend.cache.chats import CHAT_TABLES, leave_nothing, mark, unmark
-from searchloop.search_backend.types import NO_CHAT, Chat
+from searchloop.search_backend.types import NOBODY, Owner
 
 NAME = "cache.sqlite3"
 MOST_ROWS = 20_000
@@ -64,17 +64,18 @@ class Entry:
 
 
 class Disk:
-    """The file `home`/cache.sqlite3 with at most `most_bytes`. Safe for several threads."""
+    """The file `home`/cache.sqlite3, in memory without a `home`, with at most `most_bytes`. Safe
+    for several threads."""
 
     def __init__(
         self,
-        home: Path,
+        home: Path | None,
         most_bytes: int,
         most_rows: int = MOST_ROWS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """With fewer than 256 KiB nothing is stored and no file is made."""
-        self._path = home / NAME
+        self._path = home / NAME if home else None
         self._most_bytes = most_bytes if most_bytes >= _LEAST_BYTES else 0
         self._most_rows = most_rows
         self._clock = clock
@@ -83,43 +84,49 @@ class Disk:
         self._quiet_until = 0.0
         self._puts = 0
 
-    def get(self, kind: str, key: str, chat: Chat = NO_CHAT) -> Entry | None:
+    def get(self, kind: str, key: str, chat: Owner = NOBODY) -> Entry | None:
         """Returns the entry; None if it is too old or cannot be read now. It is the chat's too."""
         select = "SELECT made, until, packed, value FROM entries WHERE key = ?"
         digest = _digest(kind, key)
-        row = self._try(lambda file: file.execute(select, (digest,)).fetchone(), None)
+        owner = self._owner(chat)
+
+        def find(connection: sqlite3.Connection) -> Any:
+            row = connection.execute(select, (digest,)).fetchone()
+            if row and owner:
+                mark(connection, digest.hex(), owner)
+            return row
+
+        row = self._try(find, None)
         now = self._clock()
         if row is None or not row[0] <= now < row[1]:
             return None
-        self.own(kind, key, chat)
         try:
             return Entry(now - row[0], _unpacked(*row[2:]))
         except (ValueError, zlib.error):  # not as we wrote it
             return None
 
-    def own(self, kind: str, key: str, chat: Chat) -> None:
-        """Notes that an entry, if there is one, is this chat's as well."""
-        digest = _digest(kind, key)
-
-        def note(connection: sqlite3.Connection) -> None:
-            if connection.execute("SELECT 1 FROM entries WHERE key = ?", (digest,)).fetchone():
-                mark(connection, digest.hex(), chat.id)
-
-        if chat.kept:
-            self._try(note, None)
-
     def put(
-        self, kind: str, key: str, value: dict[str, Any], seconds: float, chat: Chat = NO_CHAT
-    ) -> None:
-        """Stores `value` as JSON for `seconds`, unless it is larger than 1/16 of the file or asked
-        for a temporary chat."""
+        self, kind: str, key: str, value: dict[str, Any], seconds: float, chat: Owner = NOBODY
+    ) -> bool:
+        """Stores `value` as JSON for `seconds`, and says whether it did: not a value larger than
+        1/16 of the file, nor in a file what is asked for a temporary chat."""
         packed, data = _packed(value)
-        if seconds > 0 and len(data) <= self._most_bytes // 16 and not chat.temporary:
-            now = self._clock()
-            row = (_digest(kind, key), now, now + seconds, packed, data)
-            self._try(lambda connection: self._write(connection, row, chat), None)
+        if seconds <= 0 or len(data) > self._most_bytes // 16 or (chat.temporary and self._path):
+            return False
+        now = self._clock()
+        row = (_digest(kind, key), now, now + seconds, packed, data)
+        return self._try(lambda connection: self._write(connection, row, chat), False)
 
-    def _write(self, connection: sqlite3.Connection, row: tuple[Any, ...], chat: Chat) -> None:
+    def drop(self, kind: str, key: str) -> None:
+        """Deletes an entry, if there is one."""
+        query, digest = "DELETE FROM entries WHERE key = ?", _digest(kind, key)
+        self._try(lambda connection: connection.execute(query, (digest,)), None)
+
+    def _owner(self, chat: Owner) -> str:
+        """Returns the id under which a chat owns an entry; "" for one that may own none here."""
+        return "" if chat.temporary and self._path else chat.id
+
+    def _write(self, connection: sqlite3.Connection, row: tuple[Any, ...], chat: Owner) -> bool:
         if self._puts % _SWEEP_EVERY == 0:
             self._sweep(connection, _FULL)
         self._puts += 1
@@ -131,8 +138,9 @@ class Disk:
             self._sweep(connection, _HALF)
             connection.execute(_INSERT, row)
         # In this order: a chat that is forgotten in between takes the entry with it.
-        if chat.kept and not mark(connection, row[0].hex(), chat.id):
+        if (owner := self._owner(chat)) and not mark(connection, row[0].hex(), owner):
             connection.execute("DELETE FROM entries WHERE key = ?", row[:1])
+        return True
 
     def forget(self, chat: str) -> int:
         """Deletes the entries of this chat alone, or the file if it cannot be used; returns their
@@ -146,7 +154,10 @@ class Disk:
             leave_nothing(connection)
             return len(alone)
 
-        return self._emptied(empty, _TRIES)
+        return self._emptied(empty, _TRIES if self._exists() else 1)
+
+    def _exists(self) -> bool:
+        return self._path is None or self._path.exists()
 
     def clear(self) -> int:
         """Deletes all entries and returns their number. Raises OSError."""
@@ -158,11 +169,11 @@ class Disk:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return int(count)
 
-        return self._emptied(empty, 1)
+        return self._emptied(empty, 1 if self._exists() else 0)
 
     def _emptied(self, empty: Callable[[sqlite3.Connection], int], tries: int) -> int:
         """Returns the number that `empty` deletes; deletes the file if none of the tries works."""
-        for _ in range(tries if self._path.exists() else 0):
+        for _ in range(tries):
             self._quiet_until = 0.0
             if (count := self._try(empty, -1)) >= 0:
                 return count
@@ -204,13 +215,15 @@ class Disk:
             self._lock.release()
 
     def _open(self) -> sqlite3.Connection:
-        if not self._path.exists():
+        if self._path is None:
+            pass
+        elif not self._path.exists():
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         elif os.name == "posix" and self._path.stat().st_mode & 0o077:
             self._path.chmod(0o600)
         connection = sqlite3.connect(
-            self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False
+            self._path or ":memory:", timeout=_WAIT, isolation_level=None, check_same_thread=False
         )
         try:
             for setting in (
@@ -255,8 +268,9 @@ class Disk:
 
     def _delete(self) -> None:
         self._disconnect()
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(NAME + suffix).unlink(missing_ok=True)
+        if self._path is not None:
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(NAME + suffix).unlink(missing_ok=True)
 
 
 def _digest(kind: str, key: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Pages read before, in memory and on disk, and the time for which they are fresh.
+"""Pages read before, and the time for which they are fresh.
 
 This is a private cache for one user, so `private` and `s-maxage` do not matter. A header that
 cannot be parsed counts as stale. A page without any is fresh for the time in the settings, one with
@@ -10,15 +10,12 @@ Spec: RFC 9111 4.2, 5.2, 5.3; RFC 9110 8.8, 13.1
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from email.utils import formatdate, parsedate_to_datetime
-from typing import Any
 
-from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.cache.kept import Kept
-from searchloop.search_backend.types import NO_CHAT, Chat, Freshness, Page
+from searchloop.search_backend.cache.kept import Cache
+from searchloop.search_backend.types import NOBODY, Freshness, Owner, Page, restored
 
 KIND = "page"
 # An opened page does not change for so long, whatever its server says, so one can read on in it.
@@ -51,32 +48,25 @@ class KeptPage:
 class PageCache:
     """The pages read last. Safe for several threads."""
 
-    def __init__(
-        self,
-        entries: int = 100,
-        characters: int = 8_000_000,
-        clock: Callable[[], float] = time.time,
-        disk: Disk | None = None,
-    ) -> None:
-        """Bounds are those in memory; `clock` gives seconds since the epoch."""
-        self._kept = Kept(KIND, clock, disk, _read, entries, _weight, characters)
+    def __init__(self, cache: Cache) -> None:
+        """`cache` keeps them."""
+        self._cache = cache
 
-    def get(self, key: str, chat: Chat = NO_CHAT) -> KeptPage | None:
+    def get(self, key: str, chat: Owner = NOBODY) -> KeptPage | None:
         """Returns the page and its age, even if stale; None if it is too old or unknown.
 
         From now on it is `chat`'s as well.
         """
-        found = self._kept.get(key, chat)
-        return KeptPage(*found) if found else None
+        entry = self._cache.get(KIND, key, chat)
+        try:
+            return KeptPage(restored(Page, entry.value), entry.age) if entry else None
+        except (KeyError, TypeError, AttributeError):  # of another version
+            return None
 
-    def put(self, key: str, page: Page, chat: Chat = NO_CHAT) -> None:
-        """Keeps a page fetched just now; the pages unused for longest make room."""
-        written = {**asdict(page), "error": None, "attempts": ()} if page.freshness.store else None
-        self._kept.put(key, page, _lifetime(page), chat, written)
-
-    def forget(self, chat: str) -> None:
-        """Drops the pages in memory that only this chat opened."""
-        self._kept.forget(chat)
+    def put(self, key: str, page: Page, chat: Owner = NOBODY) -> None:
+        """Keeps a page fetched just now; the oldest pages make room."""
+        seconds, may_write = _lifetime(page), page.freshness.store
+        self._cache.put(KIND, key, asdict(page), seconds, chat, write=may_write)
 
 
 def _lifetime(page: Page) -> float:
@@ -84,20 +74,6 @@ def _lifetime(page: Page) -> float:
     if not known.store:
         return READING_SECONDS
     return KEPT_SECONDS if known.etag or known.modified else max(known.seconds, READING_SECONDS)
-
-
-def _weight(page: Page) -> int:
-    return len(page.text) + sum(map(len, (*page.links, *page.redirects))) + 500
-
-
-def _read(value: dict[str, Any]) -> tuple[Page, float]:
-    """Reverses what `put` wrote. Raises KeyError, TypeError or ValueError for anything else."""
-    if not isinstance(value["text"], str) or not isinstance(value["final_url"], str):
-        raise TypeError("not a page")
-    lists = {name: tuple(value[name]) for name in ("links", "redirects")}
-    own = {**lists, "attempts": (), "freshness": Freshness(**value["freshness"])}
-    page = Page(**{**value, **own})
-    return page, _lifetime(page)
 
 
 def freshness(headers: Mapping[str, str], now: float, usual: float) -> Freshness:

@@ -1,27 +1,16 @@
-"""Search answers kept in memory and on disk, and equal work of several threads done once."""
+"""Search answers that are kept, and equal work of several threads done once."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.cache.kept import Kept
-from searchloop.search_backend.types import (
-    NO_CHAT,
-    Attempt,
-    Chat,
-    Filtered,
-    Problem,
-    Ranking,
-    SearchAnswer,
-    SearchResult,
-)
+from searchloop.search_backend.cache.kept import Cache
+from searchloop.search_backend.types import NOBODY, Owner, SearchAnswer, restored
 
 T = TypeVar("T")
-MOST_ANSWERS = 512
 KIND = "search"
 
 
@@ -62,38 +51,31 @@ class SingleFlight(Generic[T]):
 
 
 class AnswerCache:
-    """The last answers, in memory and, with `disk`, in its file. Safe for several threads."""
+    """The last answers. Safe for several threads."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        disk: Disk | None = None,
-        scope: str = "",
-        most: int = MOST_ANSWERS,
-    ) -> None:
-        """`clock` gives monotonic seconds; `scope` separates answers of different settings."""
-        self._kept = Kept(KIND, clock, disk, _read, most)
+    def __init__(self, cache: Cache, scope: str = "") -> None:
+        """`cache` keeps them; `scope` separates answers of different settings."""
+        self._cache = cache
         self._scope = scope
         self._flights = SingleFlight[SearchAnswer]()
 
-    def get(self, key: Hashable, chat: Chat = NO_CHAT) -> SearchAnswer | None:
+    def get(self, key: Hashable, chat: Owner = NOBODY) -> SearchAnswer | None:
         """Returns the answer, marked as cached and with its age; None if it is too old or gone.
 
         From now on it is `chat`'s as well.
         """
-        found = self._kept.get(self._name(key), chat)
-        return replace(found[0], cached=True, age=int(found[1])) if found else None
+        entry = self._cache.get(KIND, self._name(key), chat)
+        try:
+            answer = restored(SearchAnswer, entry.value) if entry else None
+        except (KeyError, TypeError, AttributeError):  # of another version
+            answer = None
+        return replace(answer, cached=True, age=int(entry.age)) if entry and answer else None
 
     def put(
-        self, key: Hashable, answer: SearchAnswer, seconds: float, chat: Chat = NO_CHAT
+        self, key: Hashable, answer: SearchAnswer, seconds: float, chat: Owner = NOBODY
     ) -> None:
-        """Keeps `answer` for `seconds`; the answers unused for longest make room."""
-        written = answer.as_json(explain=True) | {"seconds": seconds}
-        self._kept.put(self._name(key), answer, seconds, chat, written)
-
-    def forget(self, chat: str) -> None:
-        """Drops the answers in memory that only this chat asked for."""
-        self._kept.forget(chat)
+        """Keeps `answer` for `seconds`; the oldest answers make room."""
+        self._cache.put(KIND, self._name(key), answer.as_json(explain=True), seconds, chat)
 
     def answer(
         self,
@@ -103,7 +85,7 @@ class AnswerCache:
         *,
         fresh: bool,
         seconds: float,
-        chat: Chat = NO_CHAT,
+        chat: Owner = NOBODY,
     ) -> SearchAnswer:
         """Returns a cached answer unless `fresh`, that of an equal running search, or a new one.
 
@@ -123,28 +105,9 @@ class AnswerCache:
             return answer
 
         answer = self._flights.run((key, chat.temporary), work, seconds)
-        self.get(key, chat)  # it may be that of another chat's search, which ran at the same time
+        if chat.id:  # it may be that of another chat's search, which ran at the same time
+            self._cache.get(KIND, self._name(key), chat)
         return answer
 
     def _name(self, key: Hashable) -> str:
         return f"{self._scope}\n{key!r}"
-
-
-def _read(value: dict[str, Any]) -> tuple[SearchAnswer, float]:
-    """Reverses `as_json`. Raises KeyError, TypeError or ValueError for anything else."""
-    dropped = value.get("filtered")
-    answer = SearchAnswer(
-        query=value["query"],
-        engine=value["engine"],
-        status=value["status"],
-        results=tuple(SearchResult(**result) for result in value["results"]),
-        attempts=tuple(_attempt(**attempt) for attempt in value["attempts"]),
-        filtered=Filtered(**dropped) if dropped else None,
-        not_applied=tuple(value.get("not_applied", ())),
-        ranking=tuple(Ranking(r["url"], tuple(r["reasons"])) for r in value.get("ranking", ())),
-    )
-    return answer, float(value["seconds"])
-
-
-def _attempt(error: dict[str, str] | None = None, **values: Any) -> Attempt:
-    return Attempt(**values, error=Problem(**error) if error else None)

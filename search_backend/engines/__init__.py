@@ -16,15 +16,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
+from searchloop.analysis.plugins import Plugin
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
-from searchloop.search_backend.plugin.entry_points import PluginPart, find_plugins
-from searchloop.search_backend.types import Query, SearchResult
+from searchloop.search_backend.plugin.entry_points import find_parts
+from searchloop.search_backend.types import Query, SearchBackendError, SearchResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +58,17 @@ class Engine:
     query ("domains", "time_range", "country", "language", "safe_search") that it respects by
     itself; `cannot` returns those that it must leave out of `applies` for a certain query. `remote`
     engines are not asked when offline. `rate` is the requests a second that it allows (0 = no limit
-    known), `off_by` a setting that switches it off, `package` a module that an extra with the
-    engine's name installs. `untested` engines have been checked against documentation only, never
-    against a recorded answer.
+    known), `slow` an engine that may take seconds, `off_by` a setting that switches it off,
+    `package` a module that an extra with the engine's name installs. `untested` engines have been
+    checked against documentation only, never against a recorded answer.
 
     The official search of a single site has `kinds`, the best first: the kinds of questions
     (search/kinds.toml) for which it may be asked beside the chain, by keywords. `sites` are the
     hosts of its results, if they are few. `how` says in words how results are found just now.
 
-    An engine whose results have addresses of its own `scheme` has `open`, which returns the
-    document as if a server at its `plugin.web_form` had answered; it raises SearchBackendError.
+    An engine whose results have addresses of its own `scheme`, or stand on `sites` that only it can
+    read, has `open`. That returns the text of an address, plain or HTML, or a `Fetched` as if a
+    server at its `plugin.web_form` had answered. Without it marks of such pages stay `unread`.
     """
 
     name: str
@@ -78,15 +80,24 @@ class Engine:
     wire: Wire | None = None
     settings: tuple[Setting, ...] = ()
     rate: float = 0.0
+    slow: bool = False
     off_by: str = ""
     scheme: str = ""
-    open: Callable[[str, Access], Fetched] | None = None
+    open: Callable[[str, Access], Fetched | str] | None = None
     package: str = ""
     cannot: Callable[[Query], frozenset[str]] | None = None
     kinds: tuple[str, ...] = ()
     sites: tuple[str, ...] = ()
     untested: bool = False
     how: Callable[[Access], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.scheme and self.open is None:
+            what = f"The engine {self.name} has a `scheme` and no `open`: nothing reads its pages."
+            raise ValueError(what)
+        if self.open and not (self.scheme or self.sites):
+            what = "give it a `scheme` or `sites`, whose pages it reads"
+            raise ValueError(f"The engine {self.name} has an `open` that nothing calls: {what}.")
 
     def respects(self, query: Query) -> frozenset[str]:
         """Returns the options of this query that the engine respects by itself."""
@@ -121,18 +132,36 @@ def _own() -> Mapping[str, Engine]:
     return found
 
 
-def engine_plugins() -> tuple[PluginPart, ...]:
+def engine_plugins() -> tuple[Plugin, ...]:
     """Returns what other packages bring as engines, broken ones included."""
-    return find_plugins("engines", (Engine,), ("ENGINE",), frozenset(_own()))
+    return find_parts("engines", (Engine,), ("ENGINE",), frozenset(_own()))
 
 
-def find_shelves(access: Access) -> Mapping[str, Callable[[str], Fetched]]:
-    """Returns, by scheme, the functions that open addresses of engines."""
+def find_shelves(
+    access: Access, engines: Iterable[Engine]
+) -> Mapping[str, Callable[[str], Fetched]]:
+    """Returns, by scheme or host, the functions that open addresses of engines."""
+    return {
+        place: partial(_opened, engine, access)
+        for engine in engines
+        if engine.open is not None
+        for place in (engine.scheme, *engine.sites)
+    }
 
-    def opener(open_document: Callable[[str, Access], Fetched]) -> Callable[[str], Fetched]:
-        return lambda url: open_document(url, access)
 
-    return {e.scheme: opener(e.open) for e in find_engines().values() if e.open is not None}
+def _opened(engine: Engine, access: Access, url: str) -> Fetched:
+    assert engine.open is not None
+    try:
+        found = engine.open(url, access)
+    except SearchBackendError:
+        raise
+    except Exception as error:
+        what = f"{engine.title} could not open {url}: {type(error).__name__}: {error}"
+        raise SearchBackendError("page_failed", what, "Use another source.") from error
+    if isinstance(found, Fetched):
+        return found
+    kind = "text/html" if found.lstrip().startswith("<") else "text/plain"
+    return Fetched(url, url, 200, kind, "utf-8", found.encode())
 
 
 def default_chain(engines: Mapping[str, Engine], keys: Keys) -> tuple[str, ...]:

@@ -15,7 +15,9 @@ SETTINGS = (
 
 def search(query: Query, access: Access) -> list[SearchResult]:
     """Returns the best passages of the local index, without a network."""
-    hits = access.library.search(query.text, query.max_results, query.folders)
+    hits = access.library.search(
+        query.text, query.max_results, query.folders, by_meaning=not query.offline
+    )
     return [SearchResult(hit.title, hit.url, hit.snippet, source="library") for hit in hits]
 
 

@@ -1,7 +1,8 @@
 """SearXNG: a metasearch server of the user's own, often on this machine. No key.
 
-It answers 200 even when all its engines failed; `unresponsive_engines` then tells a broken search
-from an empty one. JSON must be switched on in its settings, or it answers 403.
+It answers 200 even when its engines failed. `unresponsive_engines` names those that did, nothing
+the others: without results the search has failed, but maybe not in all of them. JSON must be
+switched on in its settings, or it answers 403.
 https://docs.searxng.org/dev/search_api.html
 """
 
@@ -54,9 +55,9 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     found = rows(answer, "results", title=TITLE)
     listed = results(found, "searxng", TITLE, "url", "title", "content", "publishedDate")
     if not listed and (failed := _unresponsive(answer)):
-        what = f"All engines behind SearXNG that could know failed ({failed})."
+        what = f"SearXNG found nothing, and engines behind it failed ({failed})."
         remedy = "Wait, choose other engines in its settings, or use another engine here."
-        raise EngineError("blocked", what, remedy)
+        raise EngineError("network", what, remedy)
     return listed
 
 

@@ -1,6 +1,6 @@
 """Opens a page in the user's own Chromium, for pages that scripts write.
 
-The browser reaches the web through `GuardedProxy` alone: it looks no name up, bypasses no proxy,
+The browser reaches the web through `CheckedProxy` alone: it looks no name up, bypasses no proxy,
 not even for loopback, and speaks neither QUIC nor WebRTC. It has a new profile in a temporary
 folder, downloads nothing, and is killed with all its processes when the page is there, after
 `SECONDS`, or when they take more than `MOST_MEMORY`. It is steered over a pipe, so that no port is
@@ -33,7 +33,7 @@ from searchloop.search_backend.fetch.fetch import OutwardSocket, Sockets, system
 from searchloop.search_backend.fetch.host_check import Resolver, refuse_outside
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
-from searchloop.search_backend.fetch.proxy import GuardedProxy
+from searchloop.search_backend.fetch.proxy import CheckedProxy
 from searchloop.search_backend.fetch.url_check import check_url
 from searchloop.search_backend.types import FetchFailed, NotReachable, bad_response, timed_out
 
@@ -81,8 +81,8 @@ def fetch_rendered(
     allow = parse_ranges(allow_ranges)
     target = check_url(url, allow=allow)
     refuse_outside(target.host, host_allowed)
-    proxy = GuardedProxy(host_allowed, allow, resolve, sockets)
-    nowhere = GuardedProxy(lambda _host: False)  # for what the browser itself wants to send
+    proxy = CheckedProxy(host_allowed, allow, resolve, sockets)
+    nowhere = CheckedProxy(lambda _host: False)  # for what the browser itself wants to send
     run(proxy.start(), timeout=seconds)
     run(nowhere.start(), timeout=seconds)
     try:
@@ -184,7 +184,7 @@ def _browser(command: str, port: int) -> Iterator[_Browser]:
             os.close(pipes[2])
 
 
-def _page(browser: _Browser, url: str, address: str, proxy: GuardedProxy) -> Fetched:
+def _page(browser: _Browser, url: str, address: str, proxy: CheckedProxy) -> Fetched:
     apart = browser.call(
         "Target.createBrowserContext",
         proxyServer=f"http://127.0.0.1:{proxy.port}",

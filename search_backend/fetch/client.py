@@ -12,7 +12,6 @@ import os
 import socket
 import ssl
 import threading
-import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
 from functools import cache
@@ -21,7 +20,7 @@ from typing import Any, TypeVar
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from searchloop.search_backend.types import ConfigError
+from searchloop.search_backend.types import SettingError
 
 T = TypeVar("T")
 
@@ -103,31 +102,8 @@ def new_session(connector: aiohttp.BaseConnector, **options: Any) -> aiohttp.Cli
     return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(), **options)
 
 
-class Client:
-    """Keeps a session, and with it open connections, between calls.
-
-    `make` builds the session, on the loop, at the first call in each process. The session is closed
-    by `close`, or when the client is collected, or when the process ends.
-    """
-
-    def __init__(self, make: Callable[[], aiohttp.ClientSession]) -> None:
-        self._make = make
-        self._sessions: dict[int, aiohttp.ClientSession] = {}  # by process id
-        weakref.finalize(self, _close, self._sessions)
-
-    async def session(self) -> aiohttp.ClientSession:
-        """The session of this process; to be called in a coroutine that `run` runs."""
-        process = os.getpid()
-        if process not in self._sessions:
-            self._sessions[process] = self._make()
-        return self._sessions[process]
-
-    def close(self) -> None:
-        """Closes the session of this process; the next call makes a new one."""
-        _close(self._sessions)
-
-
-def _close(sessions: dict[int, aiohttp.ClientSession]) -> None:
+def close_session(sessions: dict[int, aiohttp.ClientSession]) -> None:
+    """Closes the session of this process among these, by process id."""
     if session := sessions.pop(os.getpid(), None):
         loop = _loops[os.getpid()]
         closing = loop.submit(session.close())
@@ -137,7 +113,7 @@ def _close(sessions: dict[int, aiohttp.ClientSession]) -> None:
 
 @cache  # errors are not kept: a file that is there later counts
 def system_trust() -> ssl.SSLContext:
-    """Returns a TLS context for HTTP/1.1. Raises ConfigError (bad_certificates).
+    """Returns a TLS context for HTTP/1.1. Raises SettingError (bad_certificates).
 
     SSL_CERT_FILE or SSL_CERT_DIR replace the system's certificates. OpenSSL ignores a file that it
     cannot read, and then every server seems untrusted; so this says which setting is wrong.
@@ -156,6 +132,6 @@ def system_trust() -> ssl.SSLContext:
     return context
 
 
-def _unusable(name: str, value: str, why: str) -> ConfigError:
+def _unusable(name: str, value: str, why: str) -> SettingError:
     what = f"{name} names {value[:200]!r}, which cannot be used ({why.lower()})."
-    return ConfigError("bad_certificates", what, f"Correct {name}, or unset it.")
+    return SettingError("bad_certificates", what, f"Correct {name}, or unset it.")

@@ -1,16 +1,17 @@
 """HTTP client for search engines and reading services, over pooled connections.
 
 Their addresses come from the user's settings, never from a model or a page, so they may be local
-(a SearXNG on localhost) and the guard for pages does not apply. For the same reason only the chain
+(a SearXNG on localhost) and the check for pages does not apply. For the same reason only the chain
 and the reading services use this module. It follows no redirect, so a key never reaches another
 host, and it uses no proxy settings, `.netrc` or cookies.
 """
 
 from __future__ import annotations
 
+import os
 import re
-import socket
 import ssl
+import weakref
 from base64 import b64encode
 from collections.abc import Callable
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -19,12 +20,13 @@ import aiohttp
 
 from searchloop.search_backend.fetch.client import (
     AddressResolver,
-    Client,
+    close_session,
     new_session,
     system_trust,
 )
+from searchloop.search_backend.fetch.fetch import system_resolver
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse
-from searchloop.search_backend.types import ConfigError, EngineError
+from searchloop.search_backend.types import EngineError, SettingError
 
 CONNECT_SECONDS = 4.0
 MOST_BYTES = 4 * 2**20  # of a body, unpacked
@@ -43,9 +45,10 @@ class EngineHttp:
     """Sends the requests of engines and services over pooled connections."""
 
     def __init__(self, trust: Callable[[], ssl.SSLContext] = system_trust) -> None:
-        """`trust` builds the TLS context; it may raise ConfigError."""
+        """`trust` builds the TLS context; it may raise SettingError."""
         self._trust = trust
-        self._client = Client(_session)
+        self._sessions: dict[int, aiohttp.ClientSession] = {}  # by process id: servers fork
+        weakref.finalize(self, close_session, self._sessions)
 
     async def send(self, request: HttpRequest, title: str) -> HttpResponse:
         """Returns the answer to `request`; await it on the loop of `fetch.client`.
@@ -54,8 +57,7 @@ class EngineHttp:
         """
         url, headers = _checked(request)
         try:
-            session = await self._client.session()
-            async with session.request(
+            async with self._session().request(
                 request.method,
                 url,
                 headers=headers,
@@ -65,7 +67,7 @@ class EngineHttp:
                 timeout=_LIMITS,
             ) as response:
                 body = await _body(response, title)
-        except ConfigError as error:
+        except SettingError as error:
             raise EngineError("config", error.message, error.remedy) from error
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is one
             raise explain(error, title) from error
@@ -74,7 +76,14 @@ class EngineHttp:
 
     def close(self) -> None:
         """Closes the connections that are kept."""
-        self._client.close()
+        close_session(self._sessions)
+
+    def _session(self) -> aiohttp.ClientSession:
+        if (process := os.getpid()) not in self._sessions:
+            # A limit shared by all engines would let one that hangs keep the others waiting.
+            pool = aiohttp.TCPConnector(limit=0, resolver=AddressResolver(system_resolver))
+            self._sessions[process] = new_session(pool)
+        return self._sessions[process]
 
 
 def explain(error: Exception, title: str) -> EngineError:
@@ -98,16 +107,6 @@ def explain(error: Exception, title: str) -> EngineError:
         words = f"{title} broke off, or its answer is not valid HTTP."
     remedy = "Check the network connection and the engine's address, or use another engine."
     return EngineError("network", words, remedy)
-
-
-def _session() -> aiohttp.ClientSession:
-    # A limit shared by all engines would let one that hangs keep the others waiting.
-    return new_session(aiohttp.TCPConnector(limit=0, resolver=AddressResolver(_look_up)))
-
-
-def _look_up(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
 
 
 async def _body(response: aiohttp.ClientResponse, title: str) -> bytes:

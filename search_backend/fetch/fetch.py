@@ -43,11 +43,12 @@ from searchloop.search_backend.fetch.http import (
     request_headers,
 )
 from searchloop.search_backend.fetch.ip_addresses import Network, parse, parse_ranges
+from searchloop.search_backend.fetch.refresh import RefreshIn, refresh_in
 from searchloop.search_backend.fetch.url_check import Target, check_redirect, check_url
 from searchloop.search_backend.types import (
-    ConfigError,
     FetchFailed,
     NotReachable,
+    SettingError,
     bad_response,
     timed_out,
 )
@@ -82,6 +83,7 @@ class _Journey:
     tls: ssl.SSLContext | None
     known: Known | None
     cookies: aiohttp.CookieJar
+    refresh_in: RefreshIn
 
     def left(self) -> float:
         """Seconds until the deadline. Raises TimeoutError when there are none."""
@@ -116,21 +118,25 @@ def fetch(
     allow_ranges: Sequence[str] = (),
     tls: ssl.SSLContext | None = None,
     known: Known | None = None,
+    refresh_in: RefreshIn = refresh_in,
 ) -> Fetched:
     """Returns the answer to a GET of `url` after redirects, whatever its status.
 
     With `known`, an unchanged page comes back as status 304 without a body.
 
     `host_allowed` is asked for the canonical host of each hop. `allow_ranges` opens private ranges
-    (see `addresses`); `tls` replaces the system's certificates. A text that is cut short comes back
-    with `truncated`. Raises FetchRefused, FetchFailed, NotReachable, ConfigError.
+    (see `addresses`); `tls` replaces the system's certificates; `refresh_in` parses a page that may
+    send its readers on, and may do so in another process. A text that is cut short comes back
+    with `truncated`. Raises FetchRefused, FetchFailed, NotReachable, SettingError.
     """
     ends = time.monotonic() + limits.seconds
     allow = parse_ranges(allow_ranges)
     with evenly(limits.failure_step):
         try:
             cookies = run(_no_cookies(), timeout=limits.seconds)
-            journey = _Journey(limits, ends, resolve, sockets, allow, tls, known, cookies)
+            journey = _Journey(
+                limits, ends, resolve, sockets, allow, tls, known, cookies, refresh_in
+            )
             return _follow(url, journey, host_allowed)
         except TimeoutError:
             raise timed_out(limits.seconds) from None
@@ -147,7 +153,7 @@ def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | N
         left = journey.left()  # may raise: before there is a coroutine that nobody awaits
         answer = run(_get(target, found[:_ADDRESSES_TRIED], journey), timeout=left + 1)
         page = answer if isinstance(answer, Fetched) else None
-        leads_to = refresh_of(page) if page else str(answer)
+        leads_to = refresh_of(page, journey.refresh_in) if page else str(answer)
         if page and not leads_to:
             return replace(page, url=url, redirects=tuple(visited))
         following = check_redirect(target, leads_to or "", allow=journey.allow)
@@ -173,8 +179,13 @@ async def _get(target: Target, addresses: Sequence[str], journey: _Journey) -> F
         force_close=True,
         socket_factory=lambda info: journey.sockets(*info[:3]),
     )
-    limits = {"max_line_size": MOST_HEADER, "max_field_size": MOST_HEADER}
-    async with new_session(connector, cookie_jar=journey.cookies, **limits) as session:
+    options = {
+        "cookie_jar": journey.cookies,
+        "auto_decompress": False,  # aiohttp does not tell that gzip and brotli end too early
+        "max_line_size": MOST_HEADER,
+        "max_field_size": MOST_HEADER,
+    }
+    async with new_session(connector, **options) as session:
         try:
             async with asyncio.timeout_at(ends):
                 answer = await session.get(
@@ -184,7 +195,7 @@ async def _get(target: Target, addresses: Sequence[str], journey: _Journey) -> F
                     ssl=target.scheme != "https" or journey.tls or system_trust(),
                     timeout=aiohttp.ClientTimeout(sock_connect=journey.limits.connect_seconds),
                 )
-        except ConfigError as error:
+        except SettingError as error:
             raise FetchFailed("tls", error.message, error.remedy) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _failure(target.host, error) from error

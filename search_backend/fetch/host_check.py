@@ -1,4 +1,4 @@
-"""The guard: decides whether an address may be opened, here or by a service elsewhere.
+"""Decides whether an address may be opened, here or by a service elsewhere.
 
 A service gets an address only after the same checks as our own fetch, so names of a private network
 never leave it. Each name is looked up once, in a thread that is abandoned when its time is over.
@@ -220,7 +220,7 @@ def vet(
     """Returns the canonical form of `url` if a page there may be opened.
 
     `allow_ranges` applies to the addresses of names (stand-ins), not to a written address, which
-    would mean nothing to a service elsewhere. Raises FetchRefused, NotReachable, ConfigError.
+    would mean nothing to a service elsewhere. Raises FetchRefused, NotReachable, SettingError.
     """
     with evenly(limits.failure_step):
         target = check_url(url)

@@ -2,8 +2,6 @@
 
 aiohttp speaks HTTP. Each request has a connection of its own, so what a server appends to an answer
 is never taken for another one.
-
-Spec: https://html.spec.whatwg.org/multipage/semantics.html (declarative refresh)
 """
 
 from __future__ import annotations
@@ -13,16 +11,16 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from types import MappingProxyType
-from urllib.parse import urljoin
 
 import aiohttp
-from selectolax.lexbor import LexborHTMLParser
+import brotli
 
 from searchloop.search_backend.fetch import NAMES
-from searchloop.search_backend.text.clean import decode
+from searchloop.search_backend.fetch.client import in_thread
+from searchloop.search_backend.fetch.refresh import RefreshIn, refresh_in
 from searchloop.search_backend.types import FetchFailed, bad_response, timed_out, too_large
 
 _ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/*;q=0.8,*/*;q=0.1"
@@ -33,15 +31,11 @@ _MOST_PIECES = 100_000
 _KEPT = NAMES["kept_headers"]
 _LISTS = frozenset({"cache-control", "content-encoding", "vary"})
 _ENCODINGS = re.compile(f"|{'|'.join(NAMES['encodings'])}")
+_PACKED = frozenset({"gzip", "x-gzip", "deflate", "br"})
+_PIECE = 64 * 1024
+_MOST_MEMBERS = 100  # of one gzip file; each costs work and may be empty
 _GZIP = b"\x1f\x8b"
-# Seconds before a refresh that is still followed, and the words of a page that is read instead.
-_LONGEST_DELAY = 15
-_MANY_WORDS = 60
 _HEAD = 64 * 1024
-_DELAYED = re.compile(
-    r"\s*([0-9]{1,3})(?:\.[0-9.]*)?\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'].*))",
-    re.IGNORECASE | re.DOTALL,
-)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,100})\s*(?:;|,|$)", re.I)
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9][a-z0-9._:+-]{0,39})", re.IGNORECASE)
@@ -149,10 +143,10 @@ async def read_page(
         raise FetchFailed("bad_response", words, "Use another source.")
     kind, charset = content_type(headers.get("content-type", ""))
     body, cut = await _body(answer.content, limits, ends)
-    if body.startswith(_GZIP):  # a server that does not say so
-        body, cut = _unzipped(body, cut, limits.max_decoded)
-    elif encoding == "br" and not body and answer.status == 200:
-        cut = cut or "encoding"  # its decoder does not tell that a stream is broken
+    if encoding in _PACKED or body.startswith(_GZIP):  # some servers do not say that they zip
+        work = partial(_unpacked, body, encoding, limits.max_decoded)
+        body, why = await asyncio.wrap_future(in_thread(work))
+        cut = why if why != "connection" else cut or why
     cut = cut or ("partial" if _is_part(answer) else "")
     if cut and not (body and _TEXT.fullmatch(kind)):
         if cut == "deadline":
@@ -165,7 +159,7 @@ async def read_page(
 async def _body(
     content: aiohttp.StreamReader, limits: FetchLimits, ends: float
 ) -> tuple[bytes, str]:
-    """(the decompressed body, why it is cut or "")."""
+    """(the body as sent, why it is cut or "")."""
     body, pieces, cut = bytearray(), 0, ""
     try:
         async with asyncio.timeout_at(ends):
@@ -173,62 +167,74 @@ async def _body(
                 piece, _ = await content.readchunk()
                 body += piece
                 pieces += bool(piece)
-                packed = content.total_compressed_bytes or 0
-                most = limits.max_decoded if packed else limits.max_bytes
-                if len(body) > most:
-                    cut = "max_decoded" if packed else "max_bytes"
-                    del body[most:]
-                elif packed > limits.max_bytes:
+                if len(body) > limits.max_bytes:
                     cut = "max_bytes"
+                    del body[limits.max_bytes :]
                 elif pieces == _MOST_PIECES:
                     cut = "max_pieces"
     except TimeoutError:
         cut = "deadline"
-    except (aiohttp.ClientError, OSError) as error:
-        cut = "encoding" if "encoding" in str(error.__cause__) else "connection"
+    except (aiohttp.ClientError, OSError):
+        cut = "connection"
     return bytes(body), cut
 
 
-def _unzipped(body: bytes, cut: str, most: int) -> tuple[bytes, str]:
-    """(the first `most` bytes of a gzip file, why they are cut or "")."""
-    stream = zlib.decompressobj(31)
+def _unpacked(body: bytes, encoding: str, most: int) -> tuple[bytes, str]:
+    """(the first `most` bytes of a packed body, why they are cut or "")."""
     try:
-        text = stream.decompress(body, most)
-    except zlib.error:
+        if encoding == "br":
+            brotli_stream = brotli.Decompressor()
+            found = brotli_stream.process(body, output_buffer_limit=most + 1)
+            whole = brotli_stream.is_finished()
+        elif encoding == "deflate":  # with the header of zlib or without
+            found, whole, _ = _inflated(body, 15 if body[:1] == b"x" else -15, most + 1)
+        else:
+            found, whole = _unzipped(body, most + 1)
+    except (zlib.error, brotli.error):
         return b"", "encoding"
-    return text, cut or (
-        "" if stream.eof else "max_decoded" if stream.unconsumed_tail else "encoding"
-    )
+    if len(found) > most:
+        return found[:most], "max_decoded"
+    if encoding and found.startswith(_GZIP):  # packed twice
+        return _unpacked(found, "", most)
+    return found, "" if whole else "connection"
 
 
-def refresh_of(page: Fetched) -> str | None:
+def _unzipped(body: bytes, most: int) -> tuple[bytes, bool]:
+    """(the first `most` bytes of a gzip file, whether it has its end). Raises zlib.error."""
+    members: list[bytes] = []
+    left, whole = most, False
+    while body.startswith(_GZIP) and left > 0:
+        member, whole, body = _inflated(body, 31, left)
+        members.append(member)
+        left -= len(member)
+        if len(members) > _MOST_MEMBERS:
+            raise zlib.error("too many members")
+    if not members:
+        raise zlib.error("no gzip")
+    return b"".join(members), whole
+
+
+def _inflated(body: bytes, form: int, most: int) -> tuple[bytes, bool, bytes]:
+    """(the first `most` bytes of a stream, whether it has its end, what follows it)."""
+    stream, found, at = zlib.decompressobj(form), list[bytes](), 0
+    while at < len(body) and most > 0 and not stream.eof:
+        found.append(stream.decompress(body[at : at + _PIECE], most))
+        most -= len(found[-1])
+        at += _PIECE
+    return b"".join(found), stream.eof, stream.unused_data + body[at:]
+
+
+def refresh_of(page: Fetched, read: RefreshIn = refresh_in) -> str | None:
     """Returns the address to which `page` sends its readers on soon, as written; None without.
 
-    A page with text of its own is left only at once, and not for what is in its `noscript`.
+    `read` parses what the page says.
     """
-    said = [page.headers.get("refresh", "")]
+    said = page.headers.get("refresh", "")
     head = page.body[:_HEAD] if "html" in page.content_type else b""
-    if page.status != 200 or not (said[0] or b"refresh" in head.lower()):
+    is_named = all(word in head.lower() for word in (b"http-equiv", b"refresh"))
+    if page.status != 200 or not (said or is_named):
         return None
-    tree = LexborHTMLParser(decode(head, page.charset))
-    tags = 'meta[http-equiv="refresh" i][content]'
-    said += [tag.attributes["content"] or "" for tag in tree.css(f"{tags}:not(noscript *)")]
-    unscripted = [tag.attributes["content"] or "" for tag in tree.css(f"noscript {tags}")]
-    for node in tree.css("script,style,noscript,template"):
-        node.decompose()
-    words = (tree.body.text(separator=" ") if tree.body else "").split(None, _MANY_WORDS)
-    alone = len(words) < _MANY_WORDS
-    found = (_soon(text, _LONGEST_DELAY if alone else 1) for text in said + unscripted * alone)
-    start = next((node.attributes["href"] or "" for node in tree.css("base[href]")), "")
-    return next((urljoin(start, url) for url in found if url), None)
-
-
-def _soon(text: str, most: int) -> str | None:
-    """Returns the web address in the text of a refresh after at most so many seconds."""
-    found = _DELAYED.match(text)
-    url = (found[2] or found[3] or found[4] or "").strip() if found else ""
-    other = re.match(r"(?!https?:)[a-z][a-z0-9+.-]*:", url, re.IGNORECASE)
-    return None if found is None or int(found[1]) > most or other else url
+    return read(head, page.charset, said)
 
 
 def _is_part(answer: aiohttp.ClientResponse) -> bool:

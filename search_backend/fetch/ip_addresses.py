@@ -23,7 +23,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from pathlib import Path
 from typing import NamedTuple
 
-from searchloop.search_backend.types import ConfigError
+from searchloop.search_backend.types import SettingError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -113,7 +113,7 @@ def is_public(address: str | bytes) -> bool:
 def parse_ranges(ranges: Sequence[str]) -> tuple[Network, ...]:
     """Parses an `allow_ranges` setting, such as ("198.18.0.0/15",).
 
-    Raises ConfigError for a range that is not written as one, is very wide, or reaches outside the
+    Raises SettingError for a range that is not written as one, is very wide, or reaches outside the
     private blocks of the table: loopback, link-local and metadata stay closed whatever it says.
     """
     return _parse_ranges(tuple(ranges))
@@ -130,15 +130,15 @@ def _parse_range(text: str) -> Network:
     except ValueError:
         what = f"{text!r} is not a range of addresses."
         remedy = "Write it as address/length with nothing after the prefix, such as 198.18.0.0/15."
-        raise ConfigError("bad_range", what, remedy) from None
+        raise SettingError("bad_range", what, remedy) from None
     if block.prefixlen < _WIDEST[block.version]:
         what = f"The range {text} is too wide to be opened."
         remedy = f"Name the part that is used, /{_WIDEST[block.version]} or narrower."
-        raise ConfigError("bad_range", what, remedy)
+        raise SettingError("bad_range", what, remedy)
     ends = block.network_address, block.broadcast_address
     row = next((row for row in _TABLE if all(end in row.network for end in ends)), None)
     if row is None or not row.may_open:
         what = f"The range {text} cannot be opened: it is not inside one private block."
         remedy = "Only parts of " + ", ".join(_ROWS["may_open"]) + " can be."
-        raise ConfigError("bad_range", what, remedy)
+        raise SettingError("bad_range", what, remedy)
     return block

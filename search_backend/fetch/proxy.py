@@ -1,4 +1,4 @@
-"""A proxy on loopback through which a browser reaches the web: the guard sees each connection.
+"""A proxy on loopback through which a browser reaches the web: each host is checked.
 
 The browser has no other way out. For http the proxy reads the address, for https and web sockets
 the host that a tunnel is wanted to. Each host is checked and looked up once, and the connection
@@ -31,7 +31,7 @@ _REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\
 
 
 @dataclass(slots=True)
-class GuardedProxy:
+class CheckedProxy:
     """A proxy for one page. `host_allowed` is asked for each host; see `fetch` for the others.
 
     `refused` are the hosts, as the browser wrote them, to which nothing was sent.

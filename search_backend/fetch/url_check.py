@@ -1,8 +1,8 @@
-"""Parses URLs and host names for the guard and refuses every form that has two readings.
+"""Parses URLs and host names of pages and refuses every form that has two readings.
 
 Browsers, libc and HTTP clients disagree about backslashes, userinfo, short and octal IPv4 forms,
-percent-encoded hosts, invisible and look-alike characters. A guard that reads a URL in one way
-while the connection uses another guards nothing. So the request is built from the parts found here,
+percent-encoded hosts, invisible and look-alike characters. A check that reads a URL in one way
+while the connection uses another checks nothing. So the request is built from the parts found here,
 never from the text. UTS #46 decides what a character means; characters that only look like ASCII
 are refused instead of mapped. Names that cannot be public are refused without a look-up.
 

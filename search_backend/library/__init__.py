@@ -28,16 +28,20 @@ from searchloop.search_backend.cache.chats import CHAT_TABLES, mark, unmark
 from searchloop.search_backend.library.file_text import ReadPage
 from searchloop.search_backend.library.finding import Hit, search
 from searchloop.search_backend.library.folders import check_patterns
-from searchloop.search_backend.library.index import Document, Index, Root, drop, put, renew
+from searchloop.search_backend.library.index import Document, Index, Root, drop, no_room, put, renew
 from searchloop.search_backend.library.meaning import Embed, Meaning
 from searchloop.search_backend.library.roots import (
     DOCS,
     PAGES,
     SCHEME,
+    UNKNOWN_PAGES,
     drop_documents,
+    drop_pages,
     ensure_root,
     folders_around,
     named_root,
+    note,
+    noted,
     root_at,
     take_over,
 )
@@ -141,17 +145,23 @@ class Library:
         self._documents = documents
         self._most_pages = most_pages
         self._lock = threading.Lock()
-        self._ready = False
+        self._ready = -1  # which of the files, damaged ones counted, has our own documents
         self.renewal: threading.Thread | None = None  # while an older index is analysed again
 
-    def search(self, text: str, limit: int, folders: Sequence[str] = ()) -> list[Hit]:
+    def search(
+        self, text: str, limit: int, folders: Sequence[str] = (), *, by_meaning: bool = True
+    ) -> list[Hit]:
         """Returns the best passages for a question in plain words, of these folders alone if any
-        are named, by path or collection. Raises SearchBackendError if none of them is there."""
+        are named, by path or collection. Raises SearchBackendError if none of them is there.
+
+        Without `by_meaning` no embedding server is asked.
+        """
         self._refresh()
         self.reread(PATIENCE)
-        if self.meaning:
-            self.meaning.start()
-        near = self.meaning.near if self.meaning else None
+        meaning = self.meaning if by_meaning else None
+        if meaning:
+            meaning.start()
+        near = meaning.near if meaning else None
         return search(self._index, text, limit, folders, near, _notes)
 
     def trouble(self, url: str) -> str:
@@ -241,6 +251,7 @@ class Library:
                 query = "UPDATE folders SET exclude = ? WHERE root = ?"
                 connection.execute(query, ("\n".join(exclude), root.id))
             take_over(connection, root)
+        note(self._index)
         return root
 
     def start(self, path: Path, exclude: Sequence[str] | None = None) -> tuple[str, Future[Added]]:
@@ -316,6 +327,7 @@ class Library:
             for around, inside in folders_around(connection, root):
                 query = "UPDATE folders SET exclude = exclude || ? WHERE root = ?"
                 connection.execute(query, (f"\n/{inside}", around.id))
+        note(self._index)
         return count
 
     def remember(self, page: Page, chat: str, age: float = 0.0) -> None:
@@ -350,17 +362,25 @@ class Library:
                 drop(connection, old)
 
     def forget(self, chat: str) -> int:
-        """Removes the pages that only this chat opened; returns their number."""
-        self._refresh()
-        with self._index.open(write=True) as connection:
-            count = _drop_pages(connection, unmark(connection, chat))
-        self._index.leave_nothing()
-        return count
+        """Removes the pages that only this chat opened, and returns their number; where the disk is
+        too full for that, the whole index, which can be made anew."""
+        try:
+            self._refresh()
+            with self._index.open(write=True) as connection:
+                count = drop_pages(connection, unmark(connection, chat))
+            self._index.leave_nothing()
+            return count
+        except SearchBackendError as error:
+            if not no_room(error.__cause__):
+                raise
+        self._index.discard()
+        return 0
 
     def _refresh(self) -> None:
-        """Adds our own documents once a process, if they are new or have changed."""
+        """Adds our own documents once a process, if they are new or have changed; and to a new file
+        the folders of the one before."""
         with self._lock:
-            if self._ready:
+            if self._ready == self._index.discarded:
                 return
             documents = self._documents()
             digest = _digest("\0".join(f"{path}\0{text}" for path, text in documents.items()))
@@ -376,28 +396,18 @@ class Library:
                         connection.execute(statement)
                     _replace_docs(connection, documents, digest)
             with self._index.open(write=True) as connection:
-                for statement in CHAT_TABLES:
+                for statement in (*CHAT_TABLES, "DROP TABLE IF EXISTS passages"):
                     connection.execute(statement)
-                # Pages of versions that did not note who opened them.
-                unknown = [row[0] for row in connection.execute(_UNKNOWN)]
-                gone = _drop_pages(connection, unknown)
+                unknown = [row[0] for row in connection.execute(UNKNOWN_PAGES)]
+                gone = drop_pages(connection, unknown)
             if gone:
                 self._index.leave_nothing()
             self.renewal = renew(self._index)
-            self._ready = True
-
-
-_UNKNOWN = """SELECT d.url FROM documents d JOIN roots r ON r.id = d.root
-    WHERE r.kind = 'pages' AND d.url NOT IN (SELECT item FROM chats)"""
-
-
-def _drop_pages(connection: sqlite3.Connection, urls: list[str]) -> int:
-    query = """SELECT d.id FROM documents d JOIN roots r ON r.id = d.root
-        WHERE r.kind = 'pages' AND d.url = ?"""
-    found = [row for url in urls for row in connection.execute(query, (url,)).fetchall()]
-    for (number,) in found:
-        drop(connection, number)
-    return len(found)
+            self._ready = self._index.discarded
+        for path, exclude in () if row else noted(self._index.path):
+            with suppress(SearchBackendError):  # it is there no more
+                self.start(Path(path), exclude)
+        note(self._index)
 
 
 def _replace_docs(

@@ -12,15 +12,15 @@ looked at, and RANKED documents are scored with all words.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 from urllib.parse import urldefrag
 
-from searchloop.analysis.terms import Wanted, terms, wanted
-from searchloop.search_backend.library.index import MOST_PASSAGES, Index, is_old
+from searchloop.analysis.terms import Wanted, wanted
+from searchloop.search_backend.library.index import MOST_PASSAGES, Index
 from searchloop.search_backend.library.roots import roots_within
 from searchloop.search_backend.text.ranking import HEADING, TITLE, Scorer, excerpt, rarity
 
@@ -86,19 +86,15 @@ def search(
         rows = near(text, roots and _WITHIN.format("row", roots))
     with index.open() as connection:
         langs = [lang for (lang,) in connection.execute("SELECT lang FROM languages")]
-        old, close = is_old(connection), _scored(connection, rows)
+        close = _scored(connection, rows)
         for every in (False, True):  # function words count if no other word is known
             words = wanted(text, langs, every=every)[:COUNTED]
-            scorer, asked = _asked(connection, words, old)
+            scorer, asked = _asked(connection, words)
             ranked = partial(_ranked, connection, scorer, asked, roots)
             found = _best(ranked if asked else lambda _: [], limit, close)
             if found:
                 break
-        hits = [(each.score, _hit(connection, each.row, words)) for each in found]
-        if old:
-            hits += _hits_of_version_1(connection, words, scorer, roots)
-            hits.sort(key=lambda pair: -pair[0])
-        shown = [hit for _, hit in hits[:limit]]
+        shown = [_hit(connection, each.row, words) for each in found]
         told = notes(connection, [urldefrag(hit.url).url for hit in shown]) if notes else {}
     return [
         replace(hit, snippet=f"{hit.snippet} [{note}: this is its text of before.]")
@@ -108,18 +104,14 @@ def search(
     ]
 
 
-def _asked(
-    connection: sqlite3.Connection, words: Sequence[Wanted], old: bool
-) -> tuple[Scorer, list[str]]:
-    """Returns what scores passages, and for each word that FTS5 is asked its terms, rarest first.
-
-    With `old`, words count that only passages of version 1 may hold.
-    """
+def _asked(connection: sqlite3.Connection, words: Sequence[Wanted]) -> tuple[Scorer, list[str]]:
+    """Returns what scores passages, and for each word that FTS5 is asked its terms, the rarest
+    first."""
     every, length = connection.execute("SELECT passages, length FROM totals").fetchone()
     held = _counts(connection, {term for word in words for term in word.terms})
     counts = [min(every, sum(held.get(t, 0) for t in {*word.terms})) for word in words]
     known = sorted((n for n, count in enumerate(counts) if count), key=lambda n: counts[n])
-    chosen = range(min(len(words), MOST_WORDS)) if old else sorted(known[:MOST_WORDS])
+    chosen = sorted(known[:MOST_WORDS])
     worth = [rarity(counts[n], every) for n in chosen]
     scorer = Scorer([words[n] for n in chosen], worth, length / max(1, every))
     # Words that stand everywhere change the order of what the others find; they find nothing new.
@@ -209,29 +201,8 @@ def _hit(connection: sqlite3.Connection, row: int, words: Sequence[Wanted]) -> H
         "t.anchor, t.lang FROM terms t JOIN documents d ON d.id = ? WHERE t.rowid = ?",
         (row // MOST_PASSAGES, row),
     ).fetchone()
-    return Hit(*_shown(title, url, headings, anchor), excerpt(text, words, lang))
-
-
-def _shown(title: str, url: str, headings: str, anchor: str) -> tuple[str, str]:
     own = headings.rpartition(" > ")[2]
     full = f"{title}: {own}" if own and own != title else title
     # Only our own addresses have our own anchors.
-    return full, f"{url}#{anchor}" if anchor and url.startswith("library:") else url
-
-
-def _hits_of_version_1(
-    connection: sqlite3.Connection, words: Sequence[Wanted], scorer: Scorer, roots: str
-) -> Iterator[tuple[float, Hit]]:
-    """Yields (score, hit) of passages that are not analysed again yet.
-
-    SQLite's own rules propose them.
-    """
-    within = roots and f"AND d.root IN ({roots})"
-    for title, url, heading, anchor, text in connection.execute(
-        "SELECT d.title, d.url, p.heading, p.anchor, p.body "
-        f"FROM passages p JOIN documents d ON d.id = p.rowid / {MOST_PASSAGES} "
-        f"WHERE passages MATCH ? {within} ORDER BY bm25(passages, 4.0, 3.0, 1.0) LIMIT ?",
-        (_any(t for word in words[:MOST_WORDS] for t in word.terms) or '""', RANKED),
-    ).fetchall():
-        score = scorer.score(terms(title), terms(heading), terms(text))
-        yield score, Hit(*_shown(title, url, heading, anchor), excerpt(text, words))
+    address = f"{url}#{anchor}" if anchor and url.startswith("library:") else url
+    return Hit(full, address, excerpt(text, words, lang))

@@ -1,9 +1,9 @@
 """The full-text index: documents and the terms of their passages in one SQLite file (FTS5).
 
 FTS5 stores terms that our own analysis made, in any script, and proposes passages; `ranking` orders
-them. What an older version indexed is analysed again in the background, and is found
-meanwhile as before. Threads and processes share the file through WAL; a connection is kept for the
-next reader until this process writes or forks, or the file is another one.
+them. What an older version indexed is analysed again in the background. Threads and processes share
+the file through WAL; a connection is kept for the next reader until this process writes or forks,
+or the file is another one.
 https://www.sqlite.org/fts5.html
 """
 
@@ -41,7 +41,7 @@ CREATE TABLE documents (
     mtime INTEGER NOT NULL, size INTEGER NOT NULL, digest TEXT NOT NULL, added REAL NOT NULL,
     UNIQUE (root, path))
 """
-# Version 1 had its own FTS5 table, `passages`; it answers until its documents are analysed again.
+# Version 1 had another table of words, `passages`.
 _SCHEMA_2 = f"""
 ALTER TABLE documents ADD COLUMN analysis INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX documents_by_analysis ON documents(analysis) WHERE analysis != {ANALYSIS};
@@ -89,6 +89,7 @@ class Document:
 
 
 _log = logging.getLogger(__name__)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _TRIES = 50  # at changing a new file over to WAL while others do the same
 _MOST_IDLE = 4  # connections that wait for readers
 _EVERY = weakref.WeakSet["Index"]()
@@ -116,6 +117,7 @@ class Index:
         self.path = path
         self._idle: list[sqlite3.Connection] = []
         self._file, self._age = (0, 0), 0
+        self.discarded = 0  # how often the file was deleted
         weakref.finalize(self, _close, self._idle)
         _EVERY.add(self)
 
@@ -123,7 +125,8 @@ class Index:
     def open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
         """Yields a connection; with `write`, commits its transaction at the end.
 
-        Raises SearchBackendError(code "library_unavailable") if the file cannot be used.
+        Raises SearchBackendError(code "library_unavailable") if the file cannot be used, and with
+        "library_rebuilt" if it was damaged: then it is gone, and the next call makes a new one.
         """
         connection: sqlite3.Connection | None = None
         age = self._age
@@ -139,11 +142,17 @@ class Index:
                 self._idle.append(connection)
                 connection = None
         except (sqlite3.Error, OSError) as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+                self.discard()
+                raise SearchBackendError(
+                    "library_rebuilt",
+                    "The index of the library was damaged, and your folders are being read anew.",
+                    "Search again in a moment; pages opened before are found once opened again.",
+                ) from error
             raise SearchBackendError(
                 "library_unavailable",
                 f"The library at {self.path} cannot be used: {error}.",
-                "Make its folder writable, set SEARCHLOOP_HOME to another one, or, if the file is "
-                "damaged, delete it and add your folders again.",
+                "Make room, make its folder writable, or set SEARCHLOOP_HOME to another one.",
             ) from error
         finally:
             if connection is not None:
@@ -175,6 +184,16 @@ class Index:
             raise
         return connection
 
+    def discard(self) -> None:
+        """Deletes the file, unless another process has put a new one in its place."""
+        self.close()
+        with suppress(OSError):
+            found = self.path.stat()
+            if self._file == (found.st_dev, found.st_ino):
+                for suffix in ("", "-wal", "-shm"):
+                    self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        self.discarded += 1
+
     def close(self) -> None:
         """Closes the connections of readers, now or when they end: the last empties the log."""
         self._age += 1
@@ -183,8 +202,7 @@ class Index:
     def leave_nothing(self) -> None:
         """Overwrites what was removed: in the segments of the index, and in the log of writes."""
         with self.open(write=True) as connection:
-            for table in ("terms", "passages") if is_old(connection) else ("terms",):
-                connection.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+            connection.execute("INSERT INTO terms(terms) VALUES ('optimize')")
         with self.open(write=True) as connection:
             connection.commit()
             leave_nothing(connection)
@@ -198,6 +216,14 @@ class Index:
                 (url,),
             ).fetchone()
         return Document(*row) if row else None
+
+
+def no_room(error: object) -> bool:
+    """Tells whether the disk took no more."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+    )
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
@@ -274,28 +300,22 @@ def drop(connection: sqlite3.Connection, document: int) -> None:
 
 
 def drop_terms(connection: sqlite3.Connection, document: int) -> None:
-    """Removes the passages of a document, also those of version 1."""
+    """Removes the passages of a document."""
     first = document * MOST_PASSAGES
     rows = (first, first + MOST_PASSAGES - 1)
     query = "SELECT count(*), coalesce(sum(length), 0) FROM terms WHERE rowid BETWEEN ? AND ?"
     counts = connection.execute(query, rows).fetchone()
     query = "UPDATE totals SET passages = passages - ?, length = length - ?"
     connection.execute(query, counts)
-    for table in ("terms", "vectors", *["passages"] * is_old(connection)):
+    for table in ("terms", "vectors"):
         connection.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", rows)
-
-
-def is_old(connection: sqlite3.Connection) -> bool:
-    """Tells whether documents of version 1 are still to be analysed again."""
-    query = "SELECT 1 FROM sqlite_schema WHERE name = 'passages'"
-    return connection.execute(query).fetchone() is not None
 
 
 def renew(index: Index) -> threading.Thread | None:
     """Starts to analyse what is not up to date; None if all is."""
     with index.open() as connection:
         query = f"SELECT 1 FROM documents WHERE analysis != {ANALYSIS} LIMIT 1"
-        if connection.execute(query).fetchone() is None and not is_old(connection):
+        if connection.execute(query).fetchone() is None:
             return None
     thread = threading.Thread(target=_renew, args=(index,), name="library-renewal", daemon=True)
     thread.start()
@@ -321,6 +341,4 @@ def _batch(index: Index) -> bool:
             add_terms(connection, number, title, list(split(text)))
             query = f"UPDATE documents SET analysis = {ANALYSIS} WHERE id = ?"
             connection.execute(query, (number,))
-        if not rows and is_old(connection):
-            connection.execute("DROP TABLE passages")
         return bool(rows)

@@ -1,18 +1,22 @@
 """The roots of the library: folders, single files, opened pages, and this project's documents.
 
-A file belongs to the innermost root around it, so that no hit comes twice.
+A file belongs to the innermost root around it, so that no hit comes twice. The user's own are noted
+in a small file beside the index, so that they are known when that is damaged or gone.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from searchloop.search_backend.library.index import Root, drop
+from searchloop.search_backend.library.index import Index, Root, drop
 from searchloop.search_backend.types import SearchBackendError
 
 SCHEME = "library://"
@@ -116,3 +120,43 @@ def ensure_root(connection: sqlite3.Connection, name: str, path: str, kind: str)
     ).lastrowid
     assert number is not None
     return Root(number, unique, path, kind, "")
+
+
+# Pages of versions that did not note who opened them.
+UNKNOWN_PAGES = """SELECT d.url FROM documents d JOIN roots r ON r.id = d.root
+    WHERE r.kind = 'pages' AND d.url NOT IN (SELECT item FROM chats)"""
+
+
+def drop_pages(connection: sqlite3.Connection, urls: list[str]) -> int:
+    """Removes the opened pages at these addresses; returns their number."""
+    query = """SELECT d.id FROM documents d JOIN roots r ON r.id = d.root
+        WHERE r.kind = 'pages' AND d.url = ?"""
+    found = [row for url in urls for row in connection.execute(query, (url,)).fetchall()]
+    for (number,) in found:
+        drop(connection, number)
+    return len(found)
+
+
+_NOTED = """SELECT r.path, coalesce(f.exclude, '') FROM roots r LEFT JOIN folders f ON f.root = r.id
+    WHERE r.kind IN ('folder', 'file') ORDER BY r.id"""
+
+
+def note(index: Index) -> None:
+    """Writes the user's folders, and what each leaves out, into a file beside the index."""
+    with index.open() as connection:
+        rows = connection.execute(_NOTED).fetchall()
+    known = [[path, exclude.splitlines()] for path, exclude in rows]
+    if known != noted(index.path):
+        with suppress(OSError):  # a full disk takes nothing away from a reading
+            made = index.path.with_suffix(".new")
+            made.write_text(json.dumps(known), "utf-8")
+            made.chmod(0o600)
+            made.replace(index.path.with_suffix(".folders.json"))
+
+
+def noted(path: Path) -> list[list[Any]]:
+    """Returns the folders noted beside the index at `path`; none if they cannot be read."""
+    with suppress(OSError, ValueError, TypeError):
+        rows = json.loads(path.with_suffix(".folders.json").read_text("utf-8"))
+        return [[str(folder), [str(line) for line in exclude]] for folder, exclude in rows]
+    return []

@@ -1,4 +1,4 @@
-"""Opening a page: `open_page` asks `reading`, which asks the guarded fetch or a service.
+"""Opening a page: `open_page` asks `reading`, which asks `fetch` or a service.
 
 `workers` reads documents, in processes of their own.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.cache.results import SingleFlight
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules
@@ -23,11 +24,11 @@ from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.pages.reading import Reading, inside, read_fetched
 from searchloop.search_backend.text.slices import cut, find
 from searchloop.search_backend.types import (
-    NO_CHAT,
-    Chat,
+    NOBODY,
     FetchFailed,
     FetchRefused,
     Match,
+    Owner,
     Page,
     PageView,
     Problem,
@@ -62,8 +63,8 @@ class _Got(NamedTuple):
 class Pages:
     """Opens pages of the web, of the library and of shelves.
 
-    `shelves` open addresses of a scheme of their own (an engine's `open`); `rules` are those of the
-    settings, which a request may narrow.
+    `shelves` open addresses of a scheme or a host of their own (an engine's `open`); `rules` are
+    those of the settings, which a request may narrow.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Pages:
         self._shelves = shelves or {}
         self._rules = rules
         self._offline = offline
-        self._cache = cache or PageCache()
+        self._cache = cache or PageCache(Cache())
         self._joined = SingleFlight[_Got]()
 
     def open_page(
@@ -93,7 +94,8 @@ class Pages:
         *,
         rules: Rules = ANYWHERE,
         reader: str | None = None,
-        chat: Chat = NO_CHAT,
+        chat: Owner = NOBODY,
+        offline: bool = False,
     ) -> PageView:
         """Returns a slice of the page from `offset`, or the passages around `find` from there on.
 
@@ -101,13 +103,14 @@ class Pages:
         begins at its section. `rules` apply to the address, each redirect and the address that a
         reader reports; `reader` names the only one to ask. The page's status and error say why it
         could not be read. Only what a `chat` that is kept has opened enters the library, under its
-        name; nothing of a temporary one is written. SearchBackendError is raised only for an
+        name; nothing of a temporary one is written. `offline` opens only what is on this machine.
+        SearchBackendError is raised only for an
         unknown reader, rules that allow nothing, and an offset beyond the end.
         """
         self._reading.check(reader)
         goes_on = find is not None or bool(offset)
         rules = rules.within(self._rules)
-        got = self._page(url, rules, reader, goes_on, chat)
+        got = self._page(url, rules, reader, goes_on, chat, offline or self._offline)
         self._remember(got, chat)
         page, origin = got.page, got.origin
         if origin != "web" and rules != ANYWHERE:  # what is new was read under these rules
@@ -128,19 +131,19 @@ class Pages:
         partial = page.cut or len(content) < len(page.text)
         return replace(told, content=content, next_offset=more, truncated=partial)
 
-    def forget(self, chat: str) -> None:
-        """Drops the pages in memory that only this chat opened."""
-        self._cache.forget(chat)
-
-    def _page(self, url: str, rules: Rules, reader: str | None, goes_on: bool, chat: Chat) -> _Got:
-        scheme = url.partition("://")[0].lower()
-        if url.startswith(SCHEME) or scheme in self._shelves:
-            return self._own(url, scheme)
+    def _page(
+        self, url: str, rules: Rules, reader: str | None, goes_on: bool, chat: Owner, offline: bool
+    ) -> _Got:
+        scheme, _, rest = url.partition("://")
+        places = (scheme.lower(), rest.partition("/")[0].lower())
+        place = next((each for each in places if each in self._shelves), "")
+        if place or url.startswith(SCHEME):
+            return self._own(url, place)
         key = f"{reader} {url}" if reader else url
         kept = self._cache.get(key, chat)
-        if kept and (kept.fresh or self._offline or (goes_on and kept.readable)):
+        if kept and (kept.fresh or offline or (goes_on and kept.readable)):
             return _Got(kept.page, "cache", kept.age)
-        if self._offline:
+        if offline:
             return self._stored(url) or _Got(failed_page(url, _OFFLINE), "library")
         got = self._joined.run(
             (key, rules, chat.temporary),
@@ -150,7 +153,7 @@ class Pages:
         self._cache.get(key, chat)  # another chat may have been opening it
         return got
 
-    def _read(self, url: str, rules: Rules, reader: str | None, key: str, chat: Chat) -> _Got:
+    def _read(self, url: str, rules: Rules, reader: str | None, key: str, chat: Owner) -> _Got:
         kept = self._cache.get(key, chat)
         if kept and kept.fresh:  # another thread was faster
             return _Got(kept.page, "cache", kept.age)
@@ -158,7 +161,7 @@ class Pages:
         try:
             page = self._reading.page(url, rules, reader, known)
         except (FetchFailed, FetchRefused) as error:
-            problem = Problem(error.code, error.message, error.remedy)
+            problem = error.problem
             # These copies were read before, so they reveal nothing new.
             if isinstance(error, FetchFailed):
                 if kept:
@@ -172,18 +175,17 @@ class Pages:
         unchanged = known is not None and page.text is known.text
         return _Got(page, "cache" if unchanged else "web")
 
-    def _own(self, url: str, scheme: str) -> _Got:
+    def _own(self, url: str, place: str) -> _Got:
         """Opens a document of this machine; one whose file is away says so."""
-        if scheme not in self._shelves:
+        if not place:
             page = self._library.open(url) or failed_page(url, _NOT_IN_LIBRARY)
             trouble = self._library.trouble(url)
             stale = Problem("old_text", f"{trouble}.", _FILE_AWAY) if trouble else None
             return _Got(page, "library", self._library.age(url) if trouble else 0.0, stale)
         try:
-            return _Got(_read_shelved(self._shelves[scheme](url), url, scheme), "library")
+            return _Got(_read_shelved(self._shelves[place](url), url, place), "library")
         except SearchBackendError as error:
-            problem = Problem(error.code, error.message, error.remedy)
-            return _Got(failed_page(url, problem), "library")
+            return _Got(failed_page(url, error.problem), "library")
 
     def _stored(self, url: str) -> _Got | None:
         with contextlib.suppress(SearchBackendError):
@@ -191,7 +193,7 @@ class Pages:
                 return _Got(page, "library", self._library.age(url))
         return None
 
-    def _remember(self, got: _Got, chat: Chat) -> None:
+    def _remember(self, got: _Got, chat: Owner) -> None:
         page = got.page
         may = chat.kept and page.status == "ok" and page.freshness.store
         if not may or got.origin == "library" or len(page.text) < WORTH_KEEPING:

@@ -1,7 +1,7 @@
 """Decides which reader reads a web page: here first, a service only if the user has chosen it.
 
 `SEARCH_READERS` is the order. A service is asked if the reader before found a challenge, an empty
-shell or no text; not if the page is missing, and never for an address that the guard refuses. The
+shell or no text; not if the page is missing, and never for an address that is refused. The
 page names its reader and why others failed.
 """
 
@@ -22,7 +22,7 @@ from searchloop.search_backend.fetch.http import Fetched, Known
 from searchloop.search_backend.pages.worker import UNREADABLE
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.plugin.answers import judge
-from searchloop.search_backend.plugin.challenge_pages import is_challenge
+from searchloop.search_backend.plugin.challenge_pages import is_named
 from searchloop.search_backend.readers import LOCAL, Service
 from searchloop.search_backend.types import (
     FetchFailed,
@@ -48,10 +48,10 @@ LATEST_START = 20.0
 _log = logging.getLogger(__name__)
 
 
-# The guarded fetch, called with an address, `host_allowed` and `known`: returns the answer, 304 if
+# `fetch.fetch`, called with an address, `host_allowed` and `known`: returns the answer, 304 if
 # `known` is unchanged. Raises FetchRefused, FetchFailed.
 Fetch = Callable[..., Fetched]
-# The guard's verdict without the fetch, called with an address and `host_allowed`: returns the
+# `host_check.vet`, the check alone, called with an address and `host_allowed`: returns the
 # canonical address. Raises FetchRefused.
 Vet = Callable[..., str]
 
@@ -112,8 +112,7 @@ class Reading:
             except FetchRefused:
                 raise
             except FetchFailed as error:
-                problem = Problem(error.code, error.message, error.remedy)
-                attempts.append(ReaderAttempt(name, "error", problem))
+                attempts.append(ReaderAttempt(name, "error", error.problem))
                 failed = failed or error
             else:
                 attempts.append(ReaderAttempt(name, page.status, page.error))
@@ -204,8 +203,7 @@ def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
         freshness=known,
         redirects=fetched.redirects,
     )
-    guarded = is_challenge(fetched.headers, fetched.body, page.title, page.text)
-    status, problem = judge(fetched.status, guarded)
+    status, problem = judge(fetched.status, page.challenged or is_named(fetched.headers))
     if status != "ok":
         return replace(page, text="", links=(), status=status, error=problem)
     if page.status == "ok" and not page.text.strip("\ufffd \n"):  # bytes that are no characters

@@ -1,6 +1,6 @@
 """Calls reading services over the connections that engines use: one request, one page.
 
-The guard (`verdict.vet`) has checked the address; nothing of it is looked up again.
+`host_check.vet` has checked the address; nothing of it is looked up again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The process that reads one document after another for `workers`, and may be killed at any time.
 
 To stdout: READY when it is up. From stdin: two lengths of four bytes, a JSON object {url,
-content_type, charset}, the body. To stdout: a length of four bytes and a page as JSON; with pickle,
-a parser that a page has taken over could run code in the parent. It ends with stdin, and with
-status 0 between two documents if it was idle for a while or has grown.
+content_type, charset} or {charset, refresh}, the body. To stdout: a length of four bytes and JSON,
+a page or {refresh}; with pickle, a parser that a page has taken over could run code in the parent.
+It ends with stdin, and with status 0 between two documents if it was idle for a while or has grown.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, BinaryIO
 
+from searchloop.search_backend.fetch.refresh import refresh_in
+from searchloop.search_backend.plugin.challenge_pages import is_challenge
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, Problem, failed_page
 
@@ -52,21 +54,28 @@ def main() -> None:
     while has_work(source, idle) and (request := take(source)) is not None:
         bound_time(seconds)
         head, body, cut = request
-        page = page_in(head, body, cut)
+        answer = json.dumps(answer_to(head, body, cut)).encode()
         del request, body
-        told = {name: value for name, value in asdict(page).items() if name not in NOT_READ}
-        answer = json.dumps(told).encode()
         target.write(ANSWERED.pack(len(answer)) + answer)
         target.flush()
-        del page, told, answer
+        del answer
         if memory() > most:
             break
+
+
+def answer_to(head: dict[str, Any], body: bytes, cut: bool) -> dict[str, Any]:
+    """Returns the page in `body`, or where it sends its readers on if `head` has `refresh`."""
+    if "refresh" in head:
+        return {"refresh": refresh_in(body, head["charset"], head["refresh"])}
+    page = page_in(head, body, cut)
+    return {name: value for name, value in asdict(page).items() if name not in NOT_READ}
 
 
 def page_in(head: dict[str, Any], body: bytes, cut: bool, read: Callable[..., Page] = read) -> Page:
     """Returns the page in `body`, a failed one if its reader raises; `cut` marks a partial body."""
     try:
         page = read(body, **head)
+        page = replace(page, challenged=is_challenge(body, page.title, page.text))
     except MemoryError:
         return failed_page(head["url"], TOO_LARGE)
     except Exception:

@@ -4,7 +4,8 @@ A few kilobytes are enough to cost minutes, and a parser or a pattern that is st
 would stop all its threads, also the one that answers signals. The first page starts a worker, which
 is used again, and killed with a page that takes too long or too much memory. A worker that has
 grown or was idle for a minute ends by itself; all end with this process, as their stdin does.
-A page dies with its question, too: `ASKER` tells when whoever asked has gone.
+A page dies with its question, too: `ASKER` tells when whoever asked has gone. `CLIENT` tells who
+that is: the documents of one take turns with those of the others, and leave a process free.
 """
 
 from __future__ import annotations
@@ -16,37 +17,83 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import IO
+from typing import IO, Any
 
-from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
-from searchloop.search_backend.readers import read
-from searchloop.search_backend.types import Page, Problem, SearchBackendError, failed_page
+from searchloop.search_backend.fetch.refresh import refresh_in
+from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE, page_in
+from searchloop.search_backend.types import Page, Problem, SearchBackendError, failed_page, restored
 
 SECONDS = 5.0
 START_SECONDS = 30.0
 IDLE_SECONDS = 60.0
 # Ends when nobody waits for the page any more that this thread is opening.
 ASKER: ContextVar[Future[None] | None] = ContextVar("asker", default=None)
+CLIENT: ContextVar[str] = ContextVar("client", default="")
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from searchloop.search_backend.pages.worker import main; main()"
 )
 
 
+class Turns:
+    """Lets up to `most` documents at a time have their turn, fewer of one owner if there are two.
+
+    Among those that wait it is the turn of the owner with the fewest at work who has waited longest
+    since the last one.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._of_one = most, max(1, most - 1)
+        self._changed = threading.Condition()
+        self._at_work = Counter[str]()
+        self._waiting: list[str] = []  # owners, in the order of their turns
+        self._served: list[str] = []  # owners, the last one last
+
+    def take(self, owner: str, seconds: float) -> bool:
+        """Waits up to so many seconds for a turn; False if it did not come."""
+        with self._changed:
+            self._waiting.append(owner)
+            came = self._changed.wait_for(lambda: self._next() == owner, timeout=seconds)
+            self._waiting.remove(owner)
+            if came:
+                self._at_work[owner] += 1
+                self._served = [*(one for one in self._served if one in self._waiting), owner]
+            self._changed.notify_all()
+            return came
+
+    def give_back(self, owner: str) -> None:
+        """Ends a turn."""
+        with self._changed:
+            self._at_work[owner] -= 1
+            self._at_work += Counter()  # forgets those at 0
+            self._changed.notify_all()
+
+    def _next(self) -> str | None:
+        """The owner whose turn it is now; None if all are taken."""
+        may = [one for one in dict.fromkeys(self._waiting) if self._at_work[one] < self._of_one]
+        if self._at_work.total() >= self._most or not may:
+            return None
+        return min(may, key=lambda one: (self._at_work[one], self._last(one)))
+
+    def _last(self, owner: str) -> int:
+        return self._served.index(owner) if owner in self._served else -1
+
+
 class Workers:
     """A pool of up to `most` processes, which end after `idle` seconds without work.
 
-    A document may wait `seconds` for its turn and take as long in a process that is up: a busy
-    machine may need longer to start one.
+    A document may take `seconds` in a process that is up (a busy machine may need longer to start
+    one), and wait twice as long for its turn.
     """
 
     def __init__(
         self, most: int | None = None, seconds: float = SECONDS, idle: float = IDLE_SECONDS
     ) -> None:
-        self._free = threading.Semaphore(most or min(4, os.cpu_count() or 1))
+        self._turns = Turns(most or max(2, min(4, os.cpu_count() or 1)))
         self._seconds = seconds
         self._idle_seconds = idle
         self._lock = threading.Lock()
@@ -57,28 +104,44 @@ class Workers:
 
         Raises SearchBackendError if nobody waits for it any more.
         """
+        head = {"url": url, "content_type": content_type, "charset": charset}
         if not sys.executable:  # Python inside another program cannot start itself
-            return read(body, url=url, content_type=content_type, charset=charset)
-        if not self._free.acquire(timeout=self._seconds):
-            return failed_page(url, _BUSY)
+            return page_in(head, body, cut=False)
+        told = self._answer(head, body)
+        return failed_page(url, told) if isinstance(told, Problem) else restored(Page, told)
+
+    def refresh_in(self, body: bytes, charset: str | None, header: str) -> str | None:
+        """Returns what `refresh.refresh_in` does; None if reading was given up.
+
+        Raises SearchBackendError if nobody waits for it any more.
+        """
+        if not sys.executable:
+            return refresh_in(body, charset, header)
+        told = self._answer({"charset": charset, "refresh": header}, body)
+        return None if isinstance(told, Problem) else told["refresh"]
+
+    def _answer(self, head: dict[str, str | None], body: bytes) -> dict[str, Any] | Problem:
+        owner = CLIENT.get()
+        if not self._turns.take(owner, 2 * self._seconds):
+            return _BUSY
         try:
-            head = {"url": url, "content_type": content_type, "charset": charset}
-            page = None if _nobody_waits() else self._ask(json.dumps(head).encode(), body)
-            if page is None or (isinstance(page, Problem) and _nobody_waits()):
+            told = None if _nobody_waits() else self._ask(json.dumps(head).encode(), body)
+            if told is None or (isinstance(told, Problem) and _nobody_waits()):
                 raise SearchBackendError("interrupted", "Nobody waits for this page.", "Ask again.")
-            return failed_page(url, page) if isinstance(page, Problem) else page
+            return told
         finally:
-            self._free.release()
+            self._turns.give_back(owner)
 
     def prepare(self) -> None:
         """Starts a process if none is there, so that it is up when a page has arrived."""
-        if sys.executable and self._free.acquire(blocking=False):
+        owner = CLIENT.get()
+        if sys.executable and self._turns.take(owner, 0):
             with self._lock:
                 if not self._idle:
                     self._idle.append(_Worker(self._seconds, self._idle_seconds))
-            self._free.release()
+            self._turns.give_back(owner)
 
-    def _ask(self, head: bytes, body: bytes) -> Page | Problem:
+    def _ask(self, head: bytes, body: bytes) -> dict[str, Any] | Problem:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         # A worker that died while idle is replaced.
@@ -86,17 +149,17 @@ class Workers:
             worker.kill()
             worker = None
         worker = worker or _Worker(self._seconds, self._idle_seconds)
-        page = worker.ask(head, body)
-        if page is None and worker.has_retired():
+        told = worker.ask(head, body)
+        if told is None and worker.has_retired():
             worker.kill()
             worker = _Worker(self._seconds, self._idle_seconds)
-            page = worker.ask(head, body)
-        if page is None:
+            told = worker.ask(head, body)
+        if told is None:
             worker.kill()
             return _TOO_SLOW if worker.late else TOO_LARGE
         with self._lock:
             self._idle.append(worker)
-        return page
+        return told
 
     def close(self) -> None:
         """Kills the idle processes."""
@@ -138,8 +201,8 @@ class _Worker:
             return self._process.wait(5) == 0
         return False
 
-    def ask(self, head: bytes, body: bytes) -> Page | None:
-        """Returns the page; None if the process died or was killed over it."""
+    def ask(self, head: bytes, body: bytes) -> dict[str, Any] | None:
+        """Returns the answer; None if the process died or was killed over it."""
         try:
             source, target = self._pipes()
             if not self._is_up:
@@ -151,7 +214,7 @@ class _Worker:
                 target.flush()
                 size = source.read(ANSWERED.size)
                 whole = len(size) == ANSWERED.size
-                return _page(source.read(ANSWERED.unpack(size)[0]) if whole else b"")
+                return json.loads(source.read(ANSWERED.unpack(size)[0])) if whole else None
         except (OSError, ValueError):
             return None
 
@@ -189,15 +252,6 @@ class _Worker:
 def _nobody_waits() -> bool:
     asker = ASKER.get()
     return asker is not None and asker.done()
-
-
-def _page(answer: bytes) -> Page | None:
-    if not answer:
-        return None
-    data = json.loads(answer)
-    error = data.pop("error")
-    data["links"], data["breaks"] = tuple(data["links"]), tuple(data["breaks"])
-    return Page(**data, error=Problem(**error) if error else None)
 
 
 _BUSY = Problem(

@@ -40,6 +40,9 @@ class Setting:
     secret: bool = False
 
 
+SearchSetting = Setting  # its public name: the agent has a Setting too
+
+
 def secrets_in(keys: Keys) -> list[str]:
     """Returns the texts that no message may quote: keys, and the passwords and keys inside
     addresses, plain and encoded."""

@@ -2,7 +2,7 @@
 
 An answer without results is "nothing found" only if it says so by an empty list in the right place;
 any other one is a failure. A status says little: 429 means "a second too early" or "your month is
-used up", a 403 comes from the engine or from a guard in front of it, and some APIs answer 200 with
+used up", a 403 comes from the engine or from a wall in front of it, and some APIs answer 200 with
 an error in the body. So headers and the engine's own words decide as well.
 
 Spec: RFC 9110 15, 10.2.3 (Retry-After); RFC 6585 4
@@ -21,7 +21,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from searchloop.search_backend.plugin import HttpResponse
-from searchloop.search_backend.plugin.challenge_pages import is_challenge, signs_in_words
+from searchloop.search_backend.plugin.challenge_pages import is_challenge, is_named, signs_in_words
 from searchloop.search_backend.text.clean import one_line, plain, snippet_text
 from searchloop.search_backend.types import EngineError, PageStatus, Problem, Query, SearchResult
 
@@ -129,16 +129,17 @@ def _error(status: int, told: str, said: str, title: str, retry: float | None) -
 
 
 def challenged(response: HttpResponse, status: int = 200) -> bool:
-    """True for a page that asks for proof of a person, or shows a guard's refusal."""
-    text = response.body[:20_000].decode("utf-8", "replace")
+    """True for a page that asks for proof of a person, or shows a wall's refusal."""
+    body = response.body[:20_000]
+    text = body.decode("utf-8", "replace")
     if "<" not in text[:500]:
         return False
-    tag = re.search(r"<title[^>]*>([^<]*)", text, re.IGNORECASE)
-    # The pages of a guard name its incident also where only the server behind it is down.
+    tag = re.search(r"<title[^<>]*+>([^<]*)", text, re.IGNORECASE)
+    # The pages of a wall name its incident also where only the server behind it is down.
     words = "" if status >= 500 else plain(text)[:2_000]
     title = plain(tag[1]) if tag else ""
     # An engine answers in JSON, so words are enough to say what a page is.
-    known = is_challenge(response.headers, response.body, title, words)
+    known = is_named(response.headers) or is_challenge(body, title, words)
     return known or signs_in_words(title, words[:600]) > 0
 
 
@@ -169,7 +170,7 @@ def _windows(headers: Mapping[str, str]) -> list[tuple[float, float]]:
         resets = [float(n) for n in headers.get("x-ratelimit-reset", "").split(",")]
     except ValueError:
         return []
-    # More than thirty years of seconds are a point in time.
+    # A number this large is a point in Unix time, not seconds to wait.
     now = time.time()
     resets = [reset - now if reset > 1e9 else reset for reset in resets]
     pairs = zip(remaining, resets, strict=False)

@@ -1,8 +1,8 @@
 """Tells a page that asks for proof of a person from a page about such things.
 
-A guard in front of a site answers with a header, an element or a script of its own, and with little
+A wall in front of a site answers with a header, an element or a script of its own, and with little
 text. Words never decide about a page: "Forbidden City", a list of HTTP errors and the manual of a
-guard hold the same ones. They count as a second sign, and where there is no markup to look at.
+wall hold the same ones. They count as a second sign, and where there is no markup to look at.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _MOST_MARKUP = 512 * 1024
 # Scripts with their content, and single tags: what a page quotes from others is escaped. Links and
 # policies name what a visitor may meet elsewhere.
 _PIECE = re.compile(
-    rb"<script\b[^>]*>.*?(?:</script|\Z)|<!--.*?(?:-->|\Z)"
-    rb"|<(?!a\s|link\s|meta\s[^<>]*content-security)[a-z][^<>]*>",
+    rb"<script\b[^<>]*+>.*?(?:</script|\Z)|<!--.*?(?:-->|\Z)"
+    rb"|<(?!a\s|link\s|meta\s[^<>]*content-security)[a-z][^<>]*+>",
     re.IGNORECASE | re.DOTALL,
 )
 _KNOWN = tomllib.loads(Path(__file__).with_name("challenge_pages.toml").read_text("utf-8"))
@@ -33,10 +33,16 @@ _WORDS, ASKS_FOR_SCRIPTS = (
 )
 
 
-def is_challenge(headers: Mapping[str, str], body: bytes, title: str, text: str) -> bool:
-    """Returns whether an answer is the page of a guard; `title` and `text` are what it shows."""
-    if any(headers.get(name, "").lower() in values for name, values in _KNOWN["headers"].items()):
-        return True
+def is_named(headers: Mapping[str, str]) -> bool:
+    """Returns whether the headers of an answer say that a wall sent it."""
+    return any(headers.get(name, "").lower() in said for name, said in _KNOWN["headers"].items())
+
+
+def is_challenge(body: bytes, title: str, text: str) -> bool:
+    """Returns whether markup is the page of a wall; `title` and `text` are what it shows.
+
+    The markup may be anything: this belongs into a process that may be killed.
+    """
     if len(text) > _SHORT_TEXT:
         return False
     markup = body[:_MOST_MARKUP]
@@ -45,7 +51,8 @@ def is_challenge(headers: Mapping[str, str], body: bytes, title: str, text: str)
         return True
     if len(text) > _FEW_WORDS:
         return False
-    if any(map(_WIDGET.search, pieces)) and not any(map(_FIELD.match, pieces)):
+    widgets = (piece for piece in pieces if _WIDGET.search(piece))
+    if any(b"invisible" not in piece for piece in widgets) and not any(map(_FIELD.match, pieces)):
         return not text or signs_in_words(title, text) > 0
     if not text and not title and b"_Incapsula_Resource" in markup:
         return True  # a script and nothing else

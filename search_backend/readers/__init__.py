@@ -20,8 +20,9 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
+from searchloop.analysis.plugins import Plugin
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
-from searchloop.search_backend.plugin.entry_points import PluginPart, find_plugins
+from searchloop.search_backend.plugin.entry_points import find_parts
 from searchloop.search_backend.text.clean import binary_share
 from searchloop.search_backend.types import Page, Problem, failed_page
 
@@ -77,7 +78,7 @@ class Service:
     `request` takes a checked address and raises EngineError(config) for unusable settings. `parse`
     returns the page, with status error if the service reports that the page failed; it raises
     EngineError for any other failure. Without both, the page is opened on this machine by `fetch`,
-    which takes the address and `host_allowed` as the guarded fetch does; the composition sets it.
+    which takes the address and `host_allowed` as `fetch.fetch` does; the composition sets it.
     """
 
     name: str
@@ -113,10 +114,10 @@ def find_readers() -> tuple[Reader, ...]:
     return (*_own("", "READER", Reader), *brought)
 
 
-def reader_plugins() -> tuple[PluginPart, ...]:
+def reader_plugins() -> tuple[Plugin, ...]:
     """Returns what other packages bring as readers and services, broken ones included."""
     taken = frozenset(one.name for one in _own(".services", "SERVICE", Service)) | {LOCAL}
-    return find_plugins("readers", (Reader, Service), ("READER", "SERVICE"), taken)
+    return find_parts("readers", (Reader, Service), ("READER", "SERVICE"), taken)
 
 
 def _own(folder: str, name: str, kind: type[Part]) -> list[Part]:

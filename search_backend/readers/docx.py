@@ -154,7 +154,7 @@ class _Writer(Written):
         self._lists: list[tuple[str, str]] = []  # those that are open: number and kind
         self._formulas: list[_Formula] = []
 
-    def start(self, tag: str, its: Mapping[str, str]) -> None:
+    def start(self, tag: str, its: Mapping[str, str]) -> None:  # noqa: C901 - one branch an element
         """Takes a tag that begins."""
         if self._skip or tag in _SKIPPED:
             self._skip += 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.engines import Access, Engine, find_engines
 from searchloop.search_backend.fetch.client import run
@@ -21,12 +21,12 @@ from searchloop.search_backend.search.merge import filtered
 from searchloop.search_backend.search.ranking import rank
 from searchloop.search_backend.search.router import choose
 from searchloop.search_backend.search.schedule import OneSearch, Schedule, lacks
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
-    NO_CHAT,
+    NOBODY,
     Attempt,
-    Chat,
     Filtered,
+    Owner,
     Query,
     Ranking,
     SearchAnswer,
@@ -44,28 +44,29 @@ class Chain:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: SearchSettings,
         library: Library,
         engines: Mapping[str, Engine] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        disk: Disk | None = None,
+        cache: Cache | None = None,
     ) -> None:
-        """`clock` gives monotonic seconds; `disk` keeps answers between starts."""
+        """`clock` gives monotonic seconds; `cache` keeps answers, one in memory if it is None."""
         self._settings = settings
         self._clock = clock
         self._schedule = Schedule(settings, find_engines() if engines is None else engines, clock)
         self._access = Access(settings.keys, library)
         self._http = EngineHttp()
-        self._cache = AnswerCache(clock, disk, self._scope())
+        self._cache = AnswerCache(cache or Cache(clock=clock), self._scope())
 
-    def search(self, query: Query, engine: str | None = None, chat: Chat = NO_CHAT) -> SearchAnswer:
+    def search(self, query: Query, engine: str | None = None, chat: Owner = NOBODY) -> SearchAnswer:
         """Asks the chain, or only the engine named, even if that rests, for a chat.
 
         Raises SearchBackendError for an unknown engine or one that lacks its key, and for domains
         that the settings do not allow.
         """
-        if engine is not None:
-            self._named(engine)
+        if engine is not None and self._named(engine).remote and query.offline:
+            what = f"{engine} is not on this machine, and the search is to stay on it."
+            raise SearchBackendError("offline", what, "Leave out engine, or offline.")
         query = self._settings.held(query)
         return self._cache.answer(
             (query, engine),
@@ -75,10 +76,6 @@ class Chain:
             seconds=self._settings.seconds + 1,
             chat=chat,
         )
-
-    def forget(self, chat: str) -> None:
-        """Drops the answers that are held for this chat alone."""
-        self._cache.forget(chat)
 
     def describe(self) -> dict[str, Any]:
         """Returns all engines, their capabilities and missing settings (GET /api/engines)."""
@@ -163,7 +160,11 @@ class Chain:
     def _ask(self, query: Query, name: str | None, seconds: float) -> SearchAnswer:
         names = [name] if name else self._schedule.order()
         chain = [self._schedule.engines[one] for one in names]
-        sites = [] if name else list(filter(self._free, self._schedule.engines.values()))
+        if query.offline and not name:
+            held = [engine for engine in chain if not engine.remote]
+            chain = held or [self._schedule.engines["library"]]
+        alone = name or query.offline
+        sites = [] if alone else list(filter(self._free, self._schedule.engines.values()))
         one = OneSearch(
             *(self._schedule, self._http, self._access, query),
             by_name=name is not None,
@@ -171,7 +172,9 @@ class Chain:
             instead=choose(query, sites, instead=True),
         )
         outcomes = run(one.run(chain, seconds), timeout=None)
-        attempts = tuple(self._with_how(outcome.attempt) for outcome in outcomes)
+        attempts = tuple(outcome.attempt for outcome in outcomes)
+        if not query.offline:  # offline the library is searched by words
+            attempts = tuple(map(self._with_how, attempts))
         dropped = filtered(query, sum(o.dropped for o in outcomes), sum(o.stale for o in outcomes))
         found = [outcome for outcome in outcomes if outcome.results]
         if not found:
@@ -214,6 +217,5 @@ def _status(attempts: Sequence[Attempt], remote: set[str]) -> SearchStatus:
             failed.append("blocked")
         elif attempt.status == "error" or (attempt.error and attempt.error.code == "resting"):
             failed.append("error")
-    if failed:
-        return failed[0]
-    return "empty" if any(attempt.status == "empty" for attempt in attempts) else "error"
+    empty = any(attempt.status == "empty" for attempt in attempts)
+    return failed[0] if failed else "empty" if empty else "error"

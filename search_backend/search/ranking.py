@@ -1,8 +1,8 @@
 """Puts the results of several engines into one order, each page once, and says why.
 
 The order of the engine that answered is kept; what an official site has found for a question of its
-kind stands between, best first. A page that two engines have found counts for both. A copy stands
-behind its original. For a question about news, what is new comes first.
+kind stands between, best first. A page that two engines have found counts for both. For a question
+about news, what is new comes first.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from urllib.parse import urlsplit
 
 from searchloop.analysis.addresses import url_key
-from searchloop.search_backend.fetch.host_check import Rules
 from searchloop.search_backend.search.merge import cleaned
-from searchloop.search_backend.search.router import original_of, wants_news, works
+from searchloop.search_backend.search.router import wants_news, works
 from searchloop.search_backend.search.schedule import Outcome
 from searchloop.search_backend.types import Query, SearchResult
 
@@ -38,7 +36,7 @@ class Ranked:
 def work_key(url: str) -> str:
     """Returns one key for all addresses at which a work is published; see `url_key`."""
     key = url_key(url)
-    for name, pattern in works():
+    for name, pattern in works().items():
         if found := pattern.search(key):
             return f"{name}:{'/'.join(filter(None, found.groups())).lower()}"
     return key
@@ -60,7 +58,6 @@ def rank(outcomes: Sequence[Outcome], query: Query, today: date | None = None) -
     if wants_news(query.text) or query.time_range in ("d", "w"):
         for page in ranked:
             _weigh_by_date(page, today or datetime.now(UTC).date())
-    _put_copies_last(ranked)
     ranked.sort(key=lambda page: -page.score)
     kept = ranked[: query.max_results]
     return [Ranked(cleaned(page.result), page.score, page.reasons) for page in kept]
@@ -92,17 +89,3 @@ def _weigh_by_date(page: Ranked, today: date) -> None:
     page.score *= factor
     if factor != 1.0:
         page.reasons += (f"of {published}, and the question asks for news",)
-
-
-def _put_copies_last(ranked: list[Ranked]) -> None:
-    """Moves each copy behind the best page of the site that it copies."""
-    for page in ranked:
-        original = original_of(urlsplit(page.result.url).hostname or "")
-        scores = [one.score for one in ranked if original and _is_of(one.result.url, original)]
-        if scores and (best := max(scores)) <= page.score:
-            page.score = best * 0.99
-            page.reasons += (f"a copy of {original}, put behind it",)
-
-
-def _is_of(url: str, site: str) -> bool:
-    return not Rules((), (site,)).passes_url(url)

@@ -22,11 +22,12 @@ from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
+from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.plugin import HttpResponse, secrets_in, without_keys
 from searchloop.search_backend.search.limits import LONGEST_WAIT, CircuitBreakers, TokenBuckets
 from searchloop.search_backend.search.merge import Checked, keep
 from searchloop.search_backend.search.router import Routed, keywords
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
     Attempt,
     AttemptStatus,
@@ -37,9 +38,9 @@ from searchloop.search_backend.types import (
     SearchResult,
 )
 
-# Seconds without an answer after which an engine is late: one with `wire`, and one over a package
-# that asks several sites by itself.
-PATIENCE, PATIENCE_WITH_PACKAGES = 1.0, 3.0
+# Seconds without an answer after which an engine is late: an API, and one that is `slow` or has a
+# search of its own.
+PATIENCE, PATIENCE_WITH_SLOW = 1.0, 3.0
 # The same for official sites, beside a chain and instead of it. Whose turn is later is left out.
 PATIENCE_BESIDE, PATIENCE_INSTEAD = 1.5, 3.0
 
@@ -73,7 +74,7 @@ class Schedule:
     """The engines of these settings and what is known of their health. Safe for several threads."""
 
     def __init__(
-        self, settings: Settings, engines: Mapping[str, Engine], clock: Callable[[], float]
+        self, settings: SearchSettings, engines: Mapping[str, Engine], clock: Callable[[], float]
     ) -> None:
         """`clock` gives monotonic seconds for rates, rests and patience."""
         self.engines = engines
@@ -185,6 +186,11 @@ class Schedule:
             return engine.wire.parse(ended, self.settings.keys)
         if not isinstance(ended, list):
             raise TypeError(f"{engine.name} gave {type(ended).__name__}")
+        for each in ended if engine.open is None else ():
+            if not each.url.startswith(("http://", "https://", SCHEME)):
+                what = f"{engine.title} gave {each.url[:100]}, an address that nothing opens."
+                remedy = "Give its Engine a scheme, and an open that returns the text of one."
+                raise EngineError("config", what, remedy)
         return ended
 
     def _kept(self, engine: Engine, query: Query, found: list[SearchResult]) -> Checked:
@@ -325,7 +331,8 @@ class OneSearch:
         if not chosen:
             # Halved for each engine that is late, so that many cost like two.
             at_work = sum(not call.chosen for call in self._calls.values())
-            patience = (PATIENCE if engine.wire else PATIENCE_WITH_PACKAGES) / 2**at_work
+            slow = engine.slow or engine.wire is None
+            patience = (PATIENCE_WITH_SLOW if slow else PATIENCE) / 2**at_work
         sent = self._clock() + wait
         task = asyncio.create_task(self._ask(engine, wait))
         self._calls[task] = _Call(engine, sent, wait, sent + patience, chosen)

@@ -16,7 +16,7 @@ MOST_WORDS = 300
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*$")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 _SENTENCE_END = re.compile(r"(?<=[.!?。!?])\s+|\n+")
-_LINK = re.compile(r"!?\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^)\s]*\)")
+_LINK = re.compile(r"!?\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*+\)")
 
 
 @dataclass(frozen=True, slots=True)

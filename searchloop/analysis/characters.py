@@ -31,6 +31,11 @@ _SHAPED = (
 )
 
 
+def named(text: str) -> str:
+    """Returns the text with the number of each invisible character in its place: <U+202E>."""
+    return re.sub(rf"{INVISIBLE.pattern}|\r(?!\n)", lambda m: f"<U+{ord(m[0]):04X}>", text)
+
+
 def visible(text: str) -> str:
     """Returns the text without the invisible characters that no letter, emoji or flag needs."""
     return re.sub(_SHAPED, r"\1", text) if INVISIBLE.search(text) else text

@@ -20,8 +20,8 @@ _DEPTH = 2  # nested encodings
 _BEHIND = re.compile(r"[\w.~+/=-]*")
 # What may be encoded: letters of base64 and of hexadecimal digits with signs between, or %XX.
 _HEX = re.compile(r"(?:(?:\\x|0x|%)?[0-9a-fA-F]{2}[\s:,-]?){8,}")
-_ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4}|&#(?:\d{2,5}|x[0-9a-fA-F]{2,5});|[\w.~-]){8,}")
-_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_ESCAPED = re.compile(r"(?:(?<!\\)\\+u[0-9a-fA-F]{4}|&#(?:\d{2,5}|x[0-9a-fA-F]{2,5});|[\w.~-]){8,}")
+_ESCAPE = re.compile(r"(?<!\\)\\+u([0-9a-fA-F]{4})")
 _CODED = re.compile(r"[\w+/=%.~-]{11,}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 _NO_DIGIT = re.compile(r"\\x|0x|[^0-9a-fA-F]")

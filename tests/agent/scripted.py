@@ -22,7 +22,7 @@ from typing import Any
 
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
-from searchloop.agent.providers import Provider
+from searchloop.agent.providers import Abilities, Provider
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import Tool, ToolSource
@@ -108,6 +108,7 @@ class Scripted:
     """A provider that plays one step a request and keeps the requests as they were."""
 
     name = "scripted"
+    abilities = Abilities()
 
     def __init__(self, steps: Iterable[Step], can: Capabilities | None = None) -> None:
         self.steps = list(steps)

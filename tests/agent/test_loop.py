@@ -8,23 +8,12 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.loop import Outcome, run_agent_loop
 from searchloop.agent.search.citations import joined
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import tool
 from searchloop.agent.tools.dispatcher import Toolset
-from searchloop.agent.types import (
-    Citation,
-    Limits,
-    Mark,
-    Message,
-    Mode,
-    Request,
-    StopReason,
-    TextDelta,
-    Usage,
-)
+from searchloop.agent.types import Citation, Limits, Mark, Message, Mode, Request, StopReason, Usage
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, native, says
 from tests.tables import each_row
 
@@ -73,14 +62,6 @@ class Played:
     def roles(self) -> list[str]:
         """The transcript in brief."""
         return [message.role for message in self.messages]
-
-
-def test_an_answer_without_calls_ends_the_run() -> None:
-    """One model step, its text as deltas, its message in the transcript."""
-    played = Played(says("Good day to you."))
-    assert played.outcome.reason == "stop"
-    assert played.memory.said == "Good day to you."
-    assert played.roles == ["user", "assistant"]
 
 
 def test_calls_are_answered_before_the_next_step() -> None:
@@ -150,8 +131,7 @@ def test_endless_pauses_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "code"),
-    [("length", "answer_cut"), ("refusal", "withheld"), ("pause", "endless_pause")],
+    ("why", "code"), [("length", "answer_cut"), ("refusal", "withheld"), ("pause", "endless_pause")]
 )
 def test_a_cut_off_step_runs_no_tool(why: StopReason, code: str) -> None:
     """Arguments may be cut in half there: every call gets an error result and none is run."""
@@ -171,54 +151,11 @@ def test_an_answer_of_nothing_is_told(text: str, before: list[Step]) -> None:
     assert (played.outcome.reason, played.error) == ("incomplete", "empty_answer")
 
 
-@pytest.mark.parametrize("why", ["length", "refusal", "pause"])
-def test_an_answer_that_is_not_whole_keeps_its_text(why: StopReason) -> None:
-    """What came stays the answer, beside the reason and what to do."""
-    played = Played(*[says("Half.", why=why) for _ in range(9)])
-    assert played.outcome.reason == "incomplete"
-    assert played.outcome.message.content.startswith("Half.")
-    assert played.outcome.error
-    assert played.outcome.error.remedy
-
-
-def test_a_stream_that_just_ends_is_an_error() -> None:
-    """Text without the terminal event is never taken for an answer."""
-    with pytest.raises(IncompleteError):
-        Played([TextDelta("The bridge is 2")])
-
-
-def test_a_failing_model_is_not_hidden() -> None:
-    """What the provider raises comes out, after what it said went out."""
-    with pytest.raises(ProviderError, match="overloaded"):
-        Played([TextDelta("So"), ProviderError("overloaded", "The model is overloaded.")])
-
-
 def test_usage_is_summed_over_the_steps() -> None:
     """Counts add up; what nobody reported stays unknown."""
     first = says("", why="tool_calls", usage=Usage(10, 1), tool_calls=(call("note", word="a"),))
     played = Played(first, says("Done.", usage=Usage(20, 2, cached_tokens=7)))
     assert played.outcome.usage._replace(seconds=None) == Usage(30, 3, cached_tokens=7)
-
-
-def test_native_citations_get_the_sessions_numbers() -> None:
-    """A provider counts from one in each message; the session goes on counting."""
-    table = SourceTable()
-    table.meet("https://earlier.example/", "Earlier")
-    messages = [Message("user", "hello")]
-    outcome = asyncio.run(
-        run_agent_loop(
-            messages,
-            Request("one", ()),
-            provider=Scripted([native("High water at noon.", "https://tide.example/")]),
-            tools=Toolset([], "ask", table),
-            emit=Memory(),
-            sources=table,
-        )
-    )
-    assert [(c.n, c.url) for c in outcome.message.citations] == [(2, "https://tide.example/")]
-    states = {s.url: (s.n, s.state) for s in outcome.message.sources}
-    assert states["https://tide.example/"] == (2, "cited")
-    assert states["https://other.example/"] == (None, "found")
 
 
 def test_the_providers_own_searches_are_told() -> None:

@@ -139,6 +139,7 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
     chat = log.create_session(model="openai:gpt-6-luna").id
     asked = [("user_message", {"text": "Tides?"}), ("search_started", one)]
     started = {"run_id": "r", "model": "openai:gpt-6-luna", "mode": "ask", "search": "auto"}
+    started["local"] = False
     log.append(chat, [*asked, ("run_started", started)])
     page.goto(f"{house.url}#/s/{chat}")
     activity = last_turn(page).locator(".activity")
@@ -175,8 +176,42 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
             "Left this computerthe chat, to OpenAI, 2 search queries, 3 page requests",
         ]
     )
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model="openai:gpt-6-luna").id
+    dead = {"status": "error", "error": {"code": "timeout", "message": "Too slow.", "remedy": ""}}
+    lost = [("page_opened", {"url": f"https://{place}.example/", **dead}) for place in PLACES[:3]]
+    log.append(chat, [*asked, ("run_started", started), *more[:1], *lost])
+    log.append(chat, [("message", message), ("run_finished", {**ended, **lists})])
+    log.close()
+    page.goto(f"{house.url}#/s/{chat}")
+    told = "Searched 1 query, 3 pages could not be read, 6.2\u00a0s"
+    expect(last_turn(page).locator(".activity > summary")).to_have_text(told)
+    page.go_back()
     related = last_turn(page).locator(".related")
     expect(related).to_contain_text("Related searches at provider.example")
     link = related.get_by_role("link", name="tide tables")
     expect(link).to_have_attribute("href", links[0]["url"])
     expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+
+
+@pytest.mark.parametrize(
+    ("told", "line"), [({"local": True}, "Left this computerNothing"), ({"imported": True}, "")]
+)
+def test_what_was_recorded_is_shown_whatever_is_set_now(
+    page: Page, house: House, told: dict[str, bool], line: str
+) -> None:
+    """The place of the model is the recorded one; of an imported answer nothing is claimed."""
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model="openai:gpt-6-luna").id
+    run = {"run_id": "r", "model": "openai:gpt-6-luna", "mode": "ask", "search": "off"}
+    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "search_path": "off"}
+    lists = {"citations": [], "sources": [], "usage": {}}
+    log.append(chat, [("user_message", {"text": "Tides?"}), ("run_started", {**run, **told})])
+    log.append(chat, [("run_finished", {**ended, **lists})])
+    log.close()
+    page.goto(f"{house.url}#/s/{chat}")
+    facts = last_turn(page).locator(".facts > div")
+    expect(facts.first).to_have_text("Answered byOpenAI · gpt-6-luna")
+    shown = facts.all_text_contents()
+    assert (line in shown) is bool(line)
+    assert any(text.startswith(("Time", "Left")) for text in shown) is bool(line)

@@ -79,6 +79,31 @@ def test_a_tool_shows_what_it_would_do_and_runs_what_was_edited(
     expect(card.locator(".result")).to_have_text("Wrote <b>2</b>")
 
 
+HIDDEN = "total = 1 \u202e}; if admin\u2066 //\u200b\U000e0041"
+
+
+def test_a_card_names_signs_that_nobody_sees(page: Page, house: House) -> None:
+    """The diff and the arguments show each by its number; unedited, a call runs as it was asked."""
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model="builtin:extractive", mode="agent").id
+    started = {"run_id": "r", "model": "m", "mode": "agent", "search": "off", "search_path": "off"}
+    given = {"path": "a.py", "content": f"{HIDDEN}\r\nend\r\n"}
+    request = {**REQUEST, "arguments": given, "preview": f"--- a\n+++ b\n@@ -1 +1 @@\n+{HIDDEN}"}
+    call = {key: request[key] for key in ("call_id", "name", "arguments", "effect")}
+    said = [("tool_call", call), ("approval_requested", request)]
+    log.append(chat, [("user_message", {"text": "Change it"}), ("run_started", started), *said])
+    page.goto(f"{house.url}#/s/{chat}")
+    card = last_turn(page).locator(".approval")
+    names = ["U+202E", "U+2066", "U+200B", "U+E0041"]
+    expect(card.locator(".diff .sign")).to_have_text(names)
+    card.get_by_text("Arguments").click()
+    expect(card.get_by_role("note")).to_contain_text(", ".join(names))
+    with page.expect_request("**/approvals/c1") as sent:
+        card.get_by_role("button", name="Allow once").click()
+    assert sent.value.post_data_json == {"decision": "once"}
+    log.close()
+
+
 def test_a_card_is_answered_by_its_keys(asking: tuple[EventLog, str, Page]) -> None:
     """Each key is written on what it presses; Escape denies, but not from a field being edited, and
     Enter in the question box, or one that is held down, answers nothing.

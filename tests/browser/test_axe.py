@@ -36,7 +36,8 @@ RUN = """async () => {
 TAGS = '["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]'
 COLOURS = RUN.replace(TAGS, '["color-contrast", "link-in-text-block"]')
 RICH = (
-    "# Head\n\nText with `code` and $x^2$ [1].\n\n```python\nif True: # no\n    pass\n```\n\n"
+    "## Head\n\n#### Deep\n\n# Top\n\n"
+    "Text with `code` and $x^2$ [1].\n\n```python\nif True: # no\n    pass\n```\n\n"
     "| a | b |\n|---|---|\n| 1 | 2 |\n\n> quoted\n\n1. one\n2. two\n"
 )
 

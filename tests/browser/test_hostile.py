@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from searchloop.web.text.markdown import render
+from searchloop.render.markdown import render
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer

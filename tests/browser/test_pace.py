@@ -79,30 +79,35 @@ def test_a_word_more_does_not_style_the_whole_chat_anew(
     wait_for_answer(page)
 
 
-@pytest.mark.parametrize(
-    ("shape", "last", "most"),
-    [
-        pytest.param({}, ".turn >> nth=199", 1.0, id="200 turns"),
-        pytest.param(
-            {"turns": 1, "said": "A paragraph of some words.\n\n" * 10_000},
-            ".answer > p >> nth=9999",
-            2.0,
-            id="10,000 paragraphs",
-        ),
-    ],
-)
-def test_a_long_chat_opens_at_once(
-    enter: Enter, house: House, shape: dict[str, Any], last: str, most: float
-) -> None:
-    """A reload, all scripts, and the whole chat drawn, in processor time of the page."""
+def many_turns(count: int) -> tuple[dict[str, Any], str]:
+    """The shape of a chat of so many turns, and its last element."""
+    return {"turns": count}, f".turn >> nth={count - 1}"
+
+
+def many_paragraphs(count: int) -> tuple[dict[str, Any], str]:
+    """The same of one answer of 25 times so many paragraphs."""
+    said = "A paragraph of some words.\n\n" * 25 * count
+    return {"turns": 1, "said": said}, f".answer > p >> nth={25 * count - 1}"
+
+
+@pytest.mark.parametrize("shape", [many_turns, many_paragraphs])
+def test_a_chat_costs_its_length_to_open(enter: Enter, house: House, shape: Any) -> None:
+    """Four times the chat is reloaded and drawn for less than eight times the processor time."""
     page = enter(reduced_motion="reduce")
-    long_chat(page, house, **shape)
-    page.locator(last).wait_for(state="attached")
-    tools = page.context.new_cdp_session(page)
-    tools.send("Performance.enable", {"timeDomain": "threadTicks"})
-    before = worked(tools)
-    page.reload()
-    page.locator(last).wait_for(state="attached")
-    page.evaluate("new Promise(requestAnimationFrame)")
-    assert worked(tools) - before < most
-    tools.detach()
+
+    def cost(count: int) -> float:
+        chat, last = shape(count)
+        long_chat(page, house, **chat)
+        page.locator(last).wait_for(state="attached")
+        tools = page.context.new_cdp_session(page)
+        tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+        before = worked(tools)
+        page.reload()
+        page.locator(last).wait_for(state="attached")
+        page.evaluate("new Promise(requestAnimationFrame)")
+        spent = worked(tools) - before
+        tools.detach()
+        return spent
+
+    small = cost(TURNS // 4)
+    assert cost(TURNS) < 8 * small

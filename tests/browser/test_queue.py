@@ -135,22 +135,3 @@ def test_a_chat_that_is_left_does_not_go_on_by_itself(
     wait_for_answer(page)
     expect(page.locator(QUEUE)).to_contain_text("Waits for you")
     expect(page.locator(".turn")).to_have_count(1)
-
-
-@pytest.mark.parametrize(("locale", "words"), [("de-DE", "Danach"), ("zh-CN", "接下来")])
-def test_a_queue_speaks_the_language(
-    enter: Enter, house: House, gate: threading.Event, ollama: LedOllama, locale: str, words: str
-) -> None:
-    """And fits a small phone."""
-    page = enter(fresh=True, locale=locale, viewport={"width": 320, "height": 640})
-    chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})["id"]
-    house.call("POST", f"/api/sessions/{chat}/messages", {"text": "First"})
-    page.goto(f"{house.url}#/s/{chat}")
-    expect(page.locator(".turn").last).to_contain_text("One")
-    page.locator("#question").fill("Second " * 30)
-    page.locator("#question").press("Enter")
-    expect(page.locator(QUEUE)).to_contain_text(words)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    gate.set()
-    expect(page.locator(".turn")).to_have_count(2)
-    wait_for_answer(page)

@@ -398,6 +398,9 @@ def test_a_folder_that_is_read_may_be_forgotten(enter: Enter, desk: House) -> No
             "en-US",
             {
                 "theme": ("appearance", "#set-theme"),
+                "dark": ("appearance", "#set-theme"),
+                "import": ("privacy", "#chat-files"),
+                "export": ("privacy", "#chat-files"),
                 "brave": ("search", "#engine-brave"),
                 "XAI_API_KEY": ("models", "#provider-xai"),
                 "dollars": ("advanced", "#set-SEARCHLOOP_LIMITS-cost_usd"),
@@ -405,8 +408,11 @@ def test_a_folder_that_is_read_may_be_forgotten(enter: Enter, desk: House) -> No
                 "window tokens": ("models", "#set-OLLAMA_CONTEXT_LENGTH"),
             },
         ),
-        ("de-DE", {"schriftgröße": ("appearance", "#set-size")}),
-        ("zh-CN", {"字号": ("appearance", "#set-size")}),
+        (
+            "de-DE",
+            {"schriftgröße": ("appearance", "#set-size"), "dunkel": ("appearance", "#set-theme")},
+        ),
+        ("zh-CN", {"字号": ("appearance", "#set-size"), "深色": ("appearance", "#set-theme")}),
     ],
 )
 def test_every_setting_is_found_by_its_words(
@@ -426,6 +432,21 @@ def test_every_setting_is_found_by_its_words(
         page.wait_for_function(focused, arg=f"#settings {target}")
         page.keyboard.press("Escape")
         expect(page.locator("#settings")).not_to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("words", "there"), [("shortcut", "#shortcuts"), ("temperature", "[role=menu]")]
+)
+def test_what_no_room_has_is_found_and_opened(
+    enter: Enter, desk: House, words: str, there: str
+) -> None:
+    """Shortcuts and the options of a chat lie elsewhere; the dialog gives way to them."""
+    page = enter(desk)
+    page.locator("#open-settings").click()
+    page.locator("#settings-find").fill(words)
+    page.locator(".hit").first.click()
+    expect(page.locator("#settings")).not_to_be_visible()
+    expect(page.locator(there).first).to_be_visible()
 
 
 def test_hits_that_come_late_do_not_stand_under_later_words(enter: Enter, desk: House) -> None:

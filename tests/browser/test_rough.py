@@ -9,14 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import (
-    ask,
-    box,
-    choose_model,
-    last_turn,
-    switch,
-    wait_for_answer,
-)
+from tests.browser.steps import ask, box, choose_model, last_turn, switch, wait_for_answer
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 
 from searchloop.agent.log.events import Event, event_of
 from searchloop.agent.log.session import Session
-from searchloop.web.text.export import html
+from searchloop.render.export import html
 from tests.browser.test_axe import AXE, RICH, RUN
 from tests.six_verdicts import answer
 

@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page
 
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import BRANCHING, Turns
-from searchloop.web.text.markdown import Incremental
-from searchloop.web.text.tree import KnownLinks
+from searchloop.render.markdown import Incremental
+from searchloop.render.tree import KnownLinks
 from tests.browser.house import House
 
 USAGE = {"searches": 1, "pages": 1, "seconds": 1.5}

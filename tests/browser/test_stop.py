@@ -45,8 +45,13 @@ def test_stop_works_before_the_first_word(chatting: Page, ollama: LedOllama) -> 
     chatting.evaluate("Date.now = () => 4e12")
     ask(chatting, "Wait for ever")
     expect(chatting.locator(".activity-clock")).to_have_text(re.compile(r"^\d{1,2}\ss$"))
+    place = stop(chatting).bounding_box()
     stop(chatting).click()
     turn = wait_for_answer(chatting)
+    sends = chatting.get_by_role("button", name="Send").bounding_box()
+    assert place
+    assert sends, "Stop stands where Send stood"
+    assert (place["x"] + place["width"], place["y"]) == (sends["x"] + sends["width"], sends["y"])
     expect(turn.locator(".note")).to_contain_text("Stopped")
     assert hung_up(ollama)
     ollama.script = lambda messages: ["Here I am."]
@@ -97,6 +102,19 @@ def test_a_failed_answer_names_cause_and_remedy_and_can_be_tried_again(
     expect(again.locator(".answer")).to_have_text("Better now.")
 
 
+def test_a_model_that_is_gone_offers_what_can_succeed(chatting: Page, ollama: LedOllama) -> None:
+    """Another model, or this one again; no button that must fail once more."""
+    ollama.script = lambda messages: json_reply({"error": "model 'qwen3:8b' not found"}, 404)
+    ask(chatting, "Are you there?")
+    note = wait_for_answer(chatting).locator(".note.bad")
+    expect(note.get_by_role("button", name="Retry")).to_have_count(0)
+    note.get_by_role("button", name=re.compile("^Get ")).click()
+    refused = "no model can be got from the network"  # this machine is offline
+    expect(chatting.get_by_role("alert")).to_contain_text(refused)
+    note.get_by_role("button", name="Use Quotes only").click()
+    expect(chatting.locator(".versions")).to_have_text("2/2")
+
+
 LOOKED_AT_AGAIN = """() => {
   for (const hidden of [true, false]) {
     Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
@@ -130,7 +148,7 @@ def test_a_chat_deleted_elsewhere_says_so(chatting: Page, house: House, ollama: 
     ask(chatting, "To be deleted")
     wait_for_answer(chatting)
     house.call("DELETE", f"/api/sessions/{chatting.url.rpartition('/')[2]}")
-    expect(chatting.get_by_role("alert")).to_contain_text("This chat was deleted elsewhere.")
+    expect(chatting.get_by_role("alert")).to_contain_text("This chat is not here")
     expect(chatting.locator(".turn")).to_have_count(0)
 
 

@@ -34,19 +34,6 @@ def saved(house: House, page: Page) -> Any:
     return house.call("GET", f"/api/sessions/{page.url.rpartition('/')[2]}")
 
 
-def test_search_is_off_by_default_and_off_means_no_search_tool(
-    page: Page, ollama: LedOllama
-) -> None:
-    """A new chat does not search, and the model is not offered a search."""
-    ollama.script = lambda messages: ["No search here."]
-    expect(switch(page)).not_to_be_checked()
-    expect(page.locator("#switch-state")).to_contain_text("Web search is off")
-    choose_model(page, f"ollama:{MODEL}")
-    ask(page, "Hello")
-    expect(wait_for_answer(page).locator(".facts")).to_contain_text("no search")
-    assert "web_search" not in tools(ollama)
-
-
 def test_what_is_shown_is_what_the_next_request_holds(
     page: Page, house: House, ollama: LedOllama
 ) -> None:

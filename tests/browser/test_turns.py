@@ -80,10 +80,11 @@ def test_copied_with_footnotes_exported_and_removed(page: Page) -> None:
     copied = page.evaluate("navigator.clipboard.readText()")
     assert re.search(r"” \[\^\d\]\n", copied)
     assert re.search(r"\n\n\[\^\d\]: .+ <library:.+>\n    - “", copied)
-    tool(turn, "Export this chat").click()
-    with page.expect_download() as download:
-        page.get_by_role("menuitem", name="One web page").click()
-    assert download.value.suggested_filename.endswith(".html")
+    for name in ("Markdown with footnotes", "One web page", "JSON", "Trace of every event"):
+        tool(turn, "Export this chat").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name=name).click()
+        assert download.value.path().stat().st_size > 500
     tool(turn, "Remove this question").click()
     expect(page.locator(".turn")).to_have_count(0)
     page.get_by_role("button", name="Undo").click()
@@ -137,6 +138,16 @@ def test_two_models_answer_side_by_side(page: Page, ollama: LedOllama) -> None:
     expect(columns).to_have_count(2)
     page.get_by_role("button", name="Close", exact=True).click()
     expect(page.locator(".turn")).to_have_count(1)
+    tool(last_turn(page), "Side by side").click()
+    page.get_by_role("menuitem", name="Beside Quotes only").click()
+    expect(columns).to_have_count(3)
+    for column in columns.all():
+        expect(column.get_by_role("button", name="Keep this answer")).to_be_enabled()
+    page.get_by_role("button", name="Close", exact=True).click()
+    for _ in ("now", "after a reload"):  # looking has changed neither the model nor the answer
+        expect(page.locator(".turn .answer")).to_have_text("To 2: one")
+        expect(page.locator("#model")).to_contain_text("qwen3")
+        page.reload()
 
 
 def test_what_could_be_asked_next_is_put_into_the_box(page: Page, house: House) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import pytest
 
-from searchloop.web.compose import every_setting
+from searchloop.compose import every_setting
 from tests.chaos import dialects
 from tests.crash.hosts import ROOT, TOKEN, Host
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
@@ -257,7 +257,7 @@ def test_a_canary_is_found_in_any_dress() -> None:
     ],
 )
 def test_no_key_is_found_anywhere(tmp_path: Path, way: str, form: str) -> None:
-    """At debug level, with traces on: not on the page, in the API, the event stream,
+    """At debug level: not on the page, in the API, the event stream,
     exports, metrics, the log, the output of a crash, the command line, what commands say, or any
     file. Keys are settings of their own, inside addresses, and what MCP servers are given; these
     tell all they know when they cannot start.
@@ -266,7 +266,6 @@ def test_no_key_is_found_anywhere(tmp_path: Path, way: str, form: str) -> None:
     with FakeServer(WAYS[way]) as server:
         settings = {
             "SEARCHLOOP_LOG": f"{form},debug",
-            "SEARCHLOOP_TRACE": "1",
             "PYTHONFAULTHANDLER": "1",
             **addresses(server.url),
             **keys,

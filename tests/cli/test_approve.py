@@ -24,7 +24,14 @@ REQUEST: Mapping[str, Any] = {
 def test_everything_is_shown_and_nothing_can_paint() -> None:
     """Tool, server, effect, reason, arguments and diff; no control character reaches the screen."""
     text = shown(REQUEST)
-    for part in ("create_file", "disk", "write", "It changes something.", "path: a.md", "+two[31m"):
+    for part in (
+        "create_file",
+        "disk",
+        "write",
+        "It changes something.",
+        "path: a.md",
+        "+two<U+001B>[31m",
+    ):
         assert part in text
     assert "\x1b" not in text
 
@@ -34,7 +41,21 @@ def test_a_long_argument_with_a_diff_is_shown_once() -> None:
     diff = "\n".join(f"+line {n}" for n in range(100))
     text = shown({**REQUEST, "arguments": {"content": "x" * 900}, "preview": diff})
     assert "(900 characters, see below)" in text
-    assert "40 lines more" in text
+    assert "40 lines more: d" in text
+
+
+def test_all_of_a_diff_and_what_nobody_sees_in_it_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`d` shows every line; signs that hide or turn words stand there by their numbers."""
+    hidden = "x = 1 \u202e}; if admin\u2066 //\u200b\U000e0041"
+    diff = "\n".join(["+++ b", *(f"+line {n}" for n in range(100)), f"+{hidden}"])
+    keys = iter(["d", "n"])
+    given = {"content": hidden}
+    ask_approval({**REQUEST, "arguments": given, "preview": diff}, lambda: next(keys))
+    told = capsys.readouterr().err
+    assert told.count("+x = 1 <U+202E>}; if admin<U+2066> //<U+200B><U+E0041>") == 1
+    assert told.count("content: x = 1 <U+202E>") == 2
 
 
 @pytest.mark.parametrize(
@@ -53,10 +74,7 @@ def test_a_long_argument_with_a_diff_is_shown_once() -> None:
     ],
 )
 def test_the_keys(
-    typed: list[str],
-    decision: str,
-    arguments: Any,
-    capsys: pytest.CaptureFixture[str],
+    typed: list[str], decision: str, arguments: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """y, a, n and e; whatever is unclear is asked again, silence is a no."""
     lines = iter(typed)

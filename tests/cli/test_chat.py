@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from searchloop.cli.main import main
-from searchloop.web.text.words import words_of
+from searchloop.render.words import words_of
 from tests.attached import png
 from tests.cli.conftest import CLEAN, Cli, Ran
 from tests.fakes import FakeServer, Received, Reply
@@ -100,15 +100,8 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
     lines = [
         *("/help", "/search on", QUESTION, "/sources", "/mode root", "/nope\x1b[31m", "/model x"),
         *(
-            "/agent planner",
-            "/agent none",
-            "/undo",
-            "/compact",
-            "/run",
-            "/search",
-            "//slash",
-            "/new",
-            "/quit",
+            *("/agent planner", "/agent none", "/undo", "/compact", "/run", "/search"),
+            *("goes on \\", "in the next line", "/new", "/exit"),
         ),
         "never read",
     ]
@@ -197,6 +190,7 @@ def test_without_a_terminal_nothing_is_written(here: Cli, tmp_path: Path) -> Non
         told = server.requests[-1].json["messages"][-1]["content"]
     assert ran.out.strip() == "I may not."
     assert "nobody can be asked" in told
+    assert "see --approve auto" in ran.err
     assert list((tmp_path / "ws").iterdir()) == []
 
 
@@ -316,10 +310,7 @@ class Terminal:
 def test_ctrl_c_stops_the_answer_and_not_the_program(tmp_path: Path) -> None:
     """The upstream connection is closed, what was said stays, and the next question is answered."""
     stalling = Reply([data({"content": "It begins "})], end="stall")
-    with (
-        serving(stalling, said("Back.")) as server,
-        Terminal(tmp_path, **online(server)) as chat,
-    ):
+    with serving(stalling, said("Back.")) as server, Terminal(tmp_path, **online(server)) as chat:
         chat.until("search off")
         chat.type("Speak")
         chat.until("It begins")
@@ -333,6 +324,15 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(tmp_path: Path) -> None:
         chat.type("/quit")
         assert chat.process.wait(90) == 0
         assert "It begins" in str(server.requests[-1].json["messages"])
+
+
+def test_alt_and_enter_begin_a_new_line(tmp_path: Path) -> None:
+    """The question is sent whole at the next Enter."""
+    with serving(said("Two.")) as server, Terminal(tmp_path, **online(server)) as chat:
+        chat.until("> ")
+        chat.type("First line\x1b\rsecond line")
+        chat.until("Two.")
+        assert server.requests[-1].json["messages"][-1]["content"] == "First line\nsecond line"
 
 
 def test_a_write_is_asked_about_with_its_diff(tmp_path: Path) -> None:

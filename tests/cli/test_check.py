@@ -29,13 +29,6 @@ def test_a_claim_is_held_against_a_file(cli: Cli, tmp_path: Path) -> None:
     assert PAGE[told["start"] : told["end"]] == told["passage"]
 
 
-def test_a_web_page_in_a_file_is_read_as_text(cli: Cli, tmp_path: Path) -> None:
-    """Its markup is no part of what it says."""
-    html = f"<html><body><main><p>{PAGE * 5}</p></main></body></html>"
-    (tmp_path / "page.html").write_text(html, "utf-8")
-    assert cli("check", "The bridge was opened in 1931.", "page.html").out.startswith("supported")
-
-
 def test_an_address_goes_through_the_search_backend(cli: Cli) -> None:
     """A document of the library is a page like any other; one that is missing is named."""
     ran = cli(

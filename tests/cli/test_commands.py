@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.cli.arguments import as_json, number, safe
-from tests.cli.conftest import Cli
+from searchloop.cli.main import parse
+from tests.cli.conftest import CLEAN, ROOT, Cli
+from tests.tables import each_row
 
 
 @pytest.mark.parametrize(
@@ -32,6 +37,29 @@ def test_bad_input_has_its_own_code(cli: Cli, args: list[str], code: int, words:
     assert (ran.code, ran.out) == (code, "")
     assert words in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_question_needs_no_command(cli: Cli) -> None:
+    """Words that are no command are asked; one that is nearly a command is a mistake."""
+    asked = cli("What is the switch?", "-o", "json")
+    assert (asked.code, asked.json["model"]) == (0, "builtin:extractive")
+    assert cli("--no-web", "hello", "-o", "json").json["search_path"] == "off"
+    mistyped = cli("modles")
+    assert (mistyped.code, "invalid choice: 'modles'" in mistyped.err) == (2, True)
+    assert parse(["search-backend", "--port", "4000"]).port == 4000
+    assert cli("help").out.startswith("usage: searchloop")
+
+
+@each_row("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_fault(tmp_path: Path, closed: str) -> None:
+    """The answer comes where there is a place for it, and never a traceback."""
+    env = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path)}
+    line = f"{shlex.quote(sys.executable)} -m searchloop.cli ask hi {closed}"
+    ran = subprocess.run(
+        ["sh", "-c", line], env=env, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False)
+    assert ("I am not a language model" in ran.stdout) == (closed != ">&-")
 
 
 def test_a_setting_of_the_search_backend_is_bad_input_too(cli: Cli) -> None:

@@ -60,14 +60,24 @@ def test_an_environment_that_cannot_be_used_stands_in_the_way(cli: Cli) -> None:
     assert "secret" not in str(found)
 
 
-def test_a_missing_server_stands_in_the_way(cli: Cli) -> None:
-    """The chosen model's server is absent: exit code 1, and the command that starts it."""
-    code, found = findings(cli, OLLAMA_HOST=closed_address(), SEARCHLOOP_MODEL="ollama:qwen3:8b")
-    assert code == 1
-    assert (found["Default model"]["state"], found["Default model"]["command"]) == (
-        "missing",
-        "ollama serve",
-    )
+@pytest.mark.parametrize(
+    ("model", "there", "said", "command"),
+    [
+        ("ollama:qwen3:8b", False, "", "ollama serve"),
+        ("ollama:qwen3:8b", True, "", "ollama pull qwen3:8b"),
+        ("qwen3", False, "not a model name", ""),
+    ],
+)
+def test_a_model_that_is_not_there_stands_in_the_way(
+    cli: Cli, model: str, there: bool, said: str, command: str
+) -> None:
+    """No server, a server without models, no name of one: exit code 1, and what mends it."""
+    with FakeOllama() as server:
+        where = server.url if there else closed_address()
+        code, found = findings(cli, OLLAMA_HOST=where, SEARCHLOOP_MODEL=model)
+    assert (code, found["Default model"]["state"]) == (1, "missing")
+    assert said in found["Default model"]["said"]
+    assert command in found["Default model"]["command"]
 
 
 def test_a_missing_model_has_its_command(cli: Cli) -> None:
@@ -80,15 +90,6 @@ def test_a_missing_model_has_its_command(cli: Cli) -> None:
         _, *command = found["Default model"]["command"].split()
         assert cli(*command, **here, SEARCHLOOP_OFFLINE="").code == 0
         assert findings(cli, **here)[0] == 0
-
-
-def test_an_empty_server_is_told_how_to_get_a_model(cli: Cli) -> None:
-    """A server without a model: the pull command."""
-    with FakeOllama() as server:
-        code, found = findings(cli, OLLAMA_HOST=server.url, SEARCHLOOP_MODEL="ollama:qwen3:8b")
-    assert code == 1
-    assert found["Ollama"]["said"] == f"0.33.0 at {server.url}, without its cloud"
-    assert found["Default model"]["command"] == "ollama pull qwen3:8b"
 
 
 def test_small_windows_and_missing_calls_are_hints(cli: Cli) -> None:
@@ -112,13 +113,6 @@ def test_a_small_window_of_another_server(cli: Cli) -> None:
         _, found = findings(cli, OLLAMA_HOST=closed_address(), **here)
     assert "-c 16384" in found["openai-chat:small"]["said"]
     assert not found["openai-chat:small"]["command"]
-
-
-def test_a_model_name_that_is_none(cli: Cli) -> None:
-    """A default model that cannot be read is told like any other thing that is missing."""
-    code, found = findings(cli, SEARCHLOOP_MODEL="qwen3", OLLAMA_HOST=closed_address())
-    assert code == 1
-    assert "not a model name" in found["Default model"]["said"]
 
 
 @pytest.mark.parametrize("name", ["tiny:1b", "ollama:tiny:1b"])
@@ -196,9 +190,9 @@ def test_names_that_are_no_settings_are_reported(cli: Cli) -> None:
 
 
 def test_addresses_are_listed_only_when_set(cli: Cli) -> None:
-    """One rule stands for all ..._BASE_URL, so the list has at most 36 lines beside the keys."""
+    """One rule stands for all ..._BASE_URL, so the list has at most 40 lines beside the keys."""
     listed = cli("config", "--origin").out
-    assert len([line for line in listed.splitlines() if "_API_KEY = " not in line]) <= 36
+    assert len([line for line in listed.splitlines() if "_API_KEY = " not in line]) <= 40
     assert "_BASE_URL" not in listed
     listed = cli("config", "--origin", BRAVE_BASE_URL="http://127.0.0.1:9").out
     assert "BRAVE_BASE_URL = http://127.0.0.1:9  # environment" in listed
@@ -278,3 +272,22 @@ def test_a_new_token_is_kept_and_not_shown(cli: Cli) -> None:
     fixed = cli("config", "--new-token", SEARCHLOOP_TOKEN="set elsewhere for good")
     assert (fixed.code, path.read_text().strip()) == (2, after)
     assert "set by environment" in fixed.err
+
+
+@pytest.mark.parametrize(
+    ("status", "command"),
+    [(401, "searchloop setup --provider openai --key-stdin"), (500, ""), (200, "")],
+)
+def test_a_server_that_fails_is_told_with_what_mends_it(
+    cli: Cli, status: int, command: str
+) -> None:
+    """A wrong key is seen before the first question."""
+    listed = {"data": [{"id": "gpt-9"}]} if status == 200 else {"error": {"message": "No."}}
+    with FakeServer(lambda _: json_reply(listed, status)) as server:
+        here = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "sk-test-0123456789"}
+        found = cli("doctor", "-o", "json", SEARCHLOOP_OFFLINE="", **here).json["findings"]
+        asked = [r for r in server.requests if r.path.endswith("/models")]
+    own = [f for f in found if f["what"] == "Provider openai"]
+    assert [f["command"] for f in own] == ([] if status == 200 else [command])
+    assert ("Models of openai" in {f["what"] for f in found}) is (status == 200)
+    assert asked

@@ -92,7 +92,8 @@ def test_a_structured_answer_is_json_alone(cli: Cli, tmp_path: Path) -> None:
     ran, (body,) = asked(cli, "--schema", "city.json", "Which?", answers=(f"```\n{GOOD}\n```",))
     assert ran.code == 0
     assert json.loads(ran.out) == json.loads(GOOD)
-    assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+    sent = body["response_format"]["json_schema"]["schema"]
+    assert sent == {"additionalProperties": False, **SCHEMA}
 
 
 def test_one_that_does_not_fit_is_a_failure_with_a_sentence(cli: Cli, tmp_path: Path) -> None:

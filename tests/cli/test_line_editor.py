@@ -54,16 +54,6 @@ def test_tab_offers_what_fits(
     ]
 
 
-def test_models_are_asked_for_once() -> None:
-    """And only when somebody wants to see them: servers have to be asked."""
-    asked: list[int] = []
-    editor = LineEditor(None, {"model": lambda: (asked.append(1), ("a:b",))[1]})
-    assert asked == []
-    for _ in range(3):
-        assert editor.completions("/model ") == ["a:b"]
-    assert asked == [1]
-
-
 class Keys:
     """What `readline` is told."""
 
@@ -95,14 +85,6 @@ def test_history_is_kept_across_starts_for_the_user_alone(tmp_path: Path) -> Non
     for number in range(1100):
         second.add(f"line {number}")
     assert len((tmp_path / HISTORY).read_text("utf-8").splitlines()) == 1000
-
-
-def test_a_temporary_chat_leaves_no_history(tmp_path: Path) -> None:
-    """Its editor knows no file."""
-    editor = LineEditor(None, CHOICES, Keys())
-    editor.open()
-    editor.add("secret plans")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_history_that_cannot_be_written_ends_no_chat(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from searchloop.cli.arguments import safe
-from searchloop.cli.terminal.markdown import MarkdownScreen, rendered, renders
+from searchloop.cli.terminal.markdown import MarkdownScreen, renders, screen
 from tests.cli.test_chat import Terminal, data, online, serving
 from tests.fakes import Reply
 
@@ -45,7 +45,7 @@ def f(x):
 
 A last line with a [1] mark
 """
-STYLE = re.compile(r"\x1b\[[\d;]*m")
+STYLE = re.compile(r"\x1b\[(?:[\d;]*m|\?25[lh])")
 
 
 class Emulator(io.StringIO):
@@ -63,13 +63,13 @@ class Emulator(io.StringIO):
 
     def write(self, text: str) -> int:
         """Obeys the few orders that there are; any other is a failure."""
-        for part in re.split(r"(\x1b\[\d*[AJ]|\r|\n)", STYLE.sub("", text)):
+        for part in re.split(r"(\x1b\[\d*[AJK]|\r|\n)", STYLE.sub("", text)):
             if part == "\n":
                 self._down()
             elif part == "\r":
                 self.column = 0
-            elif part == "\x1b[J":
-                self.rows[self.row :] = [self.rows[self.row][: self.column]]
+            elif part == "\x1b[2K":
+                self.rows[self.row] = ""
             elif part.endswith("A") and part.startswith("\x1b"):
                 self.row -= int(part[2:-1])
                 assert self.row >= self.gone, "that line has scrolled away"
@@ -80,7 +80,8 @@ class Emulator(io.StringIO):
 
     def _put(self, text: str) -> None:
         assert cell_len(self.rows[self.row][: self.column] + text) <= self.columns, "too wide"
-        self.rows[self.row] = self.rows[self.row][: self.column] + text
+        old = self.rows[self.row]
+        self.rows[self.row] = old[: self.column] + text + old[self.column + len(text) :]
         self.column += len(text)
 
     def _down(self) -> None:
@@ -90,20 +91,25 @@ class Emulator(io.StringIO):
         self.gone = max(self.gone, self.row - self.lines + 1)
 
 
+def on(columns: int, lines: int) -> MarkdownScreen:
+    """A screen of this size, which draws each time."""
+    return MarkdownScreen(screen(width=columns, height=lines), clock=lambda: 0.0)
+
+
 def show(pieces: list[str], columns: int = 60, lines: int = 24) -> Emulator:
     """The terminal after these pieces of one text."""
     terminal = Emulator(columns, lines)
-    screen = MarkdownScreen(lambda: os.terminal_size((columns, lines)), clock=lambda: 0.0)
-    with redirect_stdout(terminal):
+    with redirect_stdout(terminal), closing(on(columns, lines)) as shown:
         for piece in pieces:
-            screen.add(piece)
-        screen.end()
+            shown.add(piece)
+    while terminal.rows and not terminal.rows[-1]:
+        terminal.rows.pop()
     return terminal
 
 
-def plain(text: str, width: int = 59) -> str:
+def plain(text: str, width: int = 60) -> str:
     """A text without its styles, as it is on the screen."""
-    return STYLE.sub("", "\n".join(line for line, _ in rendered(text, width)))
+    return "\n".join(show([text], width, 500).rows)
 
 
 @given(st.lists(st.integers(0, len(TEXT)), max_size=40), st.integers(20, 90), st.integers(4, 40))
@@ -118,21 +124,11 @@ def test_it_is_the_same_however_it_comes(cuts: list[int], columns: int, lines: i
 def test_each_word_is_there_as_it_comes() -> None:
     """Live: after a word is complete, it is on the screen."""
     terminal = Emulator(60, 24)
-    screen = MarkdownScreen(lambda: os.terminal_size((60, 24)), clock=lambda: 0.0)
+    shown = on(60, 24)
     with redirect_stdout(terminal):
         for word in ("Ebb ", "is ", "at ", "six."):
-            screen.add(word)
+            shown.add(word)
             assert word.strip() in terminal.rows[-1]
-
-
-def test_a_line_that_stays_is_not_written_anew() -> None:
-    """Only what changes is written: nothing flickers."""
-    said = io.StringIO()
-    screen = MarkdownScreen(lambda: os.terminal_size((30, 24)), clock=lambda: 0.0)
-    with redirect_stdout(said):
-        for word in ("one two three four five six ", "seven eight nine ten ", "eleven"):
-            screen.add(word)
-    assert said.getvalue().count("one") == 1
 
 
 def test_words_are_wrapped_whole() -> None:
@@ -193,13 +189,13 @@ def test_a_terminal_says_what_it_shows(env: dict[str, str], styles: bool) -> Non
 def test_other_lines_come_between() -> None:
     """A note of the program takes the place of the growing block, which comes back below it."""
     terminal = Emulator(60, 24)
-    screen = MarkdownScreen(lambda: os.terminal_size((60, 24)), clock=lambda: 0.0)
+    shown = on(60, 24)
     with redirect_stdout(terminal):
-        screen.add("One.\n\nTwo is gro")
-        screen.hide()
+        shown.add("One.\n\nTwo is gro")
+        shown.hide()
         terminal.write("  a note\n")
-        screen.add("wing.")
-        screen.end()
+        shown.add("wing.")
+        shown.end()
     assert [row for row in terminal.rows if row] == ["One.", "  a note", "Two is growing."]
 
 

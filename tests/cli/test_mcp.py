@@ -168,7 +168,7 @@ def test_doctor_tells_of_servers(tmp_path: Path) -> None:
 def test_a_browser_in_the_foreground_holds_up_no_login(cli: Cli, tmp_path: Path) -> None:
     """`$BROWSER` may be a program that ends only when its user quits it."""
     program, pid = tmp_path / "browser", tmp_path / "pid"
-    visit = f'{sys.executable} -c "import sys,urllib.request as u;u.urlopen(sys.argv[1])" "$1"'
+    visit = f'"{sys.executable}" -c "import sys,urllib.request as u;u.urlopen(sys.argv[1])" "$1"'
     program.write_text(f'#!/bin/sh\necho $$ > "{pid}"\n{visit}\nexec sleep 600\n')
     program.chmod(0o755)
     with site("login") as there:

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import pytest
@@ -73,6 +73,23 @@ def test_a_long_text_comes_whole(pipe: Pipe) -> None:
     writer.join()
 
 
+def test_a_pipe_without_an_end_is_not_read_to_it(pipe: Pipe) -> None:
+    """A few megabytes are more than any question may have; a sign that is cut there is no fault."""
+    reading = pipe.stdin
+
+    def write() -> None:
+        with suppress(BrokenPipeError), open(pipe.writing, "wb") as stream:
+            while True:
+                stream.write("潮".encode() * 10_000)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    text = pipes.piped_text(wait=False, stdin=reading)
+    reading.close()
+    writer.join()
+    assert pipes.MOST / 3 <= len(text) <= pipes.MOST / 2
+
+
 def test_no_program_of_ours_selects_on_a_pipe() -> None:
     """Windows selects on sockets alone: modules that do it are for systems with `fork`."""
     ours = Path(pipes.__file__).resolve().parents[2]
@@ -81,7 +98,7 @@ def test_no_program_of_ours_selects_on_a_pipe() -> None:
     posix |= {"search_backend/pages/worker.py"}
     users = {
         path.relative_to(ours).as_posix()
-        for folder in ("agent", "cli", "search_backend", "web")
+        for folder in ("agent", "cli", "search_backend", "searchloop", "web")
         for path in (ours / folder).rglob("*.py")
         if "select.select(" in path.read_text("utf-8")
     }

@@ -87,7 +87,6 @@ def test_what_is_kept_is_written_and_read(foreign: Any, tmp_path: Path) -> None:
         ("config",),
         ("models",),
         ("mcp", "list"),
-        ("doctor", "--bundle", "report.txt"),
         ("completions", "powershell"),
     ):
         ran = foreign(*words)

@@ -44,8 +44,8 @@ def test_a_copy_is_made_checked_and_brought_back(cli: Cli, left: str, tmp_path: 
     assert (checked.code, checked.out) == (0, "The sessions are whole.\n")
 
 
-def test_a_damaged_store_is_shown_named_and_restored(cli: Cli, left: str, tmp_path: Path) -> None:
-    """Chats are listed and exported, `check` says what is wrong, and `restore` mends it."""
+def test_a_damaged_store_is_named_and_restored(cli: Cli, left: str, tmp_path: Path) -> None:
+    """Each command says that it is damaged, `check` what is wrong, and `restore` mends it."""
     assert cli("sessions", "cancel", left).code == 0
     store = tmp_path / "home" / "sessions.sqlite3"
     with closing(sqlite3.connect(store)) as db:
@@ -53,12 +53,9 @@ def test_a_damaged_store_is_shown_named_and_restored(cli: Cli, left: str, tmp_pa
         at = (db.execute(root).fetchone()[0] - 1) * 4096
     whole = store.read_bytes()
     store.write_bytes(whole[:at] + b"\xff" * 4096 + whole[at + 4096 :])
-    assert left in cli("sessions").out
-    assert "Half" in cli("export", left).out
     checked = cli("sessions", "check")
     assert checked.code == 1
     assert "is damaged" in checked.out
-    assert "1 sessions can be read." in checked.out
     told = {f["what"]: f for f in cli("doctor", "-o", "json").json["findings"]}["Sessions"]
     assert (told["state"], told["command"]) == ("missing", "searchloop sessions restore")
     refused = cli("ask", "and now?", "--session", left)

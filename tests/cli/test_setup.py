@@ -13,16 +13,13 @@ from typing import Any
 import pytest
 
 from searchloop.agent.settings import load_environment
-from searchloop.agent.types import ModelInfo
 from searchloop.cli.main import main
-from searchloop.cli.setup import Setup, recommendation
-from searchloop.search_backend.engines import find_engines
+from searchloop.cli.setup import Setup
 from searchloop.search_backend.readers import find_services
 from tests.cli.conftest import Cli
-from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.pages.test_reading import NAMES, case
-from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
+from tests.search_backend.search.engine_cases import BY_NAME
 from tests.search_backend.search.zim_archives import write
 
 KEY = "k-0123456789"
@@ -77,27 +74,6 @@ def always(reply: Reply) -> Callable[[Received], Reply]:
     return lambda _received: reply
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_engine_searches_from_the_command_line(here: Here, case: Case) -> None:
-    """`search --engine X` asks the engine's documented API and shows what it found."""
-    with FakeServer(case.reply) as server:
-        ran = here("search", "--engine", case.name, "tea", "-o", "json", **case.keys(server.url))
-        assert server.requests
-    assert (ran.code, ran.json["engine"], ran.json["status"]) == (0, case.name, "ok")
-    assert ran.json["results"]
-
-
-def test_the_engines_without_a_server(here: Here, tmp_path: Path) -> None:
-    """Archives and the library, with the network switched off; no engine is left out."""
-    archive = write(tmp_path / "tea.zim")
-    offline = {"SEARCHLOOP_OFFLINE": "1", "ZIM_FILES": str(archive)}
-    found = here("search", "--engine", "zim", "sencha", "-o", "json", **offline).json
-    page = here("open", found["results"][0]["url"], "--find", "sencha")
-    assert (page.code, "steamed at harvest" in page.out) == (0, True)
-    assert here("search", "--engine", "library", "native search").code == 0
-    assert {*BY_NAME, "zim", "library", "ddg"} == set(find_engines())
-
-
 def test_a_question_is_answered_from_an_archive_without_a_network(cli: Cli, tmp_path: Path) -> None:
     """Search, page and quote all come from the archive; no key, no model, no network."""
     write(tmp_path / "tea.zim")
@@ -108,17 +84,6 @@ def test_a_question_is_answered_from_an_archive_without_a_network(cli: Cli, tmp_
         "Sencha is a green tea of Japan that is steamed at harvest.",
         True,
     )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_reader_opens_from_the_command_line(here: Here, name: str) -> None:
-    """`open --reader Y` asks the reader's documented API and says who read."""
-    with FakeServer(always(json_reply(case(name, "").good))) as server:
-        ran = here("open", PAGE, "--reader", name, **case(name, server.url).settings)
-        (asked,) = server.requests
-    assert (ran.code, PAGE in asked.body.decode()) == (0, True)
-    assert "is brewed in a kettle" in ran.out
-    assert f"Read by {name}." in ran.err
 
 
 @pytest.mark.parametrize(
@@ -247,7 +212,7 @@ def test_a_provider_is_tried_by_its_list_of_models(here: Here) -> None:
 def test_a_walk_through(here: Here) -> None:
     """Names are chosen, keys typed without echo, and each is tried; Enter goes on."""
     brave = BY_NAME["brave"]
-    answers = iter(["tinny", "", "nope", "brave", "searxng", "", "", "", ""])
+    answers = iter(["nope", "brave", "searxng", "", "", "", ""])
     told: list[str] = []
     asked: list[str] = []
 
@@ -261,40 +226,12 @@ def test_a_walk_through(here: Here) -> None:
     text = "\n".join(told)
     assert code == 0
     assert text.index("The model that answers") < text.index("Search engines")
-    assert "tinny" in text, "that there is no such model"
     assert "There is no engine nope." in text
     assert "The engine brave works: it answers, with a result." in text
     assert "The engine searxng needs SEARXNG_URL." in text
     assert any("SEARXNG_URL" in question for question in asked)
     assert KEY not in text
     assert load_environment()["BRAVE_API_KEY"] == KEY
-
-
-def test_the_model_comes_first_and_one_that_fits_is_recommended(here: Here) -> None:
-    """Of those that are there; what is chosen answers from then on."""
-    told: list[str] = []
-    answers = iter(["nope", "tiny:1b"])
-    sizes = [Model("tiny:1b", disk=400_000_000), Model("qwen3:4b", disk=900_000_000)]
-    with FakeOllama([*sizes, Model("huge", disk=10**15)]) as server:
-        here("config", OLLAMA_HOST=server.url)
-        Setup(lambda _: next(answers), lambda _: "", told.append).choose_model()
-    text = "\n".join(told)
-    assert "Recommended: ollama:qwen3:4b (the largest of" in text
-    assert "nope" in text
-    assert load_environment()["SEARCHLOOP_MODEL"] == "ollama:tiny:1b"
-
-
-@pytest.mark.parametrize(
-    ("gigabytes", "name"),
-    [(64, "qwen3:32b"), (16, "qwen3:14b"), (8, "qwen3:8b"), (4.2, "qwen3:4b"), (1, "qwen3:1.7b")],
-)
-def test_without_a_model_one_is_named_that_fits(gigabytes: float, name: str) -> None:
-    """With the command that gets it, and with Ollama first where it is not there."""
-    absent = ModelInfo("ollama:", available=False, missing="Ollama is not running at x.")
-    here = int(gigabytes * 2**30)
-    assert f"`searchloop models pull {name}`" in recommendation([], here)
-    assert "ollama.com/download" in recommendation([absent], here)
-    assert "ollama.com" not in recommendation([], None)
 
 
 def test_as_a_process_of_its_own(cli: Cli, tmp_path: Path) -> None:

@@ -71,6 +71,9 @@ ANSWERS = [
     "As of [2024], the interval [0, 1] and [7, 8]; [see](https://x.example/) [link [9]](u).",
     "首都は東京です[9]。富士山[1]。\n\n高い[1、2]。",
     "`code [9]\n\nand more [9]` it ends [1]",
+    "So it is **[1]**, *[2]* and [1-2], ［2］, 【1】.\n\nAnd [^1] or [[2]](u) or [Source 1].",
+    "Plain **bold** and [see](u), [note] and [Source code], x² and 【说明】.",
+    "So it ended.¹ It was long.²",
     "[9] begins it.   [9]\n\n\n\n- a [9]\n- b [1]",
     "",
 ]
@@ -88,22 +91,9 @@ def test_nothing_is_shown_that_is_not_in_the_answer(text: str, size: int) -> Non
 
 
 PIECES = [
-    "[1]",
-    "[9]",
-    "[1, 2]",
-    "[3",
-    "]",
-    " ",
-    ".",
-    "\n",
-    "\n\n",
-    "`",
-    "```\n",
-    "word",
-    "x",
-    "$",
-    "[",
-    "(u)",
+    *("[1]", "[9]", "[1, 2]", "[3", "]", " ", ".", "\n", "\n\n", "`", "```\n", "word", "x", "$"),
+    *("[", "(u)"),
+    *("**[1]**", "［2］", "[^", "[Source 1]", "[1-2]", "words¹"),
 ]
 
 
@@ -121,13 +111,7 @@ def test_text_comes_as_it_is_written() -> None:
     seen = screens(list(text), text, [FOUND])
     held = {"[", "[1", "[2", "[9", "[5", " ", " [", " [1", " [2", " [5"}
     held |= {
-        ",",
-        ", ",
-        " a",
-        " an",
-        " and",
-        " and ",
-        ", [",
+        *(",", ", ", " a", " an", " and", " and ", ", ["),
     }  # it may join another mark, which then goes
     for at, shown in enumerate(seen[:-1], 1):
         assert text[len(shown) : at] in {"", *held}

@@ -43,6 +43,15 @@ def test_a_model_that_cannot_answer_is_no_habit(cli: Cli) -> None:
         assert cli("ask", "Who?", OLLAMA_HOST=server.url).out.strip() == "I am qwen3:4b."
 
 
+def test_a_bare_name_says_which_provider_it_found(cli: Cli) -> None:
+    """On stderr; a whole name says nothing."""
+    with FakeOllama(HERE, lambda body: say("Yes.")) as server:
+        bare = cli("ask", "-m", "tiny:1b", "Who?", OLLAMA_HOST=server.url)
+        whole = cli("ask", "-m", "ollama:tiny:1b", "Who?", OLLAMA_HOST=server.url)
+    assert (bare.out, "Model: ollama:tiny:1b" in bare.err) == ("Yes.\n", True)
+    assert "Model:" not in whole.err
+
+
 def test_a_model_has_a_short_name_of_the_users(cli: Cli) -> None:
     """It stands for the whole name wherever a model is named."""
     with FakeOllama(HERE, lambda body: say(f"I am {body['model']}.")) as server:

@@ -31,7 +31,7 @@ def load() -> None:
         "agent.bare_agent",
         "agent.transport.pool",
         "search_backend.api.app",
-        "web.own_search_backend",
+        "compose.own_search_backend",
     ):
         import_module(f"searchloop.{name}")
     for name in ("cli", "agent.providers", "search_backend.engines", "search_backend.readers"):

@@ -16,7 +16,7 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.readers import Service, find_services, services
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import Query
 from tests.fakes import FakeServer, json_reply
 
@@ -62,7 +62,7 @@ def test_the_engine_searches(tmp_path: Path, heron: Engine) -> None:
     replies = [json_reply({"hits": [hit]}), json_reply({"error": "no such key"}, 401)]
     with FakeServer(replies) as server:
         keys = {"HERON_API_KEY": "key-0123456789", "HERON_BASE_URL": server.url}
-        own = Settings(tmp_path, ("heron",), keys=keys)
+        own = SearchSettings(tmp_path, ("heron",), keys=keys)
         chain = Chain(own, Library(tmp_path, dict), {"heron": heron})
         query = Query("birds", language="de", safe_search="strict")
         found, refused = chain.search(query), chain.search(Query("bees"))

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.tables import each_row
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), ROOT / "bench" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PATH = re.compile(
@@ -16,10 +18,11 @@ PATH = re.compile(
 TO_COME = {"agent/providers/parrot.py", "tests/recordings/parrot/"}
 
 
-def test_the_table_of_providers_is_fresh() -> None:
-    """What README.md says of the providers is what they say of themselves."""
+@each_row("script", ["provider_table", "reference"])
+def test_what_is_made_from_the_code_is_fresh(script: str) -> None:
+    """The table of providers and the reference say what the code says."""
     done = subprocess.run(
-        [sys.executable, "scripts/provider_table.py", "--check"],
+        [sys.executable, f"scripts/{script}.py", "--check"],
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
         capture_output=True,
@@ -42,7 +45,7 @@ def test_the_readme_is_short_and_every_figure_has_its_command() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert text.count("\n") < 120
     assert all(
-        way in text for way in ("make run", "uvx searchloop", "docker build", "](docs/screenshots/")
+        way in text for way in ("make run", "uvx --from .", "docker build", "](docs/screenshots/")
     )
     for paragraph in text.split("\n\n"):
         figures = re.findall(r"\d[\d.,]* ?(?:ms|s|MB|%)(?![\w])", paragraph)
@@ -59,7 +62,7 @@ def test_troubleshooting_names_codes_that_are_sent() -> None:
     )
     source = "".join(
         path.read_text("utf-8")
-        for folder in ("agent", "cli", "search_backend", "web")
+        for folder in ("agent", "cli", "search_backend", "searchloop", "web")
         for path in (ROOT / folder).rglob("*.py")
     )
     assert len(named) > 35

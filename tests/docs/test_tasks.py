@@ -1,4 +1,4 @@
-"""The ten tasks in docs/guides/python-tasks.md: short, and each does what it says."""
+"""The tasks in docs/guides/python-tasks.md: short, and each does what it says."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ TEXT = (ROOT / "docs" / "guides" / "python-tasks.md").read_text("utf-8")
 PARTS = re.split(r"^## (\d+)\. (.+)$", TEXT, flags=re.M)[1:]
 MOST_LINES = 15
 CALLS = {
+    "add": {"a": 2, "b": 3},
     "current_stock": {"item": "bolt"},
     "order": {"item": "bolt", "count": 20},
     "web_search": {"query": "days of leave"},
@@ -46,8 +47,9 @@ def _answer(body: Any) -> Answer:
     if messages[-1]["role"] == "tool":
         return say(f"The tool says: {messages[-1]['content']} [1]")
     done = any(message["role"] == "tool" for message in messages)
-    wanted = [name for name in CALLS if name in offered and not done]
-    return call(wanted[0], CALLS[wanted[0]]) if wanted else say("It is so.")
+    known = {name: CALLS.get(name.removeprefix("mcp_sums_")) for name in sorted(offered)}
+    wanted = [name for name in known if known[name] and not done]
+    return call(wanted[0], known[wanted[0]]) if wanted else say("It is so.")
 
 
 @pytest.fixture
@@ -75,10 +77,11 @@ def run(command: list[str], folder: Path, env: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_there_are_ten_and_each_is_short() -> None:
-    """At most fifteen lines of Python each."""
-    assert [int(number) for number in PARTS[::3]] == list(range(1, 11))
-    sizes = {n: blocks(n)[0].strip().count("\n") + 1 for n in range(1, 11)}
+def test_each_is_short() -> None:
+    """At most fifteen lines of Python each, without blank ones."""
+    assert [int(number) for number in PARTS[::3]] == list(range(1, 19))
+    lines = {n: [line for line in blocks(n)[0].splitlines() if line] for n in range(1, 19)}
+    sizes = {n: len(each) for n, each in lines.items()}
     assert {n: size for n, size in sizes.items() if size > MOST_LINES} == {}
 
 
@@ -92,12 +95,16 @@ RUNS = {
         "    print(client.get('/ask', params={'q': 'Is it so?'}).text)\n",
         r"^It is so\.$",
     ),
-    5: (
-        "print(agent.log.last_event(agent.log.sessions()[0].id).data['search_path'])",
-        r"30 days a year(.|\n)*^local:wiki$",
-    ),
+    5: ("", r"30 days of leave(.|\n)* local:wiki$"),
     7: ("", r"10 of bolt are ordered\."),
     9: ("print((notes / 'todo.md').read_text())", r"It is so\.(.|\n)*- rope\n- tea"),
+    11: ("", r"\[1\] \d+\n1 library://"),
+    12: ("", r"^It is so\.\nstop$"),
+    13: ("", r"The warehouse is closed\. Say that it opens at eight\."),
+    14: ("", r"^It is so\.\nIt is so\.$"),
+    15: ("", r"^It is so\.$"),
+    16: ("", r"^limit 0\.0$"),
+    17: ("", r"^The tool says: 12"),
     10: ("", r"^contradicted The bridge was opened in 1931\.$"),
 }
 
@@ -140,6 +147,16 @@ def test_the_plugin_task(tmp_path: Path, env: dict[str, str]) -> None:
         "with Agent(model=parrot) as agent: print(agent.ask('Pretty Polly').text)\n"
     )
     assert run([sys.executable, "-c", code], tmp_path, env).strip() == "Pretty Polly"
+
+
+def test_the_servers_task(tmp_path: Path, env: dict[str, str]) -> None:
+    """A server that was added brings its tools; each call asks the handler."""
+    server = [sys.executable, str(ROOT / "tests" / "agent" / "mcp" / "sdk_server.py"), "stdio"]
+    run(
+        [sys.executable, "-m", "searchloop.cli", "mcp", "add", "sums", "--", *server], tmp_path, env
+    )
+    said = run([sys.executable, "-c", blocks(18)[0]], tmp_path, env)
+    assert re.search(r"^5$", said, re.M), said
 
 
 def test_the_test_task(tmp_path: Path, env: dict[str, str]) -> None:

@@ -8,6 +8,8 @@ import re
 import zipfile
 from collections.abc import Mapping
 
+from searchloop.search_backend.readers import read
+
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>'
@@ -131,3 +133,9 @@ MAIL = (
     b"\r\n\r\nThe samovar is hei=DF.\r\n--x\r\nContent-Type: application/pdf\r\n"
     b'Content-Disposition: attachment; filename="offer.pdf"\r\n\r\nJVBERi0=\r\n--x--\r\n'
 )
+
+
+def text_of(markup: str) -> str:
+    """The text of a short page."""
+    body = f"<title>T</title><main>{markup}</main>".encode()
+    return read(body, url="https://e.example/", content_type="text/html", charset="utf-8").text

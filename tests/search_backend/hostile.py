@@ -15,8 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from searchloop.search_backend.fetch.fetch import fetch
+from searchloop.search_backend.fetch.http import Fetched, FetchLimits
+
 DATA = Path(__file__).parent / "data"
 PUBLIC = "93.184.216.34"
+# Tests that expect a failure do not wait for its appointed time.
+LIMITS = FetchLimits(seconds=5, failure_step=0)
 # What a script may yield besides bytes.
 RESET = object()
 HANG = object()
@@ -158,6 +163,10 @@ class Internet:
     def sockets(self, family: int, kind: int, protocol: int) -> socket.socket:
         """A socket that connects to the server on this machine, whatever the address."""
         return _Rerouted(family, self.reach)
+
+    def fetch(self, url: str, limits: FetchLimits = LIMITS, **options: Any) -> Fetched:
+        """The page at `url`, by the guard."""
+        return fetch(url, limits=limits, resolve=self.resolve, sockets=self.sockets, **options)
 
     def reach(self, address: str, port: int) -> tuple[str, int]:
         """Where a connection to this address leads. Raises OSError."""

@@ -20,12 +20,12 @@ from searchloop.agent.tools.backend import GONE
 from searchloop.search_backend.api import payload
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.engines import Engine
-from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
+from searchloop.search_backend.fetch.fetch import fetch as checked_fetch
 from searchloop.search_backend.fetch.host_check import Rules
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchBackendError, SearchResult
 from tests.search_backend.hostile import HostileServer, Internet, answer, redirect
 
@@ -52,7 +52,7 @@ def client(tmp_path: Path) -> FlaskClient:
 
 def make_client(home: Path, token: str | None = None) -> FlaskClient:
     """The application over fakes, with data in `home`."""
-    own = Settings(home, ("fake",))
+    own = SearchSettings(home, ("fake",))
     library = Library(home, lambda: {"a.md": "# A\n\nkettle"})
     engines = {
         "fake": Engine("fake", "Fake", search),
@@ -103,13 +103,6 @@ def test_a_failed_search_is_a_good_answer_about_a_failure(client: FlaskClient) -
     }
 
 
-def test_domain_rules_are_reported(client: FlaskClient) -> None:
-    """What a rule dropped is told."""
-    _, answer = post(client, "/api/web-search", {"query": "x", "blocked_domains": ["example.org"]})
-    assert (answer["status"], answer["filtered"]["dropped"]) == ("empty", 1)
-    assert answer["filtered"]["rule"] == "blocked_domains=example.org"
-
-
 def test_open_page_answers_in_the_shape_of_the_contract(client: FlaskClient) -> None:
     """The promised keys, and lengths that are right."""
     status, page = post(client, "/api/open-page", {"url": "https://example.org/a", "max_length": 6})
@@ -158,9 +151,12 @@ def test_engines_are_listed_with_what_they_lack(client: FlaskClient) -> None:
         ("web-search", {"query": "x", "safe_search": "maybe"}, "off, moderate, strict"),
         ("web-search", {"query": "x", "allowed_domains": "a.org"}, "not a list"),
         ("web-search", {"query": "x", "allowed_domains": ["a b"]}, "allowed_domains[0]"),
+        ("web-search", {"query": "x", "blocked_domains": ["a.org", None]}, "blocked_domains[1]"),
         ("web-search", {"query": "x", "engine": "nope"}, "no engine named 'nope'"),
         ("web-search", {"query": "x", "engine": "key"}, "lacks K_KEY"),
         ("web-search", {"query": "x", "querry": 1}, "Unknown key 'querry'"),
+        ("web-search", {"query": "x", "folders": "notes"}, "folders is not a list"),
+        ("web-search", {"query": "x", "folders": [*map(str, range(21))]}, "more than 20"),
         ("web-search", ["query"], "not a JSON object"),
         ("open-page", {}, "url is missing"),
         ("open-page", {"url": "https://e.example/", "offset": -1}, "offset is not a whole number"),
@@ -168,6 +164,9 @@ def test_engines_are_listed_with_what_they_lack(client: FlaskClient) -> None:
         ("open-page", {"url": "https://e.example/", "offset": 10**6}, "beyond the end"),
         ("open-page", {"url": "https://e.example/", "find": ""}, "find is empty"),
         ("open-page", {"url": None}, "url is missing"),
+        ("open-page", {"url": ""}, "url is empty"),
+        ("open-page", {"url": "https://e.example/" + "x" * 10_240}, "characters"),
+        ("open-page", {"url": "https://e.example/", "max_length": 10**9}, "max_length"),
     ],
 )
 def test_bad_input_is_one_sentence_and_a_remedy(
@@ -255,7 +254,7 @@ def test_a_home_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     """A file where the folder should be: the search says so, the server goes on."""
     home = tmp_path / "file"
     home.write_text("in the way")
-    own = Settings(home, ("library",))
+    own = SearchSettings(home, ("library",))
     client = create_app(own, fetch=fetch).test_client()
     status, answer = post(client, "/api/web-search", {"query": "tea"})
     assert (status, answer["status"]) == (200, "error")
@@ -270,9 +269,9 @@ def test_starting_loads_nothing_heavy(tmp_path: Path) -> None:
         "import sys\n"
         "from pathlib import Path\n"
         "from searchloop.search_backend.api.app import create_app\n"
-        "from searchloop.search_backend.settings import Settings\n"
-        "create_app(Settings(Path(sys.argv[1]), ())).test_client().get('/api/engines')\n"
-        "heavy = {'ddgs', 'primp', 'trafilatura', 'lxml', 'pypdfium2'}\n"
+        "from searchloop.search_backend.settings import SearchSettings\n"
+        "create_app(SearchSettings(Path(sys.argv[1]), ())).test_client().get('/api/engines')\n"
+        "heavy = {'trafilatura', 'lxml', 'pypdfium2'}\n"
         "heavy.add('searchloop.search_backend.readers.docx')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -289,7 +288,7 @@ def test_starting_loads_nothing_heavy(tmp_path: Path) -> None:
 
 def test_errors_carry_their_own_words() -> None:
     """The error object of every surface."""
-    assert SearchBackendError("a", "b", "c").as_dict() == {
+    assert SearchBackendError("a", "b", "c").problem.as_json() == {
         "code": "a",
         "message": "b.",
         "remedy": "c",
@@ -308,9 +307,9 @@ def test_domain_rules_hold_on_the_way(tmp_path: Path) -> None:
         server.routes["/out"] = redirect("http://elsewhere.example/page")
         server.routes["/page"] = answer(b"A page about tea.", kind="text/plain")
         net = Internet(server.port)
-        guarded = partial(guarded_fetch, resolve=net.resolve, sockets=net.sockets)
-        own = Settings(tmp_path, ("fake",), rules=Rules(blocked=("never.example",)))
-        client = create_app(own, fetch=guarded, library=Library(tmp_path, dict)).test_client()
+        challenged = partial(checked_fetch, resolve=net.resolve, sockets=net.sockets)
+        own = SearchSettings(tmp_path, ("fake",), rules=Rules(blocked=("never.example",)))
+        client = create_app(own, fetch=challenged, library=Library(tmp_path, dict)).test_client()
 
         def status(url: str, **rules: list[str]) -> str:
             answered = client.post("/api/open-page", json={"url": url, **rules}).json

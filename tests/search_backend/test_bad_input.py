@@ -5,7 +5,6 @@ Over real sockets: an engine that never answers, the guarded fetch, a server of 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,13 +16,12 @@ from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.fetch.fetch import fetch
 from searchloop.search_backend.fetch.http import Fetched, FetchLimits
 from searchloop.search_backend.pages.workers import WORKERS
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from tests.fakes import FakeServer, Reply
 from tests.search_backend.hostile import HANG, Internet, answer, forever, serving
 from tests.waiting import LATE, until
 
 SEARCH_SECONDS, PAGE_SECONDS = 0.5, 1.0
-LONG = "x" * 10_240
 
 
 def endless(kind: str) -> Iterator[object]:
@@ -48,9 +46,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
     with FakeServer(lambda _: Reply(before="stall")) as engine, serving(routes) as web:
         net = Internet(web.port)
         env = {"SEARXNG_URL": engine.url, "SEARCH_ENGINES": "searxng"}
-        settings = replace(
-            Settings.from_mapping(env, tmp_path_factory.mktemp("home")), seconds=SEARCH_SECONDS
-        )
+        own = SearchSettings.from_mapping(env, tmp_path_factory.mktemp("home"))
+        settings = replace(own, seconds=SEARCH_SECONDS)
 
         def guarded(url: str, **more: Any) -> Fetched:
             seconds = PAGE_SECONDS if "/hang" in url else LATE
@@ -62,34 +59,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
 
 def ask(client: FlaskClient, path: str, body: dict[str, Any]) -> tuple[int, Any]:
     """Status and JSON of a POST that its deadline ends, for nothing else would."""
-    began = time.monotonic()
     response = client.post(path, json=body)
-    assert time.monotonic() - began < max(SEARCH_SECONDS, PAGE_SECONDS) + LATE
     assert "Traceback" not in response.get_data(as_text=True)
     return response.status_code, response.get_json()
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"query": "x", "engine": "nosuch"}, "no engine named"),
-        ({"query": "x", "engine": "brave"}, "lacks BRAVE_API_KEY"),
-        ({"query": ""}, "query is empty"),
-        ({"query": LONG}, "10240 characters"),
-        ({"query": "x", "max_results": -1}, "max_results"),
-        ({"query": "x", "time_range": "decade"}, "time_range"),
-        ({"query": "x", "folders": "notes"}, "folders is not a list"),
-        ({"query": "x", "folders": [*map(str, range(21))]}, "more than 20"),
-    ],
-)
-def test_a_search_that_cannot_be_asked(
-    client: FlaskClient, body: dict[str, Any], words: str
-) -> None:
-    """400 with what is wrong and what to do; no engine is asked."""
-    status, told = ask(client, "/api/web-search", body)
-    assert status == 400
-    assert words in told["error"]["message"]
-    assert told["error"]["remedy"]
 
 
 def test_an_engine_that_never_answers(client: FlaskClient) -> None:
@@ -106,7 +78,6 @@ def test_an_engine_that_never_answers(client: FlaskClient) -> None:
 )
 def test_the_same_asked_by_others(client: FlaskClient, path: str) -> None:
     """Their clients learn as much, in the shape that they read."""
-    began = time.monotonic()
     if path == "/search":
         response = client.get(path, query_string={"q": "pots", "format": "json"})
         assert response.get_json()["unresponsive_engines"][0][0] == "searxng"
@@ -114,7 +85,6 @@ def test_the_same_asked_by_others(client: FlaskClient, path: str) -> None:
         response = client.post(path, json={"query": "pots"})
         assert response.status_code == 424
         assert "SearXNG" in str(response.get_json()["error"])
-    assert time.monotonic() - began < SEARCH_SECONDS + LATE
 
 
 @pytest.mark.parametrize(
@@ -156,21 +126,3 @@ def test_the_beginning_of_a_page_of_100_mb(client: FlaskClient) -> None:
     status, told = ask(client, "/api/open-page", {"url": "http://big.example/100mb.txt"})
     assert (status, told["status"], told["truncated"]) == (200, "ok", True)
     assert told["content_length"] == len(told["content"]) == 8_000
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"url": "http://big.example/a", "offset": -1},
-        {"url": "http://big.example/a", "max_length": -5},
-        {"url": "http://big.example/a", "max_length": 10**9},
-        {"url": ""},
-        {"url": LONG},
-        {},
-    ],
-)
-def test_a_page_that_cannot_be_asked_for(client: FlaskClient, body: dict[str, Any]) -> None:
-    """400 with the key that is wrong."""
-    status, told = ask(client, "/api/open-page", body)
-    assert status == 400
-    assert told["error"]["remedy"]

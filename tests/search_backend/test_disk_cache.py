@@ -17,15 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.search_backend.cache.disk import NAME, Disk
+from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
     Attempt,
     EngineError,
     Filtered,
+    Owner,
     Problem,
     Query,
     SearchAnswer,
@@ -111,6 +113,28 @@ def test_one_entry_cannot_take_all_the_room(tmp_path: Path) -> None:
     disk.put("a", "large", {"text": random.Random(1).randbytes(100_000).hex()}, 60)
     assert disk.get("a", "large") is None
     assert disk.get("a", "small") is not None
+
+
+def test_what_no_file_may_hold_is_in_memory(tmp_path: Path) -> None:
+    """What is asked for a temporary chat, what may not be stored, and all where no file can be."""
+    clock, passing = Clock(), Owner("passing", temporary=True)
+    cache = Cache(Disk(tmp_path, MB, clock=clock), clock)
+    cache.put("a", "mine", {"n": 1}, 60, passing)
+    cache.put("a", "secret", {"n": 2}, 60, write=False)
+    assert not (tmp_path / NAME).exists()
+    assert [entry.value["n"] for key in ("mine", "secret") if (entry := cache.get("a", key))] == [
+        1,
+        2,
+    ]
+    clock.now += 1
+    cache.put("a", "mine", {"n": 3}, 60)
+    assert (found := cache.get("a", "mine")) is not None
+    assert (found.age, found.value) == (0, {"n": 3}), "the newest of the two"
+    assert cache.forget("passing") == 1
+    (tmp_path / "file").write_text("in the way")
+    unwritable = Cache(Disk(tmp_path / "file", MB, clock=clock), clock)
+    unwritable.put("a", "key", {}, 60)
+    assert unwritable.get("a", "key") is not None
 
 
 @pytest.mark.parametrize("size", [0, 1])
@@ -228,10 +252,7 @@ ANSWER = SearchAnswer(
         SearchResult("T", "https://a.example/", "s", "one", "2026-01-02"),
         SearchResult("U", "https://b.example/", "s", "two"),
     ),
-    (
-        Attempt("one", "ok", 12),
-        Attempt("two", "error", 5, Problem("network", "Down.", "Wait."), 3),
-    ),
+    (Attempt("one", "ok", 12), Attempt("two", "error", 5, Problem("network", "Down.", "Wait."), 3)),
     Filtered("time_range=d", 0, lifted=True),
     ("country",),
 )
@@ -242,27 +263,24 @@ def test_answers_come_back_as_they_were(tmp_path: Path, answer: SearchAnswer) ->
     """Every field survives the way to the disk and back, and the age goes on."""
     clock, front = Clock(), Clock()
     disk = Disk(tmp_path, MB, clock=clock)
-    AnswerCache(front, disk, "scope").put("key", answer, 60)
+    AnswerCache(Cache(disk, front), "scope").put("key", answer, 60)
     clock.now += 20
-    later = AnswerCache(front, disk, "scope")
+    later = AnswerCache(Cache(disk, front), "scope")
     assert later.get("key") == replace(answer, cached=True, age=20)
-    front.now += 39
-    assert later.get("key") == replace(answer, cached=True, age=59), "now from memory"
-    front.now += 1
     clock.now += 40
     assert later.get("key") is None
-    assert AnswerCache(front, disk, "other").get("key") is None
+    assert AnswerCache(Cache(disk, front), "other").get("key") is None
 
 
 def test_another_versions_answer_is_not_used(tmp_path: Path) -> None:
     """A shape that this version does not know counts as nothing."""
     clock = Clock()
     disk = Disk(tmp_path, MB, clock=clock)
-    store = AnswerCache(clock, disk, "scope")
+    store = AnswerCache(Cache(disk, clock), "scope")
     store.put("key", ANSWER, 60)
-    for broken in ({}, {"results": 5}, {**ANSWER.as_json(), "seconds": 60, "results": [{"x": 1}]}):
+    for broken in ({}, {"results": 5}, {**ANSWER.as_json(), "results": [{"x": 1}]}):
         disk.put("search", "scope\n'key'", json.loads(json.dumps(broken)), 60)
-        assert AnswerCache(clock, disk, "scope").get("key") is None
+        assert AnswerCache(Cache(disk, clock), "scope").get("key") is None
 
 
 def chain(home: Path, asked: list[str], **changes: object) -> Chain:
@@ -279,10 +297,10 @@ def chain(home: Path, asked: list[str], **changes: object) -> Chain:
 
     engines = {name: search(name, name != "local") for name in ("down", "web", "local")}
     own = replace(
-        Settings(home, ("down", "web", "local"), cache_seconds=60.0),
+        SearchSettings(home, ("down", "web", "local"), cache_seconds=60.0),
         **changes,  # type: ignore[arg-type]
     )
-    return Chain(own, Library(home, dict), engines, disk=Disk(home, MB))
+    return Chain(own, Library(home, dict), engines, cache=Cache(Disk(home, MB)))
 
 
 def test_a_search_is_answered_after_a_restart(tmp_path: Path) -> None:

@@ -12,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.api.app import create_app
-from searchloop.search_backend.cache.chats import Owners
 from searchloop.search_backend.cache.disk import NAME, Disk
+from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
-from searchloop.search_backend.settings import Settings
-from searchloop.search_backend.types import Chat, Page
+from searchloop.search_backend.settings import SearchSettings
+from searchloop.search_backend.types import Owner, Page
+from tests.agent.scripted import no_room
+from tests.waiting import until
 
 URL = "https://a.example/page"
 PAGE = Page(URL, URL, "Samovars", "The samovar is hot. " * 20)
@@ -41,37 +43,41 @@ def hits(library: Library) -> set[str]:
     return {hit.url for hit in library.search("samovar", 50)}
 
 
-@given(MANY)
-def test_an_item_stays_as_long_as_one_of_its_chats(steps: list[tuple[str, int, int]]) -> None:
+@given(MANY, st.booleans())
+def test_an_item_stays_as_long_as_one_of_its_chats(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]], in_memory: bool
+) -> None:
     """Whatever is opened and forgotten in whatever order; a forgotten chat brings nothing more."""
-    owners, gone = Owners(), set[int]()
-    held: dict[int, set[int]] = {}
+    disk = Disk(None if in_memory else tmp_path_factory.mktemp("cache"), MOST)
+    gone, held = set[int](), dict[int, set[int]]()
     for step, chat, item in steps:
         if step == "forget":
-            alone = set(owners.forget(str(chat)))
-            assert alone == {i for i, chats in held.items() if chats == {chat}}
-            for i in alone:
-                owners.drop(i)
+            assert disk.forget(str(chat)) == [*held.values()].count({chat})
             held = {i: chats - {chat} for i, chats in held.items() if chats != {chat}}
             gone.add(chat)
+        elif item in held:
+            assert disk.get("a", str(item), Owner(str(chat))) is not None
+            held[item] |= {chat} - gone
         else:
-            assert owners.add(item, str(chat)) == (chat not in gone)
+            disk.put("a", str(item), {}, 900, Owner(str(chat)))
             if chat not in gone:
-                held.setdefault(item, set()).add(chat)
+                held[item] = {chat}
+        assert [i for i in range(3) if disk.get("a", str(i))] == sorted(held)
+    disk.close()
 
 
 def test_a_page_that_comes_too_late_is_not_stored(tmp_path: Path) -> None:
     """Its chat was deleted while it was on its way."""
     library, disk = Library(tmp_path, dict), Disk(tmp_path, MOST)
-    memory = PageCache(disk=disk)
+    cache = Cache(disk)
+    memory = PageCache(cache)
     library.remember(PAGE, "a")
-    disk.put("page", "x", {"text": "samovar"}, 900, Chat("a"))
-    memory.put(URL, PAGE, Chat("a"))
-    assert (library.forget("a"), disk.forget("a")) == (1, 2)
-    memory.forget("a")
+    disk.put("page", "x", {"text": "samovar"}, 900, Owner("a"))
+    memory.put(URL, PAGE, Owner("a"))
+    assert (library.forget("a"), cache.forget("a")) == (1, 2)
     library.remember(PAGE, "a")
-    disk.put("page", "x", {"text": "samovar"}, 900, Chat("a"))
-    memory.put(URL, PAGE, Chat("a"))
+    disk.put("page", "x", {"text": "samovar"}, 900, Owner("a"))
+    memory.put(URL, PAGE, Owner("a"))
     assert (hits(library), disk.get("page", "x"), memory.get(URL)) == (set(), None, None)
     library.remember(PAGE, "b")
     assert hits(library) == {URL}
@@ -81,7 +87,7 @@ def test_only_chats_that_are_kept_bring_something(tmp_path: Path) -> None:
     """Asked for no chat, a page is in the cache alone; for a temporary one on no disk at all."""
     library = Library(tmp_path, dict)
     disk = Disk(tmp_path, MOST)
-    app = create_app(Settings(tmp_path, ()), fetch=fetched, library=library, disk=disk)
+    app = create_app(SearchSettings(tmp_path, ()), fetch=fetched, library=library, disk=disk)
     client = app.test_client()
 
     def opened(**chat: object) -> str:
@@ -104,7 +110,7 @@ def test_only_chats_that_are_kept_bring_something(tmp_path: Path) -> None:
 )
 def test_a_wrong_request_is_refused(tmp_path: Path, body: dict[str, object]) -> None:
     """In words of the contract, and nothing is forgotten."""
-    app = create_app(Settings(tmp_path, ()), library=Library(tmp_path, dict))
+    app = create_app(SearchSettings(tmp_path, ()), library=Library(tmp_path, dict))
     refused = app.test_client().post("/api/forget", json=body)
     assert refused.status_code == 400
     assert refused.json["error"]["code"] == "bad_request"
@@ -125,9 +131,23 @@ def test_pages_of_unknown_chats_go_once(tmp_path: Path) -> None:
 def test_a_cache_that_is_held_by_another_goes_as_a_whole(tmp_path: Path) -> None:
     """Better no cache than one that keeps what was deleted."""
     disk = Disk(tmp_path, MOST)
-    disk.put("page", "x", {"text": "samovar"}, 900, Chat("a"))
+    disk.put("page", "x", {"text": "samovar"}, 900, Owner("a"))
     with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         disk.forget("a")
         assert not (tmp_path / NAME).exists()
     assert disk.get("page", "x") is None
+
+
+def test_where_the_disk_is_full_the_index_goes_whole(tmp_path: Path) -> None:
+    """What was opened is forgotten even then; with room again the folders are read anew."""
+    home, folder = tmp_path / "home", tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("About a kettle.", "utf-8")
+    library = Library(home, dict)
+    library.add(folder)
+    library.remember(Page("a", "https://a.example/", "", "A samovar. " * 500), "chat")
+    with no_room(folder / "a.txt"):
+        assert library.forget("chat") == 0
+    assert not (home / "library.sqlite3").exists()
+    until(lambda: [hit.title for hit in library.search("kettle samovar", 5)] == ["a.txt"])

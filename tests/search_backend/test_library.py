@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from searchloop.search_backend.library import Library, builtin_documents
 from searchloop.search_backend.text.passages import MOST_WORDS, anchor_of, section_offset, split
 from searchloop.search_backend.types import Page, SearchBackendError
+from tests.waiting import until
 
 DATA = Path(__file__).parent / "data" / "docs"
 QUESTION = "How does the search switch decide between native and local search?"
@@ -115,25 +116,6 @@ def test_documents_open_by_their_address(library: Library) -> None:
     assert library.open("library://nowhere/x.md") is None
 
 
-def test_a_folder_is_added_with_reasons_for_what_is_left_out(
-    library: Library, folder: Path
-) -> None:
-    """Readable files are indexed, others are named with a reason; hidden folders are not seen."""
-    told: list[tuple[str, str]] = []
-    added = library.add(folder, lambda path, outcome: told.append((path, outcome)))
-    assert (added.collection, added.added) == ("My-notes", 3)
-    assert dict(added.skipped) == {
-        "image.png": "not a kind of file that is read",
-        "binary.txt": "a binary file",
-        ".hidden.md": "a hidden file",
-        "empty.md": "no text in it",
-    }
-    assert ("sub/b.txt", "added") in told
-    hit = library.search("kettle", 5)[0]
-    assert (hit.title, hit.url) == ("Kettles", "library://My-notes/a.md#kettles")
-    assert library.search("cups for drinkers", 5)[0].title == "Cups"
-
-
 def test_adding_again_reads_only_what_changed(library: Library, folder: Path) -> None:
     """Unchanged, updated, removed and touched files are told apart."""
     library.add(folder)
@@ -169,15 +151,6 @@ def test_a_missing_path_is_an_error(library: Library, tmp_path: Path) -> None:
     """The sentence names the path."""
     with pytest.raises(SearchBackendError, match="nothing-here"):
         library.add(tmp_path / "nothing-here")
-
-
-def test_symbolic_links_lead_nowhere(library: Library, folder: Path, tmp_path: Path) -> None:
-    """A link inside the folder does not bring in what lies outside."""
-    outside = tmp_path / "outside.md"
-    outside.write_text("secret samovar")
-    (folder / "link.md").symlink_to(outside)
-    assert dict(library.add(folder).skipped)["link.md"] == "a symbolic link"
-    assert not library.search("samovar", 5)
 
 
 def test_opened_pages_are_found_by_their_own_address(tmp_path: Path) -> None:
@@ -220,13 +193,38 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
         os.umask(old)
 
 
-def test_a_damaged_file_is_one_clear_sentence(tmp_path: Path) -> None:
-    """No traceback of the database, and a remedy."""
-    (tmp_path / "library.sqlite3").write_bytes(b"this is no database" * 100)
-    with pytest.raises(SearchBackendError, match="cannot be used") as failure:
-        Library(tmp_path, documents).search("tea", 1)
-    assert failure.value.code == "library_unavailable"
-    assert "delete it" in failure.value.remedy
+@pytest.mark.parametrize(("kept", "damage"), [(0, b"this is no database"), (4096, b"\0" * 19)])
+def test_a_damaged_file_is_made_anew(kept: int, damage: bytes, tmp_path: Path) -> None:
+    """With one sentence; the user's folders are read again, with what they leave out."""
+    home, folder = tmp_path / "home", tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("About a kettle.", "utf-8")
+    (folder / "b.log").write_text("About a samovar.", "utf-8")
+    Library(home, documents).add(folder, exclude=["*.log"])
+    index = home / "library.sqlite3"
+    index.write_bytes(index.read_bytes()[:kept] + damage * 9000)
+    library = Library(home, documents)
+    with pytest.raises(SearchBackendError, match="being read anew") as failure:
+        library.search("kettle", 1)
+    assert failure.value.code == "library_rebuilt"
+    until(lambda: [hit.title for hit in library.search("kettle samovar", 5)] == ["a.txt"])
+    assert [one.exclude for one in library.list() if one.kind == "folder"] == [("*.log",)]
+
+
+def test_a_file_that_was_deleted_is_made_anew(tmp_path: Path, folder: Path) -> None:
+    """Whoever deletes the index keeps the folders; one that was removed stays so."""
+    library = Library(tmp_path, documents)
+    library.add(folder)
+    library.remove(folder)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("About a kettle.", "utf-8")
+    library.add(other)
+    for file in tmp_path.glob("library.sqlite3*"):
+        file.unlink()
+    again = Library(tmp_path, documents)
+    until(lambda: [hit.title for hit in again.search("kettle", 5)] == ["a.txt"])
+    assert [one.path for one in again.list() if one.kind == "folder"] == [str(other)]
 
 
 def test_a_newer_format_is_left_alone(tmp_path: Path) -> None:

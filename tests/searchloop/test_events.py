@@ -34,7 +34,7 @@ def test_every_event_that_the_code_writes_has_a_class() -> None:
     )
     assert set(CLASSES) == told - {"type"}
     assert set(CLASSES.values()) == set(get_args(ChatEvent))
-    for folder in ("agent", "web"):
+    for folder in ("agent", "searchloop", "web"):
         for path in (ROOT / folder).rglob("*.py"):
             text = path.read_text("utf-8")
             written = re.findall(r"""(?:emit|recorder|self)\.event\(\s*"([a-z_]+)",""", text)

@@ -8,6 +8,7 @@ import pickle
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,13 +21,17 @@ from searchloop import (
     Chat,
     ConfigError,
     Conflict,
+    EventLog,
+    Limits,
     ProviderError,
     events,
+    tool,
 )
 from searchloop.agent.log.events import Event, event_of
 from searchloop.streams import Stream
 from searchloop.testing import ScriptedModel, call, offline
 from tests.searchloop.both_faces import FACES, opened
+from tests.tables import each_row
 
 DOWN = ProviderError("down", "The model is down.", "Start it.")
 
@@ -197,7 +202,7 @@ class Silent:
 
 
 @pytest.mark.parametrize("way", ["ask", "stream", "leave", "starting"])
-def test_to_cancel_the_task_stops_the_answer(
+async def test_to_cancel_the_task_stops_the_answer(
     way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A timeout, a cancelled task and a loop that is left end the run, not only the waiting."""
@@ -217,23 +222,20 @@ def test_to_cancel_the_task_stops_the_answer(
             async for _ in agent.stream("hi"):
                 pass
 
-    async def main() -> None:
-        async with AsyncAgent(offline(tmp_path), model=model, tools=[silent.wait]) as agent:
-            task = asyncio.create_task(work(agent))
-            if way == "starting":
-                await asyncio.sleep(0)
-            else:
-                assert await asyncio.to_thread(silent.reached.wait, 60)
-            if way != "leave":
-                task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            if way != "starting":
-                assert await asyncio.to_thread(silent.left.wait, 60)
-                (session,) = agent.log.sessions()
-                assert (await agent.chat(session.id)).id == session.id
-                assert (await agent.ask("again", session=session.id)).text == "Whole."
-
-    asyncio.run(main())
+    async with AsyncAgent(offline(tmp_path), model=model, tools=[silent.wait]) as agent:
+        task = asyncio.create_task(work(agent))
+        if way == "starting":
+            await asyncio.sleep(0)
+        else:
+            assert await asyncio.to_thread(silent.reached.wait, 60)
+        if way != "leave":
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        if way != "starting":
+            assert await asyncio.to_thread(silent.left.wait, 60)
+            (session,) = agent.log.sessions()
+            assert (await agent.chat(session.id)).id == session.id
+            assert (await agent.ask("again", session=session.id)).text == "Whole."
     assert [record.message for record in caplog.records] == []
 
 
@@ -254,45 +256,25 @@ def test_one_agent_serves_several_loops(tmp_path: Path) -> None:
     assert sorted(a.text for a in answers) == sorted(f"Answer {n}." for n in range(8))
 
 
-def test_a_closed_async_agent_says_so(tmp_path: Path) -> None:
+async def test_a_closed_async_agent_says_so(tmp_path: Path) -> None:
     """As the other face does."""
-
-    async def main() -> None:
-        agent = AsyncAgent(offline(tmp_path), model=ScriptedModel("One."))
-        await agent.aclose()
-        with pytest.raises(ConfigError, match="closed"):
-            await agent.ask("hi")
-
-    asyncio.run(main())
+    agent = AsyncAgent(offline(tmp_path), model=ScriptedModel("One."))
+    await agent.aclose()
+    with pytest.raises(ConfigError, match="closed"):
+        await agent.ask("hi")
 
 
-def test_a_stream_that_nobody_holds_any_more_is_stopped(tmp_path: Path) -> None:
+async def test_a_stream_that_nobody_holds_any_more_is_stopped(tmp_path: Path) -> None:
     """`break` in a loop over it is enough, without `async with`."""
     silent = Silent()
     model = ScriptedModel(["Half.", call("wait")], "Whole.")
-
-    async def main() -> None:
-        async with AsyncAgent(offline(tmp_path), model=model, tools=[silent.wait]) as agent:
-            async for event in agent.stream("hi"):
-                if event.type == "tool_call":
-                    break
-            del event
-            assert await asyncio.to_thread(silent.reached.wait, 60) or silent.left.is_set()
-            assert await asyncio.to_thread(silent.left.wait, 60)
-
-    asyncio.run(main())
-
-
-@FACES
-def test_values_of_the_agent_are_not_shared_between_questions(face: str, tmp_path: Path) -> None:
-    """A question's options leave nothing behind."""
-    with opened(face, tmp_path, *"123", options={"seed": 1}) as agent:
-        agent.ask("a", options={"temperature": 0.5})
-        agent.ask("b")
-        chat = agent.chat(options={"seed": 3})
-        chat.ask("c", system="Once.")
-        told = [r.options for r in agent.model.requests]
-    assert told == [{"temperature": 0.5}, {"seed": 1}, {"seed": 3}]
+    async with AsyncAgent(offline(tmp_path), model=model, tools=[silent.wait]) as agent:
+        async for event in agent.stream("hi"):
+            if event.type == "tool_call":
+                break
+        del event
+        assert await asyncio.to_thread(silent.reached.wait, 60) or silent.left.is_set()
+        assert await asyncio.to_thread(silent.left.wait, 60)
 
 
 @FACES
@@ -323,3 +305,167 @@ def test_its_sessions_are_kept_deleted_and_shortened(face: str, tmp_path: Path) 
             agent.decide(chat.id, "call_x", "once")
         agent.delete(chat.id)
         assert agent.log.sessions() == []
+
+
+@FACES
+def test_a_wrong_keyword_names_the_method_and_what_it_takes(face: str, tmp_path: Path) -> None:
+    """Not some inner function that the program has never called."""
+    chat = face.replace("Agent", "Chat")
+    with pytest.raises(TypeError, match=rf"^{face}\(\) takes no keyword 'serch'. .*search, "):
+        {"Agent": Agent, "AsyncAgent": AsyncAgent}[face](offline(tmp_path), serch="auto")
+    with opened(face, tmp_path) as agent:
+        with pytest.raises(TypeError, match=rf"^{face}.ask\(\) takes no keyword 'thinking'. "):
+            agent.ask("hi", thinking=True)
+        with pytest.raises(TypeError, match=rf"^{face}.chat\(\) takes no keyword 'files'. "):
+            agent.chat(files=[])
+        with pytest.raises(TypeError, match=rf"^{chat}.stream\(\) takes no keyword 'serch'. "):
+            agent.chat().stream("hi", serch="auto")
+        assert agent.log.sessions()[1:] == []
+
+
+@FACES
+@each_row(
+    ("name", "wrong", "remedy"),
+    [
+        ("search", "atuo", "Choose one of auto, native, local, offline, off."),
+        ("mode", "agnet", "Choose one of ask, plan, agent."),
+        ("approve", "yes", "Choose one of ask, auto, never."),
+    ],
+)
+def test_a_wrong_choice_names_the_choices(
+    face: str, name: str, wrong: str, remedy: str, tmp_path: Path
+) -> None:
+    """Wherever it is made, before anything is asked."""
+    made: Any = {"Agent": Agent, "AsyncAgent": AsyncAgent}[face]
+    with opened(face, tmp_path) as agent:
+        chat = agent.chat()
+        for call_ in (
+            lambda: made(offline(tmp_path), **{name: wrong}),
+            lambda: agent.ask("hi", **{name: wrong}),
+            lambda: chat.stream("hi", **{name: wrong}),
+            lambda: agent.chat(**{name: wrong}),
+        ):
+            with pytest.raises(ConfigError) as caught:
+                call_()
+            assert (caught.value.code, caught.value.remedy) == (f"bad_{name}", remedy)
+            assert repr(wrong) in caught.value.message
+
+
+def test_a_stream_has_its_answer_when_it_is_over(tmp_path: Path) -> None:
+    """Before that it says so; there is never a None to forget."""
+    with opened("Agent", tmp_path, "Done.") as agent, agent.stream("hi") as stream:
+        with pytest.raises(Conflict, match="not over"):
+            _ = stream.answer
+        assert list(stream.text()) == ["Done."]
+        assert stream.answer.text == "Done."
+
+
+def test_an_answer_that_ended_early_has_no_value(tmp_path: Path) -> None:
+    """Its text may be read all the same."""
+    with opened("Agent", tmp_path, call("nothing"), "1") as agent:
+        answer = agent.ask("hi", schema=int, limits=Limits(steps=1))
+        assert answer.reason == "limit"
+        with pytest.raises(AnswerError, match="ended early") as caught:
+            _ = answer.value
+        assert caught.value.answer.text == answer.text
+
+
+def test_a_function_that_is_a_tool_can_be_called() -> None:
+    """A program's own tests call it with its own parameters."""
+
+    @tool(effect="write")
+    def order(item: str, count: int = 1) -> str:
+        """Orders it."""
+        return f"{count} {item}"
+
+    assert (order("bolt", count=2), order.spec.name) == ("2 bolt", "order")
+
+
+@FACES
+def test_nothing_is_stored_unless_asked(face: str, tmp_path: Path) -> None:
+    """No file is made of a chat, which ends with its agent; nor is its model remembered."""
+    home = tmp_path / "home"
+    with opened(face, home, "One.", "Two.") as agent:
+        first = agent.ask("hi")
+        assert agent.ask("And?", session=first.session_id).text == "Two."
+        said = [message.content for message in agent.model.requests[1].messages]
+        assert said == ["hi", "One.", "And?"]
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+
+
+@FACES
+def test_agents_share_a_store(face: str, tmp_path: Path) -> None:
+    """By its path one after another, by an open log at the same time; a log stays open."""
+    place = tmp_path / "chats.sqlite3"
+    with opened(face, tmp_path, "One.", store=str(place)) as agent:
+        known = agent.ask("hi").session_id
+    store = EventLog(place)
+    with (
+        opened(face, tmp_path, "Two.", store=store) as one,
+        opened(face, tmp_path, "Three.", store=store) as other,
+    ):
+        one.ask("And?", session=known)
+        other.ask("And then?", session=known)
+        assert len(other.model.requests[0].messages) == 5
+    assert [session.messages for session in store.sessions()] == [3]
+    store.close()
+
+
+def test_the_chats_of_the_page_are_a_store(tmp_path: Path) -> None:
+    """`Settings.store` names it; there the model is remembered as on the page."""
+    settings = offline(tmp_path)
+    with opened("Agent", tmp_path, "One.", store=settings.store) as agent:
+        agent.ask("hi")
+    assert (tmp_path / "sessions.sqlite3").is_file()
+    assert (tmp_path / "last-model").read_text().strip() == "scripted:default"
+
+
+def test_many_threads_write_to_memory(tmp_path: Path) -> None:
+    """Each of their chats is whole."""
+    with opened("Agent", tmp_path, *["Yes."] * 12) as agent:
+        threads = [threading.Thread(target=agent.ask, args=("hi",)) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        kinds = [agent.log.last_event(each.id).type for each in agent.log.sessions()]
+    assert kinds == ["run_finished"] * 12
+
+
+FORMED: list[tuple[str, Any, str]] = [
+    ("limits", {"step": 1}, "limits takes no 'step'."),
+    ("limits", {"steps": "many"}, "limits cannot have 'many' as steps"),
+    ("limits", 5, "limits takes no 5."),
+    ("search_options", {"sites": []}, "search_options takes no 'sites'."),
+    ("search_options", {"allowed_domains": 7}, "search_options cannot have 7 as allowed_domains"),
+]
+
+
+@each_row(("name", "wrong", "what"), FORMED)
+def test_wrong_limits_name_what_there_is(name: str, wrong: Any, what: str, tmp_path: Path) -> None:
+    """Wherever they are given, before anything is asked."""
+    with opened("Agent", tmp_path) as agent:
+        for call_ in (
+            lambda: Agent(offline(tmp_path), **{name: wrong}),
+            lambda: agent.ask("hi", **{name: wrong}),
+            lambda: agent.chat(**{name: wrong}),
+        ):
+            with pytest.raises(ConfigError) as caught:
+                call_()
+            assert caught.value.code == f"bad_{name}"
+            assert what in caught.value.message
+            assert "mapping with some of" in caught.value.remedy
+
+
+@FACES
+@pytest.mark.parametrize("limits", [{"steps": 1}, Limits(steps=1)], ids=["names", "Limits"])
+def test_limits_end_an_answer(face: str, limits: Any, tmp_path: Path) -> None:
+    """A mapping replaces what it names; the answer says that it was ended by a limit."""
+
+    def stock() -> int:
+        """How many there are."""
+        return 12
+
+    turns = [call("stock"), "There are 12."]
+    with opened(face, tmp_path, *turns, tools=[stock], limits=limits) as agent:
+        assert agent.ask("How many?").reason == "limit"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from searchloop import Agent, AnswerError, ConfigError, ProviderError, ToolCall, Usage, events
-from searchloop.testing import RecordedSearch, ScriptedModel, call, offline
+from searchloop.testing import RecordedModel, RecordedSearch, ScriptedModel, call, offline
+from tests.fake_ollama import FakeOllama, Model, say
 from tests.searchloop.both_faces import opened
 
 PAGES = {
@@ -139,3 +140,21 @@ def test_an_unknown_engine_is_told(tmp_path: Path) -> None:
     model = ScriptedModel(call("web_search", query="birds"), "None.")
     with pytest.raises((ConfigError, AnswerError), match="dodo"):
         Agent(offline(tmp_path), model=model, engines=["dodo"]).ask("Birds?", search="local")
+
+
+def test_a_turn_is_recorded_once_and_played(tmp_path: Path) -> None:
+    """The file has what the server answered, without the key; then there is no server."""
+    file, key = tmp_path / "turn.json", "sk-0123456789abcdef"
+    with FakeOllama([Model("qwen3:8b")], [say(f"The key {key} is yours."), say("Gone.")]) as server:
+        values = {"OLLAMA_HOST": server.url, "OLLAMA_API_KEY": key}
+        live = RecordedModel(file, "ollama:qwen3:8b", offline(tmp_path, **values))
+        with Agent(offline(tmp_path), model=live) as agent:
+            said = agent.ask("hi").text
+    assert key not in file.read_text()
+    played = RecordedModel(file, "ollama:qwen3:8b", offline(tmp_path))
+    with Agent(offline(tmp_path), model=played) as agent:
+        answer = agent.ask("hi")
+        assert (answer.text, answer.model) == (said.replace(key, "[secret]"), "ollama:qwen3:8b")
+        with pytest.raises(AnswerError, match="no further answer to") as caught:
+            agent.ask("And now?", session=answer.session_id)
+    assert "record it again" in caught.value.remedy

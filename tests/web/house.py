@@ -316,19 +316,48 @@ async def request(
 
 
 @asynccontextmanager
-async def living(house: FakeHouse) -> AsyncIterator[WebApp]:
-    """The whole application between its start and its end."""
-    app = create_app(house, Access(PORT, TOKEN))
+async def lived(app: App) -> AsyncIterator[None]:
+    """The life of an application, from its start to its end."""
     todo: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     todo.put_nowait({"type": "lifespan.startup"})
     life = asyncio.create_task(app({"type": "lifespan"}, todo.get, said.put))
     assert (await said.get())["type"] == "lifespan.startup.complete"
     try:
-        yield app
+        yield
     finally:
         todo.put_nowait({"type": "lifespan.shutdown"})
         await life
+
+
+@asynccontextmanager
+async def living(house: FakeHouse) -> AsyncIterator[WebApp]:
+    """The whole application between its start and its end."""
+    app = create_app(house, Access(PORT, TOKEN))
+    async with lived(app):
+        yield app
+
+
+Ask = Callable[..., Awaitable[Answer]]
+
+
+@asynccontextmanager
+async def asking(house: FakeHouse) -> AsyncIterator[Ask]:
+    """Asks the whole application of a house, with the token."""
+    async with living(house) as app:
+
+        async def ask(method: str, target: str, body: Any = None, **more: Any) -> Answer:
+            return await request(app, method, target, allowed(), body, **more)
+
+        yield ask
+
+
+@asynccontextmanager
+async def with_api(home: Path) -> AsyncIterator[tuple[Ask, FakeHouse]]:
+    """Asks the whole application of a new house."""
+    house = make_house(home)
+    async with asking(house) as ask:
+        yield ask, house
 
 
 def frames(body: bytes) -> list[dict[str, Any]]:

@@ -55,10 +55,7 @@ def test_a_signal_ends_a_server_with_hostile_pages_in_flight(tmp_path: Path) -> 
         "/drip": lambda: chain([answer(b"")], forever(b"x", pause=True)),
         **{f"/{n}": answer(page(60).encode()) for n, page in enumerate(PAGES.values())},
     }
-    with (
-        serving(routes) as pages,
-        WholeServer(tmp_path, pages.port, seconds=900, end=2) as server,
-    ):
+    with serving(routes) as pages, WholeServer(tmp_path, pages.port, seconds=900, end=2) as server:
         for path in routes:
             url = f"http://a{path[1:]}.example{path}"
             threading.Thread(target=open_page, args=(server, url), daemon=True).start()

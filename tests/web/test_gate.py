@@ -259,14 +259,10 @@ def test_every_answer_is_sealed() -> None:
         assert not [name for name in got if name.startswith("access-control")]
 
 
-def test_a_page_brings_its_own_policy(tmp_path: Path) -> None:
+async def test_a_page_brings_its_own_policy(tmp_path: Path) -> None:
     """Scripts run by a nonce that is new for each load; the gate leaves that policy alone."""
-
-    async def load() -> list[Answer]:
-        async with living(make_house(tmp_path)) as app:
-            return [await request(app, "GET", "/", allowed()) for _ in range(2)]
-
-    first, second = asyncio.run(load())
+    async with living(make_house(tmp_path)) as app:
+        first, second = [await request(app, "GET", "/", allowed()) for _ in range(2)]
     nonces = [
         re.findall(r"nonce-([\w-]+)", a.headers["content-security-policy"]) for a in (first, second)
     ]
@@ -302,36 +298,32 @@ def test_a_body_in_pieces_arrives_whole() -> None:
     assert b"transfer-encoding" not in names
 
 
-def test_a_slow_body_is_cut_off() -> None:
+async def test_a_slow_body_is_cut_off() -> None:
     """A client that stops in the middle holds nothing but its own connection, and not for long."""
     inner = Inner()
     gate = Gate(inner, Access(PORT, TOKEN), body_seconds=0.02)
+    sent: list[Any] = []
+    pieces = [b"{"]
 
-    async def drip() -> list[Any]:
-        sent: list[Any] = []
-        pieces = [b"{"]
+    async def receive() -> Any:
+        if pieces:
+            return {"type": "http.request", "body": pieces.pop(), "more_body": True}
+        return await asyncio.Event().wait()
 
-        async def receive() -> Any:
-            if pieces:
-                return {"type": "http.request", "body": pieces.pop(), "more_body": True}
-            return await asyncio.Event().wait()
+    async def send(message: Any) -> None:
+        sent.append(message)
 
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        head = allowed(**{"content-type": "application/json", "content-length": "2"})
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/x",
-            "query_string": b"",
-            "headers": [(k.encode(), v.encode()) for k, v in head.items()],
-            "server": ("127.0.0.1", PORT),
-        }
-        await gate(scope, receive, send)
-        return sent
-
-    sent = asyncio.run(drip())
+    head = allowed(**{"content-type": "application/json", "content-length": "2"})
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/x",
+        "query_string": b"",
+        "headers": [(k.encode(), v.encode()) for k, v in head.items()],
+        "server": ("127.0.0.1", PORT),
+    }
+    await gate(scope, receive, send)
+    sent = sent
     assert sent[0]["status"] == 408
     assert (b"connection", b"close") in sent[0]["headers"]
     assert not inner.reached

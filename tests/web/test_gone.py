@@ -191,7 +191,6 @@ def house(tmp_path: Path, chats: Sequence[dict[str, str]], **settings: str) -> I
             "OPENAI_CHAT_BASE_URL": f"{elsewhere.url}/v1",
             "SEARXNG_URL": elsewhere.url,
             "SEARCH_ENGINES": "searxng",
-            "SEARCHLOOP_TRACE": "1",
             **settings,
         }
         with WholeServer(home, pages.port, settings=own) as server:

@@ -21,13 +21,13 @@ import pytest
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment, Settings
+from searchloop.compose import open_services
 from searchloop.web.api.openapi import document
 from searchloop.web.app import WebApp, create_app
-from searchloop.web.compose import open_services
 from searchloop.web.gate.access import Access, People
 from tests.fakes import FakeServer, json_reply
 from tests.ports import closed_address
-from tests.web.house import HOST, PORT, TOKEN, Answer, request
+from tests.web.house import HOST, PORT, TOKEN, Answer, lived, request
 
 HEADER = "x-user"
 PEOPLE = {"anna@example.org": "annaqz", "Bob Ünal": "bobqz"}  # a name, and how their words begin
@@ -60,16 +60,10 @@ async def server(home: Path, store: Path | str, **env: str) -> AsyncIterator[Web
     }
     services = open_services(Environment({"flag": flags}))
     app = create_app(services, Access(PORT, TOKEN, people=People.of(flags)))
-    todo: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    todo.put_nowait({"type": "lifespan.startup"})
-    life = asyncio.create_task(app({"type": "lifespan"}, todo.get, said.put))
-    assert (await said.get())["type"] == "lifespan.startup.complete"
     try:
-        yield app
+        async with lived(app):
+            yield app
     finally:
-        todo.put_nowait({"type": "lifespan.shutdown"})
-        await life
         services.close()
 
 
@@ -192,8 +186,8 @@ class Walk:
 
     async def _settle(self) -> None:
         """Lets answers end; those that wait for an approval are stopped."""
-        for room in list(self.app._rooms.values()):
-            runner = room.services.runner
+        for tenant in list(self.app._tenants.values()):
+            runner = tenant.services.runner
             for _ in range(200):
                 if not (runner._tasks or runner._starting):
                     break
@@ -342,31 +336,25 @@ async def walked(home: Path, store: Path | str, steps: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.torture)])
-def test_nobody_sees_anything_of_another(seed: int, tmp_path: Path, store: Path | str) -> None:
+async def test_nobody_sees_anything_of_another(
+    seed: int, tmp_path: Path, store: Path | str
+) -> None:
     """A sample of the walk: every answer to one holds no word, no id and no folder of the other."""
-    asyncio.run(walked(tmp_path / "home", store, 300, seed))
+    await walked(tmp_path / "home", store, 300, seed)
 
 
 @pytest.mark.torture
-def test_nobody_sees_anything_of_another_in_5000_steps(tmp_path: Path, store: Path | str) -> None:
+async def test_nobody_sees_anything_of_another_in_5000_steps(
+    tmp_path: Path, store: Path | str
+) -> None:
     """The whole walk: every route by both of them, and each route works for somebody."""
-    asyncio.run(walked(tmp_path / "home", store, 5_000, 7))
-
-
-def run(home: Path, store: Path | str, scenario: Any, **env: str) -> None:
-    """A scenario on a server with people."""
-
-    async def live() -> None:
-        async with server(home, store, **env) as app:
-            await scenario(app)
-
-    asyncio.run(live())
+    await walked(tmp_path / "home", store, 5_000, 7)
 
 
 ANNA, BOB = PEOPLE
 
 
-def test_each_person_has_their_own_everything(tmp_path: Path, store: Path | str) -> None:
+async def test_each_person_has_their_own_everything(tmp_path: Path, store: Path | str) -> None:
     """Chats, library, keys, settings, agents, policy: what Anna sets, Bob and the holder of the
     token do not have; and hers are there again after a restart."""
 
@@ -395,7 +383,7 @@ def test_each_person_has_their_own_everything(tmp_path: Path, store: Path | str)
             get[4].get("review_queries"),
         )
 
-    async def first(app: WebApp) -> None:
+    async with server(tmp_path / "home", store) as app:
         nothing = await state(app, BOB)
         await sets(app)
         assert await state(app, BOB) == await state(app, ADMIN) == nothing
@@ -403,20 +391,15 @@ def test_each_person_has_their_own_everything(tmp_path: Path, store: Path | str)
         own = await request(app, "GET", "/api/sessions", token)
         assert own.data == {"sessions": [], "projects": [], "archived": 0}
         assert await state(app, ANNA) == (1, 1, "steps=3", 1, True)
-
-    async def second(app: WebApp) -> None:
+    async with server(tmp_path / "home", store) as app:
         assert await state(app, ANNA) == (1, 1, "steps=3", 1, True)
         assert (await state(app, BOB))[0] == 0
 
-    run(tmp_path / "home", store, first)
-    run(tmp_path / "home", store, second)
 
-
-def test_the_server_itself_is_its_operators(tmp_path: Path) -> None:
+async def test_the_server_itself_is_its_operators(tmp_path: Path) -> None:
     """Programs, models on the machine, the token and the numbers are not for people; an
     administrator sees use; the holder of the token may do all of it."""
-
-    async def scenario(app: WebApp) -> None:
+    async with server(tmp_path / "home", tmp_path / "s") as app:
         server_wide = [
             ("POST", "/api/mcp", {"config": '{"mcpServers": {"x": {"command": "id"}}}'}),
             ("POST", "/api/models/pull", {"model": "m:x"}),
@@ -429,22 +412,19 @@ def test_the_server_itself_is_its_operators(tmp_path: Path) -> None:
         statuses = [(await ask(app, who, "GET", "/api/usage")).status for who in (BOB, ADMIN)]
         assert statuses == [403, 200]
         assert [(await ask(app, who, "GET", "/metrics")).status for who in (BOB, ADMIN)] == [
-            *(403, 200),
+            *(403, 200)
         ]
         token = {"host": HOST, "authorization": f"Bearer {TOKEN}"}
         assert (await request(app, "GET", "/api/usage", token)).status == 200
         planned = await request(app, "POST", "/api/mcp", token, server_wide[0][2])
         assert planned.status == 200
 
-    run(tmp_path / "home", tmp_path / "s", scenario)
-
 
 @pytest.mark.parametrize("kind", ["library", "workspace"])
-def test_folders_of_the_machine_are_not_theirs(kind: str, tmp_path: Path) -> None:
+async def test_folders_of_the_machine_are_not_theirs(kind: str, tmp_path: Path) -> None:
     """A person's folders lie in their own one, whatever a link in it says; the server's data, its
     system and other people's folders are refused."""
-
-    async def scenario(app: WebApp) -> None:
+    async with server(tmp_path / "home", tmp_path / "s") as app:
         for name in PEOPLE:
             await ask(app, name, "GET", "/api/me")
         home = tmp_path / "home"
@@ -461,16 +441,13 @@ def test_folders_of_the_machine_are_not_theirs(kind: str, tmp_path: Path) -> Non
                 answer = await ask(app, BOB, "POST", "/api/sessions", {"workspace": str(path)})
             assert (answer.status < 300) == fine, path
 
-    run(tmp_path / "home", tmp_path / "s", scenario)
 
-
-def test_a_run_of_a_person_goes_on_after_a_crash(tmp_path: Path, store: Path | str) -> None:
+async def test_a_run_of_a_person_goes_on_after_a_crash(tmp_path: Path, store: Path | str) -> None:
     """Whoever has an unfinished answer gets it resumed at the start, before they come back."""
     home = tmp_path / "home"
-
-    async def crash(app: WebApp) -> None:
+    async with server(home, store) as app:
         made = (await ask(app, ANNA, "POST", "/api/sessions", {})).data
-        log = app._rooms[ANNA].services.log
+        log = app._tenants[ANNA].services.log
         lease = log.leases.claim(made["id"], "r1", "nowhere/1/dead", {})
         started = {"run_id": "r1", "model": "builtin:extractive", "mode": "ask", "search": "off"}
         question = [
@@ -478,50 +455,40 @@ def test_a_run_of_a_person_goes_on_after_a_crash(tmp_path: Path, store: Path | s
             ("run_started", {**started, "search_path": "off"}),
         ]
         log.append(made["id"], question, fence=lease.fence)
-
-    async def again(app: WebApp) -> None:
+    async with server(home, store) as app:
         for _ in range(2_000):
-            if ANNA in app._rooms and not app._services.log.people_running():
+            if ANNA in app._tenants and not app._services.log.people_running():
                 break
             await asyncio.sleep(0.02)
         [session] = (await ask(app, ANNA, "GET", "/api/sessions")).data["sessions"]
-        assert app._rooms[ANNA].services.log.last_event(session["id"]).type == "run_finished"
-
-    run(home, store, crash)
-    run(home, store, again)
+        assert app._tenants[ANNA].services.log.last_event(session["id"]).type == "run_finished"
 
 
-def test_a_room_nobody_uses_is_closed(tmp_path: Path) -> None:
+async def test_a_tenant_nobody_uses_is_closed(tmp_path: Path) -> None:
     """Its memory is freed, and the next request opens it again."""
-
-    async def scenario(app: WebApp) -> None:
+    async with server(tmp_path / "home", tmp_path / "s") as app:
         await ask(app, ANNA, "POST", "/api/sessions", {})
-        room = app._rooms[ANNA]
-        assert not room.idle()
-        room._left -= 10_000
-        assert room.idle()
+        tenant = app._tenants[ANNA]
+        assert not tenant.idle()
+        tenant._left -= 10_000
+        assert tenant.idle()
         await app._close_idle()
-        assert ANNA not in app._rooms
+        assert ANNA not in app._tenants
         assert len((await ask(app, ANNA, "GET", "/api/sessions")).data["sessions"]) == 1
 
-    run(tmp_path / "home", tmp_path / "s", scenario)
 
-
-def test_a_search_is_cached_for_one_person(tmp_path: Path) -> None:
+async def test_a_search_is_cached_for_one_person(tmp_path: Path) -> None:
     """Whoever searches the same again gets the kept answer; another person's search is asked anew,
     so nobody learns from a quick answer what others searched."""
     rows = [{"url": "https://a.example/", "title": "A", "content": "x"}]
     with FakeServer(lambda _: json_reply({"results": rows})) as engine:
         env = {"SEARCHLOOP_OFFLINE": "", "SEARXNG_URL": engine.url, "SEARCH_ENGINES": "searxng"}
-
-        async def scenario(app: WebApp) -> None:
+        async with server(tmp_path / "home", tmp_path / "s", **env) as app:
             cached = []
             for person in (ANNA, ANNA, BOB):
                 answer = await ask(app, person, "POST", "/api/web-search", {"query": "tea"})
                 cached.append(answer.data.get("cached", False))
             assert (cached, len(engine.requests)) == ([False, True, False], 2)
-
-        run(tmp_path / "home", tmp_path / "s", scenario, **env)
 
 
 def test_one_cache_for_all_is_refused(tmp_path: Path) -> None:
@@ -564,10 +531,9 @@ def test_settings_for_all_are_read_by_all(tmp_path: Path) -> None:
     assert (settings.model, settings.search) == ("m:all", "local")
 
 
-def test_deleting_everything_is_ones_own(tmp_path: Path, store: Path | str) -> None:
+async def test_deleting_everything_is_ones_own(tmp_path: Path, store: Path | str) -> None:
     """All chats of the person, temporary ones too; nobody else's."""
-
-    async def scenario(app: WebApp) -> None:
+    async with server(tmp_path / "home", store) as app:
         for person in PEOPLE:
             for more in ({}, {"temporary": True}):
                 made = await ask(app, person, "POST", "/api/sessions", more)
@@ -577,5 +543,3 @@ def test_deleting_everything_is_ones_own(tmp_path: Path, store: Path | str) -> N
         assert deleted.data == {"deleted": 2}
         left = [(await ask(app, p, "GET", "/api/sessions")).data["sessions"] for p in PEOPLE]
         assert [len(each) for each in left] == [0, 1]
-
-    run(tmp_path / "home", store, scenario)

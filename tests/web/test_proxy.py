@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import skip_without
 from tests.ports import closed_port
 from tests.waiting import until
 
@@ -98,7 +99,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A real server behind a real nginx."""
     nginx = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
     if nginx is None:
-        pytest.skip("nginx is not installed")
+        skip_without("nginx")
     folder = tmp_path_factory.mktemp("proxy")
     folder.chmod(0o711)
     lines = [f"{name}:{{PLAIN}}{password}\n" for name, password in PASSWORDS.items()]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.events import Event
+from searchloop.render.markdown import render
 from searchloop.web.gate import Access, Gate
 from searchloop.web.stream.streams import Streams
 from searchloop.web.stream.view import FrameCache, PageView, encode_event
-from searchloop.web.text.markdown import render
 from tests import six_verdicts
 from tests.web.house import (
     ANSWER,
@@ -131,26 +131,22 @@ def test_a_stream_that_cannot_be_is_refused_as_json(
     assert answer.error["remedy"]
 
 
-def test_there_is_a_most_of_streams(tmp_path: Path) -> None:
+async def test_there_is_a_most_of_streams(tmp_path: Path) -> None:
     """One too many is told so; when one leaves, there is room again."""
     house = make_house(tmp_path)
     session = session_of(house)
     house.log.append(session, [("notice", {"message": "a"})])
+    streams = Streams(house.log, most=1)
 
-    async def scenario() -> tuple[Answer, Answer, int]:
-        streams = Streams(house.log, most=1)
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await streams.serve(session, scope, receive, send)
 
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await streams.serve(session, scope, receive, send)
-
-        opened = asyncio.Event()
-        first = asyncio.create_task(request(app, "GET", "/", enough=until(2), opened=opened))
-        await opened.wait()
-        second = await request(app, "GET", "/")
-        house.log.append(session, [("notice", {"message": "b"})])
-        return await first, second, len(streams)
-
-    first, second, left = asyncio.run(scenario())
+    opened = asyncio.Event()
+    first = asyncio.create_task(request(app, "GET", "/", enough=until(2), opened=opened))
+    await opened.wait()
+    second = await request(app, "GET", "/")
+    house.log.append(session, [("notice", {"message": "b"})])
+    first, second, left = await first, second, len(streams)
     assert (first.status, second.status, left) == (200, 503, 0)
     assert second.error["code"] == "too_many_streams"
 
@@ -171,80 +167,32 @@ def test_a_stream_says_that_it_is_alive(tmp_path: Path) -> None:
     assert asyncio.run(scenario()).body.count(b"\n:\n\n") >= 2
 
 
-def test_the_end_of_the_server_ends_the_streams(tmp_path: Path) -> None:
+async def test_the_end_of_the_server_ends_the_streams(tmp_path: Path) -> None:
     """Nobody has to wait for a page that is left open."""
     house = make_house(tmp_path)
     session = session_of(house)
-
-    async def scenario() -> Answer:
-        async with living(house) as app:
-            path = f"/api/sessions/{session}/events"
-            opened = asyncio.Event()
-            following = asyncio.create_task(request(app, "GET", path, opened=opened))
-            await opened.wait()
-        return await following
-
-    answer = asyncio.run(scenario())
+    async with living(house) as app:
+        path = f"/api/sessions/{session}/events"
+        opened = asyncio.Event()
+        following = asyncio.create_task(request(app, "GET", path, opened=opened))
+        await opened.wait()
+    answer = await following
     assert (answer.status, answer.body) == (200, b"retry: 1000\n\n")
 
 
-def test_a_deleted_session_ends_its_streams(tmp_path: Path) -> None:
+async def test_a_deleted_session_ends_its_streams(tmp_path: Path) -> None:
     """The stream ends; the client that asks again is told that the session is gone."""
     house = make_house(tmp_path)
     session = session_of(house)
-
-    async def scenario() -> tuple[Answer, Answer]:
-        async with living(house) as app:
-            path = f"/api/sessions/{session}/events"
-            opened = asyncio.Event()
-            following = asyncio.create_task(request(app, "GET", path, opened=opened))
-            await opened.wait()
-            gone = await request(app, "DELETE", f"/api/sessions/{session}")
-            assert gone.status == 204
-            return await following, await request(app, "GET", path)
-
-    first, second = asyncio.run(scenario())
+    async with living(house) as app:
+        path = f"/api/sessions/{session}/events"
+        opened = asyncio.Event()
+        following = asyncio.create_task(request(app, "GET", path, opened=opened))
+        await opened.wait()
+        gone = await request(app, "DELETE", f"/api/sessions/{session}")
+        assert gone.status == 204
+        first, second = await following, await request(app, "GET", path)
     assert (first.status, second.status) == (200, 404)
-
-
-def test_a_slow_reader_holds_up_only_itself(tmp_path: Path) -> None:
-    """While one client does not read, another gets everything; the slow one misses nothing."""
-    house = make_house(tmp_path)
-    session = session_of(house)
-
-    async def scenario() -> tuple[bytes, bytes]:
-        streams = Streams(house.log)
-        gate, done = asyncio.Event(), asyncio.Event()
-        slow = bytearray()
-
-        async def receive() -> Any:
-            await done.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message: Any) -> None:
-            if slow.startswith(b"retry"):
-                await gate.wait()
-            slow.extend(message.get("body", b""))
-            if until(600)(bytes(slow)):
-                done.set()
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await streams.serve(session, scope, receive, send)
-
-        scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
-        stuck = asyncio.create_task(streams.serve(session, scope, receive, send))
-        fast = asyncio.create_task(request(app, "GET", "/", enough=until(600)))
-        for i in range(600):
-            house.log.append(session, [("notice", {"message": str(i)})])
-            await asyncio.sleep(0)
-        answer = await fast
-        gate.set()
-        await stuck
-        return answer.body, bytes(slow)
-
-    fast, slow = asyncio.run(scenario())
-    for body in (fast, slow):
-        assert [event["seq"] for event in frames(body)] == list(range(1, 601))
 
 
 def test_an_event_is_encoded_once(tmp_path: Path) -> None:
@@ -254,17 +202,6 @@ def test_an_event_is_encoded_once(tmp_path: Path) -> None:
     first = kept.of("s", event)
     assert kept.of("s", Event(7, "notice", {"message": "é"}, 1.5)) is first
     assert kept.of("t", event) is not first
-
-
-def test_kept_frames_have_a_limit() -> None:
-    """A long session does not fill the memory; the newest frames are kept."""
-    kept = FrameCache(most=4000)
-    for seq in range(1, 101):
-        kept.of("s", Event(seq, "notice", {"message": "x" * 100}, 0.0))
-    assert kept.get(("s", 1)) is None
-    assert kept.get(("s", 100)) is not None
-    assert kept.of("s", Event(200, "notice", {"message": "x" * 5000}, 0.0))
-    assert kept.get(("s", 200)) is None
 
 
 @given(
@@ -347,10 +284,7 @@ def test_the_page_view_has_passages_as_text(tmp_path: Path) -> None:
     house.log.append(session, [("user_message", {"text": "q"}), said])
     events = house.log.read(session)
     body = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 2)).body
-    for citations, passage in (
-        (frames(body)[1]["citations"], 4),
-        (events[1].data["citations"], 3),
-    ):
+    for citations, passage in ((frames(body)[1]["citations"], 4), (events[1].data["citations"], 3)):
         had = [mark["passage"] or "" for cited in citations for mark in cited["marks"]]
         assert had == [place[passage] or "" for place in six_verdicts.PLACES]
 
@@ -430,13 +364,3 @@ def test_pages_share_what_one_of_them_rendered(text: str, cuts: list[list[int]])
                     blocks = changed(blocks, told["change"])
             at += size
         assert blocks == json.loads(json.dumps(render(text)))
-
-
-def test_a_page_takes_the_frames_of_another() -> None:
-    """The second page of a session gets the very bytes that the first one made."""
-    events = [Event(i, "text_delta", {"text": "word "}, 0.0) for i in range(1, 5)]
-    shared = FrameCache()
-    first, second = (PageView("s", FrameCache(), shared) for _ in range(2))
-    for event in events:
-        [(_, made)], [(_, taken)] = first.frames([event]), second.frames([event])
-        assert made is taken

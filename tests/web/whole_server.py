@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from searchloop.agent.settings import Environment
+from searchloop.compose import open_services
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.fetch.fetch import fetch
 from searchloop.search_backend.fetch.http import FetchLimits
-from searchloop.search_backend.settings import Settings
-from searchloop.web.compose import open_services
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.web.serve import WebServer, serve
 from tests.search_backend.hostile import Internet
 
@@ -38,7 +38,7 @@ def main(order: dict[str, Any]) -> int:
     guarded = partial(fetch, limits=limits, resolve=net.resolve, sockets=net.sockets)
     flags = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_TOKEN": TOKEN, **order.get("settings", {})}
     services = open_services(Environment({"flag": flags}))
-    own = Settings.from_mapping(services.settings.env, home=home)
+    own = SearchSettings.from_mapping(services.settings.env, home=home)
     services.search_app._make = lambda: create_app(own, fetch=guarded)
     WebServer.end_seconds = order.get("end", WebServer.end_seconds)
     return serve(services, port=0)

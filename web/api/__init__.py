@@ -21,11 +21,15 @@ from searchloop.agent.errors import (
     StoreError,
     ToolError,
 )
-from searchloop.agent.providers import taken_options
+from searchloop.agent.providers import abilities_of
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
 from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
 from searchloop.agent.types.attachments import PDF, Attachment
+from searchloop.compose import Services
+from searchloop.compose.check import Source, check_text, read_page, said
+from searchloop.render.export import EXPORTS, answer
+from searchloop.render.markdown import render
 from searchloop.web.api.calls import (
     Call,
     Handler,
@@ -45,11 +49,7 @@ from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.server import ServerApi
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import AgentsApi, LibraryApi, PolicyApi, SettingsApi, why_held_back
-from searchloop.web.check import Source, check_text, read_page, said
-from searchloop.web.compose import Services
 from searchloop.web.gate.access import Access
-from searchloop.web.text.export import EXPORTS, answer
-from searchloop.web.text.markdown import render
 
 _NOT_FOUND = (
     *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
@@ -114,7 +114,7 @@ class Api(Handlers):
     def _options(self, model: str) -> list[str]:
         """Returns the names of the options that a model takes."""
         with suppress(ConfigError):
-            return taken_options(self._runner.provider(model)[0])
+            return list(abilities_of(self._runner.provider(model)[0]).options)
         return []  # it is not set up
 
     @route("post", "/api/check", "Verdict", "Check")

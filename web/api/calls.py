@@ -12,9 +12,9 @@ from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.run.undo import delete_session
 from searchloop.agent.text import is_shallow
+from searchloop.compose import Services
 from searchloop.web.api.openapi import Whose
 from searchloop.web.api.schemas import SCHEMAS
-from searchloop.web.compose import Services
 from searchloop.web.gate.access import Person
 
 T = TypeVar("T")

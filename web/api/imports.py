@@ -7,26 +7,21 @@ larger than memory. Reading it is a task on a thread; the page polls its progres
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict, StoreError
+from searchloop.compose import Services
+from searchloop.imports import Report, import_chats
+from searchloop.imports.own import everything
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import route
-from searchloop.web.compose import Services
 from searchloop.web.gate import MAX_IMPORT, Receive, Refusal, Scope, Send, refuse
-from searchloop.web.text.imports import Report, import_chats
-from searchloop.web.text.imports.own import everything
 
 _PIECE = 1 << 20  # bytes that are written at a time
 _SILENCE = 60.0  # seconds for which a file may stop arriving
-_PREFIX = "import-"
-_STALE = 86_400  # seconds after which such a file belongs to a process that died
 
 
 class _Stopped(Exception):
@@ -85,42 +80,38 @@ class ImportsApi(Handlers):
             raise Conflict("busy", "An import is under way.", "Wait for its end, or stop it.")
         self._arriving = True
         try:
-            path = await self._saved(receive)
+            file = await self._saved(receive)
             try:
                 usual = await self._services.runner.usual.choose()
             except BaseException:
-                path.unlink()
+                file.close()
                 raise
             self._now = Import("running")
-            self._task = asyncio.create_task(self._read(path, self._now, usual.model))
+            self._task = asyncio.create_task(self._read(file, self._now, usual.model))
         finally:
             self._arriving = False
 
-    async def _saved(self, receive: Receive) -> Path:
-        """Returns the file, once all of it is on disk. Raises ConfigError, StoreError."""
-        home = self._services.settings.home
-        for old in home.glob(f"{_PREFIX}*"):
-            with suppress(OSError):
-                if time.time() - old.stat().st_mtime > _STALE:
-                    old.unlink()
-        number, name = tempfile.mkstemp(prefix=_PREFIX, dir=home)
-        whole = False
+    async def _saved(self, receive: Receive) -> IO[bytes]:
+        """Returns the file, once all of it is on disk, where it has no name that could outlive us.
+
+        Raises ConfigError and StoreError.
+        """
         try:
-            with os.fdopen(number, "wb") as file:
-                size = await _arrived(receive, file)
-            whole = size > 0
-            if not whole:
-                what = "No file came with the request."
-                raise ConfigError("empty_file", what, "Send the export as the request's body.")
-            return Path(name)
+            file = tempfile.TemporaryFile(dir=self._services.settings.home)  # noqa: SIM115
+            try:
+                if not await _arrived(receive, file):
+                    what = "No file came with the request."
+                    raise ConfigError("empty_file", what, "Send the export as the request's body.")
+                file.seek(0)
+            except BaseException:
+                file.close()
+                raise
         except OSError as error:
             what = f"The file cannot be kept while it is read: {error.strerror}."
             raise StoreError("no_room", what, "Make room on the disk, and try again.") from error
-        finally:
-            if not whole:
-                os.unlink(name)
+        return file
 
-    async def _read(self, path: Path, now: Import, model: str) -> None:
+    async def _read(self, file: IO[bytes], now: Import, model: str) -> None:
         def heard(report: Report) -> None:
             now.report = report
             if now.stop:
@@ -128,7 +119,7 @@ class ImportsApi(Handlers):
 
         try:
             now.report = await asyncio.to_thread(
-                import_chats, path, self._services.log, model, heard
+                import_chats, file, self._services.log, model, heard
             )
             now.state = "done"
         except _Stopped:
@@ -138,7 +129,7 @@ class ImportsApi(Handlers):
         finally:
             if now.state == "running":
                 now.state = "cancelled"
-            os.unlink(path)
+            file.close()
 
     async def send_all(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers with all chats as one file, one chat at a time."""

@@ -13,11 +13,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
-from searchloop.agent.providers import Hosts, ModelServer, PullProgress, hosting, names
+from searchloop.agent.providers import (
+    Hosts,
+    ModelServer,
+    PullProgress,
+    abilities_of,
+    hosting,
+    names,
+)
 from searchloop.agent.types import ModelInfo
+from searchloop.compose import Services
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import route
-from searchloop.web.compose import Services
 
 MAX_PULLS = 3  # at once
 _KEPT = 20  # finished pulls that are still listed
@@ -104,8 +111,8 @@ class LocalModels(Handlers):
         for name in names():
             with suppress(AgentError):
                 provider, _ = self._runner.provider(f"{name}:any")
-                if isinstance(provider, Hosts):
-                    hosts.append(provider)
+                if hosted := abilities_of(provider).hosts:
+                    hosts.append(hosted)
         return await asyncio.gather(*(host.server() for host in hosts))
 
     def _start(self, model: str) -> dict[str, Any]:

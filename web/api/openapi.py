@@ -52,6 +52,11 @@ _OTHERS = (
         "Bring in the chats of an export, which is the body as it is: JSON or ZIP",
     ),
     (Route("post", "/api/web-search", "SearchAnswer", "WebSearch"), "Search the web"),
+    (
+        Route("post", "/api/audit", "Audit", "NewAudit"),
+        "Open what a report cites and judge each sentence: as server-sent events page_opened and"
+        " audit_finished, or with Accept: application/json as one object",
+    ),
     (Route("post", "/api/open-page", "Page", "OpenPage", query=("view",)), "Read a page"),
 )
 _declared: dict[Callable[..., Any], Route] = {}

@@ -8,9 +8,9 @@ from xml.sax.saxutils import escape
 from searchloop.agent import __version__
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.observe.metrics import CONTENT_TYPE
+from searchloop.compose import Services
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import document, route
-from searchloop.web.compose import Services
 from searchloop.web.gate.access import Access
 
 _EVERY = 10**9  # more sessions than there are

@@ -149,12 +149,18 @@ class SessionsApi(Handlers):
         # On the loop that starts runs, so that none begins in between.
         return Reply({"shown": self._on_loop.do(lambda: self._record(call.session, kind, turn))})
 
-    @route("post", "/api/sessions/{id}/turns/{turn}/check", "Reading", "Reader", 202)
-    def read_again(self, call: Call) -> Reply:
-        """Lets a model judge the marks of an answer: a `second_reading` event for each."""
-        turn = parse_number(call.path["turn"]) or 0
-        reading = self._services.runner.read_again(call.session, turn, call.body.get("model"))
-        return Reply(self._on_loop(reading), 202)
+    @route("post", "/api/sessions/{id}/check", "Checking", "WantedCheck", 202)
+    def check(self, call: Call) -> Reply:
+        """Reads cited pages that nobody has read, and judges the marks: a `check` event for each.
+
+        `turn` is by default the last; `model` reads what words alone leave unclear.
+        """
+        wanted = call.body.get("turn"), call.body.get("model")
+        begun = self._on_loop(self._services.runner.check(call.session, *wanted))
+        if begun is None:
+            words = "Every mark of this answer is checked, or it has none."
+            raise ConfigError("nothing_to_check", words, "Choose another answer.")
+        return Reply(begun, 202)
 
     @route("post", "/api/sessions/{id}/compact", "Nothing", "Nothing", 202)
     def compact(self, call: Call) -> Reply:
@@ -178,7 +184,8 @@ class SessionsApi(Handlers):
         return Turns.of([*events, *self._log.append(session, [(kind, {"turn": turn})])]).shown()
 
     def _shown(self, session: Session) -> dict[str, Any]:
-        return _shown(session, self._native([session.model]))
+        check = self._services.settings.env.get("SEARCHLOOP_CHECK") or "ask"
+        return {**_shown(session, self._native([session.model])), "check": check}
 
     def _native(self, models: Iterable[str]) -> dict[str, bool | None]:
         """Returns for each model if it has a search of its own; None if no provider knows it."""

@@ -22,9 +22,9 @@ from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.tools.workspace import is_below, is_system
 from searchloop.agent.tools.workspace.paths import closed, secret
+from searchloop.compose import Services
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import route
-from searchloop.web.compose import Services
 
 _FILE = "config.toml"
 # Needed before the file is read, or meaningful only at the start.

@@ -124,11 +124,15 @@ _log = logging.getLogger(__name__)
 
 MAX_BODY = 1024 * 1024  # bytes
 SKIPPED = 256 * 2**20  # bytes of a body that is too large, read only to be able to answer
+SIGN_IN_BODY = 4096  # bytes: it comes from nobody that we know yet
 BODY_SECONDS = 10.0
 # Requests with files, and how large and slow these may be.
 MAX_FILES = 30 * MAX_BODY
-_FILES = re.compile(r"/api/(?:sessions/[^/]+/messages|attachments)|/share")
-_WITH_FILES = re.compile(rb'"(?:attachments|data)"\s*:|\A--')
+_FILES = re.compile(
+    r"/api/(?:sessions/[^/]+/messages|attachments)|/share"
+    r"|/v1/(?:chat/completions|responses|messages(?:/count_tokens)?)"
+)
+_WITH_FILES = re.compile(rb'"(?:attachments|data|input|messages)"\s*:|\A--')
 _SLOWER = 12
 # A file that goes to disk as it arrives, and what it may be; the handler bounds its time.
 IMPORT_PATH, MAX_IMPORT = "/api/sessions/import", 2 << 30
@@ -143,7 +147,7 @@ _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _FORM = b"application/x-www-form-urlencoded"
 _SAME = frozenset({b"same-origin", b"none"})
 # A request that repeats one of these headers is ambiguous, so it is refused.
-_ONCE = (b"host", b"origin", b"sec-fetch-site", b"authorization", b"content-type")
+_ONCE = (b"host", b"origin", b"sec-fetch-site", b"authorization", b"x-api-key", b"content-type")
 
 _FOREIGN_ORIGIN = Refusal(
     403, "foreign_origin", "Requests of other sites are refused.", "Open this server's own page."
@@ -166,6 +170,9 @@ _NOT_JSON = Refusal(
 )
 _LESS = "Send less text; put a long text in a file and add it with `searchloop library add`."
 _TOO_LARGE = Refusal(413, "too_large", "The request is larger than 1 MiB.", _LESS)
+_FORM_TOO_LARGE = Refusal(
+    413, "too_large", "The form is larger than 4 KiB.", "Send the token alone."
+)
 _FILES_TOO_LARGE = Refusal(
     413, "attachment_too_large", "The files are too large together.", "Send fewer, or smaller ones."
 )
@@ -219,7 +226,7 @@ class Gate:
         elif refusal is not None and refusal.status == 413:
             await self._skip(head, receive)
         if refusal is None and scope["method"] in _BODIES and not _is_file(scope):
-            body = await self._read(head, receive, _FILES.fullmatch(scope["path"]) is not None)
+            body = await self._read(head, receive, *self._bound(scope))
             if body is None:
                 return
             if isinstance(body, Refusal):
@@ -260,12 +267,18 @@ class Gate:
             return _INTERNAL
         if isinstance(judged, Refusal) or scope["method"] not in _BODIES:
             return judged
-        path = scope["path"]
         if _is_file(scope):
             return _file_refusal(head) or judged
-        most = MAX_FILES if _FILES.fullmatch(path) else MAX_BODY
-        form = _SHARED if _shares(scope, head) else _FORM if path in self._forms else b""
-        return _body_refusal(head, form, most) or judged
+        form = _FORM if scope["path"] in self._forms else b""
+        form = _SHARED if _shares(scope, head) else form
+        return _body_refusal(head, form, *self._bound(scope)) or judged
+
+    def _bound(self, scope: Scope) -> tuple[int, Refusal]:
+        """Returns how large the body may be, and the refusal of a larger one."""
+        if self._is_form(scope):
+            return SIGN_IN_BODY, _FORM_TOO_LARGE
+        files = _FILES.fullmatch(scope["path"])
+        return (MAX_FILES, _FILES_TOO_LARGE) if files else (MAX_BODY, _TOO_LARGE)
 
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
         """Returns the reason to refuse this request, whoever asks, or None."""
@@ -325,10 +338,10 @@ class Gate:
         return Refusal(303, "welcome", "", "", (*_HOME, (b"set-cookie", cookie)))
 
     async def _read(
-        self, head: dict[bytes, bytes], receive: Receive, files: bool
+        self, head: dict[bytes, bytes], receive: Receive, most: int, too_large: Refusal
     ) -> bytes | Refusal | None:
         """Returns the whole body, so that no thread waits for it; None when the client left."""
-        body, most = bytearray(), MAX_FILES if files else MAX_BODY
+        body, files = bytearray(), most == MAX_FILES
         seconds = self._body_seconds * (_SLOWER if files else 1)
         if head.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in head:
             return b""
@@ -343,9 +356,9 @@ class Gate:
                         break
         except TimeoutError:
             return _TOO_SLOW
-        if len(body) > most and files:
-            return _FILES_TOO_LARGE
-        large = len(body) > MAX_BODY and not (files and _WITH_FILES.search(body))
+        if len(body) > most:
+            return too_large
+        large = files and len(body) > MAX_BODY and not _WITH_FILES.search(body)
         return _TOO_LARGE if large else bytes(body)
 
 
@@ -383,7 +396,9 @@ def _file_refusal(head: dict[bytes, bytes]) -> Refusal | None:
     return _IMPORT_TOO_LARGE if not length.isdigit() or int(length) > MAX_IMPORT else None
 
 
-def _body_refusal(head: dict[bytes, bytes], form: bytes, most: int) -> Refusal | None:
+def _body_refusal(
+    head: dict[bytes, bytes], form: bytes, most: int, too_large: Refusal
+) -> Refusal | None:
     length = head.get(b"content-length", b"0")
     empty = length == b"0" and b"transfer-encoding" not in head
     kind = head.get(b"content-type")
@@ -392,7 +407,6 @@ def _body_refusal(head: dict[bytes, bytes], form: bytes, most: int) -> Refusal |
     named = (kind or b"").partition(b";")[0].strip().lower()
     if named != b"application/json" and not (form and named == form):
         return _NOT_JSON
-    too_large = _TOO_LARGE if most == MAX_BODY else _FILES_TOO_LARGE
     return too_large if length.isdigit() and int(length) > most else None
 
 

@@ -32,7 +32,7 @@ OPENED_SECONDS, PRINTED_SECONDS = 120.0, 12 * 3600.0  # that a start link lasts 
 COOKIE_SECONDS = 400 * 86_400  # the longest that browsers keep one
 _MOST_LINKS = 64
 _GUESSES, _REFILL = 10.0, 10 / 60  # wrong tokens of an address at once, and a second
-_MOST_GUESSERS = 10_000
+_MOST_GUESSERS, _REMEMBERED = 10_000, 16  # addresses; wrong tokens of one
 _LONGEST_NAME = 200  # characters
 _SETTINGS = ("SEARCHLOOP_USER_HEADER", "SEARCHLOOP_TRUSTED_PROXIES", "SEARCHLOOP_ADMINS")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -135,27 +135,28 @@ class StartLinks:
 
 
 class Guesses:
-    """Limits wrong tokens by address. It remembers a bounded number of addresses."""
+    """Limits wrong tokens by address. It remembers a bounded number of addresses.
+
+    A token that an address repeats counts once: a program with an old token is no guesser.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._left: OrderedDict[str, tuple[float, float, tuple[int, ...]]] = OrderedDict()
 
-    def wait(self, address: str) -> int:
-        """Returns the seconds until this address may try again, 0 if it may now."""
-        left = self._of(address)
-        return 0 if left >= 1 else math.ceil((1 - left) / _REFILL)
-
-    def wrong(self, address: str) -> None:
-        """Counts a wrong token."""
-        self._left[address] = self._of(address) - 1, self._clock()
+    def wrong(self, address: str, given: bytes) -> int:
+        """Counts a wrong token. Returns the seconds that the address has to wait, 0 for none."""
+        left, since, seen = self._left.get(address, (_GUESSES, 0.0, ()))
+        left = min(left + (self._clock() - since) * _REFILL, _GUESSES)
+        if hash(given) in seen:
+            return 0
+        if left < 1:
+            return math.ceil((1 - left) / _REFILL)
+        self._left[address] = left - 1, self._clock(), (*seen, hash(given))[-_REMEMBERED:]
         self._left.move_to_end(address)
         while len(self._left) > _MOST_GUESSERS:
             self._left.popitem(last=False)
-
-    def _of(self, address: str) -> float:
-        left, since = self._left.get(address, (_GUESSES, 0.0))
-        return min(left + (self._clock() - since) * _REFILL, _GUESSES)
+        return 0
 
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -296,6 +297,8 @@ class Access:
             return self.people.person(head[self.people.header])
         if self._has_cookie(scope):
             return Person()
+        if key := head.get(b"x-api-key"):  # as clients of Messages send it
+            return self.guess(key.strip(), scope, head)
         scheme, _, given = head.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
             return None
@@ -309,19 +312,16 @@ class Access:
         *,
         link: bool = False,
     ) -> Person | int | None:
-        """Compares a token, unless this address was wrong often; with `link` a code as well.
+        """Compares a token; with `link` a code as well. The right one always gets in.
 
         The token of the file is never a link, which browsers remember and which works once.
         """
-        address, secret = self._address(scope, head), self.secret()
-        if wait := self.guesses.wait(address):
-            return wait
+        secret = self.secret()
         if hmac.compare_digest(given, secret.encode()) and not (link and self.kept):
             return Person()
         if link and self.links.take(given.decode("utf-8", "replace"), secret):
             return Person()
-        self.guesses.wrong(address)
-        return None
+        return self.guesses.wrong(self._address(scope, head), given) or None
 
     def _has_cookie(self, scope: Mapping[str, Any]) -> bool:
         lines = b";".join(value for name, value in scope["headers"] if name == b"cookie")

@@ -6,8 +6,7 @@ It looks at settings, files and ports of this machine. It asks no server outside
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +16,9 @@ from searchloop.agent.errors import AgentError
 from searchloop.agent.guard.guard import load_policy
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
-from searchloop.agent.settings import Settings, is_on
+from searchloop.agent.settings import Settings
 from searchloop.agent.settings.secrets import masked
-from searchloop.web.compose import library_of, used_engines
+from searchloop.compose import library_of, used_engines
 from searchloop.web.gate.access import SHORTEST, TOKEN_FILE, People
 from searchloop.web.listen import PORT, reachable
 
@@ -40,10 +39,7 @@ class Exposure:
 
 def exposures(settings: Settings, cwd: Path) -> list[Exposure]:
     """Returns all of them; a part that cannot be looked at says why."""
-    parts: tuple[Callable[[Settings], Iterable[Exposure]], ...] = (
-        *(_address, _token, _people, partial(_files, cwd=cwd), _outside, _engines),
-        *(_library, _workspaces, _servers, _rules),
-    )
+    parts = (_address, _token, _people, partial(_files, cwd=cwd), _outside, _inside, _rules)
     found: list[Exposure] = []
     for part in parts:
         try:
@@ -54,17 +50,18 @@ def exposures(settings: Settings, cwd: Path) -> list[Exposure]:
 
 
 def _address(settings: Settings) -> Iterator[Exposure]:
-    for port, what in ((PORT, "Web UI"), (BACKEND_PORT, "Search backend")):
+    for port, what, command in (
+        (PORT, "Web UI", "serve"),
+        (BACKEND_PORT, "Search backend", "search-backend serve"),
+    ):
         here, far = reachable(port)
-        close = f"searchloop {'serve' if port == PORT else 'search-backend serve'} --host 127.0.0.1"
         if far:
-            said = f"port {port} answers other machines, at {', '.join(far)}, without encryption"
-            yield Exposure(what, f"{said}; they need the token", f"stop it, then: {close}")
-        elif here:
-            who = "programs and users of this machine reach"
-            yield Exposure(what, f"{who} port {port}; other machines do not")
+            said = f"port {port} answers other machines, at {far}, without encryption"
+            close = f"stop it, then: searchloop {command} --host 127.0.0.1"
+            yield Exposure(what, f"{said}; they need the token", close)
         else:
-            yield Exposure(what, f"nobody: nothing answers at port {port}")
+            who = "programs and users of this machine" if here else "nobody"
+            yield Exposure(what, f"{who}, at port {port}")
     public = settings.env.get("SEARCHLOOP_PUBLIC_URL") or ""
     if public:
         plain = not public.lower().startswith("https://")
@@ -76,18 +73,14 @@ def _address(settings: Settings) -> Iterator[Exposure]:
 def _token(settings: Settings) -> Iterator[Exposure]:
     path = settings.home / TOKEN_FILE
     if settings.token:
+        short = len(settings.token) < SHORTEST
         where = settings.env.origin("SEARCHLOOP_TOKEN")
-        if len(settings.token) >= SHORTEST:
-            said = f"whoever knows what {where} sets reads every chat and spends with your keys"
-            yield Exposure("Token", said, _NEW_TOKEN)
-        else:
-            said = f"it has {len(settings.token)} characters, which other users can guess"
-            yield Exposure("Token", said, _NEW_TOKEN, wide=True)
-    elif path.exists():
+        said = f"whoever knows what {where} sets reads every chat and spends with your keys"
+        said = "it is so short that others can guess it" if short else said
+        yield Exposure("Token", said, _NEW_TOKEN, wide=short)
+    else:
         said = f"browsers that signed in, and whoever can read {path}"
         yield Exposure("Token", said, "searchloop config --new-token")
-    else:
-        yield Exposure("Token", "nobody: the first start makes one")
 
 
 def _people(settings: Settings) -> Iterator[Exposure]:
@@ -95,94 +88,69 @@ def _people(settings: Settings) -> Iterator[Exposure]:
     if people is None:
         yield Exposure("People", "whoever has the token is you; nobody else has chats of their own")
         return
-    count = sum(1 for _ in settings.home.glob("people/*/name"))
     header, close = people.header.decode(), "export SEARCHLOOP_TRUSTED_PROXIES=ADDRESS_OF_THE_PROXY"
     for network in people.proxies:
-        wide = network.num_addresses > 256
-        if network.is_loopback:
-            said = "every program and user of this machine can name itself anybody"
-        else:
-            said = f"whoever sends from {network} can name itself anybody"
-        yield Exposure("People", f"{said} by the header {header}", close, wide)
+        said = f"whoever sends from {network} can name itself anybody by the header {header}"
+        yield Exposure("People", said, close, wide=network.num_addresses > 256)
     admins = ", ".join(sorted(people.admins)) or "only the holder of the token"
-    yield Exposure("People", f"{count} so far, each with their own; use is seen by: {admins}")
+    yield Exposure("People", f"the use of each person is seen by: {admins}")
 
 
 def _files(settings: Settings, cwd: Path) -> Iterator[Exposure]:
     """Says who may read the data folder, and a `.env` with keys."""
-    home, opened = settings.home, []
-    if os.name == "posix" and home.is_dir():
-        private = stat.S_IMODE(home.stat().st_mode) & 0o077 == 0
-        inside = [] if private else [*home.iterdir()]
-        opened = [p.name for p in inside if p.is_file() and p.stat().st_mode & 0o044]
-    if opened:
-        said = f"other users of this machine can read {', '.join(sorted(opened)[:5])} in {home}"
-        yield Exposure("Data folder", said, f"chmod 700 {home}", wide=True)
-    else:
-        yield Exposure("Data folder", f"only you: {home}")
-    env = cwd / ".env"
-    if os.name == "posix" and env.is_file() and env.stat().st_mode & 0o044:
+    home, env = settings.home, cwd / ".env"
+    inside = [*home.iterdir()] if home.is_dir() and _open(home, 0o077) else []
+    opened = sorted(path.name for path in inside if path.is_file() and _open(path, 0o044))
+    said = f"other users of this machine can read {', '.join(opened[:5])} in {home}"
+    closed = Exposure("Data folder", f"only you: {home}")
+    yield Exposure("Data folder", said, f"chmod 700 {home}", wide=True) if opened else closed
+    if env.is_file() and _open(env, 0o044):
         said = f"other users of this machine can read the keys in {env}"
         yield Exposure("Keys", said, f"chmod 600 {env}", wide=True)
 
 
+def _open(path: Path, rights: int) -> bool:
+    return os.name == "posix" and bool(path.stat().st_mode & rights)
+
+
+_SETTINGS = (  # each that lets something out, and what it does
+    ("SEARCHLOOP_OTEL_ENDPOINT", "gets times and counts of each answer, no content"),
+    ("SEARCH_BACKEND_URL", "gets every search and every address that is opened"),
+    ("SEARCHLOOP_DATABASE_URL", "holds every chat; who can log in there reads it"),
+    ("SEARCH_ALLOW_RANGES", "are private addresses to which pages and models may lead searchloop"),
+)
+
+
 def _outside(settings: Settings) -> Iterator[Exposure]:
-    env = settings.env
+    for name, what in _SETTINGS:
+        if value := settings.env.get(name):
+            place = "the database" if name == "SEARCHLOOP_DATABASE_URL" else masked(value)
+            yield Exposure("Network", f"{place} {what}", f"unset {name}")
+    remote = [] if settings.offline else used_engines(settings)
     if settings.offline:
         yield Exposure("Network", "nobody: SEARCHLOOP_OFFLINE lets nothing leave this machine")
-    for name, what in (
-        ("SEARCHLOOP_OTEL_ENDPOINT", "gets times and counts of each answer, no content"),
-        ("SEARCH_BACKEND_URL", "gets every search and every address that is opened"),
-        ("SEARCHLOOP_DATABASE_URL", "holds every chat; who can log in there reads it"),
-    ):
-        if env.get(name):
-            place = "the database" if name == "SEARCHLOOP_DATABASE_URL" else masked(env[name])
-            yield Exposure("Network", f"{place} {what}", f"unset {name}")
-    if ranges := env.get("SEARCH_ALLOW_RANGES"):
-        said = f"pages and models may lead searchloop to private addresses in {ranges}"
-        yield Exposure("Network", said, "unset SEARCH_ALLOW_RANGES")
-    if is_on(env.get("SEARCHLOOP_TRACE")):
-        said = "answers of providers are kept with each chat, as they came"
-        yield Exposure("Trace", said, "unset SEARCHLOOP_TRACE")
-
-
-def _engines(settings: Settings) -> Iterator[Exposure]:
-    remote = [] if settings.offline else used_engines(settings)
     if remote:
         said = f"with search on, {', '.join(remote)} get the search words, and sites get requests"
         yield Exposure("Search engines", said, "export SEARCHLOOP_OFFLINE=1")
-    else:
-        yield Exposure("Search engines", "nobody: none outside is asked")
 
 
-def _library(settings: Settings) -> Iterator[Exposure]:
+def _inside(settings: Settings) -> Iterator[Exposure]:
+    """Says what models can use of this machine: folders and MCP servers."""
     for path in library_of(settings):
         said = f"every chat that searches can find what is in {path}, and its model gets it"
         yield Exposure("Library", said, f"searchloop library remove {path}")
-
-
-def _workspaces(settings: Settings) -> Iterator[Exposure]:
     with closing(EventLog(settings.store)) as log:
-        sessions = log.sessions(limit=_MANY)
-    counts: dict[str, int] = {}
-    for session in sessions:
-        if session.workspace:
-            counts[session.workspace] = counts.get(session.workspace, 0) + 1
-    for folder, count in sorted(counts.items()):
-        chats = "1 chat" if count == 1 else f"{count} chats"
-        said = f"the models of {chats} read {folder}, and in agent mode change it if you approve"
+        folders = {session.workspace for session in log.sessions(limit=_MANY)}
+    for folder in sorted(filter(None, folders)):
+        said = f"models of chats read {folder}, and in agent mode change it if you approve"
         yield Exposure("Workspace", said, "delete those chats, or remove the folder in their menu")
-
-
-def _servers(settings: Settings) -> Iterator[Exposure]:
     for server in McpServers(settings).catalogue.find(None).servers:
         if not server.disabled:
-            program = "a program that runs with all your rights" if server.kind == "stdio" else ""
-            runs = program or masked(" ".join(server.shown))
+            far = masked(" ".join(server.shown))
+            runs = "a program with all your rights" if server.kind == "stdio" else far
             said = f"{runs}; models call its tools, and what they say is not trusted"
-            yield Exposure(
-                f"MCP server {server.name}", said, f"searchloop mcp disable {server.name}"
-            )
+            close = f"searchloop mcp disable {server.name}"
+            yield Exposure(f"MCP server {server.name}", said, close)
 
 
 def _rules(settings: Settings) -> Iterator[Exposure]:

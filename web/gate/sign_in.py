@@ -11,7 +11,7 @@ from base64 import b64encode
 from pathlib import Path
 from string import Template
 
-from searchloop.web.text.words import spoken, words_of
+from searchloop.render.words import spoken, words_of
 
 PATH = "/sign-in"
 CODES = ("no_token", "bad_token", "too_many_guesses")  # refusals that a browser gets as this page

@@ -1,16 +1,16 @@
 // The page: which chat is open, what is asked of the server, and how the parts are told.
 
-import * as api from "./lib/api.js";
-import { asking } from "./chat/commands.js";
 import { chatView, connectionLine } from "./chat/chat.js";
-import { composer } from "./composer/composer.js";
-import { h, isComposing, plainly } from "./lib/dom.js";
+import { asking } from "./chat/commands.js";
 import { adopt, draft, isUnused, learn, newFacts, turnTo, worthListing } from "./chat/server_state.js";
-import { errorBox, toast } from "./lib/messages.js";
+import { composer } from "./composer/composer.js";
+import { engineFacts } from "./composer/search_switch.js";
+import * as api from "./lib/api.js";
+import { h, isComposing, plainly } from "./lib/dom.js";
+import { errorBox, toast, waysOut } from "./lib/messages.js";
+import { t, translate } from "./locales/index.js";
 import { makeDrawer, projectList, sessionList } from "./sidebar.js";
 import { chips } from "./sources/sources.js";
-import { t, translate } from "./locales/index.js";
-import { engineFacts } from "./composer/search_switch.js";
 import { drawWelcome } from "./welcome.js";
 
 const GRACE = 1500; // milliseconds a connection may be away before it is mentioned
@@ -18,7 +18,7 @@ const REFRESH = 3000; // milliseconds between looks at the list while a chat is 
 const NAMING = 30; // seconds after an answer in which its chat may get a title
 const TYPING = 150; // milliseconds of silence before a search in the list is sent
 
-const el = (id) => document.getElementById(id);
+const el = id => document.getElementById(id);
 const facts = newFacts();
 const tabs = new BroadcastChannel("searchloop");
 let connectionTimer = 0;
@@ -31,27 +31,61 @@ let barred = false; // the server does not know this page any more
 translate(document);
 const drawer = makeDrawer(el);
 const openSettings = later(() =>
-  import("./settings/settings.js").then((made) =>
-    made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged, newChat: (temporary) => openSession(null, { temporary }) }),
+  import("./settings/settings.js").then(made =>
+    made.settingsDialog(el("settings"), {
+      facts: () => facts,
+      changed: settingsChanged,
+      newChat: temporary => openSession(null, { temporary }),
+      keys: () => showKeys(),
+      options: openChatMenu,
+    }),
   ),
 );
+// What errors offer: see chat/ways_out.js.
+const outs = {
+  models: () => facts.models,
+  servers: () => facts.servers,
+  settings: (room, card) => openSettings(room, card),
+  pull: model => api.pullModel(model).then(() => openSettings("models", `provider-${model.split(":")[0]}`), complain),
+};
 const fromProjects = () => import("./projects.js");
-const rowMenu = later(() => fromProjects().then((made) => made.openRow));
-const askName = later(() => fromProjects().then((made) => made.nameProject));
-const showProject = later(() => fromProjects().then((made) => made.drawProject));
-const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"), () => facts.session.id)));
+const rowMenu = later(() => fromProjects().then(made => made.openRow));
+const askName = later(() => fromProjects().then(made => made.nameProject));
+const showProject = later(() => fromProjects().then(made => made.drawProject));
+const openReader = later(() =>
+  import("./sources/reader.js").then(made => made.reader(el("reader"), () => facts.session.id)),
+);
+const openAudit = later(() => import("./sources/audit.js").then(made => made.auditView(el("reader"))));
 const { chip, hide: hideCard } = chips(el("card"), openReader);
 const ask = asking(facts, {
   draw,
   complain,
   calm,
   told: () => tabs.postMessage("changed"),
-  follow: (id) => chat.show(id),
+  follow: id => chat.show(id),
   toasts: el("toasts"),
 });
 const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
-  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), write: (text) => (box.giveBack(text), box.focus()), chip, open: openReader, models, fileUrl: (digest) => api.fileUrl(facts.session.id, digest), changed: chatChanged, connection, refused, version: ask.show },
+  {
+    ...ask,
+    outs,
+    again: thenWrite(ask.again),
+    edit: thenWrite(ask.edit),
+    keep: text => box.giveBack(text),
+    write: text => {
+      box.giveBack(text);
+      box.focus();
+    },
+    chip,
+    open: openReader,
+    models,
+    fileUrl: digest => api.fileUrl(facts.session.id, digest),
+    changed: chatChanged,
+    connection,
+    refused,
+    version: ask.show,
+  },
 );
 const box = composer(el, {
   change: ask.changeSettings,
@@ -59,10 +93,10 @@ const box = composer(el, {
   stop: ask.stop,
   tooLong: ask.tooLong,
   complain,
-  say: (text) => (el("announcer").textContent = text),
-  note: (message) => el("composer-notice").replaceChildren(errorBox({ message }, { tone: "info" })),
-  newChat: (temporary) => openSession(null, { temporary }),
-  settings: (name) => openSettings(name),
+  say: text => (el("announcer").textContent = text),
+  note: message => el("composer-notice").replaceChildren(errorBox({ message }, { tone: "info" })),
+  newChat: temporary => openSession(null, { temporary }),
+  settings: name => openSettings(name),
   exportAs: ask.exportAs,
   runPlan: () => ask.runNewest(chat.shown()),
   undo: ask.undoNewest,
@@ -70,7 +104,11 @@ const box = composer(el, {
   recall: chat.lastQuestion,
 });
 const sidebar = sessionList(el("sessions"), { open: openSession, change, remove, older, menu: openRow, pick, archive });
-const projects = projectList(el("projects"), { open: (project) => openSession(null, { project }), add: addProject, move: (chat, project) => changeMany([chat], { project }) });
+const projects = projectList(el("projects"), {
+  open: project => openSession(null, { project }),
+  add: addProject,
+  move: (chat, project) => changeMany([chat], { project }),
+});
 
 // The button that was pressed goes away with its turn: the focus goes to the question box, unless that
 // would bring up a keyboard on the screen.
@@ -89,8 +127,13 @@ async function compact(turns) {
 
 async function openChatMenu() {
   const { openChat } = await import("./settings/chat_setup.js");
-  const taken = facts.models.find((m) => m.id === facts.session.model)?.options ?? [];
-  const more = { session: facts.session, taken, change: ask.changeSettings, row: () => openRow(el("chat-menu"), [facts.session]) };
+  const taken = facts.models.find(m => m.id === facts.session.model)?.options ?? [];
+  const more = {
+    session: facts.session,
+    taken,
+    change: ask.changeSettings,
+    row: () => openRow(el("chat-menu"), [facts.session]),
+  };
   openChat(el("chat-menu"), chat.shown(), { compact, editSummary: ask.editSummary, exportAs: ask.exportAs, ...more });
 }
 
@@ -124,13 +167,26 @@ function draw() {
   el("chat-menu").hidden = pending;
   drawRemoved(chat.removed());
   el("archived").hidden = !facts.session.settings?.archived;
-  drawHome(facts.list.projects.find((each) => each.id === project), empty);
-  if (empty && project) showProject(el("welcome"), project, { facts: () => facts, open: openSession, changed: changedProjects, begins: beginProject, deleted: leaveProject, gone: leaveProject, complain });
+  drawHome(
+    facts.list.projects.find(each => each.id === project),
+    empty,
+  );
+  if (empty && project)
+    showProject(el("welcome"), project, {
+      facts: () => facts,
+      open: openSession,
+      changed: changedProjects,
+      begins: beginProject,
+      deleted: leaveProject,
+      gone: leaveProject,
+      complain,
+    });
   else if (empty) drawWelcome(el("welcome"), el("ideas"), facts, askWithSearch, openSettings, keyed);
 }
 
 // Whether sources stand, or are to stand, beside an answer; a chat without any is set in the middle.
-const hasRail = ({ sources, citations, running, search }) => sources.length + citations.length > 0 || (running && (search ?? facts.session.search) !== "off");
+const hasRail = ({ sources, citations, running, search }) =>
+  sources.length + citations.length > 0 || (running && (search ?? facts.session.search) !== "off");
 
 // The project that the chat is in, and leads to.
 function drawHome(project, empty) {
@@ -148,13 +204,19 @@ function drawRemoved(ids) {
   line.dataset.ids = String(ids);
   line.hidden = !ids.length;
   const back = () => ask.restore(ids.at(-1));
-  line.replaceChildren(t("turn.gone", { n: ids.length }), " ", h("button", { type: "button", class: "small", onclick: back }, t("turn.putback")));
+  line.replaceChildren(
+    t("turn.gone", { n: ids.length }),
+    " ",
+    h("button", { type: "button", class: "small", onclick: back }, t("turn.putback")),
+  );
 }
 
 function complain(...failures) {
-  const known = (failure) => (failure instanceof api.Failure ? failure : { code: "page", message: String(failure) });
+  const known = failure => (failure instanceof api.Failure ? failure : { code: "page", message: String(failure) });
   const notice = el("composer-notice");
-  notice.replaceChildren(...failures.map((failure) => errorBox(known(failure))));
+  const ways = ({ code }) =>
+    waysOut(code, facts.session.model ?? "", { ...outs, use: model => ask.changeSettings({ model }).then(calm) });
+  notice.replaceChildren(...failures.map(known).map(failure => errorBox(failure, { ways: ways(failure) })));
   notice.tabIndex = failures.length > 1 ? 0 : -1; // many have to be scrolled, by keys too
 }
 
@@ -164,10 +226,10 @@ function calm() {
 
 function chatChanged(state, events) {
   learn(facts, state, events);
-  if (el("chat-menu").ariaBusy && events.some((e) => e.type === "summary")) summarised();
+  if (el("chat-menu").ariaBusy && events.some(e => e.type === "summary")) summarised();
   const telling = ["user_message", "run_started", "run_finished", "title"];
-  if (events.some((e) => telling.includes(e.type))) refresh();
-  if (events.some((e) => e.type === "run_finished" && e.search_path?.startsWith("local"))) lookAtEngines();
+  if (events.some(e => telling.includes(e.type))) refresh();
+  if (events.some(e => e.type === "run_finished" && e.search_path?.startsWith("local"))) lookAtEngines();
   draw();
 }
 
@@ -209,7 +271,7 @@ async function openSession(id, { push = true, temporary = false, turn = null, pr
   calm();
   el("chat-menu").removeAttribute("aria-busy");
   facts.running = false;
-  turnTo(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
+  turnTo(facts, facts.list.sessions.find(s => s.id === id) ?? draft(facts, id));
   if (temporary) facts.session.settings = { temporary: true };
   if (project) facts.session.settings = { project };
   if (push) history.pushState(null, "", id ? `#/s/${id}` : project ? `#/p/${project}` : "#/");
@@ -264,11 +326,7 @@ function refused(failure) {
     box.carry(id);
     history.replaceState(null, "", "#/");
     refresh();
-    failure = new api.Failure(404, {
-      code: "no_session",
-      message: t("session.gone"),
-      remedy: t("session.gone.next"),
-    });
+    failure = new api.Failure(404, { code: "no_session", message: t("session.gone"), remedy: t("session.gone.next") });
   }
   draw();
   complain(failure);
@@ -289,7 +347,7 @@ async function refresh() {
   } catch {
     return; // the stream's own line says that the server is away
   }
-  const own = list.sessions.find((s) => s.id === facts.session.id);
+  const own = list.sessions.find(s => s.id === facts.session.id);
   if (own && facts.changes === changes) adopt(facts, own);
   draw();
   if (list.sessions.some(isMoving)) refreshTimer = setTimeout(refresh, REFRESH);
@@ -322,7 +380,13 @@ async function changeMany(ids, changes) {
   try {
     await api.changeSessions(ids, changes);
     calm();
-    el("announcer").append(h("p", {}, t("project" in changes ? "project.moved" : changes.archived ? "archive.done" : "archive.undone", done)));
+    el("announcer").append(
+      h(
+        "p",
+        {},
+        t("project" in changes ? "project.moved" : changes.archived ? "archive.done" : "archive.undone", done),
+      ),
+    );
   } catch (failure) {
     complain(failure);
   }
@@ -344,17 +408,22 @@ async function archive(shown) {
 }
 
 function openRow(anchor, sessions) {
-  const make = async (name) => {
+  const make = async name => {
     const made = await api.createProject({ name });
     await changedProjects();
     return made;
   };
   const several = sessions.length === 1 && !facts.list.picked && anchor.id !== "chat-menu";
-  rowMenu(anchor, sessions, { projects: () => facts.list.projects, changeMany, create: make, pick: several ? (session) => pick(new Set([session.id])) : null });
+  rowMenu(anchor, sessions, {
+    projects: () => facts.list.projects,
+    changeMany,
+    create: make,
+    pick: several ? session => pick(new Set([session.id])) : null,
+  });
 }
 
 function addProject(button) {
-  askName(button, async (name) => {
+  askName(button, async name => {
     const { id } = await api.createProject({ name });
     await changedProjects();
     openSession(null, { project: id });
@@ -401,7 +470,7 @@ function remove(session) {
   draw();
   el("new-chat").focus();
   const title = session.title || t("untitled");
-  toast(el("toasts"), t("sidebar.deleted", { title }), t("undo"), async (undone) => {
+  toast(el("toasts"), t("sidebar.deleted", { title }), t("undo"), async undone => {
     if (!undone) {
       box.forget(session.id);
       tabs.postMessage({ deleted: session.id });
@@ -426,7 +495,7 @@ async function askWithSearch(question) {
 
 /** The models that can be chosen. */
 function models() {
-  return facts.models.filter((model) => model.available !== false);
+  return facts.models.filter(model => model.available !== false);
 }
 
 // -- the window -----------------------------------------------------------------------------------
@@ -435,14 +504,19 @@ function models() {
 function onShortcut(event) {
   if (event.defaultPrevented || isComposing(event) || event.altKey || document.querySelector("dialog[open]")) return;
   const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
-  const name = event.ctrlKey || event.metaKey ? { k: "find", o: event.shiftKey ? "new" : null, "/": "keys" }[event.key.toLowerCase()] : typing || localStorage.getItem("searchloop.keys") === "off" ? null : { "?": "keys", "/": "box" }[event.key];
+  const name =
+    event.ctrlKey || event.metaKey
+      ? { k: "find", o: event.shiftKey ? "new" : null, "/": "keys" }[event.key.toLowerCase()]
+      : typing || localStorage.getItem("searchloop.keys") === "off"
+        ? null
+        : { "?": "keys", "/": "box" }[event.key];
   const act = { find: findChat, new: () => openSession(null), box: box.focus, keys: showKeys }[name];
   if (!act) return;
   event.preventDefault();
   act();
 }
 
-const showKeys = later(() => import("./lib/shortcuts.js").then((made) => made.showShortcuts));
+const showKeys = later(() => import("./lib/shortcuts.js").then(made => made.showShortcuts));
 
 function findChat() {
   drawer.open();
@@ -538,15 +612,22 @@ async function load() {
   const { id, settings } = facts.session;
   if (!id) adopt(facts, { ...draft(facts), settings });
   if (!id && settings?.project) delete el("welcome").dataset.key; // which sets other settings
-  const failed = [models, engines].find((r) => r.status === "rejected");
+  const failed = [models, engines].find(r => r.status === "rejected");
   if (failed) complain(failed.reason);
   draw();
 }
 
 el("chat-menu").addEventListener("click", openChatMenu);
-el("project").addEventListener("click", plainly(() => openSession(null, { project: facts.session.settings.project })));
+el("project").addEventListener(
+  "click",
+  plainly(() => openSession(null, { project: facts.session.settings.project })),
+);
 el("open-settings").addEventListener("click", () => openSettings());
-el("skip").addEventListener("click", plainly(() => box.focus())); // an address of its own would be another chat's
+el("open-audit").addEventListener("click", () => openAudit());
+el("skip").addEventListener(
+  "click",
+  plainly(() => box.focus()),
+); // an address of its own would be another chat's
 el("new-chat").addEventListener("click", () => openSession(null));
 el("new-temporary").addEventListener("click", () => openSession(null, { temporary: true }));
 el("find-session").addEventListener("input", find);
@@ -554,15 +635,17 @@ el("sidebar").addEventListener("keydown", walk);
 addEventListener("keydown", onKey);
 addEventListener("keydown", onShortcut);
 addEventListener("popstate", () => openSession(...fromAddress()));
-addEventListener("pagehide", (event) => {
+addEventListener("pagehide", event => {
   box.leave(chat.unsent());
   chat.stop();
   if (!event.persisted && facts.session.settings?.temporary) forget();
 });
-addEventListener("pageshow", (event) => event.persisted && chat.show(facts.session.id));
+addEventListener("pageshow", event => event.persisted && chat.show(facts.session.id));
 addEventListener("focus", look);
-addEventListener("focusin", (event) => (focused = event.target));
-addEventListener("focusout", ({ target }) => setTimeout(() => target === focused && target.isConnected && (focused = null)));
+addEventListener("focusin", event => (focused = event.target));
+addEventListener("focusout", ({ target }) =>
+  setTimeout(() => target === focused && target.isConnected && (focused = null)),
+);
 new MutationObserver(catchFocus).observe(document.body, { childList: true, subtree: true });
 tabs.addEventListener("message", ({ data }) => {
   if (data.deleted) box.forget(data.deleted);
@@ -581,14 +664,18 @@ function receive() {
 }
 
 function fileOf({ name, type, data }) {
-  return new File([Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))], name, { type });
+  return new File([Uint8Array.from(atob(data), letter => letter.charCodeAt(0))], name, { type });
 }
 
 if (location.hash.length > 2) openSession(...fromAddress());
 else draw();
 receive();
 const left = beingDeleted("");
-if (left) api.deleteSession(left).catch(() => {}).then(refresh); // 404, if the server has heard of it
+if (left)
+  api
+    .deleteSession(left)
+    .catch(() => {})
+    .then(refresh); // 404, if the server has heard of it
 else refresh();
 load();
 box.focus();

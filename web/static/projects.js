@@ -3,10 +3,10 @@
 import * as api from "./lib/api.js";
 import { h, icon, iconButton, plainly } from "./lib/dom.js";
 import { openMenu } from "./lib/menu.js";
+import { t, titleOf } from "./locales/index.js";
 import { formAt } from "./settings/chat_setup.js";
 import { attempt, textArea, textBox } from "./settings/kit.js";
 import { savedField } from "./settings/own_words.js";
-import { t, titleOf } from "./locales/index.js";
 
 const SEARCHES = ["off", "auto", "native", "local"];
 
@@ -15,8 +15,8 @@ const SEARCHES = ["off", "auto", "native", "local"];
  * create(name), pick(session) and complain(failure).
  */
 export function openRow(anchor, sessions, on) {
-  const archived = sessions.every((s) => s.settings?.archived);
-  const ids = sessions.map((s) => s.id);
+  const archived = sessions.every(s => s.settings?.archived);
+  const ids = sessions.map(s => s.id);
   const choose = () => openMove(anchor, sessions, on);
   const items = [
     { label: t("project.move"), run: () => setTimeout(choose) },
@@ -27,12 +27,20 @@ export function openRow(anchor, sessions, on) {
 }
 
 function openMove(anchor, sessions, on) {
-  const ids = sessions.map((s) => s.id);
-  const inside = (id) => sessions.every((s) => (s.settings?.project ?? null) === id);
-  const move = (project) => on.changeMany(ids, { project });
+  const ids = sessions.map(s => s.id);
+  const inside = id => sessions.every(s => (s.settings?.project ?? null) === id);
+  const move = project => on.changeMany(ids, { project });
   const entry = ({ id, name }) => ({ label: name, checked: inside(id), run: () => move(id) });
-  const fresh = { label: t("project.new.move"), run: () => setTimeout(() => nameProject(anchor, async (name) => move((await on.create(name)).id))) };
-  openMenu(anchor, t("project.move"), [{ label: t("project.none"), checked: inside(null), run: () => move(null) }, ...on.projects().map(entry), null, fresh]);
+  const fresh = {
+    label: t("project.new.move"),
+    run: () => setTimeout(() => nameProject(anchor, async name => move((await on.create(name)).id))),
+  };
+  openMenu(anchor, t("project.move"), [
+    { label: t("project.none"), checked: inside(null), run: () => move(null) },
+    ...on.projects().map(entry),
+    null,
+    fresh,
+  ]);
 }
 
 /** A form below `anchor` that asks for a name; `use(name)` may be refused by the server. */
@@ -67,7 +75,7 @@ export async function drawProject(section, id, on) {
 
 // What an agent or a project sets of a new chat.
 function chosen(from = {}) {
-  return Object.fromEntries(["model", "mode", "search"].filter((name) => from[name]).map((name) => [name, from[name]]));
+  return Object.fromEntries(["model", "mode", "search"].filter(name => from[name]).map(name => [name, from[name]]));
 }
 
 function parts(section, project, sessions, agents, collections, on) {
@@ -77,9 +85,16 @@ function parts(section, project, sessions, agents, collections, on) {
     return drawProject(section, project.id, on);
   };
   const title = h("h2", { dir: "auto" }, project.name);
-  const rename = iconButton("pencil", t("project.rename"), (e) => nameProject(e.currentTarget, (name) => api.changeProject(project.id, { name }).then(again), project.name), { class: "quiet" });
-  const remove = iconButton("trash", t("project.delete"), (e) => askFate(e.currentTarget, project, on), { class: "quiet" });
-  const listed = sessions.filter((s) => s.messages || s.running);
+  const rename = iconButton(
+    "pencil",
+    t("project.rename"),
+    e => nameProject(e.currentTarget, name => api.changeProject(project.id, { name }).then(again), project.name),
+    { class: "quiet" },
+  );
+  const remove = iconButton("trash", t("project.delete"), e => askFate(e.currentTarget, project, on), {
+    class: "quiet",
+  });
+  const listed = sessions.filter(s => s.messages || s.running);
   return [
     h("div", { class: "project-head" }, title, rename, remove),
     h("p", { class: "lead" }, t("project.lead")),
@@ -88,63 +103,117 @@ function parts(section, project, sessions, agents, collections, on) {
     folders(project, collections),
     defaults(project, agents, on),
     h("h3", { id: "project-chats" }, t("project.chats", { n: listed.length })),
-    listed.length ? h("ul", { class: "project-list", "aria-labelledby": "project-chats" }, listed.map((s) => chatLine(s, on))) : h("p", { class: "muted" }, t("project.nochats")),
+    listed.length
+      ? h(
+          "ul",
+          { class: "project-list", "aria-labelledby": "project-chats" },
+          listed.map(s => chatLine(s, on)),
+        )
+      : h("p", { class: "muted" }, t("project.nochats")),
   ];
 }
 
 function chatLine(session, on) {
   const badge = session.settings?.archived ? h("span", { class: "badge" }, t("archive.badge")) : null;
-  return h("li", {}, h("a", { href: `#/s/${session.id}`, dir: "auto", onclick: plainly(() => on.open(session.id)) }, session.title || t("untitled")), badge);
+  return h(
+    "li",
+    {},
+    h(
+      "a",
+      { href: `#/s/${session.id}`, dir: "auto", onclick: plainly(() => on.open(session.id)) },
+      session.title || t("untitled"),
+    ),
+    badge,
+  );
 }
 
 function instructions(project) {
   const box = textArea(project.instructions, { rows: "4", maxlength: "20000" });
-  return savedField("project-instructions", t("project.instructions"), box, t("project.instructions.hint"), (text) => api.changeProject(project.id, { instructions: text }));
+  return savedField("project-instructions", t("project.instructions"), box, t("project.instructions.hint"), text =>
+    api.changeProject(project.id, { instructions: text }),
+  );
 }
 
 function defaults(project, agents, on) {
   const pick = (field, label, options) => {
-    const select = h("select", {}, [["", t("project.usual")], ...options].map(([value, name]) => h("option", { value }, name)));
+    const select = h(
+      "select",
+      {},
+      [["", t("project.usual")], ...options].map(([value, name]) => h("option", { value }, name)),
+    );
     select.value = project[field] ?? "";
-    return savedField(`project-${field}`, label, select, "", async (value) => {
+    return savedField(`project-${field}`, label, select, "", async value => {
       Object.assign(project, await api.changeProject(project.id, { [field]: value || null }));
       on.begins(project, { ...chosen(agents.find(({ name }) => name === project.agent)), ...chosen(project) });
     });
   };
-  const models = on.facts().models.filter((m) => m.available !== false).map((m) => [m.id, titleOf(m)]);
+  const models = on
+    .facts()
+    .models.filter(m => m.available !== false)
+    .map(m => [m.id, titleOf(m)]);
   return h(
     "details",
     { class: "project-defaults" },
     h("summary", {}, t("project.defaults")),
     pick("model", t("model.label"), models),
-    pick("agent", t("agent.label"), agents.map(({ name }) => [name, name])),
-    pick("search", t("switch.label"), SEARCHES.map((way) => [way, t(`via.${way}`)])),
+    pick(
+      "agent",
+      t("agent.label"),
+      agents.map(({ name }) => [name, name]),
+    ),
+    pick(
+      "search",
+      t("switch.label"),
+      SEARCHES.map(way => [way, t(`via.${way}`)]),
+    ),
   );
 }
 
 // Of the library; without a tick searches see all of it.
 function folders(project, collections) {
   const own = collections.filter(({ kind }) => kind !== "docs" && kind !== "pages");
-  const gone = project.folders.filter((name) => !own.some(({ path, name: short }) => name === path || name === short));
+  const gone = project.folders.filter(name => !own.some(({ path, name: short }) => name === path || name === short));
   if (!own.length && !gone.length) return "";
   const problem = h("p", { class: "problem", role: "alert" });
-  const line = ([path, words, on]) => h("li", {}, h("label", {}, h("input", { type: "checkbox", value: path, checked: on }), " ", h("span", { dir: "auto" }, words)));
-  const rows = [...own.map(({ path, name }) => [path, path, project.folders.includes(path) || project.folders.includes(name)]), ...gone.map((name) => [name, name, true])];
+  const line = ([path, words, on]) =>
+    h(
+      "li",
+      {},
+      h(
+        "label",
+        {},
+        h("input", { type: "checkbox", value: path, checked: on }),
+        " ",
+        h("span", { dir: "auto" }, words),
+      ),
+    );
+  const rows = [
+    ...own.map(({ path, name }) => [path, path, project.folders.includes(path) || project.folders.includes(name)]),
+    ...gone.map(name => [name, name, true]),
+  ];
   const list = h("ul", { class: "project-folders" }, rows.map(line));
   list.addEventListener("change", () => {
     const chosen = [...list.querySelectorAll(":checked")].map(({ value }) => value);
     attempt(problem, () => api.changeProject(project.id, { folders: chosen }));
   });
-  return h("section", { "aria-labelledby": "project-folders" }, h("h3", { id: "project-folders" }, t("project.folders")), h("p", { class: "muted" }, t("project.folders.hint")), list, problem);
+  return h(
+    "section",
+    { "aria-labelledby": "project-folders" },
+    h("h3", { id: "project-folders" }, t("project.folders")),
+    h("p", { class: "muted" }, t("project.folders.hint")),
+    list,
+    problem,
+  );
 }
 
 function files(project, again) {
   const problem = h("p", { class: "problem", role: "alert" });
-  const tried = (work) => attempt(problem, async () => (await work(), await again()));
+  const tried = work => attempt(problem, () => work().then(() => again()));
   const chooser = h("input", { type: "file", multiple: true, hidden: true, "aria-label": t("project.addfiles") });
   chooser.addEventListener("change", () =>
     tried(async () => {
-      for (const file of chooser.files) await api.addProjectFile(project.id, { name: file.name, media_type: file.type, data: await api.base64(file) });
+      for (const file of chooser.files)
+        await api.addProjectFile(project.id, { name: file.name, media_type: file.type, data: await api.base64(file) });
     }),
   );
   const line = ({ name, digest, pages }) =>
@@ -154,7 +223,12 @@ function files(project, again) {
       icon("page"),
       h("a", { href: api.projectFileUrl(project.id, digest), download: name, dir: "auto" }, name),
       pages > 1 ? h("span", { class: "muted" }, t("file.pages", { n: pages })) : null,
-      iconButton("close", t("project.removefile", { name }), () => tried(() => api.removeProjectFile(project.id, digest)), { class: "quiet" }),
+      iconButton(
+        "close",
+        t("project.removefile", { name }),
+        () => tried(() => api.removeProjectFile(project.id, digest)),
+        { class: "quiet" },
+      ),
     );
   return h(
     "section",
@@ -170,7 +244,7 @@ function files(project, again) {
 
 // What becomes of the chats is asked before anything is deleted.
 function askFate(anchor, project, on) {
-  const end = async (chats) => {
+  const end = async chats => {
     try {
       await api.deleteProject(project.id, chats);
       on.deleted();
@@ -179,6 +253,9 @@ function askFate(anchor, project, on) {
     }
   };
   const fates = project.chats ? ["keep", "archive", "delete"] : ["keep"];
-  const items = fates.map((fate) => ({ label: t(project.chats ? `project.fate.${fate}` : "project.fate.none", { n: project.chats }), run: () => end(fate) }));
+  const items = fates.map(fate => ({
+    label: t(project.chats ? `project.fate.${fate}` : "project.fate.none", { n: project.chats }),
+    run: () => end(fate),
+  }));
   openMenu(anchor, t("project.delete"), items);
 }

@@ -9,8 +9,8 @@ const NARROW = "(max-width: 900px)";
 /**
  * Draws into `nav`. `on` holds open(id, {turn}), change(id, changes), remove(session), older(), menu(button, sessions),
  * pick(picked), archive(shown).
- * Returns {update({sessions, current, query, hidden, more, archive, archived, picked}, running)}; `running`: whether the open chat
- * is being answered, which its own events tell sooner than the list.
+ * Returns {update({sessions, current, query, hidden, more, archive, archived, picked}, running)}.
+ * `running`: whether the open chat is being answered; its own events tell that before the list does.
  */
 export function sessionList(nav, on) {
   let renaming = null;
@@ -21,29 +21,72 @@ export function sessionList(nav, on) {
     latest = [state, running];
     if (renaming) return; // what is being typed is not pulled away
     const rows = state.sessions
-      .filter((s) => !state.hidden.has(s.id))
-      .map((s) => (s.id === state.current ? { ...s, running } : s));
-    const key = JSON.stringify([state.current, state.query, state.more, state.archive, state.archived, [...(state.picked ?? ["none"])], rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s), s.found, s.settings?.archived, s.settings?.project])]);
+      .filter(s => !state.hidden.has(s.id))
+      .map(s => (s.id === state.current ? { ...s, running } : s));
+    const key = JSON.stringify([
+      state.current,
+      state.query,
+      state.more,
+      state.archive,
+      state.archived,
+      [...(state.picked ?? ["none"])],
+      rows.map(s => [
+        s.id,
+        s.title,
+        s.running,
+        s.updated,
+        pinned(s),
+        s.found,
+        s.settings?.archived,
+        s.settings?.project,
+      ]),
+    ]);
     if (key === drawn) return;
     drawn = key;
     const shown = state.query ? [["found", rows]] : state.archived ? [["archived", rows]] : groups(rows);
     const parts = shown.filter(([, list]) => list.length).flatMap(([label, list]) => group(label, list, state));
     if (!rows.length) parts.push(emptyLine(state));
     if (state.picked) parts.unshift(pickBar(rows, state.picked));
-    if (state.more) parts.push(h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")));
-    if (!state.query && (state.archived || state.archive)) parts.push(h("button", { type: "button", class: "quiet", "data-focus": "archive", onclick: () => on.archive(!state.archived) }, state.archived ? t("archive.leave") : t("archive.show", { n: state.archive })));
+    if (state.more)
+      parts.push(
+        h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")),
+      );
+    if (!state.query && (state.archived || state.archive))
+      parts.push(
+        h(
+          "button",
+          { type: "button", class: "quiet", "data-focus": "archive", onclick: () => on.archive(!state.archived) },
+          state.archived ? t("archive.leave") : t("archive.show", { n: state.archive }),
+        ),
+      );
     keepFocus(nav, () => nav.replaceChildren(...parts));
   }
 
   // What is done with the chats that are ticked.
   function pickBar(rows, picked) {
-    const chosen = rows.filter((s) => picked.has(s.id));
+    const chosen = rows.filter(s => picked.has(s.id));
     return h(
       "div",
       { class: "pick-bar", role: "group", "aria-label": t("archive.several") },
       h("span", { role: "status" }, t("pick.count", { n: chosen.length })),
-      h("button", { type: "button", class: "small", "data-focus": "pick-act", "aria-haspopup": "menu", "aria-expanded": "false", disabled: !chosen.length, onclick: (e) => on.menu(e.currentTarget, chosen) }, t("pick.act")),
-      h("button", { type: "button", class: "small", "data-focus": "pick-end", onclick: () => on.pick(null) }, t("pick.end")),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          "data-focus": "pick-act",
+          "aria-haspopup": "menu",
+          "aria-expanded": "false",
+          disabled: !chosen.length,
+          onclick: e => on.menu(e.currentTarget, chosen),
+        },
+        t("pick.act"),
+      ),
+      h(
+        "button",
+        { type: "button", class: "small", "data-focus": "pick-end", onclick: () => on.pick(null) },
+        t("pick.end"),
+      ),
     );
   }
 
@@ -53,7 +96,13 @@ export function sessionList(nav, on) {
       if (!next.delete(session.id)) next.add(session.id);
       on.pick(next);
     };
-    return h("input", { type: "checkbox", checked: picked.has(session.id), "data-focus": `tick-${session.id}`, "aria-label": t("pick.one", { title: session.title || t("untitled") }), onchange: flip });
+    return h("input", {
+      type: "checkbox",
+      checked: picked.has(session.id),
+      "data-focus": `tick-${session.id}`,
+      "aria-label": t("pick.one", { title: session.title || t("untitled") }),
+      onchange: flip,
+    });
   }
 
   // The focus goes to the first of those that came.
@@ -67,7 +116,11 @@ export function sessionList(nav, on) {
     const id = `group-${label}`;
     return [
       h("h2", { id }, t(`sidebar.${label}`)),
-      h("ul", { "aria-labelledby": id }, list.map((s) => row(s, state.current === s.id, state.picked))),
+      h(
+        "ul",
+        { "aria-labelledby": id },
+        list.map(s => row(s, state.current === s.id, state.picked)),
+      ),
     ];
   }
 
@@ -89,22 +142,58 @@ export function sessionList(nav, on) {
     if (picked) return h("li", { class: "session", "data-id": session.id }, tick(session, picked), link);
     return h(
       "li",
-      { class: "session", "data-id": session.id, draggable: "true", ondragstart: (e) => e.dataTransfer.setData(CHAT, session.id) },
+      {
+        class: "session",
+        "data-id": session.id,
+        draggable: "true",
+        ondragstart: e => e.dataTransfer.setData(CHAT, session.id),
+      },
       link,
       session.settings?.archived && latest[0].query ? h("span", { class: "badge" }, t("archive.badge")) : null,
-      iconButton("pin", t(pinned(session) ? "sidebar.unpin" : "sidebar.pin", { title }), () => on.change(session.id, { pinned: !pinned(session) }), { class: "quiet", "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) }),
-      iconButton("pencil", t("sidebar.rename", { title }), (e) => rename(e, session), { class: "quiet", "data-focus": `rename-${session.id}` }),
-      iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session), { class: "quiet", "data-focus": `delete-${session.id}` }),
-      iconButton("more", t("row.more", { title }), (e) => on.menu(e.currentTarget, [session]), { class: "quiet", "data-focus": `more-${session.id}`, "aria-haspopup": "menu", "aria-expanded": "false" }),
-      session.found?.some((place) => place.turn) ? h("ul", { class: "places" }, session.found.filter((p) => p.turn).map((p) => place(session, p))) : null,
+      iconButton(
+        "pin",
+        t(pinned(session) ? "sidebar.unpin" : "sidebar.pin", { title }),
+        () => on.change(session.id, { pinned: !pinned(session) }),
+        { class: "quiet", "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) },
+      ),
+      iconButton("pencil", t("sidebar.rename", { title }), e => rename(e, session), {
+        class: "quiet",
+        "data-focus": `rename-${session.id}`,
+      }),
+      iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session), {
+        class: "quiet",
+        "data-focus": `delete-${session.id}`,
+      }),
+      iconButton("more", t("row.more", { title }), e => on.menu(e.currentTarget, [session]), {
+        class: "quiet",
+        "data-focus": `more-${session.id}`,
+        "aria-haspopup": "menu",
+        "aria-expanded": "false",
+      }),
+      session.found?.some(place => place.turn)
+        ? h(
+            "ul",
+            { class: "places" },
+            session.found.filter(p => p.turn).map(p => place(session, p)),
+          )
+        : null,
     );
   }
 
   // A place in a chat that holds the words, and leads to it.
   function place(session, { turn, part, snippet, marks }) {
     const follow = plainly(() => on.open(session.id, { turn }));
-    const props = { href: `#/s/${session.id}/${turn}`, dir: "auto", "data-focus": `place-${session.id}-${turn}`, onclick: follow };
-    return h("li", {}, h("a", props, h("span", { class: "vh" }, `${t(`sidebar.in.${part}`)}: `), marked(snippet, marks)));
+    const props = {
+      href: `#/s/${session.id}/${turn}`,
+      dir: "auto",
+      "data-focus": `place-${session.id}-${turn}`,
+      onclick: follow,
+    };
+    return h(
+      "li",
+      {},
+      h("a", props, h("span", { class: "vh" }, `${t(`sidebar.in.${part}`)}: `), marked(snippet, marks)),
+    );
   }
 
   function rename(event, session) {
@@ -115,7 +204,7 @@ export function sessionList(nav, on) {
     line.replaceChildren(input);
     input.select();
     input.focus();
-    const end = (save) => {
+    const end = save => {
       if (renaming !== session.id) return;
       renaming = null;
       drawn = "";
@@ -125,7 +214,7 @@ export function sessionList(nav, on) {
       if (save && title && title !== session.title) on.change(session.id, { title });
     };
     input.addEventListener("blur", () => end(true));
-    input.addEventListener("keydown", (e) => {
+    input.addEventListener("keydown", e => {
       if (isComposing(e) || !["Enter", "Escape"].includes(e.key)) return;
       e.preventDefault();
       e.stopPropagation();
@@ -153,7 +242,11 @@ function pinned(session) {
 }
 
 function emptyLine({ query, archived }) {
-  return h("p", { class: "muted" }, query ? t("sidebar.nomatch", { q: query }) : t(archived ? "archive.none" : "sidebar.none"));
+  return h(
+    "p",
+    { class: "muted" },
+    query ? t("sidebar.nomatch", { q: query }) : t(archived ? "archive.none" : "sidebar.none"),
+  );
 }
 
 /**
@@ -166,19 +259,30 @@ export function projectList(nav, on) {
     const key = JSON.stringify([projects, current]);
     if (key === drawn) return;
     drawn = key;
-    const add = iconButton("plus", t("project.new"), (e) => on.add(e.currentTarget), { class: "quiet", "data-focus": "add", "aria-haspopup": "dialog", "aria-expanded": "false" });
+    const add = iconButton("plus", t("project.new"), e => on.add(e.currentTarget), {
+      class: "quiet",
+      "data-focus": "add",
+      "aria-haspopup": "dialog",
+      "aria-expanded": "false",
+    });
     const head = h("div", { class: "projects-head" }, h("h2", { id: "projects-title" }, t("sidebar.projects")), add);
-    const list = projects.length ? h("ul", { "aria-labelledby": "projects-title" }, projects.map((each) => row(each, current))) : "";
+    const list = projects.length
+      ? h(
+          "ul",
+          { "aria-labelledby": "projects-title" },
+          projects.map(each => row(each, current)),
+        )
+      : "";
     keepFocus(nav, () => nav.replaceChildren(head, list));
   }
 
   function row({ id, name, chats }, current) {
-    const over = (event) => {
+    const over = event => {
       if (!event.dataTransfer.types.includes(CHAT)) return;
       event.preventDefault();
       line.classList.add("dropping");
     };
-    const drop = (event) => {
+    const drop = event => {
       line.classList.remove("dropping");
       const chat = event.dataTransfer.getData(CHAT);
       if (!chat) return;
@@ -187,8 +291,25 @@ export function projectList(nav, on) {
     };
     const count = h("span", { class: "count", "aria-hidden": "true" }, chats || "");
     const told = h("span", { class: "vh" }, `, ${t("project.count", { n: chats })}`);
-    const link = h("a", { href: `#/p/${id}`, "aria-current": current === id ? "page" : null, "data-focus": id, title: name, onclick: plainly(() => on.open(id)) }, icon("folder"), h("span", { dir: "auto" }, name), count, told);
-    const line = h("li", { class: "project", ondragover: over, ondragleave: () => line.classList.remove("dropping"), ondrop: drop }, link);
+    const link = h(
+      "a",
+      {
+        href: `#/p/${id}`,
+        "aria-current": current === id ? "page" : null,
+        "data-focus": id,
+        title: name,
+        onclick: plainly(() => on.open(id)),
+      },
+      icon("folder"),
+      h("span", { dir: "auto" }, name),
+      count,
+      told,
+    );
+    const line = h(
+      "li",
+      { class: "project", ondragover: over, ondragleave: () => line.classList.remove("dropping"), ondrop: drop },
+      link,
+    );
     return line;
   }
 
@@ -201,13 +322,22 @@ export function groups(sessions, now = new Date()) {
   const yesterday = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1).getTime() / 1000;
   const parts = { pinned: [], today: [], yesterday: [], earlier: [] };
   for (const session of [...sessions].sort((a, b) => b.updated - a.updated)) {
-    const label = pinned(session) ? "pinned" : session.updated >= today ? "today" : session.updated >= yesterday ? "yesterday" : "earlier";
+    const label = pinned(session)
+      ? "pinned"
+      : session.updated >= today
+        ? "today"
+        : session.updated >= yesterday
+          ? "yesterday"
+          : "earlier";
     parts[label].push(session);
   }
   return Object.entries(parts).filter(([, list]) => list.length);
 }
 
-/** The list as a drawer on a narrow screen; on a wide one it is put away until it is asked for. `el(id)` finds elements. Returns {open, close, isOpen}. */
+/**
+ * The list as a drawer on a narrow screen; on a wide one it is hidden until a button opens it.
+ * `el(id)` finds elements. Returns {open, close, isOpen}.
+ */
 export function makeDrawer(el) {
   const narrow = matchMedia(NARROW);
 

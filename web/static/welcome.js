@@ -13,7 +13,14 @@ const ANY = ["idea.claim", "idea.compare", "idea.news", "idea.studies"];
  * `ask(question)` asks with web search on, `settings(page)` opens the settings, and
  * `keyed()` is told of a first key.
  */
-export function drawWelcome(section, ideas, { session, models, servers, engines, loaded, defaultModel, defaultWhy }, ask, settings, keyed) {
+export function drawWelcome(
+  section,
+  ideas,
+  { session, models, servers, engines, loaded, defaultModel, defaultWhy },
+  ask,
+  settings,
+  keyed,
+) {
   const best = defaultWhy === "best" && session.model === defaultModel && models.find(({ id }) => id === defaultModel);
   const key = JSON.stringify([session.model, models, servers, engines, loaded, defaultWhy]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
@@ -22,10 +29,22 @@ export function drawWelcome(section, ideas, { session, models, servers, engines,
   if (!loaded) return ideas.replaceChildren();
   const quotes = session.model === EXTRACTIVE; // it cannot read a question in one language and a page in another
   const questions = quotes || !engines.ready.length || engines.stays ? OWN : ANY;
-  const idea = (key) => h("li", {}, h("button", { type: "button", onclick: () => ask((quotes && english(key)) || t(key)) }, questions === ANY ? h("small", {}, t(`${key}.kind`)) : null, t(key)));
+  const idea = key =>
+    h(
+      "li",
+      {},
+      h(
+        "button",
+        { type: "button", onclick: () => ask((quotes && english(key)) || t(key)) },
+        questions === ANY ? h("small", {}, t(`${key}.kind`)) : null,
+        t(key),
+      ),
+    );
   const parts = [
     missing(quotes ? defaultWhy : "", models, servers, engines, settings, keyed),
-    best ? h("p", { class: "muted" }, t("welcome.best", { name: `${nameOf(best.id.split(":")[0])} ${titleOf(best)}` })) : null,
+    best
+      ? h("p", { class: "muted" }, t("welcome.best", { name: `${nameOf(best.id.split(":")[0])} ${titleOf(best)}` }))
+      : null,
     h("p", { class: "try" }, t("welcome.try")),
     h("ul", { class: "suggestions" }, questions.map(idea)),
     quotes && english("welcome.english") ? h("p", { class: "muted" }, t("welcome.english")) : null,
@@ -35,21 +54,35 @@ export function drawWelcome(section, ideas, { session, models, servers, engines,
 
 // The single next step: who answers, then who searches. It is done here, or where its button leads.
 function missing(why, models, servers, engines, settings, gotKey) {
-  const usable = (model) => model.available !== false && !model.id.startsWith("builtin:");
+  const usable = model => model.available !== false && !model.id.startsWith("builtin:");
   const [server] = servers;
   const own = server && { label: t("missing.start.do"), open: () => settings("models", `provider-${server.provider}`) };
   if (!models.some(usable)) {
-    if (server && server.version !== null) return step(t("missing.pull", server), { label: t("missing.pull.do"), open: () => settings("models", `pull-${server.provider}`), kind: "primary" });
+    if (server && server.version !== null)
+      return step(t("missing.pull", server), {
+        label: t("missing.pull.do"),
+        open: () => settings("models", `pull-${server.provider}`),
+        kind: "primary",
+      });
     const field = h("div", { class: "first-key" });
     const why = h("p", { class: "muted" }, t("missing.model.why"));
     const fill = async ({ firstKey }) => field.replaceChildren(why, ...(await firstKey(gotKey)));
-    import("./first_key.js").then(fill).catch((failure) => field.replaceChildren(failure.message));
+    import("./first_key.js").then(fill).catch(failure => field.replaceChildren(failure.message));
     return step(t("missing.model"), own, field);
   }
-  const keyed = models.some((model) => usable(model) && model.keyed); // own servers may need none
-  if (why === "none") return step(t(keyed ? "missing.choose" : "missing.choose.own"), { label: t("missing.choose.do"), open: () => document.getElementById("model").click(), kind: "primary" });
+  const keyed = models.some(model => usable(model) && model.keyed); // own servers may need none
+  if (why === "none")
+    return step(t(keyed ? "missing.choose" : "missing.choose.own"), {
+      label: t("missing.choose.do"),
+      open: () => document.getElementById("model").click(),
+      kind: "primary",
+    });
   if (engines.ready.length) return null;
-  return step(t("missing.engine", { why: engines.why[0] ?? "" }), { label: t("settings.open.search"), open: () => settings("search"), kind: "primary" });
+  return step(t("missing.engine", { why: engines.why[0] ?? "" }), {
+    label: t("settings.open.search"),
+    open: () => settings("search"),
+    kind: "primary",
+  });
 }
 
 function step(words, action, field = null) {

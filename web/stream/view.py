@@ -15,8 +15,8 @@ from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
 from searchloop.agent.verdicts.words import plain
-from searchloop.web.text.markdown import Incremental, render_known
-from searchloop.web.text.tree import KnownLinks, suggestions
+from searchloop.render.markdown import Incremental, render_known
+from searchloop.render.tree import KnownLinks, suggestions
 
 Key = tuple[str | int, ...]
 _RESETS = frozenset({"user_message", "run_started", "run_resumed", "message", "run_finished"})

@@ -1,8 +1,9 @@
 """The event log in one SQLite file: private, WAL, one writer, a pool of readers.
 
-A commit survives a crash of this program; only a `durable` one waits for the disk.
+A commit survives a crash of this program; only a `durable` one waits for the disk. A log in memory
+has the same tables, and ends with its program.
 
-Others may import: file, repair.
+Others may import: file.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ from searchloop.agent.log.sqlite.file import (
     connect,
     corrupt,
     fault,
-    illegible,
-    legible,
+    migrated,
     open_database,
+    read_only,
     sqlite_errors,
 )
-from searchloop.agent.log.sqlite.repair import ReadOnlyFile
 
 _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005
@@ -52,13 +52,14 @@ class SqliteDatabase:
         self._never = threading.Event()
         self._idle: list[sqlite3.Connection] = []
         self._steps = steps
-        self._rescue: ReadOnlyFile | None = None
-        self._lenient = False  # some text is not UTF-8: readers replace its bad bytes
-        self._switching = threading.Lock()
+        self._file: tuple[int, int] | None = None
+        self._read_only = ""  # the address of a file that only allows reading
+        self.trouble: StoreError | None = None
         try:
             self._write = self._writer()
         except StoreError as error:
-            self._rescue = ReadOnlyFile(path, steps, error)
+            self._read_only = read_only(path, len(steps), error)
+            self._write, self.trouble = connect(self._read_only, uri=True), error
         self._watch = ChangePoller(self._changes, self._news)
 
     def _writer(self) -> sqlite3.Connection:
@@ -78,10 +79,6 @@ class SqliteDatabase:
             self._idle = []
             old.close()
 
-    @property
-    def trouble(self) -> StoreError | None:
-        return self._rescue.trouble if self._rescue else None
-
     @contextmanager
     def _noticing(self) -> Iterator[None]:
         """Converts errors to StoreError; at the first sign of damage, stops all writing."""
@@ -89,40 +86,29 @@ class SqliteDatabase:
             with sqlite_errors(self.where):
                 yield
         except StoreError as error:
-            if self._rescue is not None and error.code == "damaged":
-                raise self._rescue.trouble from error
-            if illegible(error.__cause__):
-                self._lenient, self._idle = True, []
             if corrupt(error.__cause__):
-                self._switch(error)
+                self.trouble = error
             raise
 
-    def _switch(self, trouble: StoreError) -> None:
-        with self._switching:
-            if self._rescue is None:
-                self._rescue = ReadOnlyFile(self._path, self._steps, trouble)
-                self._idle = []
-
     def _come_back(self) -> None:
-        """Allows writing again once the cause is gone. Raises StoreError until then."""
-        with self._switching:
-            if self._rescue is None:
-                return
-            self._rescue.check_changed()
-            self._write = self._writer()
-            self._rescue.close()
-            self._rescue, self._idle = None, []
+        """Allows writing once the cause of `trouble` is gone. Raises StoreError until then."""
+        if self.trouble is None:
+            return
+        if self.trouble.code == "damaged" and _identity(self._path) == self._file:
+            raise self.trouble
+        self._write.close()
+        self._write = self._writer()
+        self.trouble, self._read_only, self._idle = None, "", []
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         patience = getattr(self._own, "patience", _PATIENCE)
         until = time.monotonic() + patience
-        if self._rescue is not None:
-            self._come_back()
         with self._noticing():
             if not self._lock.acquire(timeout=patience):
                 raise fault("locked", self.where, "waited in vain")
             try:
+                self._come_back()
                 self._same()
                 with self._begun(durable, until) as db:
                     yield db
@@ -165,9 +151,7 @@ class SqliteDatabase:
             try:
                 db = idle.pop()
             except IndexError:
-                db = self._rescue.connect() if self._rescue else connect(self._path)
-                if self._lenient:
-                    db.text_factory = legible
+                db = connect(self._read_only or self._path, uri=bool(self._read_only))
             try:
                 yield db
             finally:
@@ -196,7 +180,7 @@ class SqliteDatabase:
 
     def _changes(self) -> int | None:
         """Returns a number that changes when another process commits; None while it is in use."""
-        if self._rescue is not None or not self._lock.acquire(timeout=_PAUSE):
+        if self.trouble is not None or not self._lock.acquire(timeout=_PAUSE):
             return None
         try:
             with sqlite_errors(self.where):
@@ -227,8 +211,6 @@ class SqliteDatabase:
                 self._never.wait(_PAUSE)
 
     def check(self) -> list[str]:
-        if self._rescue is not None and self._rescue.trouble.code == "damaged":
-            return self._rescue.report()
         with self.reading() as db:
             rows = db.execute("PRAGMA integrity_check(20)").fetchall()
         found = [line for row in rows for line in row[0].splitlines()]
@@ -239,11 +221,30 @@ class SqliteDatabase:
         self._watch.end()
         while self._idle:
             self._idle.pop().close()
-        if self._rescue is not None:
-            self._rescue.close()
-            return
         with self._lock:
             self._write.close()
+
+
+class MemoryDatabase(SqliteDatabase):
+    """A store of one program, which touches no file: its one connection reads and writes."""
+
+    def __init__(self, steps: Steps) -> None:
+        super().__init__(Path(":memory:"), steps)
+        self._lock = threading.RLock()  # type: ignore[assignment]  # who writes may read, too
+
+    def _writer(self) -> sqlite3.Connection:
+        return migrated(connect(self._path), self._path, self._steps)
+
+    def _same(self) -> None:
+        """No other program can replace it."""
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with self._noticing(), self._lock:
+            yield self._write
+
+    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        """Does nothing: no other program writes."""
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -115,13 +115,17 @@ def open_database(path: Path, steps: Steps) -> sqlite3.Connection:
     """Makes and migrates the file by `steps`; returns a connection in autocommit mode."""
     with sqlite_errors(path):
         _prepare(path)
-        db = connect(path)
-        try:
-            _migrate(db, path, steps)
-        except BaseException:
-            db.close()
-            raise
-        return db
+        return migrated(connect(path), path, steps)
+
+
+def migrated(db: sqlite3.Connection, path: Path, steps: Steps) -> sqlite3.Connection:
+    """Brings the tables to the present `steps`; returns the connection, or closes it."""
+    try:
+        _migrate(db, path, steps)
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 class _Connection(sqlite3.Connection):
@@ -143,9 +147,18 @@ def connect(path: Path | str, *, uri: bool = False) -> sqlite3.Connection:
     return db
 
 
-def legible(text: bytes) -> str:
-    """Decodes text of a damaged file, with replacement characters for bad bytes."""
-    return text.decode("utf-8", "replace")
+def read_only(path: Path, version: int, trouble: StoreError) -> str:
+    """Returns an address to read a file by that cannot be written. Raises `trouble` if none works.
+
+    See "read-only databases" in SQLite's wal.html.
+    """
+    if trouble.code in ("newer_store", "read_only") and os.path.isfile(path):
+        for how in ("mode=ro", *(() if wal_size(path) else ("immutable=1",))):
+            address = f"{path.absolute().as_uri()}?{how}"
+            with suppress(sqlite3.Error), closing(connect(address, uri=True)) as db:
+                if _version(db) >= version:
+                    return address
+    raise trouble
 
 
 def _migrate(db: sqlite3.Connection, path: Path | str, steps: Steps) -> None:

@@ -15,11 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from searchloop.agent.calls.arguments import is_object, read_arguments
-from searchloop.agent.providers._common import (
+from searchloop.agent.calls.schema import is_strict
+from searchloop.agent.providers._wire import (
+    SAMPLING,
+    body,
     dump,
     function_name,
     hashed_id,
+    json_schema,
+    remembered,
     result_text,
+    sampling,
     steps,
     stray_text,
 )
@@ -33,13 +39,25 @@ _FLAT = "responses"
 Item = dict[str, Any]
 
 
-def encode_body(head: Item, request: Request, provider: str, tail: Item) -> bytes:
-    """Returns the body; answers of `provider` and this model are replayed as they came."""
+def encode_request(
+    request: Request, provider: str, search: list[Item], *, strict: bool, head: Item, tail: Item
+) -> bytes:
+    """Returns the body; answers of `provider` and this model are replayed as they came.
+
+    `search` are the server's own search tools. `strict` enforces the schemas of functions that
+    allow it. `head` and `tail` are the provider's own members before and behind the conversation.
+    """
+    functions = (_function(t, strict and is_strict(t.parameters)) for t in request.tools)
+    tools = [*search, *functions]
+    first = {"model": request.model, "store": False, "stream": True, **head}
+    first |= {"instructions": request.system, "tools": tools}
+    last: Item = {"tool_choice": "none"} if request.answer_now and tools else {}
+    if request.max_output_tokens is not None:
+        last["max_output_tokens"] = request.max_output_tokens
+    last |= sampling(request, SAMPLING) | _text_format(request) | tail
     made = (provider, request.model if request.replay == "whole" else "", VERSION)
-    items = encode_items(request.messages, made, request.native_search is not None) or [b""]
-    items[0] = dump(head)[:-1] + b',"input":[' + items[0]
-    items[-1] += (b"]," if tail else b"]") + dump(tail)[1:]
-    return b",".join(items)  # the one copy of a long history
+    items = encode_items(request.messages, made, request.native_search is not None)
+    return body(dump({k: v for k, v in first.items() if v not in ([], "")}), "input", items, last)
 
 
 def encode_items(
@@ -70,11 +88,7 @@ def _variant(message: Message, made: tuple[str, str, str], searching: bool) -> s
 
 
 def _remembered(message: Message, variant: str) -> bytes:
-    encoded = message.encoded.get(variant)
-    if encoded is None:
-        encoded = b",".join(map(dump, _items(message, variant)))
-        message.encoded[variant] = encoded
-    return encoded
+    return remembered(message, variant, lambda: b",".join(map(dump, _items(message, variant))))
 
 
 def _items(message: Message, variant: str) -> Iterator[Item]:
@@ -203,7 +217,17 @@ def _short(call_id: str) -> str:
     return call_id if len(call_id) <= 64 else hashed_id(call_id, "call_")
 
 
-def function_tool(tool: ToolSpec, strict: bool) -> dict[str, Any]:
+def _text_format(request: Request) -> dict[str, Any]:
+    """Returns the member `text` of the Responses API, which takes objects alone.
+
+    Spec: https://platform.openai.com/docs/guides/structured-outputs
+    """
+    if request.schema is None or request.schema.get("type") != "object":
+        return {}
+    return {"text": {"format": {"type": "json_schema", **json_schema(request.schema)}}}
+
+
+def _function(tool: ToolSpec, strict: bool) -> dict[str, Any]:
     """Describes a function; `strict` has the server enforce its schema."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", **function, "strict": strict}

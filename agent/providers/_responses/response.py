@@ -12,16 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers._common import (
-    CodecBase,
-    DecoderBase,
-    ShownAnswer,
-    Stretch,
-    error_in,
-    said,
-    thought,
-)
+from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
+from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._responses.request import VERSION
+from searchloop.agent.providers._wire import error_in
 from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
@@ -53,16 +47,11 @@ class _Part(Stretch):
 
 
 class ResponseText(ShownAnswer):
-    """Collects the text of one response.
-
-    One part is shown as it streams; others wait until it is done, so that the shown text is always
-    a beginning of the final text.
-    """
+    """Collects the text of one response, whose parts come one after the other."""
 
     def __init__(self) -> None:
         super().__init__()
         self._parts: dict[Key, _Part] = {}
-        self._open: _Part | None = None
         self._last_item: int | None = None
 
     def keys(self, index: int) -> list[Key]:
@@ -71,28 +60,26 @@ class ResponseText(ShownAnswer):
 
     def add(self, key: Key, piece: str) -> str:
         """Adds a piece to a part."""
-        part = self._parts.get(key) or self._parts.setdefault(key, _Part())
+        part = self._part(key)
         if part.done:
             return ""
-        part.add(piece)
-        if self._open is None:
-            self._begin(key, part)
-        return self.show(part, piece) if self._open is part else ""
+        if not part.size:
+            part.apart, self._last_item = key[0] != self._last_item, key[0]
+        return self.show(part, part.add(piece))
 
     def finish(self, key: Key, full: str, annotations: Iterable[Any]) -> str:
         """Ends a part whose whole text is `full`."""
-        part = self._parts.get(key) or self._parts.setdefault(key, _Part())
+        part = self._part(key)
         part.annotations = list(annotations) or part.annotations
         if part.done:
             return ""
-        streamed = part.raw
-        missing = full[len(streamed) :] if full.startswith(streamed) else ""
+        missing = full[part.size :] if full.startswith(part.raw) else ""
         shown = self.add(key, missing) if missing else ""
         part.done = True
-        if self._open not in (None, part):
-            return shown
-        self._open = None
-        return shown + self.close(part) + self._show_waiting()
+        return shown + self.close(part)
+
+    def _part(self, key: Key) -> _Part:
+        return self._parts.get(key) or self._parts.setdefault(key, _Part())
 
     def end(self) -> str:
         """Ends all parts."""
@@ -114,21 +101,6 @@ class ResponseText(ShownAnswer):
         if where is None or part.base is None:
             return None
         return self.span(*(self.place(part, at) for at in where))
-
-    def _begin(self, key: Key, part: _Part) -> None:
-        self._open, part.apart, self._last_item = part, key[0] != self._last_item, key[0]
-
-    def _show_waiting(self) -> str:
-        """Shows parts that came meanwhile, in order, up to one that is not done yet."""
-        shown = ""
-        for key, part in sorted(self._parts.items()):
-            if part.base is None and part.size and self._open is None:
-                self._begin(key, part)
-                shown += self.show(part, part.raw)
-                if part.done:
-                    self._open = None
-                    shown += self.close(part)
-        return shown
 
 
 def _title(note: Mapping[str, Any]) -> str:
@@ -262,8 +234,6 @@ class ResponsesDecoder(DecoderBase):
 
     `action_of` and `usage_of` read what vendors of this API report in their own ways.
     """
-
-    api = "the Responses API"
 
     def __init__(
         self,

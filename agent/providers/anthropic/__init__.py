@@ -10,29 +10,27 @@ Spec: https://platform.claude.com/docs/en/api/messages
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any
 
 from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Features
-from searchloop.agent.providers._common import SAMPLING, CodecBase, KeyedProvider, dump, sampling
+from searchloop.agent.providers._codec import CodecBase
+from searchloop.agent.providers._keyed import KeyedProvider
+from searchloop.agent.providers._wire import SAMPLING, body, dump, sampling
 from searchloop.agent.providers.anthropic.request import (
     CACHED,
     MODELS,
     ReplayView,
     assemble,
-    container,
     function_tool,
     server_tools,
 )
 from searchloop.agent.providers.anthropic.response import MessagesDecoder
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.exchange import document_of
-from searchloop.agent.transport.refusals import TOO_LONG, Refusal
-from searchloop.agent.transport.transport import Transport
+from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.types import Capabilities, Request
 from searchloop.agent.types.attachments import PDF
 
@@ -40,6 +38,8 @@ __all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
 
 DEFAULT_BASE = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
+_OPTIONS = {**SAMPLING, "stop": "stop_sequences"}
+_SPENT = "has no credit left, or reached its limit"
 SETTINGS: tuple[Setting, ...] = (
     Setting("ANTHROPIC_API_KEY", "Claude (sk-ant-...): https://platform.claude.com", secret=True),
     Setting("ANTHROPIC_BASE_URL", "Another server of the Messages API", DEFAULT_BASE),
@@ -52,101 +52,14 @@ FEATURES = Features(
 )
 
 
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-_MONEY = ("credit balance is too low", "spend limit", "spending limit", "usage limits")
-_THINKING = ("bound to a different conversation", "blocks in the latest assistant message")
-_SIGNATURE = re.compile(
-    r"invalid [`'\"]?(?:signature|data)[`'\"]? in [`'\"]?(?:redacted_)?thinking"
-    r"|content\.\d+\.(?:(?:redacted_)?thinking\.)?(?:signature|data)\b|signature verification"
-    r"|expected [`'\"]?thinking|thinking[`'\"]? blocks?\b.{0,60}(?:different|expired|decrypt)"
-)
-_BLOCKS = (
-    *("without a corresponding", "without a preceding", "encrypted_content", "encrypted_index"),
-    *("`tool_use` ids were found without", "unexpected `tool_use_id`"),
-)
-_SEARCH = ("web_search", "web search", "web_fetch", "web fetch", "allowed_callers")
-_SEARCH_OPTION = ("domain", "country", "user_location", "max_uses")
-SPENT = "has no credit left, or reached its limit"
-
-
-def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
-    """Returns our error for an error object {type, message, details}."""
-    means = _STATUS.get(str(details.get("type") or "")) or refusal.status or 500
-    text = str(details.get("message") or "").lower()
-
-    def says(words: Iterable[str]) -> bool:
-        return any(word in text for word in words)
-
-    if means == 402 or says(_MONEY):
-        return refusal.no_credit(SPENT)
-    if means == 401:
-        return refusal.unauthorized("ANTHROPIC_API_KEY")
-    if means == 429:
-        return refusal.too_many()
-    if means == 529:
-        what = f"{refusal.server} is overloaded right now."
-        return refusal.error("overloaded", what, "Try again.", retryable=True)
-    if means >= 500 or means in (408, 409):
-        return refusal.failed()
-    if means == 403:
-        return refusal.forbidden("Use a key of a workspace that has access, or another model.")
-    if means == 404 and "model" in text:
-        return refusal.no_model()
-    if means == 404:
-        return refusal.wrong_address("the Messages API", "Check ANTHROPIC_BASE_URL.")
-    if means == 413 or TOO_LONG.search(text):
-        return refusal.too_long()
-    if says(_THINKING) or _SIGNATURE.search(text):
-        return refusal.no_thinking()
-    if says(_BLOCKS):
-        return refusal.no_history()
-    if says(_SEARCH) and not says(_SEARCH_OPTION):
-        return refusal.no_search()
-    return refusal.bad_request()
-
-
-class Anthropic(KeyedProvider):
-    """See `agent.providers.Provider`."""
-
-    name, key_setting = "anthropic", "ANTHROPIC_API_KEY"
-    list_path, known = "models?limit=1000", MODELS
-    options: ClassVar = {**SAMPLING, "stop": "stop_sequences"}
-
-    def capabilities(self, model: str) -> Capabilities:
-        return MODELS.of(model).can
-
-    async def takes(self, model: str) -> frozenset[str]:
-        """See `providers.media_types`: PDF came with the models that cite."""
-        found = await super().takes(model)
-        return found if MODELS.of(model).cites else found - {PDF}
-
-
-def create(env: Mapping[str, str], transport: Transport) -> Anthropic:
-    """Returns the provider as the settings describe it."""
-    key = (env.get("ANTHROPIC_API_KEY") or "").strip()
-    return Anthropic(MessagesCodec(key, env.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE), transport)
-
-
 class MessagesCodec(CodecBase):
     """See `agent.providers.Codec`. Without a key no authorization is sent."""
 
-    vendor, home, setting = "Anthropic", DEFAULT_BASE, "ANTHROPIC_BASE_URL"
-    classify = staticmethod(classify)
+    vendor, home, api = "Anthropic", DEFAULT_BASE, "the Messages API"
+    setting, key_setting, ends = "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "the host"
 
-    def __init__(self, key: str = "", base_url: str = DEFAULT_BASE) -> None:
-        base = base_url.rstrip("/")
+    def __init__(self, key: str = "", base_url: str = "") -> None:
+        base = (base_url or DEFAULT_BASE).rstrip("/")
         # Both forms are in use: the vendor's own without the version, proxies' with it.
         super().__init__(key, base if base.endswith("/v1") else f"{base}/v1")
 
@@ -166,10 +79,7 @@ class MessagesCodec(CodecBase):
             cites=MODELS.of(request.model).cites and not _formed(request),
             replay=request.replay,
         )
-        messages = assemble(request.messages, view) or [b""]
-        messages[0] = head[:-1] + b',"messages":[' + messages[0]
-        messages[-1] += b"]," + dump(_tail(request))[1:]
-        return b",".join(messages)  # the one copy of a long history
+        return body(head, "messages", assemble(request.messages, view), _tail(request))
 
     def decoder(self, request: Request, content_type: str) -> MessagesDecoder:
         return MessagesDecoder(self, request, self._start(request)[1], content_type)
@@ -178,13 +88,31 @@ class MessagesCodec(CodecBase):
         """See `Codec.error`. A rate limit names its time, a spending cap does not."""
         error = super().error(status, headers, body)
         if status == 429 and error.retry_after is None:
-            return self.refusal(self.details_of(document_of(body)), status).no_credit(SPENT)
+            return Refusal(self.endpoint.name, status=status).no_credit(_SPENT)
         return error
 
     def _start(self, request: Request) -> tuple[bytes, str]:
         """Returns the members that stay the same while a conversation goes on, and their hash."""
         head = dump(_head(request, self.endpoint.official))
         return head, blake2b(head, digest_size=8).hexdigest()
+
+
+class Anthropic(KeyedProvider):
+    """See `agent.providers.Provider`."""
+
+    name, codec, known = "anthropic", MessagesCodec, MODELS
+    list_path, options = "models?limit=1000", _OPTIONS
+
+    def capabilities(self, model: str) -> Capabilities:
+        return MODELS.of(model).can
+
+    async def takes(self, model: str) -> frozenset[str]:
+        """See `Abilities.files`: PDF came with the models that cite."""
+        found = await super().takes(model)
+        return found if MODELS.of(model).cites else found - {PDF}
+
+
+create = Anthropic.create
 
 
 def _head(request: Request, official: bool) -> dict[str, Any]:
@@ -217,8 +145,7 @@ def _tail(request: Request) -> dict[str, Any]:
     }
     if request.answer_now and (request.tools or request.native_search is not None):
         tail["tool_choice"] = {"type": "none"}
-    tail |= sampling(request, Anthropic.options)
+    tail |= sampling(request, _OPTIONS)
     if _formed(request):
         tail["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
-    used = container(request.messages, request.model)
-    return {**tail, "container": used} if used else tail
+    return tail

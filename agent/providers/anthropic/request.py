@@ -16,7 +16,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from searchloop.agent.providers._common import (
+from searchloop.agent.providers._keyed import ModelTable
+from searchloop.agent.providers._wire import (
     dump,
     function_name,
     hashed_id,
@@ -24,7 +25,6 @@ from searchloop.agent.providers._common import (
     steps,
     stray_text,
 )
-from searchloop.agent.providers._models import ModelTable
 from searchloop.agent.providers.anthropic.passages import Block, passages
 from searchloop.agent.types import (
     Capabilities,
@@ -45,14 +45,13 @@ _MARK = b',"cache_control":' + dump(CACHED)
 
 Piece = tuple[str, bytes, int]  # role, JSON, number of blocks
 _NOT_ON_TOP = frozenset({"anyOf", "oneOf", "allOf"})  # refused there; the tool checks by itself
-_COUNTRY = re.compile(r"[A-Za-z]{2}")
 THINKING = ("thinking", "redacted_thinking")
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 # Citations of other kinds name positions in the request that they were made for.
 _LASTING_CITATION = "web_search_result_location"
 BASIC = ("web_search_20250305", "web_fetch_20250910")  # the only ones on servers of others
 # Limits of one fetched page in tokens, and of the fetches in one request.
-_FETCH_TOKENS = {"low": 8_000, "medium": 20_000, "high": 50_000}
+_FETCH_TOKENS = 20_000
 _FETCHES = 8
 
 
@@ -82,12 +81,12 @@ def function_tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def server_tools(search: NativeSearch, model: ClaudeModel, official: bool) -> list[dict[str, Any]]:
-    """Describes the server's search, and its reading of pages if live pages are allowed.
+    """Describes the server's search, and its reading of pages.
 
     Spec: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool
     """
     tools = [_search(search, (model.search or BASIC[0]) if official else BASIC[0])]
-    if search.external_access and model.fetch:
+    if model.fetch:
         tools.append(_fetch(search, model.fetch if official else BASIC[1]))
     return tools
 
@@ -96,11 +95,9 @@ def _search(search: NativeSearch, version: str) -> dict[str, Any]:
     tool: dict[str, Any] = {"type": version, "name": "web_search", **_direct(version)}
     if search.max_searches is not None:
         tool["max_uses"] = max(1, search.max_searches)
-    tool |= _domains(search, paths=True)
-    country = (search.country or "").strip()
-    if _COUNTRY.fullmatch(country):
-        tool["user_location"] = {"type": "approximate", "country": country.upper()}
-    return tool
+    if search.country:
+        tool["user_location"] = {"type": "approximate", "country": search.country}
+    return tool | _domains(search)
 
 
 def _fetch(search: NativeSearch, version: str) -> dict[str, Any]:
@@ -109,9 +106,9 @@ def _fetch(search: NativeSearch, version: str) -> dict[str, Any]:
         "name": "web_fetch",
         **_direct(version),
         "max_uses": _FETCHES,
-        "max_content_tokens": _FETCH_TOKENS[search.context_size or "medium"],
+        "max_content_tokens": _FETCH_TOKENS,
         "citations": {"enabled": True},
-        **_domains(search, paths=False),
+        **_domains(search),
     }
 
 
@@ -120,23 +117,12 @@ def _direct(version: str) -> dict[str, Any]:
     return {} if version in BASIC else {"allowed_callers": ["direct"]}
 
 
-def _domains(search: NativeSearch, *, paths: bool) -> dict[str, list[str]]:
+def _domains(search: NativeSearch) -> dict[str, list[str]]:
     """Returns allowed or blocked domains, never both: the API refuses that."""
-    allowed = _tidy(search.allowed_domains, paths)
-    blocked = _tidy(search.blocked_domains, paths)
+    allowed, blocked = search.allowed_domains, search.blocked_domains
     if allowed:
-        return {"allowed_domains": [d for d in allowed if d not in blocked] or allowed}
-    return {"blocked_domains": blocked} if blocked else {}
-
-
-def _tidy(domains: tuple[str, ...], paths: bool) -> list[str]:
-    """Removes schemes, repetitions, and paths where they would match nothing."""
-    found: dict[str, None] = {}
-    for domain in domains:
-        text = domain.strip().rpartition("://")[2].rstrip("/")
-        host, slash, path = text.partition("/")
-        found[f"{host}{slash}{path}" if paths else host] = None
-    return [domain for domain in found if domain]
+        return {"allowed_domains": [d for d in allowed if d not in blocked] or [*allowed]}
+    return {"blocked_domains": [*blocked]} if blocked else {}
 
 
 def text_block(text: str) -> Block:
@@ -261,18 +247,6 @@ class ReplayView:
 def version_of(prefix: str) -> str:
     """Marks raw blocks with our version and the prefix that their model had."""
     return f"{VERSION}:{prefix}"
-
-
-def container(messages: Sequence[Message], model: str) -> str | None:
-    """Returns the id of the server's workspace while the answer that began in it is not over."""
-    for message in reversed(messages):
-        if message.role == "user":
-            return None
-        data = message.provider_data
-        if data is not None and (data.provider, data.model) == (PROVIDER, model):
-            used = message.details.get("container")
-            return used if isinstance(used, str) else None
-    return None
 
 
 def assemble(messages: Sequence[Message], view: ReplayView) -> list[bytes]:

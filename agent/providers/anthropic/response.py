@@ -13,15 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers._common import (
-    CodecBase,
-    DecoderBase,
-    ShownAnswer,
-    Stretch,
-    error_in,
-    said,
-    thought,
-)
+from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
+from searchloop.agent.providers._codec import CodecBase, DecoderBase
+from searchloop.agent.providers._wire import error_in
 from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
@@ -138,15 +132,6 @@ def stop_reason(said: object, tool_calls: tuple[ToolCall, ...]) -> StopReason:
     return "tool_calls" if tool_calls else _STOPS.get(str(said), "stop")
 
 
-def details(end: Mapping[str, Any], reason: str) -> dict[str, Any]:
-    """Returns what the next request of the same turn needs: a pause, the server's workspace."""
-    found: dict[str, Any] = {"paused": True} if reason == "pause" else {}
-    used = end.get("container")
-    if isinstance(used, dict) and isinstance(used.get("id"), str):
-        found["container"] = used["id"]
-    return found
-
-
 def refusal_words(details: object) -> str:
     """Words a refusal, because the server sends no text with it."""
     given = details if isinstance(details, Mapping) else {}
@@ -178,8 +163,6 @@ def usage(counts: Mapping[str, Any], searches: ServerTools) -> Usage:
 
 class MessagesDecoder(DecoderBase):
     """Decodes the answer to one request. See `agent.providers.Decoder` and `ReplayView.prefix`."""
-
-    api = "the Messages API"
 
     def __init__(self, codec: CodecBase, request: Request, prefix: str, content_type: str) -> None:
         super().__init__(codec, content_type)
@@ -219,7 +202,6 @@ class MessagesDecoder(DecoderBase):
 
     def _message_start(self, event: Event) -> Iterable[StreamEvent]:
         self._count(event["message"])
-        self._end.update({k: v for k, v in event["message"].items() if k == "container" and v})
         return ()
 
     def _count(self, value: Event) -> None:
@@ -307,7 +289,7 @@ class MessagesDecoder(DecoderBase):
         data = ProviderData(PROVIDER, self._model, version_of(self._prefix), tuple(blocks))
         # A refused text would be refused again: of that only our words are kept.
         kept = data if blocks and reason != "refusal" else None
-        about = details(self._end, reason)
+        about = {"paused": True} if reason == "pause" else {}
         consulted = self._searches.consulted
         message = self._answer.message(tool_calls, citations, consulted, kept, about)
         return Finished(message, reason, usage(self._counts, self._searches))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from searchloop.agent.providers._common import text_in
+from searchloop.agent.providers._wire import text_in
 from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.types import (
     Message,
@@ -25,26 +25,6 @@ from searchloop.agent.types import (
 )
 
 _SEARCH, _FETCH = "web_search", "web_fetch"
-_SEARCH_WORDS = {
-    "invalid_tool_input": "The search was asked for in a way that the provider does not take.",
-    "unavailable": "The provider's search is not available right now.",
-    "max_uses_exceeded": "The limit of searches for one answer was reached.",
-    "too_many_requests": "The provider's search takes no more requests for now.",
-    "query_too_long": "The query was too long.",
-    "request_too_large": "The search results would not have fitted into the conversation.",
-}
-_FETCH_WORDS = {
-    "invalid_tool_input": "not a valid address",
-    "url_too_long": "the address is too long",
-    "url_not_allowed": "the address is not allowed",
-    "url_not_in_prior_context": "the address was not met before",
-    "url_not_accessible": "the page could not be reached",
-    "unsupported_content_type": "the kind of page is not supported",
-    "too_many_requests": "too many requests",
-    "max_uses_exceeded": "the limit of pages for one answer was reached",
-    "unavailable": "reading pages is not available right now",
-    "content_too_large": "the page is too large",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +87,8 @@ class ServerTools:
         self.searches += 1
         content = block.get("content")
         if not isinstance(content, list):
-            code = text_in(content, "error_code") or "unknown"
-            return SearchFinished(query, "error", None, _words(_SEARCH_WORDS, code))
+            code = _code(content)
+            return SearchFinished(query, "error", None, f"The search failed: {code}.")
         rows = [row for row in content if isinstance(row, Mapping) and text_in(row, "url")]
         self.consulted += [
             Source(
@@ -123,8 +103,7 @@ class ServerTools:
         asked, content = text_in(self._question(block), "url"), block.get("content")
         document = _read(content)
         if document is None:
-            code = text_in(content, "error_code") or "unknown"
-            return (PageOpened(asked, _words(_FETCH_WORDS, code)),)
+            return (PageOpened(asked, _code(content)),)
         self._documents.append(document)
         self.consulted.append(Source(document.url, document.title, "opened"))
         return (PageOpened(document.url),)
@@ -170,5 +149,6 @@ def _read(content: object) -> FetchedPage | None:
     return FetchedPage(url, text_in(page, "title"), text) if url else None
 
 
-def _words(known: Mapping[str, str], code: str) -> str:
-    return known.get(code) or f"It failed: {code.replace('_', ' ')}."
+def _code(content: object) -> str:
+    """Returns the server's code of an error in words, such as `url not accessible`."""
+    return (text_in(content, "error_code") or "unknown").replace("_", " ")

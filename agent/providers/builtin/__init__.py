@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers import Features
+from searchloop.agent.providers import Abilities, Features
 from searchloop.agent.providers.builtin.quotes import best_quotes, quoted
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
@@ -28,6 +28,7 @@ from searchloop.agent.types import (
     Message,
     ModelInfo,
     Request,
+    StopReason,
     StreamEvent,
     TextDelta,
     ToolCall,
@@ -56,15 +57,11 @@ def sentences_for(question: str) -> SimpleNamespace:
 
 
 SETTINGS: tuple[Setting, ...] = ()
-FEATURES = Features(
-    needs="nothing",
-    pages="ours",
-    citations="numbers of ours, quotes checked",
-    replay="text and calls",
-)
+FEATURES = Features("nothing")
 MODEL = "extractive"
 
 _PAGES = 3
+_CALLS: StopReason = "tool_calls"
 _REASON = 300  # characters of the reason why an engine or a page failed
 
 
@@ -72,6 +69,7 @@ class Extractive:
     """The provider. Its only model is `extractive`."""
 
     name = "builtin"
+    abilities = Abilities(writes=False, local=lambda model: True)
 
     def capabilities(self, model: str) -> Capabilities:
         """It calls tools and has no search of its own."""
@@ -101,11 +99,11 @@ class Extractive:
         found = await asyncio.to_thread(best_quotes, question, attached, _SPARE) if attached else []
         calls = () if request.answer_now or found else _next_calls(question, turn, request)
         answer = partial(_answer, question, turn, bool(request.tools), found)
-        text = "" if calls else await asyncio.to_thread(answer)
+        text, end = await asyncio.to_thread(answer) if not calls else ("", _CALLS)
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
         message = Message("assistant", text.strip(), tool_calls=calls)
-        yield Finished(message, "tool_calls" if calls else "stop", Usage())
+        yield Finished(message, end, Usage())
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Extractive:
@@ -146,14 +144,14 @@ def query_of(question: str) -> str:
 
 def _answer(
     question: str, turn: list[Message], searched: bool, found: Sequence[tuple[int, str]]
-) -> str:
+) -> tuple[str, StopReason]:
     say = sentences_for(question)
     if not searched and not found:
-        return str(say.unsearched)
+        return str(say.unsearched), "stop"
     chosen = found or best_quotes(question, _read(turn), _SPARE)
     if not chosen:
-        return _no_answer(turn, say)
-    return _listed(say.found, (f"{quoted(text)} [{n}]" for n, text in chosen))
+        return _no_answer(turn, say), "nothing"
+    return _listed(say.found, (f"{quoted(text)} [{n}]" for n, text in chosen)), "stop"
 
 
 def _read(turn: list[Message]) -> list[tuple[int, str]]:

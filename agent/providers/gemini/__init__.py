@@ -25,13 +25,14 @@ from urllib.parse import quote
 
 from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.agent.providers import Features
-from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump, sampling
-from searchloop.agent.providers._models import ModelTable
+from searchloop.agent.providers._codec import CodecBase
+from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
+from searchloop.agent.providers._wire import dump, sampling
 from searchloop.agent.providers.gemini.links import Links
 from searchloop.agent.providers.gemini.request import Contents, encode_contents
 from searchloop.agent.providers.gemini.response import GeminiDecoder
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.refusals import TOO_LONG, Refusal
+from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Request, StreamEvent, ToolSpec
 from searchloop.agent.types.attachments import IMAGES, PDF
@@ -73,43 +74,7 @@ FEATURES = Features(
 
 
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_MISSING"})
-_BUSY = frozenset({"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED", "UNKNOWN"})
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{0,9})?)s")  # 47.434392449s
-_SEARCH_WORDS = re.compile(
-    r"google_?\s?search|search grounding|search as (?:a )?tool|grounding is not|url_?\s?context"
-    r"|built-in tools|server_?side_?tool|tool use with function calling",
-    re.IGNORECASE,
-)
-_SIGNATURE = re.compile(r"thought[\s_-]*signature|continuation[\s_-]*token", re.IGNORECASE)
-_TURNS = re.compile(r"function (?:call|response) (?:turn|part)", re.IGNORECASE)
-
-
-def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
-    """Returns our error for an error object {code, message, status, details}."""
-    if refusal.status is None and isinstance(details.get("code"), int):
-        refusal = refusal._replace(status=details["code"])
-    status, name = refusal.status or 0, str(details.get("status") or "")
-    text, causes = str(details.get("message") or ""), list(_details(details))
-    bad_key = any(d.get("reason") in _KEY_REASONS for d in causes) or "API key not valid" in text
-    if status == 401 or bad_key:
-        return refusal.unauthorized("GEMINI_API_KEY")
-    if status == 429 or name == "RESOURCE_EXHAUSTED":
-        return _exhausted(causes, text, refusal)
-    if name in _BUSY or status >= 500 or status in (408, 409, 499):
-        return refusal.failed(_delay(causes))
-    if status == 403 or name in ("PERMISSION_DENIED", "FAILED_PRECONDITION"):
-        remedy = "Check the key's project, its billing and where the service is offered."
-        return refusal.forbidden(remedy)
-    if status == 404 or name == "NOT_FOUND":
-        remedy = "Check GEMINI_BASE_URL; it usually ends in /v1beta."
-        return refusal.no_model() if details else refusal.wrong_address("the Gemini API", remedy)
-    if _SIGNATURE.search(text):  # a missing one gets the documented placeholder
-        return refusal.no_history() if "missing" in text.lower() else refusal.no_thinking()
-    if _TURNS.search(text):
-        return refusal.no_history()
-    if _SEARCH_WORDS.search(text):
-        return refusal.no_search(" here")
-    return refusal.too_long() if TOO_LONG.search(text) else refusal.bad_request()
 
 
 def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) -> ProviderError:
@@ -122,7 +87,7 @@ def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) ->
         what = f"The quota of this key at {refusal.server} is used up."
         remedy = "Wait for the next day, enable billing, or choose another model."
         return refusal.error("quota", what, remedy)
-    return refusal.too_many(_delay(details))
+    return refusal.too_many()
 
 
 def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -139,8 +104,8 @@ def _delay(details: list[Mapping[str, Any]]) -> float | None:
 class GeminiCodec(CodecBase):
     """See `agent.providers.Codec`. Without a key no request names one."""
 
-    vendor, home, setting = "Gemini", SETTINGS[1].default, "GEMINI_BASE_URL"
-    classify = staticmethod(classify)
+    vendor, home, api = "Gemini", SETTINGS[1].default, "the Gemini API"
+    setting, key_setting, ends = "GEMINI_BASE_URL", "GEMINI_API_KEY", "/v1beta"
 
     def url(self, request: Request) -> str:
         name = request.model if "/" in request.model else f"models/{request.model}"
@@ -148,6 +113,18 @@ class GeminiCodec(CodecBase):
 
     def headers(self) -> Mapping[str, str]:
         return {"x-goog-api-key": self.endpoint.key} if self.endpoint.key else {}
+
+    def classify(self, details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
+        """See `CodecBase.classify`. The body names the delay before a retry."""
+        causes = list(_details(details))
+        if any(cause.get("reason") in _KEY_REASONS for cause in causes):
+            return refusal.unauthorized(self.key_setting)
+        if refusal.status == 429 or details.get("status") == "RESOURCE_EXHAUSTED":
+            error = _exhausted(causes, str(details.get("message") or ""), refusal)
+        else:
+            error = super().classify(details, refusal)
+        error.retry_after = _delay(causes) if error.retryable else None
+        return error
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. Raises NativeSearchRejected before anything is sent."""
@@ -189,7 +166,7 @@ def _head(request: Request, *, reads: bool) -> dict[str, Any]:
     tools: dict[str, Any] = {}
     if request.native_search is not None:
         tools["googleSearch"] = {}
-        if reads and request.native_search.external_access:
+        if reads:
             tools["urlContext"] = {}
     if request.tools:
         tools["functionDeclarations"] = [_function(tool) for tool in request.tools]
@@ -235,7 +212,7 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
 class Gemini(KeyedProvider):
     """See `agent.providers.Provider`."""
 
-    name, key_setting = "gemini", "GEMINI_API_KEY"
+    name, codec = "gemini", GeminiCodec
     list_path, known = "models?pageSize=1000", MODELS
     media = IMAGES - {"image/gif"} | {PDF}
     options: ClassVar = {
@@ -256,7 +233,7 @@ class Gemini(KeyedProvider):
         return replace(can, context=self._windows.get(model_name, can.context))
 
     async def takes(self, model_name: str) -> frozenset[str]:
-        """See `providers.media_types`: Gemma and models for pictures take pictures only."""
+        """See `Abilities.files`: Gemma and models for pictures take pictures only."""
         found = await super().takes(model_name)
         return found if MODELS.of(model_name).can.tools else found - {PDF}
 
@@ -287,6 +264,6 @@ class Gemini(KeyedProvider):
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Gemini:
-    """Returns the provider as the settings describe it."""
-    key = (env.get("GEMINI_API_KEY") or env.get("GOOGLE_API_KEY") or "").strip()
-    return Gemini(GeminiCodec(key, env.get("GEMINI_BASE_URL") or ""), transport)
+    """Returns the provider as the settings describe it; the key has two names."""
+    key = env.get("GEMINI_API_KEY") or env.get("GOOGLE_API_KEY") or ""
+    return Gemini.create({**env, "GEMINI_API_KEY": key}, transport)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
-from searchloop.agent.providers._common import ShownAnswer, Stretch
+from searchloop.agent.providers._answer import ShownAnswer, Stretch
 from searchloop.agent.search.citations import numbered
 from searchloop.agent.types import (
     Citation,

@@ -22,7 +22,7 @@ _GOOGLE = "https://vertexaisearch.cloud.google.com"
 _PATH = "/grounding-api-redirect/"
 _LONGEST = 4096  # characters of a target
 _SECONDS = 2.0
-_AT_ONCE = 8
+_MOST = 32  # links of one answer that are asked
 _KEPT = 2048
 _MARK = "via Google"
 
@@ -50,7 +50,7 @@ def links_of(message: Message) -> tuple[str, ...]:
 def resolved(message: Message, targets: Mapping[str, str], *, mark: bool = True) -> Message:
     """Puts in the known targets; `mark` marks the titles of links without one.
 
-    Two links to one page become one citation. The details keep the original links.
+    Two links to one page become one citation.
     """
     links = links_of(message)
     marked = frozenset(url for url in links if mark and is_redirect(url) and url not in targets)
@@ -66,12 +66,7 @@ def resolved(message: Message, targets: Mapping[str, str], *, mark: bool = True)
         page._replace(state=found_state if page.state == "cited" else page.state)
         for page in (_real(source, targets, marked) for source in message.sources)
     ]
-    details = dict(message.details)
-    used = {targets[url]: url for url in links if url in targets}
-    if used:
-        details["redirects"] = used
-    pages = sources(consulted, citations)
-    return replace(message, citations=citations, sources=pages, details=details)
+    return replace(message, citations=citations, sources=sources(consulted, citations))
 
 
 def _real(page: Source | Citation, targets: Mapping[str, str], marked: Container[str]) -> Source:
@@ -98,22 +93,20 @@ class Links:
         return resolved(message, known, mark=self._base is None)
 
     async def _learn(self, links: list[str]) -> None:
-        gate = asyncio.Semaphore(_AT_ONCE)
         try:
             async with asyncio.timeout(_SECONDS), asyncio.TaskGroup() as group:
-                for url in links:
-                    group.create_task(self._follow(url, gate))
+                for url in links[:_MOST]:
+                    group.create_task(self._follow(url))
         except TimeoutError:
             return  # links without a target by now stay
 
-    async def _follow(self, url: str, gate: asyncio.Semaphore) -> None:
-        async with gate:
-            try:
-                await self._transport.get_json(url, timeout=_SECONDS)
-            except Redirected as found:
-                if page := target(found.location):
-                    self._targets[url] = page
-            except AgentError:
-                pass
+    async def _follow(self, url: str) -> None:
+        try:
+            await self._transport.get_json(url, timeout=_SECONDS)
+        except Redirected as found:
+            if page := target(found.location):
+                self._targets[url] = page
+        except AgentError:
+            pass
         while len(self._targets) > _KEPT:
             self._targets.popitem(last=False)

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from searchloop.agent.providers._common import dump, steps, stray_text
+from searchloop.agent.providers._wire import dump, remembered, steps, stray_text
 from searchloop.agent.types import Message, ToolCall
 
 PROVIDER = "gemini"
@@ -135,9 +135,7 @@ def _server_ids(message: Message) -> frozenset[str]:
 
 
 def _cached(message: Message, variant: str) -> bytes:
-    if variant not in message.encoded:
-        message.encoded[variant] = b",".join(map(dump, _parts(message, variant)))
-    return message.encoded[variant]
+    return remembered(message, variant, lambda: b",".join(map(dump, _parts(message, variant))))
 
 
 def _parts(message: Message, variant: str) -> Iterable[Part]:
@@ -190,13 +188,11 @@ def _signed(parts: Iterable[Part]) -> list[Part]:
 
 def _result(call: ToolCall, known: bool, result: Message) -> bytes:
     """Encodes a result; only a server that made the id gets it back."""
+    said = {"error" if result.is_error else "output": result.content}
+    named: Part = {"id": call.id} if known else {}
+    named |= {"name": _name(call.name), "response": said}
     variant = "gemini:id" if known else "gemini"
-    if variant not in result.encoded:
-        said = {"error" if result.is_error else "output": result.content}
-        named: Part = {"id": call.id} if known else {}
-        named |= {"name": _name(call.name), "response": said}
-        result.encoded[variant] = dump({"functionResponse": named})
-    return result.encoded[variant]
+    return remembered(result, variant, lambda: dump({"functionResponse": named}))
 
 
 def _name(name: str) -> str:
@@ -205,83 +201,25 @@ def _name(name: str) -> str:
     return name if name[0].isalpha() or name[0] == "_" else f"_{name[:127]}"
 
 
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\[['\"]([^'\"]*)['\"]\]")
-_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
-
-
 class FunctionCalls:
-    """Assembles the calls of one answer, in order; `done` has the complete ones."""
+    """The calls of one answer, in order, in `done`. A part holds a whole call."""
 
     def __init__(self) -> None:
         self.done: list[ToolCall] = []
         self._ids: set[str] = set()
-        self._open: Part | None = None
-        self._problem: str | None = None
-
-    @property
-    def pending(self) -> bool:
-        """True while a call is incomplete."""
-        return self._open is not None
 
     def add(self, part: Part) -> Part | None:
-        """Adds a functionCall part. Returns the part to keep once its call is complete."""
-        call = part["functionCall"]
-        if self._open is None:
-            if not call.get("name"):
-                return None
-            if not (call.get("willContinue") or call.get("partialArgs")):
-                return self._finish(part, call)
-            begun = {k: v for k, v in call.items() if k in ("id", "name")}
-            begun["args"] = dict(call.get("args") or {})
-            self._open, self._problem = {**part, "functionCall": begun}, None
-        for piece in call.get("partialArgs") or ():
-            if not _put(self._open["functionCall"], piece):
-                self._problem = "Some of its arguments came in a form that is not known."
-        if call.get("willContinue"):
-            return None
-        whole, self._open = self._open, None
-        return self._finish(whole, whole["functionCall"])
-
-    def _finish(self, part: Part, call: Mapping[str, Any]) -> Part | None:
-        arguments, problem = call.get("args") or {}, self._problem
-        self._problem = None
+        """Adds a functionCall part. Returns the part to keep, None for one that was sent twice."""
+        call: Part = part["functionCall"]
+        arguments, problem = call.get("args") or {}, None
         if not isinstance(arguments, dict):
             problem = f"The arguments must be a JSON object, not {type(arguments).__name__}."
             arguments = {}
             part = {**part, "functionCall": {**call, "args": {}}}
         # We never send an id of our own: without ids the server matches results by their order.
         call_id = call.get("id") or f"gemini-{secrets.token_hex(8)}"
-        if call_id in self._ids:
-            return None  # sent twice
+        if call_id in self._ids or not call.get("name"):
+            return None
         self._ids.add(call_id)
         self.done.append(ToolCall(call_id, call["name"], arguments, problem))
         return part
-
-
-def _put(root: dict[str, Any], piece: Mapping[str, Any]) -> bool:
-    """Stores one value at its path. Returns False for a path that is not known."""
-    path = str(piece.get("jsonPath") or "").removeprefix("$")
-    if _STEP.sub("", path):
-        return False
-    found = _STEP.findall(path)
-    steps = ["args", *(int(index) if index else name or quoted for name, index, quoted in found)]
-    kind = next((kind for kind in _VALUES if kind in piece), None)
-    value = None if kind in (None, "nullValue") else piece[kind]
-    return _store(root, steps, value) if kind else True
-
-
-def _store(target: Any, steps: list[str | int], value: Any) -> bool:
-    """Sets the value at the end of the steps; appends to a string that is already there."""
-    step, rest = steps[0], steps[1:]
-    kind: type[Any] = list if isinstance(step, int) else dict
-    if not isinstance(target, kind):
-        return False
-    if isinstance(step, int):
-        target.extend([None] * (step + 1 - len(target)))
-    old = target[step] if isinstance(step, int) else target.get(step)
-    if rest:
-        if old is None:
-            old = target[step] = [] if isinstance(rest[0], int) else {}
-        return _store(old, rest, value)
-    target[step] = old + value if isinstance(value, str) and isinstance(old, str) else value
-    return True

@@ -15,14 +15,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.errors import IncompleteError, ProviderError
-from searchloop.agent.providers._common import (
-    CodecBase,
-    DecoderBase,
-    Stretch,
-    error_in,
-    said,
-    thought,
-)
+from searchloop.agent.providers._answer import Stretch, said, thought
+from searchloop.agent.providers._codec import CodecBase, DecoderBase
+from searchloop.agent.providers._wire import error_in
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
 from searchloop.agent.transport.exchange import SseSplitter, incomplete
@@ -45,15 +40,6 @@ WITHHELD: Mapping[str, str] = {
     "BLOCKLIST": "a forbidden word",
     "PROHIBITED_CONTENT": "its filter for prohibited content",
     "SPII": "its filter for personal data",
-    "ESCALATION": "its rules for escalation",
-    "PUP_LIMITED_DISABLED": "a limit of this account",
-    "MODEL_ARMOR": "the filter of this project",
-    "JAILBREAK": "its filter for attempts to change its rules",
-    "IMAGE_SAFETY": "its safety filter for images",
-    "IMAGE_PROHIBITED_CONTENT": "its filter for prohibited images",
-    "IMAGE_RECITATION": "its filter for images that repeat a source",
-    "IMAGE_OTHER": "its filter for images",
-    "NO_IMAGE": "an image that could not be made",
 }
 
 
@@ -90,7 +76,6 @@ _LISTED = re.compile(r"[\s,\[]*")
 class GeminiDecoder(DecoderBase):
     """Decodes the answer to one request. See `agent.providers.Decoder`."""
 
-    api = "the Gemini API"
     begins = (b"{", b"[")
 
     def __init__(self, codec: CodecBase, request: Request, content_type: str) -> None:
@@ -175,8 +160,6 @@ class GeminiDecoder(DecoderBase):
         if reason not in _STOPS:
             raise incomplete(server, f"It gives the reason {reason}.")
         yield from self._last_words()
-        if reason == "STOP" and self._calls.pending:
-            raise incomplete(server)
         if reason == "STOP" and not (self._answer.text.strip() or self._calls.done):
             text = f"{server} ended its answer without saying anything."
             if self._answer.text or self._answer.thinking or self._grounding.used:

@@ -15,7 +15,8 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers import Features, ModelServer, PullProgress
+from searchloop.agent.providers import Abilities, Features, ModelServer, PullProgress
+from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers.ollama.config import SETTINGS, Config, parse_address, read_config
 from searchloop.agent.providers.ollama.errors import cloud_disabled, explain
 from searchloop.agent.providers.ollama.models import (
@@ -34,20 +35,13 @@ from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent
 from searchloop.agent.types.attachments import IMAGES
 
 __all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
-FEATURES = Features(
-    needs="a running Ollama",
-    pages="ours",
-    citations="numbers of ours, quotes checked",
-    replay="text and calls",
-    thinks="as the model does",
-)
+FEATURES = Features("a running Ollama", thinks="as the model does")
 
 
 class Ollama:
     """See `Provider` and `Hosts`. `check` raises `problem`, the error of a wrong setting."""
 
     name = "ollama"
-    options = OPTIONS
 
     def __init__(
         self, config: Config, transport: Transport, home: Path, problem: ConfigError | None = None
@@ -58,13 +52,20 @@ class Ollama:
         self._catalog = ModelCatalog(config, transport)
         self._ladder = Ladder(home, config.address.base, self._catalog.digest)
         self._steps = Steps(config, transport, self._catalog, self._ladder)
+        self.abilities = Abilities(
+            options=(*OPTIONS, "max_tokens"),
+            files=self.takes,
+            drops=self._steps.drops,
+            hosts=self,
+            local=self._is_local,
+        )
 
     def capabilities(self, model: str) -> Capabilities:
         """Returns what `models()` found; an unknown model is assumed to call tools."""
         return self._catalog.capabilities(model)
 
     async def takes(self, model: str) -> frozenset[str]:
-        """See `providers.media_types`; a server too old to describe a model is given the try."""
+        """See `Abilities.files`; a server too old to describe a model is given the try."""
         if self._catalog.find(model) is None:
             with suppress(ProviderError):
                 await self._catalog.look()
@@ -95,10 +96,6 @@ class Ollama:
         if self._config.local_only:
             return self._stream_local(request)
         return self._steps.stream(request)
-
-    async def drops(self, request: Request) -> bool:
-        """Returns True if the window has no room for all turns of the request."""
-        return await self._steps.drops(request)
 
     async def server(self) -> ModelServer:
         version = None
@@ -155,6 +152,10 @@ class Ollama:
             async for event in events:
                 yield event
 
+    def _is_local(self, model: str) -> bool:
+        remote = names_cloud(model) or self._catalog.is_remote(model)
+        return self._config.address.loopback and not remote
+
     def _info(self, model: Installed) -> ModelInfo:
         remote = bool(model.remote_host) or names_cloud(model.name)
         able = self._catalog.capabilities(model.name)
@@ -168,7 +169,7 @@ class Ollama:
             title=f"{model.name} ({model.size})" if model.size else model.name,
             capabilities=able,
             available=error is None,
-            local=self._config.address.loopback and not model.remote_host,
+            local=self._is_local(model.name),
             missing=error.message if error else None,
             remedy=error.remedy if error else None,
             calls=self._ladder.rung(model.name, able.tools),
@@ -177,14 +178,7 @@ class Ollama:
         )
 
     def _absent(self, missing: str, remedy: str) -> ModelInfo:
-        return ModelInfo(
-            id=f"{self.name}:",
-            title="Ollama",
-            available=False,
-            local=self._config.address.loopback,
-            missing=missing,
-            remedy=remedy,
-        )
+        return absent(self.name, "Ollama", self._config.address.loopback, missing, remedy)
 
     def _refused(self, model: str) -> ConfigError:
         setting = "SEARCHLOOP_OFFLINE" if self._config.offline else "OLLAMA_NO_CLOUD"

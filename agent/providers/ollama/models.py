@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers._common import member
+from searchloop.agent.providers._wire import member
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Loaded

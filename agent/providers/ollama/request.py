@@ -18,7 +18,7 @@ from typing import Any
 
 from searchloop.agent.calls.schema import takes
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers._common import SAMPLING, dump, sampling
+from searchloop.agent.providers._wire import SAMPLING, body, dump, sampling
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.exchange import document_of
 from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
@@ -48,11 +48,8 @@ def encode_request(
     if shape is not None:
         head["format"] = shape
     parts += encode_messages(request.messages, request.model, words)
-    listed = b',"tools":' + tools if tools else b""
-    parts = parts or [b""]
-    parts[0] = b"".join((dump(head)[:-1], listed, b',"messages":[', parts[0]))
-    parts[-1] += b"]}"
-    return b",".join(parts)  # the one copy of a long history
+    listed = b',"tools":' + tools + b"}" if tools else b"}"
+    return body(dump(head)[:-1] + listed, "messages", parts, {})
 
 
 def encode_tools(tools: Sequence[ToolSpec]) -> bytes:

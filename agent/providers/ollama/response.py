@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.calls.as_text import TextCalls, rescue
+from searchloop.agent.calls.as_text import rescue
 from searchloop.agent.errors import IncompleteError, ProviderError
-from searchloop.agent.providers._thinking import ThinkSplitter, split_late
+from searchloop.agent.providers._answer import (
+    PrintedText,
+    ShownAnswer,
+    thought,
+    without_late_thinking,
+)
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, provider_error, read_fault
 from searchloop.agent.providers.ollama.request import (
@@ -26,7 +32,6 @@ from searchloop.agent.providers.ollama.request import (
     encode_tools,
     shape_of,
 )
-from searchloop.agent.search.vendor_marks import Seen
 from searchloop.agent.transport.exchange import NdjsonSplitter, guarded
 from searchloop.agent.transport.refusals import sentence, with_wishes
 from searchloop.agent.types import (
@@ -36,8 +41,6 @@ from searchloop.agent.types import (
     Request,
     StopReason,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     ToolCall,
     ToolSpec,
     Usage,
@@ -50,21 +53,15 @@ _raw_decode = json.JSONDecoder().raw_decode
 class OllamaDecoder:
     """See `Decoder`. `fault` makes the error of an error line."""
 
-    def __init__(
-        self, request: Request, content_type: str, fault: Callable[[dict[str, Any]], ProviderError]
-    ) -> None:
+    def __init__(self, request: Request, fault: Callable[[dict[str, Any]], ProviderError]) -> None:
         self._request = request
         self._fault = fault
         self._lines = NdjsonSplitter()
-        self._document: bytearray | None = None
-        self._may_be_document = "ndjson" not in content_type
-        self._content = ThinkSplitter()
-        self._written = TextCalls(request.tools)
-        self._seen = Seen()
-        self._offers = bool(request.tools)
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._calls: list[ToolCall] = []
+        self._document = bytearray()
+        self._begun = False
+        self._answer = ShownAnswer()
+        self._printed = PrintedText(self._answer, request.tools, marks=False)
+        self._calls: dict[str, ToolCall] = {}
         self._finished = False
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
@@ -75,126 +72,77 @@ class OllamaDecoder:
 
     def _feed(self, out: list[StreamEvent], data: bytes) -> None:
         for line in self._lines.feed(data):
-            self._line(line, out)
-
-    def _close(self, out: list[StreamEvent]) -> None:
-        for line in self._lines.close():
-            self._line(line, out, last=True)
-        if self._document is not None and not self._finished:
-            self._last_line(bytes(self._document), out)
-        if not self._finished:
-            raise _incomplete()
-
-    def _line(self, line: bytes, out: list[StreamEvent], last: bool = False) -> None:
-        if self._document is not None:
-            self._document += line
-            if len(self._document) > WHOLE_LIMIT:
-                raise _unreadable(line)
-        elif last:
-            self._last_line(line, out)
-        elif not self._finished:
+            if self._finished:
+                return
+            if self._document:
+                self._document += line
+                if len(self._document) > WHOLE_LIMIT:
+                    raise _unreadable(line)
+                continue
             try:
                 chunk = parse_line(line)
             except (ValueError, RecursionError) as error:
-                if not (self._may_be_document and line.startswith(b"{")):
+                if self._begun or not line.startswith(b"{"):
                     raise _unreadable(line) from error
-                self._document = bytearray(line)
-                return
-            self._chunk(chunk, line, out)
+                self._document += line  # one document over several lines
+            else:
+                self._chunk(chunk, line, out)
 
-    def _last_line(self, line: bytes, out: list[StreamEvent]) -> None:
-        """Reads the end of the bytes: a line without its newline, or a piece of one."""
-        if self._finished:
-            return
-        try:
-            chunk = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise (_incomplete() if line.startswith(b"{") else _unreadable(line)) from error
-        self._chunk(chunk, line, out)
+    def _close(self, out: list[StreamEvent]) -> None:
+        rest = bytes(self._document) + b"".join(self._lines.close())
+        if rest and not self._finished:
+            try:
+                chunk = json.loads(rest)
+            except (ValueError, RecursionError) as error:
+                raise (_incomplete() if rest.startswith(b"{") else _unreadable(rest)) from error
+            self._chunk(chunk, rest, out)
+        if not self._finished:
+            raise _incomplete()
 
     def _chunk(self, chunk: Any, line: bytes, out: list[StreamEvent]) -> None:
         if type(chunk) is not dict:
             raise _unreadable(line)
-        self._may_be_document = False
+        self._begun = True
         if chunk.get("error"):
             raise self._fault(chunk)
         message = chunk.get("message")
         if type(message) is dict:
-            thought, content = message.get("thinking"), message.get("content")
-            if thought and type(thought) is str:
-                self._thinking.append(thought)
-                out.append(ThinkingDelta(thought))
+            thinking, content = message.get("thinking"), message.get("content")
+            if thinking and type(thinking) is str:
+                out += thought(self._answer.think(thinking))
             if content and type(content) is str:
-                if self._content.passing:
-                    self._say(content, out)
-                else:
-                    self._keep(self._content.feed(content), out)
-            if message.get("tool_calls"):
-                self._add_calls(message["tool_calls"])
+                self._printed.add(content, out)
+            if raw := message.get("tool_calls"):
+                for item in raw if isinstance(raw, list) else [raw]:
+                    call = read_call(item, self._calls)
+                    self._calls[call.id] = call
         if chunk.get("done") is True:
             self._finish(chunk, out)
 
-    def _keep(self, deltas: Iterable[TextDelta | ThinkingDelta], out: list[StreamEvent]) -> None:
-        for delta in deltas:
-            if type(delta) is TextDelta:
-                self._say(delta.text, out)
-            else:
-                self._thinking.append(delta.text)
-                out.append(delta)
-
-    def _say(self, content: str, out: list[StreamEvent]) -> None:
-        """Shows text of the answer, except what may be a call printed as text."""
-        self._show(self._written.feed(content) if self._offers else content, out)
-
-    def _show(self, text: str, out: list[StreamEvent]) -> None:
-        if text := self._seen.feed(text):
-            self._text.append(text)
-            out.append(TextDelta(text))
-
-    def _add_calls(self, raw: Any) -> None:
-        taken = {call.id for call in self._calls}
-        taken.update(call.id for m in self._request.messages for call in m.tool_calls)
-        for item in raw if isinstance(raw, list) else [raw]:
-            call = read_call(item, taken)
-            taken.add(call.id)
-            self._calls.append(call)
-
     def _finish(self, chunk: dict[str, Any], out: list[StreamEvent]) -> None:
         self._finished = True
-        self._keep(self._content.close(), out)
-        self._show(self._written.close(), out)
-        if rest := self._seen.close():
-            self._text.append(rest)
-            out.append(TextDelta(rest))
-        text, thinking = "".join(self._text), "".join(self._thinking)
-        if not thinking:
-            thinking, text = split_late(text)
+        self._printed.end(out)
         details = read_details(chunk)
-        if self._add_written(text, thinking):
+        message = self._answer.message((), (), (), None, details)
+        message = message if message.thinking else without_late_thinking(message)
+        if written := self._written(message):
             details["calls_as_text"] = True
-        made = ProviderData(PROVIDER, self._request.model, VERSION, ()) if thinking else None
+        calls = (*self._calls.values(), *written)
+        request = self._request
+        made = ProviderData(PROVIDER, request.model, VERSION, ()) if message.thinking else None
+        message = replace(message, tool_calls=calls, provider_data=made)
         stop: StopReason = "length" if chunk.get("done_reason") == "length" else "stop"
-        message = Message(
-            role="assistant",
-            content=text,
-            thinking=thinking,
-            tool_calls=tuple(self._calls),
-            details=details,
-            provider_data=made,
-        )
         usage = Usage(_count(chunk.get("prompt_eval_count")), _count(chunk.get("eval_count")))
-        out.append(Finished(message, "tool_calls" if self._calls else stop, usage))
+        out.append(Finished(message, "tool_calls" if calls else stop, usage))
 
-    def _add_written(self, text: str, thinking: str) -> bool:
-        """Adds the calls printed as text, or those in the thinking of an answer without text."""
+    def _written(self, message: Message) -> list[ToolCall]:
+        """Returns the calls printed as text, or those in the thinking of an answer without text."""
+        found = self._printed.written.calls
+        if not found and not message.content.strip():
+            found = rescue(message.thinking, self._request.tools)[1]
         if self._calls:
-            return False
-        written = self._written.calls
-        if not written and not text.strip():
-            written = rescue(thinking, self._request.tools)[1]
-        for name, arguments in written:
-            self._calls.append(ToolCall(f"call_{uuid.uuid4().hex}", name, arguments))
-        return bool(written)
+            return []
+        return [ToolCall(f"call_{uuid.uuid4().hex}", name, given) for name, given in found]
 
 
 def parse_line(line: bytes) -> Any:
@@ -206,8 +154,8 @@ def parse_line(line: bytes) -> Any:
     return value
 
 
-def read_call(item: Any, taken: set[str]) -> ToolCall:
-    """Reads one call. Replaces an id that is missing or already used in this session."""
+def read_call(item: Any, taken: Container[str]) -> ToolCall:
+    """Reads one call. Replaces an id that is missing or already taken in this answer."""
     item = item if isinstance(item, dict) else {}
     function = item.get("function")
     function = function if isinstance(function, dict) else {}
@@ -220,7 +168,6 @@ def read_call(item: Any, taken: set[str]) -> ToolCall:
 
 
 _DURATIONS = {
-    "total_duration": "total_ms",
     "load_duration": "load_ms",
     "prompt_eval_duration": "prompt_ms",
     "eval_duration": "eval_ms",
@@ -294,7 +241,7 @@ class OllamaCodec:
         return encode_request(request, self._config, listed)
 
     def decoder(self, request: Request, content_type: str) -> OllamaDecoder:
-        return OllamaDecoder(request, content_type, self._fault)
+        return OllamaDecoder(request, self._fault)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         fault = read_fault(body, status)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.log.context import Budget, Fitted, fit, size_of, tokens, was_cut
+from searchloop.agent.log.window import Budget, Fitted, fit, size_of, tokens, was_cut
 from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.models import ModelCatalog, full_name, names_cloud
@@ -275,6 +275,11 @@ class Steps:
                     async for event in events:
                         shown = shown or type(event) is not Notice
                         if type(event) is Finished:
+                            if rung in ("native", "text") and event.message.tool_calls:
+                                written = event.message.details.get("calls_as_text")
+                                came: Rung = "text" if written else "native"
+                                for notice in self._learn(request.model, came, plan):
+                                    yield notice
                             event = self._priced(event, request.model)
                             if request.tools:
                                 event = with_details(event, calls=self._rung(request.model, plan))
@@ -339,16 +344,7 @@ class Steps:
             return self._envelope(request, plan)
         if rung == "search-first":
             return self._search_first(request, plan)
-        return self._calls(request, plan)
-
-    async def _calls(self, request: Request, plan: Plan) -> Events:
-        async with aclosing(self._send(request, plan, "calls")) as events:
-            async for event in events:
-                if type(event) is Finished and event.message.tool_calls:
-                    written = bool(event.message.details.get("calls_as_text"))
-                    for notice in self._learn(request.model, "text" if written else "native", plan):
-                        yield notice
-                yield event
+        return self._send(request, plan, "calls")
 
     async def _envelope(self, request: Request, plan: Plan) -> Events:
         for notice in self._learn(request.model, "envelope", plan):

@@ -10,26 +10,16 @@ Spec: https://platform.openai.com/docs/api-reference/responses/create
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
-from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.providers import Features
-from searchloop.agent.providers._common import (
-    SAMPLING,
-    CodecBase,
-    KeyedProvider,
-    hashed_id,
-    sampling,
-    text_format,
-)
-from searchloop.agent.providers._models import ModelTable
-from searchloop.agent.providers._responses.errors import classify
-from searchloop.agent.providers._responses.request import encode_body, function_tool
+from searchloop.agent.providers._codec import CodecBase
+from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
+from searchloop.agent.providers._responses.request import encode_request
 from searchloop.agent.providers._responses.response import ResponsesDecoder
+from searchloop.agent.providers._wire import hashed_id
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, NativeSearch, Request
 
 MODELS: ModelTable[Capabilities] = ModelTable(__file__, lambda able: able)
@@ -49,96 +39,61 @@ FEATURES = Features(
 )
 
 
-class OpenAI(KeyedProvider):
-    """See `agent.providers.Provider`."""
-
-    name, key_setting = "openai", "OPENAI_API_KEY"
-    options: ClassVar = SAMPLING
-    known: ClassVar = MODELS
-
-    def _read_list(self, answer: Any) -> dict[str, str]:
-        names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
-        official = self._codec.endpoint.official
-        return {name: name for name in names if MODELS.answers_questions(name) or not official}
-
-
-def create(env: Mapping[str, str], transport: Transport) -> OpenAI:
-    """Returns the provider as the settings describe it."""
-    key = (env.get("OPENAI_API_KEY") or "").strip()
-    return OpenAI(ResponsesCodec(key, env.get("OPENAI_BASE_URL") or ""), transport)
-
-
 class ResponsesCodec(CodecBase):
     """See `agent.providers.Codec`. Without a key no authorization is sent."""
 
-    vendor, home, setting = "OpenAI", DEFAULT_BASE, "OPENAI_BASE_URL"
-    classify = staticmethod(partial(classify, "OPENAI_API_KEY", "OPENAI_BASE_URL"))
+    vendor, home, api = "OpenAI", DEFAULT_BASE, "the Responses API"
+    setting, key_setting = "OPENAI_BASE_URL", "OPENAI_API_KEY"
 
     def url(self, request: Request) -> str:
         return self.endpoint.address("responses")
 
     def encode(self, request: Request) -> bytes:
-        thinks = MODELS.of(request.model).thinking
-        return encode_body(head(request, thinks), request, OpenAI.name, tail(request))
+        search = request.native_search
+        include = [] if search is None else ["web_search_call.action.sources"]
+        if MODELS.of(request.model).thinking:
+            # Other models refuse the whole request when it is asked for.
+            include.append("reasoning.encrypted_content")
+        session = request.session_id or ""
+        head = {
+            "stream_options": {"include_obfuscation": False},
+            "include": include,
+            "prompt_cache_key": session if len(session) <= 64 else hashed_id(session, ""),
+        }
+        limit = search.max_searches if search else None
+        tail = {} if limit is None else {"max_tool_calls": limit}
+        tools = [] if search is None else [_search_tool(search)]
+        return encode_request(request, "openai", tools, strict=True, head=head, tail=tail)
 
     def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:
-        return ResponsesDecoder(self, (OpenAI.name, request.model), content_type)
+        return ResponsesDecoder(self, ("openai", request.model), content_type)
 
 
-def head(request: Request, thinks: bool) -> dict[str, Any]:
-    """Returns the members that stay the same while a conversation goes on."""
-    include = []
-    if request.native_search is not None:
-        include.append("web_search_call.action.sources")
-    if thinks:
-        # Other models refuse the whole request when it is asked for.
-        include.append("reasoning.encrypted_content")
-    tools = [_search_tool(request.native_search)] if request.native_search is not None else []
-    tools += [function_tool(tool, is_strict(tool.parameters)) for tool in request.tools]
-    session = request.session_id or ""
-    members = {
-        "model": request.model,
-        "store": False,
-        "stream": True,
-        "stream_options": {"include_obfuscation": False},
-        "include": include,
-        "prompt_cache_key": session if len(session) <= 64 else hashed_id(session, ""),
-        "instructions": request.system,
-        "tools": tools,
-    }
-    return {key: value for key, value in members.items() if value not in ([], "", None)}
+class OpenAI(KeyedProvider):
+    """See `agent.providers.Provider`."""
+
+    name, codec, known = "openai", ResponsesCodec, MODELS
+
+    def capabilities(self, model: str) -> Capabilities:
+        """See `Provider.capabilities`. Of another server only OpenAI's own models may search."""
+        able = super().capabilities(model)
+        if self._codec.endpoint.official or MODELS.answers_questions(model):
+            return able
+        return replace(able, native_search=False, tools_with_native_search=False)
+
+    def _read_list(self, answer: Any) -> dict[str, str]:
+        """Reads the list; models of others at another address are asked by Chat Completions."""
+        names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
+        return {name: name for name in names if MODELS.answers_questions(name)}
 
 
-def tail(request: Request) -> dict[str, Any]:
-    """Returns the members that may differ from step to step."""
-    last: dict[str, Any] = {}
-    if request.answer_now and (request.tools or request.native_search is not None):
-        last["tool_choice"] = "none"
-    if request.max_output_tokens is not None:
-        last["max_output_tokens"] = request.max_output_tokens
-    last |= sampling(request, SAMPLING) | text_format(request)
-    if request.native_search is not None and request.native_search.max_searches is not None:
-        last["max_tool_calls"] = request.native_search.max_searches
-    return last
+create = OpenAI.create
 
 
 def _search_tool(search: NativeSearch) -> dict[str, Any]:
-    tool: dict[str, Any] = {"type": "web_search"}
     lists = {"allowed_domains": search.allowed_domains, "blocked_domains": search.blocked_domains}
-    filters = {name: [_domain(d) for d in listed] for name, listed in lists.items() if listed}
-    if filters:
-        tool["filters"] = filters
-    if search.context_size:
-        tool["search_context_size"] = search.context_size
+    filters = {name: list(listed) for name, listed in lists.items() if listed}
+    place = {"country": search.country} if search.country else {}
     # Left out, it would mean a user in the United States.
-    tool["user_location"] = {"type": "approximate"}
-    if search.country:
-        tool["user_location"]["country"] = search.country
-    if not search.external_access:
-        tool["external_web_access"] = False
-    return tool
-
-
-def _domain(text: str) -> str:
-    """Strips scheme and path, which the filters refuse."""
-    return text.strip().partition("://")[2].partition("/")[0] or text.strip().partition("/")[0]
+    tool = {"type": "web_search", "user_location": {"type": "approximate", **place}}
+    return {**tool, "filters": filters} if filters else tool

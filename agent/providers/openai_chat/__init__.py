@@ -16,16 +16,18 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers import LIST_SECONDS, Features, HttpProvider, get_list
-from searchloop.agent.providers._common import (
+from searchloop.agent.providers import LIST_SECONDS, Abilities, Features, HttpProvider, get_list
+from searchloop.agent.providers._codec import CodecBase
+from searchloop.agent.providers._keyed import absent
+from searchloop.agent.providers._wire import (
     SAMPLING,
-    CodecBase,
+    body,
     dump,
     function_name,
     json_schema,
     sampling,
 )
-from searchloop.agent.providers.openai_chat.errors import classify, find_error
+from searchloop.agent.providers.openai_chat.errors import find_error, special
 from searchloop.agent.providers.openai_chat.models import (
     DEFAULT_BASE,
     SETTINGS,
@@ -39,6 +41,7 @@ from searchloop.agent.providers.openai_chat.models import (
 from searchloop.agent.providers.openai_chat.request import encode_messages
 from searchloop.agent.providers.openai_chat.response import ChatDecoder
 from searchloop.agent.providers.openai_chat.window import ContextWindow, kind_of
+from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
@@ -55,9 +58,7 @@ __all__ = ["DEFAULT_BASE", "FEATURES", "SETTINGS", "OpenAIChat", "create"]
 
 FEATURES = Features(
     needs="a server; OPENAI_CHAT_BASE_URL",
-    pages="ours",
     citations="links in the text, with spans",
-    replay="text and calls",
     searches="search models",
     thinks="as the server sends it",
 )
@@ -68,7 +69,6 @@ class OpenAIChat:
     """See `agent.providers.Provider`."""
 
     name = "openai-chat"
-    options = _OPTIONS
 
     def __init__(self, server: ChatServer, transport: Transport) -> None:
         self._server = server
@@ -76,6 +76,15 @@ class OpenAIChat:
         self._listed = ListedModels(self._codec.dialects)
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
+        options = (*_OPTIONS, "max_tokens")
+        twin = "openai" if server.shared else ""
+        self.abilities = Abilities(
+            options=options,
+            files=self.takes,
+            listing=self.listing,
+            local=lambda model: server.loopback,
+            twin=twin,
+        )
         self._window = ContextWindow(
             lambda model: self._listed.capabilities(model).context,
             self._list,
@@ -87,7 +96,7 @@ class OpenAIChat:
         return replace(self._listed.capabilities(model), context=self._window.size(model))
 
     async def takes(self, model: str) -> frozenset[str]:
-        """See `providers.media_types`."""
+        """See `Abilities.files`."""
         return self._listed.takes(model, self._server.official)
 
     def check(self, model: str) -> None:
@@ -116,8 +125,8 @@ class OpenAIChat:
                 said = f"{error.code} {error.message}"
                 if error.status and self._codec.dialects.learn(request.model, said):
                     continue
-                if learnt or error.code != "context_length":
-                    raise
+                if learnt or error.code != "context_length" or error.status == 413:
+                    raise  # 413: the body is too large for a proxy, whatever the window
                 if not self._server.own:
                     self._window.note(request.model, error)  # for a summary before the next refusal
                     raise
@@ -175,14 +184,8 @@ class OpenAIChat:
         ] or [missing]
 
     def _absent(self, missing: str, remedy: str) -> ModelInfo:
-        return ModelInfo(
-            f"{self.name}:",
-            "Chat Completions server",
-            available=False,
-            local=self._server.loopback,
-            missing=missing,
-            remedy=remedy,
-        )
+        title = "Chat Completions server"
+        return absent(self.name, title, self._server.loopback, missing, remedy)
 
 
 def create(env: Mapping[str, str], transport: Transport) -> OpenAIChat:
@@ -192,6 +195,9 @@ def create(env: Mapping[str, str], transport: Transport) -> OpenAIChat:
 
 class ChatCodec(CodecBase):
     """See `agent.providers.Codec`."""
+
+    api, key_setting = "Chat Completions", "OPENAI_CHAT_API_KEY"
+    setting = "OPENAI_CHAT_BASE_URL"
 
     def __init__(self, server: ChatServer) -> None:
         self.endpoint = self._server = server
@@ -215,8 +221,7 @@ class ChatCodec(CodecBase):
                 tools.append(_search_tool(dialect.search, request.native_search))
         if tools:
             head["tools"] = tools
-        messages = encode_messages(request, self._server.host, dialect) or [b""]
-        messages[0] = dump(head)[:-1] + b',"messages":[' + messages[0]
+        messages = encode_messages(request, self._server.host, dialect)
         tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
         tail |= sampling(request, _OPTIONS)
         # Local servers have one grammar for an answer: either of its calls or of its form.
@@ -225,8 +230,7 @@ class ChatCodec(CodecBase):
             tail["response_format"] = form
         if request.max_output_tokens is not None:
             tail[dialect.limit] = request.max_output_tokens
-        messages[-1] += (b"]," if tail else b"]") + dump(tail)[1:]
-        return b",".join(messages)  # the one copy of a long history
+        return body(dump(head), "messages", messages, tail)
 
     def decoder(self, request: Request, content_type: str) -> ChatDecoder:
         dialect = self.dialects.of(request.model)
@@ -235,9 +239,11 @@ class ChatCodec(CodecBase):
     def details_of(self, document: Any) -> Mapping[str, Any]:
         return find_error(document, failed=True) or {}
 
-    def refused(self, details: Mapping[str, Any], status: int | None = None) -> ProviderError:
-        sent = "the key" if self.endpoint.key else "requests without key"
-        return classify(details, self.refusal(details, status), sent)
+    def classify(self, details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
+        error = super().classify(details, refusal)
+        if error.code in ("quota", "unauthorized", "rate_limited"):
+            return error
+        return special(details, refusal) or error
 
 
 def _check_switch(request: Request, dialect: Dialect) -> None:
@@ -263,8 +269,6 @@ def _check_switch(request: Request, dialect: Dialect) -> None:
 def _search_options(search: NativeSearch, dialect: Dialect) -> dict[str, Any]:
     """Returns the members that steer a search which the model makes anyway."""
     options: dict[str, Any] = {}
-    if search.context_size:
-        options["search_context_size"] = search.context_size
     if search.country:
         place = {"country": search.country}
         nested = {"type": "approximate", "approximate": place}
@@ -277,7 +281,6 @@ def _search_tool(kind: str, search: NativeSearch) -> dict[str, Any]:
     """Returns a server's own tool; OpenRouter's is the only one that is known."""
     options = {
         "max_uses": search.max_searches,
-        "search_context_size": search.context_size,
         "allowed_domains": search.allowed_domains,
         "excluded_domains": search.blocked_domains,
         "user_location": search.country and {"type": "approximate", "country": search.country},

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.providers._common import member, text_in
+from searchloop.agent.providers._wire import can_chat, member, text_in
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.exchange import Endpoint, origin_of
 from searchloop.agent.types import Capabilities
@@ -155,7 +155,7 @@ class ListedModels:
         listed = answer.get("data", answer.get("models")) if isinstance(answer, dict) else answer
         for entry in listed if isinstance(listed, list) else ():
             name = entry.get("id") if isinstance(entry, dict) else None
-            if isinstance(name, str) and name:
+            if isinstance(name, str) and name and can_chat(entry):
                 self._learnt[name] = _read(entry)
                 inputs = member(entry.get("architecture"), "input_modalities")
                 if isinstance(inputs, list):
@@ -192,9 +192,13 @@ SETTINGS: tuple[Setting, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ChatServer(Endpoint):
-    """One server; `chosen` is True if the user named it, False for our default."""
+    """One server; `chosen` is True if the user named it, False for our default.
+
+    `shared`: its address is that of the Responses API.
+    """
 
     chosen: bool = True
+    shared: bool = False
     vendor: str = field(default="OpenAI", kw_only=True)
     home: str = field(default=DEFAULT_BASE, kw_only=True)
     setting: str = field(default="OPENAI_CHAT_BASE_URL", kw_only=True)
@@ -230,4 +234,4 @@ def find_server(env: Mapping[str, str]) -> ChatServer:
     # OPENAI_API_KEY goes only to OpenAI and to the origin of OPENAI_BASE_URL.
     if official or (origin is not None and origin == origin_of(shared)):
         key = key or general_key
-    return ChatServer(base, key, chosen)
+    return ChatServer(base, key, chosen, origin is not None and origin == origin_of(shared))

@@ -25,7 +25,7 @@ from hashlib import blake2b
 from typing import Any
 
 from searchloop.agent.calls.arguments import is_object, read_arguments
-from searchloop.agent.providers._common import (
+from searchloop.agent.providers._wire import (
     dump,
     function_name,
     hashed_id,

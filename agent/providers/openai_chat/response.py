@@ -10,21 +10,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from searchloop.agent.calls.as_text import TextCalls
-from searchloop.agent.providers._common import (
-    CodecBase,
-    DecoderBase,
+from searchloop.agent.providers._answer import (
+    PrintedText,
     ShownAnswer,
-    Stretch,
-    member,
-    said,
-    text_in,
     thought,
+    without_late_thinking,
 )
-from searchloop.agent.providers._thinking import ThinkSplitter, split_late
+from searchloop.agent.providers._codec import CodecBase, DecoderBase
+from searchloop.agent.providers._wire import member, text_in
 from searchloop.agent.providers.openai_chat.errors import find_error
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
 from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
@@ -45,8 +40,6 @@ from searchloop.agent.types import (
     Span,
     StopReason,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     ToolCall,
     ToolSpec,
     Usage,
@@ -90,7 +83,6 @@ def _count(counts: Any, name: str) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-Delta = TextDelta | ThinkingDelta
 _REASONING = ("reasoning_content", "reasoning")
 _NOTED = frozenset({"usage", "search_results", "citations", "timings"})
 # What makers of servers call an end that is none; any other word is a stop.
@@ -121,16 +113,15 @@ class ChatAnswer(ShownAnswer):
         self, model: str, server: ChatServer, dialect: Dialect, tools: Iterable[ToolSpec] = ()
     ) -> None:
         super().__init__()
+        printing = tools if dialect.prints else ()
+        self._printed = PrintedText(self, printing, dialect.opened and server.own)
         self._model = model
         self._host, self._own = server.host, server.own
         self.reason = ""
         self.begun = False
         self._content: list[str] = []  # with printed thinking
         self._size = 0
-        self._answer = Stretch()  # without it
         self._opened = dialect.opened
-        self._splitter = ThinkSplitter(dialect.opened and server.own)
-        self._written = TextCalls(tools if dialect.prints else ())
         self._marks = dialect.marks
         self._listed: list[str] = []  # the pages that marks name, by number
         self._times: dict[str, Any] = {}
@@ -184,12 +175,7 @@ class ChatAnswer(ShownAnswer):
     def end(self) -> list[StreamEvent]:
         """Ends the answer. Returns the deltas that were not shown yet."""
         out: list[StreamEvent] = []
-        for piece in self._splitter.close():
-            self._put(piece, out)
-        if self._splitter.unclosed and not self._calls and _STOPS.get(self.reason) is None:
-            self._put(TextDelta(self.thinking), out)  # it was no thinking
-        rest = self._written.feed(self._answer.residue.close()) + self._written.close()
-        out += said(self.put(self._answer, rest))
+        self._printed.end(out, answered=not self._calls and self.reason not in _STOPS)
         return out
 
     def note(self, chunk: Mapping[str, Any]) -> None:
@@ -217,18 +203,17 @@ class ChatAnswer(ShownAnswer):
         stop = _STOPS.get(self.reason, "refusal" if self._refused else "stop")
         calls, raw = ((), []) if stop != "stop" else self._calls.build()
         details = dict(self._times)
-        if stop == "stop" and not calls and self._written.calls:
+        if stop == "stop" and not calls and self._printed.written.calls:
             details["calls"] = "text"
             calls = tuple(
                 ToolCall(f"call_{uuid.uuid4().hex}", name, arguments)
-                for name, arguments in self._written.calls
+                for name, arguments in self._printed.written.calls
             )
         citations, found = self._citations()
         consulted, block = (*self._consulted, *found), self._block(raw) if raw else None
         message = self.message(calls, citations, consulted, block, details)
         if not (message.thinking or citations):
-            thinking, text = split_late(message.content, self._opened)
-            message = replace(message, content=text, thinking=thinking) if thinking else message
+            message = without_late_thinking(message, self._opened)
         return message, "tool_calls" if calls else stop, self._usage
 
     def _add_rest(self, delta: Mapping[str, Any], out: list[StreamEvent], *, whole: bool) -> None:
@@ -238,7 +223,7 @@ class ChatAnswer(ShownAnswer):
         for name in _REASONING:
             if text := text_in(delta, name):
                 self._reasoning.setdefault(name, []).append(text)
-                self._splitter.opened = False
+                self._printed.splitter.opened = False
                 out += thought(self.think(text))
                 break
         else:
@@ -256,20 +241,7 @@ class ChatAnswer(ShownAnswer):
     def _text(self, text: str, out: list[StreamEvent]) -> None:
         self._content.append(text)
         self._size += len(text)
-        if self._splitter.passing:
-            self._put(TextDelta(text), out)
-        else:
-            for piece in self._splitter.feed(text):
-                self._put(piece, out)
-
-    def _put(self, piece: Delta, out: list[StreamEvent]) -> None:
-        """Shows text except marks and printed calls, and thinking."""
-        if type(piece) is ThinkingDelta:
-            out += thought(self.think(piece.text))
-            return
-        text = self._answer.residue.feed(self._answer.add(piece.text))
-        if text and (text := self._written.feed(text)):
-            out.append(TextDelta(self.put(self._answer, text)))
+        self._printed.add(text, out)
 
     def _parts(self, content: Any, out: list[StreamEvent]) -> None:
         """Adds content as a list of parts, which some servers stream too."""
@@ -315,7 +287,7 @@ class ChatAnswer(ShownAnswer):
                 continue
             named.append(Source(url, title))
             where = locate(raw, _number(note, "start_index"), _number(note, "end_index"), url)
-            span = self._span(where, len(raw) - self._answer.size) if where else None
+            span = self._span(where, len(raw) - self._printed.stretch.size) if where else None
             if span:
                 found.append((Mark(span), url, title))
         if self._marks and not found:
@@ -330,7 +302,7 @@ class ChatAnswer(ShownAnswer):
         return [(Mark((p.start, p.end)), url, titles.get(url, "")) for p, url in cited if url]
 
     def _span(self, where: Span, printed: int) -> Span | None:
-        return self.span(*(self.place(self._answer, max(0, at - printed)) for at in where))
+        return self.span(*(self.place(self._printed.stretch, max(0, at - printed)) for at in where))
 
 
 def _citation(note: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -353,7 +325,6 @@ def _thought(detail: Any) -> str:
 class ChatDecoder(DecoderBase):
     """Decodes the answer to one request. See `agent.providers.Decoder`."""
 
-    api = "the Chat Completions API"
     begins = (b"{", b"[")
 
     def __init__(

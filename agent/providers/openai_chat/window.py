@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ProviderError
-from searchloop.agent.log.context import Budget, fit, size_of, tokens, was_cut
-from searchloop.agent.providers._common import member
+from searchloop.agent.log.window import Budget, fit, size_of, tokens, was_cut
+from searchloop.agent.providers._wire import member
 from searchloop.agent.types import Finished, Message, Notice, Request
 
 _FILE = Path(__file__).with_name("windows.toml")

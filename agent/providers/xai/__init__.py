@@ -8,23 +8,13 @@ Spec: https://docs.x.ai/docs/guides/tools/search-tools
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Features
-from searchloop.agent.providers._common import (
-    SAMPLING,
-    CodecBase,
-    KeyedProvider,
-    member,
-    sampling,
-    text_format,
-)
-from searchloop.agent.providers._models import ModelTable
-from searchloop.agent.providers._responses import errors
-from searchloop.agent.providers._responses.request import encode_body, function_tool
+from searchloop.agent.providers._codec import CodecBase
+from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
+from searchloop.agent.providers._responses.request import encode_request
 from searchloop.agent.providers._responses.response import (
     Action,
     Event,
@@ -34,9 +24,8 @@ from searchloop.agent.providers._responses.response import (
     read_usage,
     search_action,
 )
+from searchloop.agent.providers._wire import member
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.refusals import Refusal
-from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, NativeSearch, Request, Usage
 
 __all__ = ["FEATURES", "SETTINGS", "XAI", "create"]
@@ -57,67 +46,38 @@ _POSTS = frozenset({"x.com", "twitter.com"})
 _TICKS = 1e10  # of a dollar, in which the server reports the cost
 
 
+class XAICodec(CodecBase):
+    """See `agent.providers.Codec`."""
+
+    vendor, home, api = "xAI", DEFAULT_BASE, "the Responses API"
+    setting, key_setting = "XAI_BASE_URL", "XAI_API_KEY"
+
+    def url(self, request: Request) -> str:
+        return self.endpoint.address("responses")
+
+    def encode(self, request: Request) -> bytes:
+        thinks = MODELS.of(request.model).thinking
+        head = {"include": ["reasoning.encrypted_content"] if thinks else []}
+        tools = _search_tools(request.native_search) if request.native_search else []
+        return encode_request(request, "xai", tools, strict=False, head=head, tail={})
+
+    def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:
+        made = ("xai", request.model)
+        return ResponsesDecoder(self, made, content_type, _action, _usage)
+
+
 class XAI(KeyedProvider):
     """See `agent.providers.Provider`."""
 
-    name, key_setting = "xai", "XAI_API_KEY"
-    options: ClassVar = SAMPLING
-    known: ClassVar = MODELS
-    media: ClassVar = frozenset({"image/png", "image/jpeg"})
+    name, codec, known = "xai", XAICodec, MODELS
+    media = frozenset({"image/png", "image/jpeg"})
 
     def _read_list(self, answer: Any) -> dict[str, str]:
         names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
         return {name: name for name in names if MODELS.answers_questions(name)}
 
 
-def create(env: Mapping[str, str], transport: Transport) -> XAI:
-    """Returns the provider as the settings describe it."""
-    key = (env.get("XAI_API_KEY") or "").strip()
-    return XAI(XAICodec(key, env.get("XAI_BASE_URL") or ""), transport)
-
-
-class XAICodec(CodecBase):
-    """See `agent.providers.Codec`."""
-
-    vendor, home, setting = "xAI", DEFAULT_BASE, "XAI_BASE_URL"
-
-    @staticmethod
-    def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
-        """See `CodecBase.classify`. The server words a bad key and a bad model with status 400."""
-        text = str(details.get("message") or "").lower()
-        if "api key" in text:
-            return refusal.unauthorized("XAI_API_KEY")
-        if "maximum prompt length" in text:
-            return refusal.too_long()
-        if "model" in text and ("does not exist" in text or "not found" in text):
-            return refusal.no_model()
-        return errors.classify("XAI_API_KEY", "XAI_BASE_URL", details, refusal)
-
-    def url(self, request: Request) -> str:
-        return self.endpoint.address("responses")
-
-    def encode(self, request: Request) -> bytes:
-        head: dict[str, Any] = {"model": request.model, "store": False, "stream": True}
-        if MODELS.of(request.model).thinking:
-            head["include"] = ["reasoning.encrypted_content"]
-        if request.system:
-            head["instructions"] = request.system
-        search = request.native_search
-        tools = [
-            *(_search_tools(search) if search else ()),
-            *(function_tool(t, False) for t in request.tools),
-        ]
-        if tools:
-            head["tools"] = tools
-        tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
-        if request.max_output_tokens is not None:
-            tail["max_output_tokens"] = request.max_output_tokens
-        tail |= sampling(request, SAMPLING) | text_format(request)
-        return encode_body(head, request, XAI.name, tail)
-
-    def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:
-        made = (XAI.name, request.model)
-        return ResponsesDecoder(self, made, content_type, _action, _usage)
+create = XAI.create
 
 
 def _search_tools(search: NativeSearch) -> list[dict[str, Any]]:

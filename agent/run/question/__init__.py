@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
-from searchloop.agent.calls.caller import Instructions
+from searchloop.agent.calls.caller import Caller
+from searchloop.agent.calls.instructions import PLAIN, Instructions
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
@@ -21,24 +22,31 @@ from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.projects import Project
 from searchloop.agent.log.session import PROVISIONAL, Session
 from searchloop.agent.run.prompts import NamedAgent, NamedAgents, agent_in, allowed, settings_of
+from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.search.switch import SearchPath
 from searchloop.agent.settings import Settings
-from searchloop.agent.settings.plugins import Plugin, find_plugins
 from searchloop.agent.text import well_formed
 from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource, tool
-from searchloop.agent.tools.current_time import current_time
 from searchloop.agent.tools.present_plan import present_plan
 from searchloop.agent.tools.search_chats import ChatLog, search_chats
 from searchloop.agent.tools.workspace import checked_folder
-from searchloop.agent.types import SEARCHES, Limits, Mode, NativeSearch
+from searchloop.agent.types import (
+    ANYWHERE,
+    DEFAULT_LIMITS,
+    SEARCHES,
+    Limits,
+    Mode,
+    NativeSearch,
+)
 from searchloop.agent.types.attachments import Attachment
+from searchloop.analysis.plugins import Plugin, find_plugins
 
 MAX_QUESTION = 1_000_000  # characters
 UNDONE = "undone"  # in a session's settings: files whose changes the user has taken back
 _TAKEN_BACK = "The user has undone your changes to these files; they are as they were before:"
 
 
-def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, str]:
+def run_started(run_id: str, session: Session, path: SearchPath, local: bool) -> dict[str, Any]:
     """Returns the data of `run_started`."""
     return {
         "run_id": run_id,
@@ -47,6 +55,7 @@ def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, st
         "mode": session.mode,
         "search": session.search,
         "search_path": path.name,
+        "local": local,
     }
 
 
@@ -96,24 +105,60 @@ def checked(text: str) -> str:
     return well_formed(text)
 
 
-TurnOptions = tuple[Limits, NativeSearch, Approve, Instructions]
+class TurnOptions(NamedTuple):
+    """The options of one turn; `touches` are the files of the plan that it carries out."""
+
+    limits: Limits = DEFAULT_LIMITS
+    search_options: NativeSearch = ANYWHERE
+    approve: Approve = "ask"
+    instructions: Instructions = PLAIN
+    touches: tuple[str, ...] = ()
+
+    def as_data(self) -> dict[str, Any]:
+        """Returns it as JSON; the lease of a run stores it for a takeover."""
+        limits, options = asdict(self.limits), self.search_options._asdict()
+        kept = {"limits": limits, "options": options, "approve": self.approve}
+        return {**kept, "instructions": self.instructions.as_dict()}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> TurnOptions:
+        """Reads `as_data` back; missing values get their defaults."""
+        given: Mapping[str, Any] = data.get("options", {})
+        held: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v
+            for k, v in given.items()
+            if k in NativeSearch._fields
+        }
+        approve: Approve = data.get("approve", "ask")
+        own = Instructions(**data.get("instructions", {}))
+        return cls(Limits(**data.get("limits", {})), NativeSearch(**held), approve, own)
 
 
-def turn_data(
-    limits: Limits, search: NativeSearch, approve: Approve, own: Instructions
-) -> dict[str, Any]:
-    """Returns the options of a turn as JSON; its lease stores them for a takeover."""
-    data = {"limits": asdict(limits), "options": search._asdict(), "approve": approve}
-    return data | {"instructions": own.as_dict()}
+DEFAULT_TURN = TurnOptions()
 
 
-def turn_from(data: Mapping[str, Any]) -> TurnOptions:
-    """Reads `turn_data` back; missing values get their defaults."""
-    options: Mapping[str, Any] = data.get("options", {})
-    held: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
-    approve: Approve = data.get("approve", "ask")
-    own = Instructions(**data.get("instructions", {}))
-    return Limits(**data.get("limits", {})), NativeSearch(**held), approve, own
+class Asked(TypedDict, total=False):
+    """What may come with a question; `model`, `mode` and `search` become the session's.
+
+    With `aside` they are this turn's alone, as the rest is. `replaces` is the `seq` of an earlier
+    question, `plan` the data of the plan that it carries out; `system`, `options` and `schema` are
+    those of `Instructions.of`.
+    """
+
+    model: str | None
+    mode: str | None
+    search: str | None
+    limits: Limits | None
+    search_options: NativeSearch | None
+    approve: Approve
+    replaces: int | None
+    plan: Mapping[str, Any] | None
+    files: Sequence[NewFile]
+    system: str | None
+    options: Mapping[str, Any] | None
+    schema: Mapping[str, Any] | None
+    caller: Caller
+    aside: bool
 
 
 def gave_up(takeovers: int) -> ConfigError:
@@ -264,7 +309,7 @@ def check_plan(files: Sequence[str], tools: Sequence[Tool], session: Session) ->
         raise ConfigError("agent_cannot_run", what, remedy)
 
 
-_SPARE = frozenset({"current_time", "present_plan"})
+_SPARE = frozenset({"present_plan"})
 _OURS = _SPARE | {"web_search", "open_page"}
 
 
@@ -279,11 +324,11 @@ class StandardTools(ToolSource):
         self._chats = chats
 
     async def tools(self, session: Session) -> Sequence[Tool]:
-        """Returns `present_plan` in plan mode; `current_time` only beside file tools."""
+        """Returns `present_plan` in plan mode, and `search_chats` where that is allowed."""
         log = None if session.settings.get("temporary") else self._chats()
         chats = (search_chats(log, session.id),) if log else ()
         plan = (present_plan(),) if session.mode == "plan" else ()
-        return (*chats, current_time(), *plan) if session.workspace else (*chats, *plan)
+        return (*chats, *plan)
 
 
 @cache

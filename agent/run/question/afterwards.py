@@ -18,45 +18,21 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import asked
 from searchloop.agent.log.session import PROVISIONAL, Session
 from searchloop.agent.observe import asked_apart
-from searchloop.agent.providers import Provider
+from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.run.run import Question, Run
 from searchloop.agent.settings import Settings, is_on
 from searchloop.agent.text import neutral, one_line
 from searchloop.agent.types import Message, Request
 from searchloop.analysis.characters import visible
 
-_NO_PRONOUN = (
-    r"(?!(?:you|it|he|she|they|we|i|that|this|there|these|those|du|sie|er|es|wir|ihr|das)\b)"
-)
-# How questions begin before they come to the point.
-_OPENING = re.compile(
-    r"(?:(?:hi|hello|hey|please|bitte|hallo|请问|请|你好|您好)[\s,!.，！。]*"
-    r"|(?:can|could|would|will) you (?:please |kindly )?|i(?:'d| would) like to know "
-    r"|tell me (?:about )?"
-    rf"|(?:what|who|where|which|when)(?:'s| is| are| was| were) {_NO_PRONOUN}"
-    r"|how (?:do|can|could|should) (?:i|we|you) "
-    r"|(?:kannst|könntest) du (?:mir )?(?:bitte )?|(?:können|könnten) sie (?:mir )?(?:bitte )?"
-    rf"|(?:was|wer|wo) (?:ist|sind|war|waren) {_NO_PRONOUN}"
-    r"|告诉我|什么是|谁是|(?:the|an?|der|die|das|eine?) )",
-    re.IGNORECASE,
-)
-_END = re.compile(r"(?<=[^\s.!?])[.!?]+(?=\s|$)|[。！？]")
 _LABEL = re.compile(r"^(?:title|titel|标题)\s*[:：]\s*", re.IGNORECASE)
 _MARKS = re.compile(r"\[\d{1,4}\]")
 _AROUND = " \t\"'`*_#.。«»“”„‚‘’「」『』《》"
 
 
 def title_of(text: str) -> str:
-    """Makes a title of a chat's first question: its first sentence, without its opening words."""
-    first = next((line for line in visible(text).splitlines() if line.strip()), "").strip()
-    line = first
-    while (found := _OPENING.match(line)) and len(line) - found.end() > 1:
-        line = line[found.end() :]
-    end = _END.search(line)
-    if line is first:
-        return one_line(line[: end.end()] if end else line)
-    phrase = line[: end.start()] if end else line
-    return one_line(phrase[:1].upper() + phrase[1:])
+    """Makes a title of a chat's first question: its first line."""
+    return one_line(next((line for line in visible(text).splitlines() if line.strip()), ""))
 
 
 def said_title(text: str) -> str:
@@ -110,13 +86,13 @@ class Afterwards:
             task.cancel()
         if session.title:
             return session.title, {}
-        wanted = self._wants("SEARCHLOOP_TITLES") and model.name != "builtin"
+        wanted = self._wants("SEARCHLOOP_TITLES") and abilities_of(model).writes
         asking = wanted and not session.settings.get("temporary")
         return title_of(text), {PROVISIONAL: asking or None}
 
     def begin(self, run: Run) -> None:
         """Starts to ask behind an answer that came whole."""
-        if self.on and run.clean and run.question.provider.name != "builtin":
+        if self.on and run.clean and abilities_of(run.question.provider).writes:
             session = run.question.session.id
             task = asyncio.create_task(self._ask(run.question, tuple(run.messages)))
             self._tasks[session] = task

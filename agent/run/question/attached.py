@@ -18,7 +18,7 @@ from math import log as ln
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers import Provider, media_types
+from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Message, Notice, Request, StreamEvent
@@ -52,7 +52,7 @@ class AttachingProvider:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Sends the request without files once more if they are refused."""
         if self._types is None:
-            self._types = await media_types(self.provider, self.model)
+            self._types = await abilities_of(self.provider).files(self.model)
         key = (self.session, f"{self.provider.name}:{self.model}")
         while True:
             types = frozenset[str]() if key in self.refused else self._types

@@ -13,18 +13,18 @@ import re
 import struct
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from mimetypes import guess_type
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import AttachedFile, Pending
 from searchloop.agent.log.projects import Project
-from searchloop.agent.providers import Provider, media_types
+from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.text import neutral
 from searchloop.agent.tools.backend import Backend
 from searchloop.agent.types import Message
@@ -73,29 +73,35 @@ class NewFile:
         return cls(data["name"], content, data.get("media_type") or "")
 
 
+class AttachedTo(NamedTuple):
+    """Where the files of a question are kept, and those that the session's project lends to it."""
+
+    log: EventLog
+    session: str
+    lent: Sequence[Attachment] = ()
+
+
 async def attach(
     files: Sequence[NewFile],
     replaces: int | None,
     before: Sequence[Message],
-    provider: Provider,
-    model: str,
+    takes: Callable[[Sequence[Attachment]], Awaitable[None]],
     backend: Backend,
-    log: EventLog,
-    session: str,
-    lent: Sequence[Attachment] = (),
+    held: AttachedTo,
 ) -> tuple[list[Attachment], list[Pending]]:
     """Stores the files of a question; one that is asked again keeps the files that it has.
 
-    Those that are `lent` by a project come along once, with a notice for what the model cannot
-    take. Each page of a document gets the next free number of a source. Raises ConfigError, with
-    nothing stored, also where the model cannot see.
+    `takes` is `check_takes` for the model that will answer. Files that a project lends come along
+    once, with a notice for what the model cannot take. Each page of a document gets the next free
+    number of a source. Raises ConfigError, with nothing stored, also where the model cannot see.
     """
+    log, session, lent = held
     found = await checked_files(files, backend)
     known = [file.attachment for file in found]
     if replaces and not files:
         events = await log.aside(log.read, session, replaces - 1, 1)
         known = [Attachment(**each) for e in events for each in e.data.get("attachments", ())]
-    await check_takes(provider, model, known)
+    await takes(known)
     await log.aside(log.attachments.put, session, found)
     there = {f.digest for f in known} | {f.digest for m in before for f in m.attachments}
     notices: list[Pending] = []
@@ -103,7 +109,7 @@ async def attach(
         if file.digest in there:
             continue
         try:
-            await check_takes(provider, model, [file])
+            await takes([file])
             known.append(file)
         except ConfigError as error:
             what = f"{error.message} This answer does without it."
@@ -149,7 +155,7 @@ def add_files(log: EventLog, project: str, files: list[AttachedFile]) -> Project
 
 async def check_takes(provider: Provider, model: str, files: Sequence[Attachment]) -> None:
     """Raises ConfigError naming the first file that this model can make nothing of."""
-    types = await media_types(provider, model) if files else frozenset()
+    types = await abilities_of(provider).files(model) if files else frozenset()
     for file in files:
         kind, name = file.media_type, file.name
         if kind in types:

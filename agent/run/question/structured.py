@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from searchloop.agent.calls.caller import bare_json, misfit
+from searchloop.agent.calls.instructions import bare_json, misfit
 from searchloop.agent.errors import IncompleteError
 from searchloop.agent.types import (
     NOTHING,

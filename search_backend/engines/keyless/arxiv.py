@@ -17,6 +17,7 @@ TITLE = "arXiv"
 BASE = "https://export.arxiv.org"
 ATOM = "{http://www.w3.org/2005/Atom}"
 SETTINGS = (CONTACT, Setting("ARXIV_BASE_URL", "Another server of the arXiv API", BASE))
+MOST_TAGS = 100_000  # some papers have thousands of authors
 _ID = re.compile(r"\b(?:\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v\d+)?\b")
 
 
@@ -37,8 +38,9 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """feed/entry; an error is an entry as well, whose id leads to /api/errors."""
     if not 200 <= response.status < 300:
         raise answers.refusal(response, TITLE)
-    if b"<!ENTITY" in response.body:
-        raise answers.misshapen(TITLE)  # the feed has none, and they can grow without end
+    # The feed has no entities, which can grow without end.
+    if b"<!ENTITY" in response.body or response.body.count(b"<") > MOST_TAGS:
+        raise answers.misshapen(TITLE)
     try:
         feed = ElementTree.fromstring(response.body)
     except ElementTree.ParseError:

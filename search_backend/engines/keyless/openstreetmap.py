@@ -37,6 +37,6 @@ ENGINE = site_engine(
     keep=lambda row: row.get("osm_type") in ("node", "way", "relation"),
     applies=frozenset({"country", "language"}),
     rate=1.0,
-    kinds=("address", "place"),
+    kinds=("place",),
     sites=("openstreetmap.org",),
 )

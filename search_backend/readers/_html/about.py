@@ -24,7 +24,7 @@ _LINKED_DATA_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{1,40})"')
 _LINKED_DATA_AUTHOR = re.compile(
     r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
 )
-_LINK_OR_MAIN = re.compile(r'<(?:(/?)(main|article)[ >]|a (?:[^>]*? )?href="([^"]*)")')
+_LINK_OR_MAIN = re.compile(r'<(?:(/?)(main|article)[ >]|a (?:[^<>]*? )?href="([^"]*)")')
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
 

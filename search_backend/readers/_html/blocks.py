@@ -44,7 +44,7 @@ def _any_of(words: Iterable[str]) -> str:
     return f"(?:{ways}){'?+' * may_end}" if ways else ""
 
 
-_BLOCK_TAG = re.compile(rf"<(/?{_any_of(sorted(NAMES['blocks']))}(?: [^>]*+)?+)>")
+_BLOCK_TAG = re.compile(rf"<(/?{_any_of(sorted(NAMES['blocks']))}(?: [^<>]*+)?+)>")
 _VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
 _TYPED = re.compile(r' style="[^"]*white-space: ?(?:pre|break-spaces)')
 _WORD_ENDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
@@ -115,7 +115,8 @@ def written(tree: LexborHTMLParser) -> str:
     if html.count("<") == html.count(">"):
         return html
     # A name may have this sign in it; a tag must not look like two.
-    return TAG.sub(lambda tag: "<" + tag[0][1:].replace("<", "-"), html)
+    pieces = (piece.partition("<") for piece in html.split(">"))
+    return ">".join(text + sign + tag.replace("<", "-") for text, sign, tag in pieces)
 
 
 def layout(markup: str) -> Layout:
@@ -183,7 +184,7 @@ def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> Iter
     cut, start, end, tag = tuple(signs)
     whole_link = start + end
     # Text, name, text, name and so on; a name for a link and its end only.
-    parts = re.split(f"<(/?a(?=[ >]))?[^>{cut}]*>", cut.join(pieces))
+    parts = re.split(f"<(/?a(?=[ >]))?[^<>{cut}]*>", cut.join(pieces))
     parts[1::2] = map({"a": start, "/a": end, None: tag}.__getitem__, parts[1::2])
     marked_text = in_order(plain("".join(parts)))
     text = marked_text.replace(start, "").replace(end, "").replace(tag, "")

@@ -17,13 +17,10 @@ from searchloop.search_backend.readers._html.parts import NAMES
 
 MOST_BYTES = 6 * 2**20
 MOST_CHARACTERS = 2_000_000
-MOST_ATTRIBUTES = 24
 LONGEST_VALUE = 4_000
 
 # A parsed element and what is made of it take some 700 bytes.
 MOST_ELEMENTS = 60_000
-LONGEST_TAG = 8_000
-HARMLESS_ATTRIBUTES = 400
 DEEPEST = 256
 MOST_FORMATTING = 8
 _FORMATTING_NAMES = "a b big code em font i nobr s small strike strong tt u"
@@ -46,7 +43,7 @@ _SCRIPT = re.compile(
 )
 # Where scripts run, an open frame ends with the <noscript> around it; here it would take the rest
 # of the page for its own.
-_OPEN_FRAME = re.compile(r"(<noscript[^>]*+>\s*+<iframe[^>]*+>)(?=\s*+</noscript)")
+_OPEN_FRAME = re.compile(r"(<noscript[^<>]*+>\s*+<iframe[^<>]*+>)(?=\s*+</noscript)")
 _MATH_SCRIPT = re.compile(
     r"<script type=[\"']?math/tex(?:; ?mode=display)?[\"']?(?: id=[\"']?[\w-]*[\"']?)?>"
 )
@@ -67,12 +64,6 @@ _RAW = "|".join(
     for name in _RAW_NAMES
 )
 _REMARK = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+)|[!?][^>]*+"
-# (name, attributes) of a tag, nothing of a comment or of what has no tags inside. It never looks at
-# a character twice, and a quote opens a value only behind "=".
-MARK = re.compile(
-    rf"<(?:{_REMARK}|{_RAW}"
-    r"|(/?[a-zA-Z][^\s/>]*+)((?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+)?)*+))"
-)
 # The name of a tag that can be read in one way only and has few attributes. The rest lies between.
 _CLEAR = re.compile(
     # What has no tags inside is known by the letters it may begin with: looked at first, they save
@@ -86,8 +77,6 @@ _CLEAR = re.compile(
 _SHADOW = re.compile(
     r"(?i)<template\s[^<>]*shadowrootmode[^<>]*>([^<]*+(?:<(?!/?template[\s>])[^<]*+)*+)</template>"
 )
-_QUOTED = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
-_NAME = re.compile(r"[^\s/=]++")
 
 
 def bounded(html: str) -> tuple[str, bool]:
@@ -175,33 +164,21 @@ class _Rewriter:
 
 
 def _attributes(text: str) -> str:
-    kept: list[str] = []
+    found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(text):
-        name = name.lower()
-        if name not in _KEPT_ATTRIBUTES:
-            continue
-        value = (double or single or bare)[:LONGEST_VALUE].replace('"', "&quot;")
-        kept.append(f' {name}="{value}"')
-        if len(kept) >= MOST_ATTRIBUTES:
-            break
-    return "".join(kept)
+        if (name := name.lower()) in _KEPT_ATTRIBUTES:
+            value = (double or single or bare)[:LONGEST_VALUE].replace('"', "&quot;")
+            found.setdefault(name, f' {name}="{value}"')
+    return "".join(found.values())
 
 
 def is_shallow(html: str) -> bool:
-    """Tell whether tags are few, never nest deep, nor pile up formatting or attributes, in any
-    reading of their ends."""
+    """Tell whether tags can be read in one way only, are few, never nest deep, nor pile up
+    formatting or attributes."""
     if len(html) > 4 * MOST_ELEMENTS < html.count("<"):
         return False
     names = clear_names(html)
-    if names is None:
-        found = MARK.findall(html)
-        if any(len(attributes) > LONGEST_TAG and _many(attributes) for _, attributes in found):
-            return False
-        names = [name for name, _ in found]
-    if (
-        len(names) > MOST_ELEMENTS
-        and sum(name[:1] not in ("", "/") for name in names) > MOST_ELEMENTS
-    ):
+    if names is None or sum(name[0] != "/" for name in names) > MOST_ELEMENTS:
         return False
     return _stays_within(names)
 
@@ -251,8 +228,3 @@ def _end_of(name: str) -> str:
     if not name or name[0] == "/":
         return "" if name[1:] in NEVER_OPEN else name
     return "" if name in NEVER_OPEN else "/" + name
-
-
-def _many(attributes: str) -> bool:
-    """Tell whether there are more attributes than any page has; the values of a few may be long."""
-    return len(_NAME.findall(_QUOTED.sub("= ", attributes))) > HARMLESS_ATTRIBUTES

@@ -275,7 +275,7 @@ def compiled(trees: Sequence[Tree]) -> Score:
     names = ", ".join(f"f{number}" for number in range(max(used, default=-1) + 1))
     lines = [f"def score_of({names}{', ' if names else ''}*_):", "    score = 0.0", *sums]
     space: dict[str, Any] = {}
-    exec("\n".join([*lines, "    return score"]), space)
+    exec("\n".join([*lines, "    return score"]), space)  # noqa: S102 - numbers of our own file
     score: Score = space["score_of"]
     return score
 

@@ -7,12 +7,13 @@ fades in, or that arrives in pieces.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.styles import MOST_STEPS, SHAPES, Cascade, Style
+from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade, Style
 from searchloop.search_backend.readers._html.visibility import (
     MAY_HIDE,
     NAMES,
@@ -71,14 +72,12 @@ _FURNITURE = frozenset({"nav", "header", "footer"})
 LONGEST_LABEL, LEAST_FOLDED, MOST_LINKED = 300, 40, 1 / 8
 _EMPTY_CELL = LexborHTMLParser("<table><tr><td hidden></table>").css("td")[0]
 _COLOURED = re.compile(r"[;{/]\s*+(?:-webkit-text-fill-)?color\s*:")
-COUNTS = (MAY_HIDE, SHAPES)
-_DEAR = re.compile(r"[:~+]|\S\s+(?=[^\s,])")
 
 
 def remove_hidden(tree: LexborHTMLParser, cascade: Cascade | None = None) -> Cascade:
     """Remove elements without text or without any that is shown. Changes `tree`; returns what its
     sheets say, with what is left of its budget."""
-    cascade = cascade or Cascade(tree, COUNTS)
+    cascade = cascade or Cascade(tree)
     _drop_unread(tree)
     if tree.body is not None:
         _Hidden(tree, cascade).take_out()
@@ -100,7 +99,7 @@ class _Hidden:
         """Remove what is hidden on any axis."""
         own, ruled = self._by_attributes(), self._by_sheets()
         nodes, place_of = self._cascade.nodes, self._cascade.place
-        size = self._sizes({*own, *ruled})
+        size = {place: _length(nodes[place]) for place in sorted({*own, *ruled})}
         suspects = {
             place: own.get(place, _NONE) | ruled.get(place, _NONE) for place in size if size[place]
         }
@@ -121,34 +120,6 @@ class _Hidden:
             self._empty(nodes[place], hidden[place])
             if not _text(nodes[place]).strip():
                 _drop([nodes[place]])
-
-    def _sizes(self, places: Collection[int]) -> dict[int, int]:
-        """The characters of text in each element, in order; those of one inside another are counted
-        once, as thousands may be nested."""
-        cascade, size = self._cascade, dict[int, int]()
-        holding: set[int] = set()
-        seen: set[int] = set()
-        for place in places:
-            around = cascade.parent(place)
-            while around >= 0 and around not in seen:
-                seen.add(around)
-                if around in places:
-                    holding.add(around)
-                around = cascade.parent(around)
-        for place in sorted(places, reverse=True):
-            waiting, size[place] = [cascade.nodes[place]] if place in holding else [], 0
-            if not waiting:
-                size[place] = _length(cascade.nodes[place])
-            while waiting:
-                for one in waiting.pop().iter(include_text=True):
-                    known = size.get(cascade.place.get(one.mem_id, -1))
-                    if known is not None:
-                        size[place] += known
-                    elif one.is_element_node:
-                        waiting.append(one)
-                    elif one.is_text_node:
-                        size[place] += len((one.text_content or "").strip())
-        return dict(sorted(size.items()))
 
     def _by_attributes(self) -> dict[int, frozenset[str]]:
         """The elements that their own attributes may hide, and on which axes."""
@@ -174,29 +145,27 @@ class _Hidden:
         coloured = _COLOURED.search(text) is not None
         if not coloured and "/*" not in text and MAY_HIDE.search(text) is None:
             return _NONE
-        axes = hiding(self._cascade.plain(style), self._cascade.whole)
+        axes = hiding(self._cascade.plain(style))
         return axes | {"colour"} if coloured and self._cascade.whole else axes
 
     def _by_sheets(self) -> dict[int, frozenset[str]]:
         """The elements that some rule may hide, whatever the others say."""
         cascade = self._cascade
-        hides = cascade.rules_at(match.start() for match in MAY_HIDE.finditer(cascade.text))
-        coloured = cascade.rules_at(match.start() for match in _COLOURED.finditer(cascade.text))
+        coloured = set(cascade.rules_with(_COLOURED))
         if not cascade.whole:  # a colour counts only with a background in the same rule
-            coloured = [rule for rule in coloured if "background" in rule[1]]
+            coloured = {rule for rule in coloured if "background" in rule[1]}
         found: dict[int, frozenset[str]] = {}
         cascade.left -= RESERVED
         # Simple rules first, so that they count however dear the rest is.
-        dear = ((len(_DEAR.findall(r[0])), len(r[0]), r) for r in {*hides, *coloured})
-        for _, _, rule in sorted(dear):
+        for rule in sorted({*cascade.rules_with(MAY_HIDE), *coloured}, key=lambda one: len(one[0])):
             if not cascade.selectors(rule) or not cascade.pay(1 + len(rule[1]) // 8):
                 continue
-            axes = hiding(cascade.plain(rule[1]), cascade.whole)
+            axes = hiding(cascade.plain(rule[1]))
             if cascade.whole and rule in coloured:
                 axes |= {"colour"}
-            for selector in cascade.selectors(rule) if axes else ():
-                for place in cascade.matched(selector):
-                    found[place] = found.get(place, _NONE) | axes
+            matched = [*map(cascade.matched, cascade.selectors(rule) if axes else ())]
+            for place in chain(*matched) if cascade.pay(sum(map(len, matched))) else ():
+                found[place] = found.get(place, _NONE) | axes
         cascade.left += RESERVED
         return found
 
@@ -210,7 +179,7 @@ class _Hidden:
         found: dict[int, frozenset[str]] = {}
         for place, style in styles.items():
             node = cascade.nodes[place]
-            axes = hiding(style, cascade.whole)
+            axes = hiding(style)
             text, under = colour_of(style), behind.get(place)
             if text and under and alike(text, under):
                 axes |= {"colour"}
@@ -287,7 +256,7 @@ def _undoes(style: Style, axes: Iterable[str]) -> bool:
         said = {name for name in _INHERITED[axis] if name in style}
         if all(words(style, name) & {"inherit", "unset"} for name in said):
             return False
-        if axis in hiding(style, True):
+        if axis in hiding(style):
             return False
         size = style["font-size"][0] if axis == "font-size" else None
         if size and (size.type == "percentage" or getattr(size, "lower_unit", "") == "em"):

@@ -22,7 +22,7 @@ from searchloop.search_backend.readers._html.text import (
 
 MOST_INDENT = 60
 # A link behind a heading, in brackets, that leads to where its section is edited.
-_EDIT = re.compile(r"\s*\[\s*(?:edit|\[[^\]]{1,40}\]\([^)]*\bedit[^)]*\))\s*\]", re.IGNORECASE)
+_EDIT = re.compile(r"\[\s*+(?:edit|\[[^\[\]]{1,40}\]\([^()]*\bedit[^()]*\))\s*+\]", re.IGNORECASE)
 _PAIR = re.compile(r"\[[^\[\]]*\]")
 _UNSAFE = re.compile(r"[\s<>()]")
 # Kinds of lines, the one before and the next, that stay together.
@@ -100,7 +100,7 @@ class _Lines:
                 self._add("code", fenced(code, self._language(block)), at)
             return
         if place.heading >= 0:
-            text = _EDIT.sub("", text)
+            text = _EDIT.sub("", text).strip()
             if self._heading == place.heading:
                 self._parts.append(f" {text}" if text else "")
             elif text:
@@ -192,10 +192,10 @@ class Writer:
         Tags are taken out of all texts at once, and signs stand for what must not be touched.
         """
         cut, link = tuple(self._signs[:2])
-        tag = re.compile(f"<[^>{cut}{link}]*>")
+        tag = re.compile(f"<[^<>{cut}{link}]*>")
         # Text, the tag of a link, what it holds, text and so on. No link lies inside it.
         parts = re.split(
-            f"<(a(?: [^>{cut}]*)?)>([^<{cut}]*+(?:<(?!/?a[ >])[^<{cut}]*+)*+)</a>", cut.join(htmls)
+            f"<(a(?: [^<>{cut}]*)?)>([^<{cut}]*+(?:<(?!/?a[ >])[^<{cut}]*+)*+)</a>", cut.join(htmls)
         )
         outside = link.join(parts[::3])
         written = [""] * (len(parts) // 3 * 2 + 1)

@@ -1,9 +1,9 @@
 """Style sheets of a page: the rules, the elements that each rule matches, and the cascade.
 
-tinycss2 parses declarations and lexbor matches compound selectors (`p.a:not(.b)`). This module
-follows the combinators between compounds, because lexbor's own search backtracks without bound.
-Each step is charged to the budget of the page. A step that costs more than what is left is skipped,
-as if its rule did not exist: text that only this rule hides is read.
+tinycss2 parses declarations and lexbor matches selectors. lexbor backtracks without bound, so a
+selector that looks further than once around an element does not count. Each step is charged to the
+budget of the page. A step that costs more than what is left is skipped, as if its rule did not
+exist: text that only this rule hides is read.
 
 Spec: https://www.w3.org/TR/css-syntax-3/, https://www.w3.org/TR/css-cascade-4/
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import itemgetter
 from urllib.parse import unquote
 
@@ -26,12 +26,6 @@ from tinycss2.ast import Declaration, Node  # type: ignore[import-untyped]
 MOST_STEPS = 500_000
 # Characters: of all sheets of a page, of the selectors and the block of one rule; words of a value.
 LONGEST_SHEET, LONGEST_SELECTORS, LONGEST_BLOCK, LONGEST_VALUE = 400_000, 4_000, 8_000, 40
-# Characters of all sheets in a page; most pages have less. In larger ones only rules of one class
-# or id count, and only those that hide.
-LARGEST_THOROUGH = 32 * 1024
-LONGEST_CHAIN = 16
-# Custom properties that name each other.
-MOST_ROUNDS = 4
 SCREEN_WIDTH = 1280.0
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
 _ADDRESS = r"[rR][lL]\(\s*+[^\s\"')][^)]*+\)?"
@@ -39,16 +33,14 @@ _ADDRESS = r"[rR][lL]\(\s*+[^\s\"')][^)]*+\)?"
 _OPAQUE = re.compile(rf"/\*.*?(?:\*/|\Z)|{_QUOTED}|u{_ADDRESS}|U{_ADDRESS}|\\[{{}};]", re.DOTALL)
 _IMPORT = re.compile("@import", re.IGNORECASE)
 _BLANK = str.maketrans("{};\\", "    ")
-_INSIDE = r"\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\[[^\]]*+\]"
+_INSIDE = r"\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\[[^\[\]]*+\]"
 _brackets = re.compile(_INSIDE)
 _SELECTOR = re.compile(rf"(?:[^,()\[\]\"'\\]|\\.|{_QUOTED}|{_INSIDE})++", re.DOTALL)
-_COMPOUND = re.compile(rf"(?:[^\s>+~()\[\]\\]|\\[0-9a-fA-F]{{1,6}}\s?|\\.|{_INSIDE})++|[>+~]")
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d{1,5}(?:\.\d{1,4})?)(px|r?em)\s*\)")
-_CUSTOM = re.compile(r"(--[\w-]++)\s*:([^;{}]{0,200}+)")
+_CUSTOM = re.compile(r"(?<![\w-])(--[\w-]++)\s*:([^;{}]{0,200}+)")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]++)\s*(?:,([^()]*+))?\)")
-_is_simple = re.compile(r"[a-zA-Z0-9]*[.#][\w-]+").fullmatch
-_has_simple = re.compile(r"(?:[^,]*+,)*?\s*+[a-zA-Z0-9]*+[.#][\w-]++\s*+(?:,|\Z)").match
-_of_the_page = re.compile(r":root|:host|\bhtml\b|\bbody\b|\*").search
+# What looks at all elements around one, or at all before it.
+_FAR = re.compile(r"[^\s>+~,(]\s+(?=[^\s>+~,)])|~(?!=)")
 # States that a visitor causes, and parts that are no element.
 _ELSEWHERE = re.compile(
     r"::|:(?:before|after|first-l|hover|focus|active|visited|target|has|-)", re.IGNORECASE
@@ -57,8 +49,6 @@ _NAME = re.compile(r"[.#](?:[\w-]|[^\x00-\x7f])++")
 _PSEUDO = re.compile(r":([a-z-]+)", re.IGNORECASE)
 # Pseudo-classes that look at one element alone; others may look at all of its siblings.
 _QUICK = frozenset({"not", "is", "where", "root", "empty", "first-child", "link", "checked"})
-# A combinator inside :not() or :is(), which lexbor follows by itself.
-_COMBINED = re.compile(r"\([^()]*[^\s,(>+~]\s*[\s>+~]\s*[^\s,)]")
 _ID, _TAG = re.compile(r"#[\w\\-]"), re.compile(r"(?:^|[\s>+~(])[a-z]", re.IGNORECASE)
 _CLASS = re.compile(r"\.[\w\\-]|\[|(?<!:):(?!not|is|where|:)[a-z]", re.IGNORECASE)
 # Other ways to write a property, for text that runs from left to right.
@@ -104,8 +94,8 @@ def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
     return found, is_whole and not any(map(_IMPORT.search, found))
 
 
-def rules(sheet: str, thorough: bool) -> Iterator[Rule]:
-    """Yield the rules that apply on a wide screen; unless `thorough`, simple ones for all widths.
+def rules(sheet: str) -> Iterator[Rule]:
+    """Yield the rules that apply on a wide screen.
 
     Rules inside rules are left out. tinycss2 would take longer to cut up a sheet than all the rest
     of a page takes.
@@ -122,7 +112,7 @@ def rules(sheet: str, thorough: bool) -> Iterator[Rule]:
                 before, _, head = head.rpartition(";")
                 if outer and before:
                     yield outer, before[:LONGEST_BLOCK]
-            around.append(_opened(head, thorough) if outer == "" and not stray else None)
+            around.append(_opened(head) if outer == "" and not stray else None)
         stray = not around
         if around and (outer := around.pop()) and block:
             yield outer, block[:LONGEST_BLOCK]
@@ -134,16 +124,13 @@ def _without_marks(found: re.Match[str]) -> str:
     return "/**/" if text[:2] == "/*" else text.translate(_BLANK)
 
 
-def _opened(head: str, thorough: bool) -> str | None:
+def _opened(head: str) -> str | None:
     """Return the selectors before a block, nothing for a condition that holds, else None."""
     head = head.replace("/**/", "").strip()
     if head[:1] != "@":
-        counts = len(head) <= LONGEST_SELECTORS and ":::" not in head
-        return head if counts and (thorough or _has_simple(head)) else None
+        return head if len(head) <= LONGEST_SELECTORS else None
     name, _, query = head.lower().replace("(", " (").partition(" ")
-    if name == "@media" and (thorough or "(" not in query) and on_screen(query):
-        return ""
-    return "" if name == "@layer" and thorough else None
+    return "" if name == "@layer" or (name == "@media" and on_screen(query)) else None
 
 
 @lru_cache(maxsize=256)
@@ -174,9 +161,7 @@ def declared(block: str, variables: Mapping[str, str]) -> Declared:
     """Parse a block or an inline style; put the values of custom properties in, also its own."""
     if "var(" in block:
         known = {**variables, **dict(_CUSTOM.findall(block))}
-        for _ in range(MOST_ROUNDS):
-            block = _VARIABLE.sub(lambda one: str(known.get(one[1], one[2] or "")), block)
-            block = block[:LONGEST_BLOCK]
+        block = _VARIABLE.sub(lambda one: str(known.get(one[1], one[2] or "")), block)
     normal: Style = {}
     important: Style = {}
     for one in _parsed(block) if len(block) < 500 else _parse(block[:LONGEST_BLOCK]):
@@ -218,31 +203,19 @@ def _longhands(name: str, tokens: Tokens) -> dict[str, Tokens]:
 class Cascade:
     """The declarations of one page. Elements go by their index in the order of the document."""
 
-    def __init__(
-        self, tree: LexborHTMLParser, counts: Iterable[re.Pattern[str]], steps: int = MOST_STEPS
-    ):
-        """Read the sheets of a page. `counts` find the declarations that count in large ones."""
+    def __init__(self, tree: LexborHTMLParser, steps: int = MOST_STEPS):
         self.left = steps
         self._tree = tree
         texts, self.whole = sheets(tree)
-        self._thorough = sum(map(len, texts)) <= LARGEST_THOROUGH
-        self._know([rule for text in texts for rule in rules(text, self._thorough)])
-        if not self._thorough:
-            # What large sheets hide in other ways, a sheet elsewhere could hide as well.
-            self.whole = False
-            found = (match.start() for one in counts for match in one.finditer(self.text))
-            self._know(self.rules_at(found))
+        self._rules = [rule for text in texts for rule in rules(text)]
+        # Their blocks as one text, which is searched at once.
+        self.text = "".join([f"{{{block}" for _, block in self._rules]).lower()
+        self._starts = list(accumulate([len(block) + 1 for _, block in self._rules]))
         # A cache of a method would keep the page until the garbage is collected.
         self._parents: dict[int, int] = {}
         self._matches: dict[str, frozenset[int]] = {}
         self._styles: dict[str, Declared] = {}
         self._selectors: dict[str, list[str]] = {}
-
-    def _know(self, rules: list[Rule]) -> None:
-        """Store these rules, and their blocks as one text, which is searched at once."""
-        self._rules = rules
-        self.text = "".join([f"{{{block}" for _, block in rules]).lower()
-        self._starts = list(accumulate([len(block) + 1 for _, block in rules]))
 
     def pay(self, steps: int) -> bool:
         """Charge the budget; return False, and charge nothing, if too little is left."""
@@ -270,35 +243,31 @@ class Cascade:
 
     @cached_property
     def _variables(self) -> dict[str, str]:
-        """The custom properties of the whole page."""
-        found: dict[str, str] = {}
-        for selectors, block in self._rules if "var(" in self.text else ():
-            of_all = "--" in block and _of_the_page(selectors[:200])
-            if of_all and self.pay(len(block) // 8):
-                found |= _CUSTOM.findall(block)
-        return found
+        """The custom properties of the page, each as it is first set."""
+        return dict(reversed(_CUSTOM.findall(self.text))) if self.pay(len(self.text) // 8) else {}
 
-    def rules_at(self, places: Iterable[int]) -> list[Rule]:
-        """The rules whose blocks contain these places of `text`, in their order."""
+    def rules_with(self, *said: re.Pattern[str]) -> list[Rule]:
+        """The rules in whose blocks any of these finds something, in their order."""
+        places = (found.start() for one in said for found in one.finditer(self.text))
         return [self._rules[at] for at in sorted({bisect_right(self._starts, at) for at in places})]
 
     def style(self, block: str) -> Declared:
         """Parse a block or an inline style; each is parsed once."""
         if (found := self._styles.get(block)) is None:
-            found = self._styles[block] = declared(block, self._variables)
+            found = self._styles[block] = declared(
+                block, self._variables if "var(" in block else {}
+            )
         return found
 
-    def write_shapes(self) -> bool:
-        """Write what `SHAPES` finds in the sheets into the styles of the elements; tell of any."""
-        starts = [match.start() for match in SHAPES.finditer(self.text)]
-        rules = {selector for rule in self.rules_at(starts) for selector in self.selectors(rule)}
+    def write_shapes(self) -> None:
+        """Write what `SHAPES` finds in the sheets into the styles of the elements."""
+        rules = {selector for rule in self.rules_with(SHAPES) for selector in self.selectors(rule)}
         places = set().union(*map(self.matched, rules))
         for place, style in self.computed(places, [_SHAPING]).items() if places else ():
             said = [f"{name}:{tinycss2.serialize(value)}" for name, value in style.items()]
             attributes = self.nodes[place].attrs
             told = attributes.get("style") or ""
             attributes["style"] = ";".join([told, *filter(_is_shape, said)])
-        return bool(places)
 
     def plain(self, block: str) -> Style:
         """The style that a block alone gives."""
@@ -311,8 +280,6 @@ class Cascade:
             return known
         found = self._selectors[rule[0]] = []
         for selector in split_selectors(rule[0]):
-            if not self._thorough and _is_simple(selector) is None:
-                continue
             if ":" in selector and _ELSEWHERE.search(selector):
                 continue
             if "\\" in selector or self.names.issuperset(names_in(selector)):
@@ -324,18 +291,17 @@ class Cascade:
     ) -> dict[int, Style]:
         """The style of these elements, by the rules in which any of `speaks` finds something."""
         layers: dict[int, list[tuple[tuple[object, int], Declared]]] = {at: [] for at in places}
-        found = self.rules_at(match.start() for one in speaks for match in one.finditer(self.text))
+        found = self.rules_with(*speaks)
         ranked = [
-            (_is_simple(selector) is None, (specificity(selector), order), selector)
+            ((specificity(selector), order), selector)
             for order, rule in enumerate(found)
             for selector in self.selectors(rule)
         ]
         # Simple selectors come first, so that they count however dear the rest is.
-        for _, rank, selector in sorted(ranked, key=itemgetter(0)):
-            if fitting := self.matched(selector, layers):
-                style = self.style(found[rank[1]][1])
-                for place in fitting:
-                    layers[place].append((rank, style))
+        for rank, selector in sorted(ranked, key=lambda one: len(one[1])):
+            fitting = self.matched(selector) & layers.keys()
+            for place in fitting if self.pay(len(fitting)) else ():
+                layers[place].append((rank, self.style(found[rank[1]][1])))
         return {
             place: self._merged(place, [style for _, style in sorted(own, key=itemgetter(0))])
             for place, own in layers.items()
@@ -360,34 +326,11 @@ class Cascade:
                 merged |= layer[important]
         return merged
 
-    def matched(self, selector: str, among: Mapping[int, object] | None = None) -> Set[int]:
-        """The elements that a selector matches, of all or of `among`."""
-        chain = _chain(selector)
-        # Most selectors end in what is not among them, whatever they begin with.
-        last: Set[int] = self._of_compound(chain[-1][1]) if chain else frozenset()
-        if among is not None and last:
-            last = last & among.keys() if self.pay(min(len(last), len(among))) else frozenset()
-        found: Set[int] = frozenset()
-        for at, (sign, compound) in enumerate(chain if last else ()):
-            own = last if at == len(chain) - 1 else self._of_compound(compound)
-            if not own or not self.pay(len(own)):
-                return frozenset()
-            most = 1 if sign in ">+" else None
-            found = {
-                place
-                for place in own
-                if at == 0 or not found.isdisjoint(islice(self._around(place, sign), most))
-            }
+    def matched(self, selector: str) -> frozenset[int]:
+        """The elements that a selector matches; none if that costs too much."""
+        if (found := self._matches.get(selector)) is None:
+            found = self._matches[selector] = frozenset(self._search(selector))
         return found
-
-    def _around(self, place: int, sign: str) -> Iterator[int]:
-        """The elements around the one at `place`, or those beside and before it; nearest first."""
-        node: LexborNode | None = self.nodes[place]
-        while sign in " >" and (place := self.parent(place)) >= 0 and self.pay(1):
-            yield place
-        while sign in "+~" and node and (node := node.prev) is not None and self.pay(1):
-            if node.mem_id in self.place:
-                yield self.place[node.mem_id]
 
     def parent(self, place: int) -> int:
         """The index of the element around one; -1 for none."""
@@ -397,40 +340,19 @@ class Cascade:
             self._parents[place] = found
         return found
 
-    def _of_compound(self, compound: str) -> frozenset[int]:
-        """The elements that a compound matches; none if that costs too much."""
-        if (found := self._matches.get(compound)) is None:
-            found = self._matches[compound] = frozenset(self._search(compound))
-        return found
-
-    def _search(self, compound: str) -> list[int]:
-        size = len(self.nodes)
-        price = 1 + size * (2 + len(compound)) // 64
-        names = [name.lower() for name in _PSEUDO.findall(compound)]
-        if not _QUICK.issuperset(names):
-            price += len(names) * size * size // 1024
-        if len(_COMBINED.findall(compound)) > 1 or not self.pay(price):
+    def _search(self, selector: str) -> list[int]:
+        size, far = len(self.nodes), _FAR.findall(selector)
+        price = 1 + size * (2 + len(selector)) // 64 + size * ("~" not in far) * len(far)
+        slow = [one for one in _PSEUDO.findall(selector) if one.lower() not in _QUICK]
+        price += (len(slow) + far.count("~")) * size * size // 64
+        if len(far) > 1 or not self.pay(price):
             return []
         try:
-            found = self._tree.css(compound)
+            found = self._tree.css(selector)
         except SelectolaxError:
             return []
         place = self.place
         return [place[one.mem_id] for one in found if one.mem_id in place] * self.pay(len(found))
-
-
-@lru_cache(maxsize=1024)
-def _chain(selector: str) -> list[tuple[str, str]]:
-    """Cut a selector into compounds, each with the combinator before it."""
-    found: list[tuple[str, str]] = []
-    sign = " "
-    for token in _COMPOUND.findall(selector):
-        if token in (">", "+", "~"):
-            sign = token
-        else:
-            found.append((sign, token))
-            sign = " "
-    return found if len(found) <= LONGEST_CHAIN else []
 
 
 def names_in(selector: str) -> list[str]:

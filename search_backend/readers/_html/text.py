@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from urllib.parse import urljoin, urlsplit
 
-_LINK_TAG = re.compile(r"<(/a|a(?: [^>]*)?)>")
-TAG = re.compile(r"<[^>]*>")
+_LINK_TAG = re.compile(r"<(/a|a(?: [^<>]*)?)>")
+TAG = re.compile(r"<[^<>]*>")
 _BLANKS = re.compile("  +")
 # What Python takes for blanks, but for the plain one.
 _ASCII_BLANKS = "\n\t\r\x0b\x0c\x1c\x1d\x1e\x1f"

@@ -42,8 +42,8 @@ NAMES = {
     "colour": "color|-webkit-text-fill-color|text-shadow|(?:-webkit-)?background[a-z-]*",
 }
 _NOUGHT = r"[+-]?0*(?:0(?!\.?\d)|\.0)"
-_SMALL = rf"(?:{_NOUGHT}|[+-]?0?\.(?:[01]|\d*p)|1(?:\.\d*)?(?:p[xt]|q|%)|var)"
-_AWAY = r"[^;{}]*?(?:-\d{3}|-[\d.]+(?:r?em|v[wh]|%|[cm]m|in)|\d{3}(?:v[wh]|%)|var)"
+_SMALL = rf"(?:{_NOUGHT}|[+-]?0?\.(?:[01]|\d*p)|1(?:\.\d*)?(?:p[xt]|q|%))"
+_AWAY = r"[^;{}]*?(?:-\d{3}|-[\d.]+(?:r?em|v[wh]|%|[cm]m|in)|\d{3}(?:v[wh]|%))"
 # The start of a declaration that may hide, colours apart, in lower case: most blocks have none. It
 # begins with a set of signs, so that a search skips all others.
 MAY_HIDE = re.compile(
@@ -53,21 +53,19 @@ MAY_HIDE = re.compile(
     |font(?:-size\s*:\s*|\s*:\s*(?:[a-z-]++\s++)*+){_SMALL}
     |(?:max-)?(?:height|width|block-size|inline-size)\s*:\s*{_SMALL}|line-height\s*:\s*{_NOUGHT}
     |(?:left|top|right|bottom|margin[a-z-]*+|inset[a-z-]*+)\s*:{_AWAY}
-    |text-indent\s*:\s*(?:-|\d{{3}}|var)|translate\s*:[^;{{}}]*?-\d{{3}}|scale\s*:\s*[0.]
+    |text-indent\s*:\s*(?:-|\d{{3}})|translate\s*:[^;{{}}]*?-\d{{3}}|scale\s*:\s*[0.]
     |(?:-webkit-)?transform\s*:[^;{{}}]*?(?:[(,]\s{{0,9}}-?[.0]|-\d{{3}})
     |(?:-webkit-)?clip(?:-path)?\s*:\s*(?!auto|none|unset|inherit)
-    |background-color\s*:\s*currentcolor
-    |(?:color|-webkit-text-fill-color)\s*:\s*(?:transparent|currentcolor|var|[a-z]++\([^();{{}}]*[,/]
+    |(?:color|-webkit-text-fill-color)\s*:\s*(?:transparent|[a-z]++\([^();{{}}]*[,/]
         \s*0?\.?0*%?\s*\)|\#(?:[0-9a-f]{{3}}0|[0-9a-f]{{6}}0[0-4])(?![0-9a-f]))))""",
     re.VERBOSE,
 )
 
 
-def hiding(style: Style, whole: bool) -> frozenset[str]:
-    """The axes on which these declarations hide an element. Of a page that is not known `whole`,
-    sheets that were not read may add what is missing here to hide it."""
+def hiding(style: Style) -> frozenset[str]:
+    """The axes on which these declarations hide an element."""
     told = [axis for axis, needed in _NEEDED.items() if not needed.isdisjoint(style)]
-    return frozenset(axis for axis in told if _TESTS[axis](style, not whole))
+    return frozenset(axis for axis in told if _TESTS[axis](style))
 
 
 def _word(style: Style, name: str) -> str:
@@ -108,15 +106,15 @@ def _functions(style: Style, name: str) -> Iterator[tuple[str, list[Node]]]:
             yield token.lower_name, [one for one in parts if one != ","]
 
 
-def _text_indent(style: Style, unknown: bool) -> bool:
+def _text_indent(style: Style) -> bool:
     size = _length(style, "text-indent", SCREEN_WIDTH) or 0.0
-    is_out = size >= FAR and _word(style, "white-space") == "nowrap" and _clips(style, unknown)
+    is_out = size >= FAR and _word(style, "white-space") == "nowrap" and _clips(style)
     return size <= -100 or is_out
 
 
-def _offset(style: Style, unknown: bool) -> bool:
+def _offset(style: Style) -> bool:
     position = _word(style, "position")
-    is_moved = position in ("absolute", "fixed", "relative") or (unknown and not position)
+    is_moved = position in ("absolute", "fixed", "relative")
     for name in ("left", "top", "right", "bottom") if is_moved else ():
         whole = SCREEN_WIDTH if name in ("left", "right") else SCREEN_HEIGHT
         size = _length(style, name, whole)
@@ -127,8 +125,8 @@ def _offset(style: Style, unknown: bool) -> bool:
     return any(size is not None and size <= -2 * FAR for size in margins)
 
 
-def _size(style: Style, unknown: bool) -> bool:
-    if not _clips(style, unknown):
+def _size(style: Style) -> bool:
+    if not _clips(style):
         return False
     for side in ("height", "width"):
         sizes = [_length(style, name, 100.0) for name in (side, f"max-{side}")]
@@ -140,15 +138,14 @@ def _size(style: Style, unknown: bool) -> bool:
     return _length(style, "line-height") == 0 and "overflow" in style
 
 
-def _clips(style: Style, unknown: bool) -> bool:
+def _clips(style: Style) -> bool:
     """Tell whether what is larger than the element is cut off."""
-    said = words(style, "overflow")
-    return bool(said & {"hidden", "clip", "auto", "scroll"}) if said else unknown
+    return not words(style, "overflow").isdisjoint(("hidden", "clip", "auto", "scroll"))
 
 
-def _clip(style: Style, unknown: bool) -> bool:
+def _clip(style: Style) -> bool:
     position = _word(style, "position")
-    if position in ("absolute", "fixed") or (unknown and not position):
+    if position in ("absolute", "fixed"):
         for _, parts in _functions(style, "clip"):
             sides = [size for part in parts if (size := _pixels(part)) is not None]
             if len(sides) == 4 and min(sides[2] - sides[0], sides[1] - sides[3]) < LEAST_SIZE:
@@ -164,14 +161,12 @@ def _is_empty(name: str, parts: Sequence[Node]) -> bool:
             top, right, bottom = (*sizes, *sizes, *sizes)[:3]
             left = sizes[3] if len(sizes) == 4 else right
             return top + bottom >= 99 or left + right >= 99
-        case "circle" | "ellipse":
-            return bool(sizes) and min(sizes[: len(name) - 5]) < 0.5
-        case "polygon":
-            return len(set(sizes[::2])) == 1 or len(set(sizes[1::2])) == 1
+        case "circle" | "polygon":
+            return len(set(sizes)) == 1
     return False
 
 
-def _transform(style: Style, _: bool) -> bool:
+def _transform(style: Style) -> bool:
     functions = [*_functions(style, "transform")]
     functions += [(name, list(style[name])) for name in ("scale", "translate") if name in style]
     for name, parts in functions:
@@ -209,10 +204,11 @@ def ground(style: Style) -> Colour | None:
         return None
     if known := list(filter(None, (colour(token.serialize()) for token in said))):
         return known[-1]
-    names = words(style, "background-color")
-    if "currentcolor" in names:
-        return colour_of(style)
-    return CLEAR if names <= {"none", "initial", "unset", "inherit"} else None
+    return (
+        CLEAR
+        if words(style, "background-color") <= {"none", "initial", "unset", "inherit"}
+        else None
+    )
 
 
 def alike(text: Colour, behind: Colour) -> bool:
@@ -224,19 +220,17 @@ def alike(text: Colour, behind: Colour) -> bool:
     return behind[3] >= 0.9 and brightness <= _BRIGHTNESS and max(map(abs, gaps)) <= _CHANNEL
 
 
-def _colour(style: Style, _: bool) -> bool:
-    if _word(style, "background-color") == "currentcolor":
-        return True
+def _colour(style: Style) -> bool:
     text, behind = colour_of(style), ground(style)
     return text is not None and alike(text, behind or CLEAR)
 
 
-_TESTS: Mapping[str, Callable[[Style, bool], bool]] = {
-    "display": lambda style, _: _word(style, "display") == "none",
-    "visibility": lambda style, _: _word(style, "visibility") in ("hidden", "collapse"),
-    "content-visibility": lambda style, _: _word(style, "content-visibility") == "hidden",
-    "opacity": lambda style, _: _is_within(_length(style, "opacity", 1.0), -99, FAINTEST),
-    "font-size": lambda style, _: _is_within(_length(style, "font-size", 16.0), 0, 1.999),
+_TESTS: Mapping[str, Callable[[Style], bool]] = {
+    "display": lambda style: _word(style, "display") == "none",
+    "visibility": lambda style: _word(style, "visibility") in ("hidden", "collapse"),
+    "content-visibility": lambda style: _word(style, "content-visibility") == "hidden",
+    "opacity": lambda style: _is_within(_length(style, "opacity", 1.0), -99, FAINTEST),
+    "font-size": lambda style: _is_within(_length(style, "font-size", 16.0), 0, 1.999),
     "text-indent": _text_indent,
     "offset": _offset,
     "size": _size,

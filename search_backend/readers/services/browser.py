@@ -1,7 +1,7 @@
 """A Chromium on this machine, for pages that scripts write: off until its command is set.
 
-It opens the page behind the guard (fetch/browser.py); what its scripts have made is read as any
-other page.
+It opens the page behind the check of hosts (fetch/browser.py); what its scripts have made is read
+as any other page.
 """
 
 from __future__ import annotations

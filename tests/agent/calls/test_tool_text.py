@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from searchloop.agent.calls.as_text import TextCalls, rescue
 from searchloop.agent.types import ToolSpec
+from tests.growth import check_growth
 from tests.tables import each_row
-from tests.waiting import at_cost
 
 FOLDER = Path(__file__).parents[2] / "recordings" / "tool_text"
 
@@ -120,12 +120,12 @@ def test_a_call_is_never_shown() -> None:
 
 
 @each_row(
-    "text",
+    "piece",
     [
-        *("<" * 50_000, "{" * 50_000, "[" * 50_000, "<tool_call>" * 5_000, "web_search(" * 5_000),
-        *("web_search\n{a:<escape>" * 3_000, "<start_function_call>" * 3_000),
+        *("<", "{", "[", "<tool_call>", "web_search("),
+        *("web_search\n{a:<escape>", "<start_function_call>"),
     ],
 )
-def test_hostile_text_costs_little(text: str) -> None:
-    """Long runs of opening marks are read in a moment."""
-    at_cost(lambda: read(text, 4096), 5)
+def test_hostile_text_costs_little(piece: str) -> None:
+    """Long runs of opening marks are read at the cost of their length."""
+    check_growth(lambda text: read(text, 4096), piece * (20_000 // len(piece)))

@@ -17,10 +17,7 @@ Asked = Callable[[Mapping[str, Any]], ApprovalAnswer]
 
 def session(mode: Mode = "agent", search: Search = "local") -> Session:
     """A session as it stands now."""
-    return Session(
-        *("s", "", "scripted:one", mode, search, "local", None),
-        *(0.0, 0.0, 1, True),
-    )
+    return Session(*("s", "", "scripted:one", mode, search, "local", None), *(0.0, 0.0, 1, True))
 
 
 def says(decision: str, **arguments: Any) -> Asked:

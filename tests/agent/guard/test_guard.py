@@ -19,7 +19,7 @@ from searchloop.agent.guard.guard import Policy
 from searchloop.agent.log.events import result_message
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Origin, Tool, definition, tool
-from searchloop.agent.tools.dispatcher import Gate, Toolset
+from searchloop.agent.tools.dispatcher import CallGuard, Toolset
 from searchloop.agent.types import Effect, Message, Mode, Search, ToolCall, ToolResult
 from tests.agent.guard.guarding import guard, says, session
 from tests.agent.scripted import Memory, call
@@ -43,9 +43,11 @@ def made(
     return replace(plain, spec=plain.spec._replace(name=name), **marks), seen
 
 
-def run(made_tool: Tool, gate: Gate, *calls: ToolCall, mode: Mode = "agent") -> list[ToolResult]:
+def run(
+    made_tool: Tool, checked: CallGuard, *calls: ToolCall, mode: Mode = "agent"
+) -> list[ToolResult]:
     """The results of these calls, one step each."""
-    tools = Toolset([made_tool], mode, SourceTable(), gate=gate)
+    tools = Toolset([made_tool], mode, SourceTable(), guard=checked)
 
     async def steps() -> list[ToolResult]:
         return [(await tools.call_all((each,), Memory()))[0] for each in calls]
@@ -149,7 +151,7 @@ def test_without_a_user_it_is_settled_before(approve: Any, effect: Effect, runs:
     """`auto` runs what would be confirmed, `never` refuses it; neither asks anybody."""
     act, ran = made(effect=effect)
     memory = Memory()
-    tools = Toolset([act], "agent", SourceTable(), gate=guard(approve=approve))
+    tools = Toolset([act], "agent", SourceTable(), guard=guard(approve=approve))
     (result,) = asyncio.run(tools.call_all((call("act", text="a"),), memory))
     assert (bool(ran), result.is_error) == (runs, not runs)
     (decided,) = memory.of("approval_decided")
@@ -184,8 +186,8 @@ def test_the_session_counts_as_it_is_now(moment: str) -> None:
         mode[0] = "ask"
         return ApprovalAnswer("once", request["arguments"], "user")
 
-    gate = guard(user=user, live=lambda: session(mode[0]))
-    (result,) = run(act, gate, call("act", text="a"))
+    checked = guard(user=user, live=lambda: session(mode[0]))
+    (result,) = run(act, checked, call("act", text="a"))
     assert not ran
     assert "not allowed in ask mode" in result.content
 
@@ -195,9 +197,9 @@ def test_search_that_is_switched_off_stops_at_once(switch: list[Search]) -> None
     """Each call sees the switch as it stands: on, it runs; off, nothing is sent."""
     act, ran = made("web_search", "network", web=True)
     now = iter(switch)
-    gate = guard(live=lambda: session("ask", next(now)))
+    checked = guard(live=lambda: session("ask", next(now)))
     calls = [call("web_search", n, text=str(n)) for n in range(len(switch))]
-    results = run(act, gate, *calls, mode="ask")
+    results = run(act, checked, *calls, mode="ask")
     assert [r.is_error for r in results] == [s == "off" for s in switch]
     assert len(ran) == switch.count("local")
 
@@ -241,8 +243,10 @@ def test_what_leaves_is_looked_at(
 ) -> None:
     """A key never leaves; about the rest the user is asked, even where rules allow the call."""
     send, ran = out()
-    gate = guard(messages=messages, secrets={"OPENAI_API_KEY": KEY}, policy=ALLOW, approve="auto")
-    (got,) = run(send, gate, call("send", text=text))
+    checked = guard(
+        messages=messages, secrets={"OPENAI_API_KEY": KEY}, policy=ALLOW, approve="auto"
+    )
+    (got,) = run(send, checked, call("send", text=text))
     assert bool(ran) is (code is None)
     if code == "own_key":
         assert "OPENAI_API_KEY" in got.content
@@ -281,21 +285,18 @@ def test_the_mixture_can_be_refused_or_allowed(mixed: Any) -> None:
     assert bool(ran) is (mixed == "allow")
 
 
-def test_the_meter_counts_what_the_turn_itself_reads() -> None:
+async def test_the_meter_counts_what_the_turn_itself_reads() -> None:
     """A file and a page that are read in this very turn count for its next call."""
     send, ran = out()
     look, _ = made("look", "read", private=True)
     web, _ = made("web", "read", untrusted=True)
     said: list[Message] = []
-    gate = guard(messages=said, approve="auto")
-    tools = Toolset([send, look, web], "agent", SourceTable(), gate=gate)
+    checked = guard(messages=said, approve="auto")
+    tools = Toolset([send, look, web], "agent", SourceTable(), guard=checked)
 
-    async def steps() -> None:
-        for n, name in enumerate(("send", "look", "web", "send")):
-            results = await tools.call_all((call(name, n, text=f"tides {n}"),), Memory())
-            said.extend(map(result_message, results))
-
-    asyncio.run(steps())
+    for n, name in enumerate(("send", "look", "web", "send")):
+        results = await tools.call_all((call(name, n, text=f"tides {n}"),), Memory())
+        said.extend(map(result_message, results))
     assert [r["text"] for r in ran] == ["tides 0"]
 
 
@@ -319,7 +320,7 @@ def test_no_name_opens_a_door_in_ask_and_plan(mode: Mode, name: str) -> None:
     ran: Ran = []
     effects: dict[str, Effect] = {"write": "write", "exec": "exec", "mcp_x_write": "exec"}
     tools = [made(n, e, ran)[0] for n, e in effects.items()]
-    toolset = Toolset(tools, mode, SourceTable(), gate=guard(approve="auto", policy=ALLOW))
+    toolset = Toolset(tools, mode, SourceTable(), guard=guard(approve="auto", policy=ALLOW))
     assert toolset.specs == ()
     (answer,) = asyncio.run(toolset.call_all((ToolCall("c", name, {}),), Memory()))
     assert answer.is_error
@@ -341,7 +342,7 @@ def test_a_preview_that_cannot_be_made_ends_the_call() -> None:
 def test_a_suspended_tool_is_neither_offered_nor_run() -> None:
     """A definition that changed waits for the user, whatever was approved before."""
     act, ran = made(suspended="its definition has changed; look at it in the settings.")
-    toolset = Toolset([act], "agent", SourceTable(), gate=guard(approve="auto"))
+    toolset = Toolset([act], "agent", SourceTable(), guard=guard(approve="auto"))
     assert toolset.specs == ()
     (got,) = asyncio.run(toolset.call_all((call("act"),), Memory()))
     assert not ran
@@ -376,8 +377,8 @@ class ApprovalMachine(RuleBasedStateMachine):
 
         known = approval_key("act", {"text": text}, definition(self.act)) in self.always
         before = len(self.ran)
-        gate = guard(user=user, always=self.always, live=lambda: session(self.mode))
-        run(self.act, gate, call("act", text=text))
+        checked = guard(user=user, always=self.always, live=lambda: session(self.mode))
+        run(self.act, checked, call("act", text=text))
         ran = self.ran[before:]
         if self.mode != "agent":
             assert (ran, asked) == ([], [])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import random
 import secrets
 from collections.abc import Callable
 from urllib.parse import quote
@@ -11,7 +10,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.guard.egress import KEY_SHAPES, Secrets, forms, suspicious
+from searchloop.agent.guard.egress import KEY_SHAPES, Secrets, forms
 from tests.tables import each_row
 
 DRESSES: dict[str, Callable[[str], str]] = {
@@ -59,58 +58,10 @@ def test_a_dress_over_a_dress(names: list[str]) -> None:
     assert Secrets({"key": key}).found_in(forms(f"look up {text}")) == "key"
 
 
-WORDS = (
-    "How high is the tide at Saint-Malo on 21 November 2026?",
-    "Donaudampfschifffahrtsgesellschaftskapitän Rechtschreibung",
-    "https://en.wikipedia.org/wiki/Internationalization_and_localization",
-    "python 3.11.7 asyncio TaskGroup ExceptionGroup traceback",
-    "covid-19-vaccination-rates-2021-2022-germany",
-    "site:docs.python.org/3/library/asyncio-task.html",
-    "https://news.example/2026/11/21/what-we-know-about-the-election-so-far",
-    "IEEE 802.11ax versus 802.11be throughput",
-    "+49 30 1234567 Berlin opening hours",
-    "pneumonoultramicroscopicsilicovolcanoconiosis meaning",
-    "RuntimeError: Event loop is closed",
-    "getElementsByTagName vs querySelectorAll performance",
-    "北京 天气 明天",
-)
-
-
-@each_row("text", WORDS)
-def test_words_are_no_secret(text: str) -> None:
-    """What people look up does not look like a key."""
-    assert suspicious(text) == []
-    assert Secrets({"key": secrets.token_hex(16)}).found_in(forms(text)) is None
-
-
-LUCK = random.Random(8)
-LOOKS = (
-    LUCK.randbytes(16).hex(),
-    base64.urlsafe_b64encode(LUCK.randbytes(24)).decode(),
-    base64.b64encode(LUCK.randbytes(24)).decode(),
-    "123e4567-e89b-42d3-a456-426614174000",
-    "ghp_" + "a1B2" * 9,
-    "AKIAIOSFODNN7EXAMPLE",
-    str(LUCK.getrandbits(127)),
-    LUCK.randbytes(18).hex("-", 2),
-)
-
-
-@each_row("text", LOOKS, ids=range(len(LOOKS)))
-def test_keys_ids_and_encoded_data_stand_out(text: str) -> None:
-    """Nobody has said that these are secret, and still the user is asked."""
-    assert suspicious(f"what is {text}?")
-
-
 def test_shapes_of_keys_are_known() -> None:
     """A vendor's key is one whoever wrote it."""
     assert KEY_SHAPES.search("sk-proj-" + "x" * 20)
     assert not KEY_SHAPES.search("skeleton key")
-
-
-def test_a_short_word_is_no_secret() -> None:
-    """A password of a few letters would be found everywhere; it is not looked for."""
-    assert Secrets({"PASSWORD": "tide"}).found_in(["the tide"]) is None
 
 
 def test_a_long_text_costs_little() -> None:

@@ -31,7 +31,7 @@ def made(name: str, effect: Effect = "read", server: str | None = None) -> Tool:
 
 
 DEFAULTS = [
-    (made("current_time"), "allow"),
+    (made("search_chats"), "allow"),
     (made("web_search", "network"), "allow"),
     (made("create_file", "write"), "confirm"),
     (made("run", "exec"), "confirm"),
@@ -44,13 +44,13 @@ DEFAULTS = [
 @each_row(("tool", "action"), DEFAULTS, ids=lambda v: getattr(v, "spec", None))
 def test_without_rules_what_changes_something_is_confirmed(tool: Tool, action: str) -> None:
     """Reading and searching go on, the rest asks."""
-    assert Policy().verdict(tool, {})[0] == action
+    assert Policy().decide(tool, {})[0] == action
 
 
 def test_queries_can_be_reviewed() -> None:
     """The one who wants to see what is looked up is asked for each look-up."""
     search = replace(made("web_search", "network"), web=True)
-    assert Policy(review_queries=True).verdict(search, {"query": "tides"})[0] == "confirm"
+    assert Policy(review_queries=True).decide(search, {"query": "tides"})[0] == "confirm"
 
 
 MATCHES: list[tuple[dict[str, Any], Tool, dict[str, str], bool]] = [
@@ -75,7 +75,7 @@ def test_what_a_rule_matches(
 ) -> None:
     """By tool, effect, server, path and domain; a path is taken for what it comes to."""
     policy = Policy.of({"rules": [{"action": "deny", **rule}]})
-    assert (policy.verdict(tool, arguments)[0] == "deny") is matches
+    assert (policy.decide(tool, arguments)[0] == "deny") is matches
 
 
 def test_allowing_needs_every_place_and_forbidding_one() -> None:
@@ -84,8 +84,8 @@ def test_allowing_needs_every_place_and_forbidding_one() -> None:
     both = {"source": "notes/a", "destination": "secret/b"}
     allow = Policy.of({"rules": [{"action": "allow", "path": "notes/*"}]})
     deny = Policy.of({"rules": [{"action": "deny", "path": "secret/*"}]})
-    assert allow.verdict(tool, both)[0] == "confirm"
-    assert deny.verdict(tool, both)[0] == "deny"
+    assert allow.decide(tool, both)[0] == "confirm"
+    assert deny.decide(tool, both)[0] == "deny"
 
 
 ACTIONS = ["allow", "confirm", "deny"]
@@ -95,7 +95,7 @@ ACTIONS = ["allow", "confirm", "deny"]
 def test_the_strictest_rule_wins_in_any_order(actions: list[str]) -> None:
     """Adding a rule that forbids never allows more."""
     rules = [{"action": action, "tool": "*"} for action in actions]
-    found = Policy.of({"rules": rules}).verdict(made("x", "write"), {})[0]
+    found = Policy.of({"rules": rules}).decide(made("x", "write"), {})[0]
     assert found == max(actions, key=ACTIONS.index)
 
 

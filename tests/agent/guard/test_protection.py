@@ -53,9 +53,9 @@ def test_keys_are_known_wherever_they_are_set(tmp_path: Path, where: str, name: 
     log = EventLog(tmp_path / "s.sqlite3")
     session = log.create_session(model="m:x", mode="agent", search="local")
     protection = GuardFactory(settings, log, [McpServers(settings)])
-    gate = protection.guard(session, DEFAULT_POLICY, APPROVES[1], SourceTable(), [])
+    checked = protection.guard(session, DEFAULT_POLICY, APPROVES[1], SourceTable(), [])
     made: Tool = send
     with pytest.raises(Exception, match=name):
-        asyncio.run(gate.permit(ToolCall("c", "send", {"text": KEY[::-1]}), made, Memory()))
-    asyncio.run(gate.permit(ToolCall("c", "send", {"text": "tides"}), made, Memory()))
+        asyncio.run(checked.permit(ToolCall("c", "send", {"text": KEY[::-1]}), made, Memory()))
+    asyncio.run(checked.permit(ToolCall("c", "send", {"text": "tides"}), made, Memory()))
     log.close()

@@ -57,8 +57,8 @@ def results_of(
     fence, table = Fence(), SourceTable()
     table.see([OWN_PAGE, WEB_PAGE])
     tools: Sequence[Tool] = (web_search(backend, fence), open_page(backend, fence))
-    gate = guard(table, messages=[MINE, THEIRS], approve="never", policy=policy)
-    toolset = Toolset(tools, "ask", table, gate=gate)
+    checked = guard(table, messages=[MINE, THEIRS], approve="never", policy=policy)
+    toolset = Toolset(tools, "ask", table, guard=checked)
     return asyncio.run(toolset.call_all(made_calls, Memory()))
 
 
@@ -129,9 +129,9 @@ def test_a_missing_backend_and_other_tools_are_asked_about() -> None:
     assert "approval" in result.content
     for origin in ("mcp", "user"):
         send, ran = made("send", "network", origin=origin)
-        gate = guard(messages=[MINE, THEIRS], approve="never")
+        checked = guard(messages=[MINE, THEIRS], approve="never")
         asyncio.run(
-            Toolset([send], "ask", SourceTable(), gate=gate).call_all((call("send"),), Memory())
+            Toolset([send], "ask", SourceTable(), guard=checked).call_all((call("send"),), Memory())
         )
         assert not ran
 

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import STEPS
 from searchloop.agent.log.find import PARTS, FoundTurn
-from searchloop.analysis.terms import terms
 from tests.waiting import LATE, until
 
 
@@ -145,13 +143,6 @@ def test_a_question_finds_what_holds_most_of_it(log: EventLog) -> None:
     assert log.find("winter holidays spain") == {}
 
 
-@pytest.mark.parametrize("query", ["", " ", '"', "NEAR(", "a AND", "*", "'", "\\", "\0", "(", "?:"])
-def test_operators_are_just_text(log: EventLog, query: str) -> None:
-    """Nothing of the index's own language has an effect, and nothing fails."""
-    chat(log, ("Where?", "There."))
-    assert log.find(query) == {}
-
-
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_can_be_searched(quick_log: EventLog, said: str, query: str) -> None:
     """Whatever people wrote and look for."""
@@ -211,15 +202,6 @@ def test_a_chat_that_goes_on_is_found_by_its_new_turns(log: EventLog) -> None:
     assert only(log.find("kettle")).turn == 1
 
 
-def test_people_find_their_own_chats(log: EventLog) -> None:
-    """Nobody else's."""
-    mine, others = log.of_person("ann"), log.of_person("bob")
-    session = chat(mine, ("A samovar?", "Yes."))
-    assert list(mine.find("samovar")) == [session]
-    assert others.find("samovar") == {}
-    assert log.find("samovar") == {}
-
-
 def test_what_takes_long_goes_on_in_the_background(log: EventLog) -> None:
     """An old home is indexed on a thread; a search meanwhile finds what is done, newest first."""
     sessions = [chat(log, (f"Samovar number {n}?", "Yes.")) for n in range(30)]
@@ -236,12 +218,3 @@ def test_a_chat_that_is_deleted_while_it_is_indexed_stays_deleted(log: EventLog)
     with suppress(AssertionError):
         log.chat_search._index(session)
     assert log.find("samovar") == {}
-
-
-@given(st.text("ab 1-_.@&,+#'’·:/\\$%*!?ä山"))
-def test_the_tables_know_the_letters_of_terms(text: str) -> None:
-    """The migration names them, because it may never change."""
-    [made] = [each for step in STEPS for each in step if "tokenchars" in each]
-    known = made.partition("tokenchars '")[2].partition("'")[0]
-    beyond = {char for term in terms(text) for char in term if char.isascii()}
-    assert all(char.isalnum() or char in known for char in beyond)

@@ -106,22 +106,6 @@ def test_no_gap_and_no_double_whoever_appends(ops: list[Op]) -> None:
         other.close()
 
 
-def test_threads_that_push_out_of_order_lose_nothing() -> None:
-    """The later of two numbers may arrive first; the store is asked for the other."""
-
-    async def scenario() -> None:
-        follower = Follower(asyncio.get_running_loop())
-        first, second = (Event(n, "notice", {}, 0.0) for n in (1, 2))
-        follower.push([second])
-        assert follower.take(0) is None
-        follower.push([first])
-        assert follower.take(2) == []
-        follower.push([Event(3, "notice", {}, 0.0)])
-        assert [e.seq for e in follower.take(2) or []] == [3]
-
-    asyncio.run(scenario())
-
-
 def test_stored_first_then_live(store: Path | str) -> None:
     """A follower that comes late gets the past in one batch, then the present."""
 
@@ -249,22 +233,4 @@ def test_a_follower_that_leaves_is_forgotten(store: Path | str) -> None:
 
     log = EventLog(store)
     asyncio.run(scenario(log, log.create_session(model="m").id))
-    log.close()
-
-
-def test_a_reader_whose_loop_is_gone_stops_nobody(store: Path | str) -> None:
-    """Appending works on when a follower's event loop was closed under it."""
-    loop = asyncio.new_event_loop()
-    log = EventLog(store)
-    session = log.create_session(model="m").id
-    log.append(session, [("notice", {})])
-    batches = log.follow(session)
-
-    def abandon() -> None:
-        loop.run_until_complete(anext(batches))
-        loop.close()
-
-    asyncio.run(asyncio.to_thread(abandon))
-    assert log.append(session, [("notice", {})])[0].seq == 2
-    log.delete_session(session)
     log.close()

@@ -228,8 +228,7 @@ def test_the_server_has_no_connection_to_spare(postgres: Postgres) -> None:
     url = postgres.url().replace("tests@", "few@")
     schema = url.rpartition("%3D")[2]
     postgres.tell(
-        "CREATE ROLE few LOGIN CONNECTION LIMIT 2",
-        f"GRANT ALL ON SCHEMA {schema} TO few",
+        "CREATE ROLE few LOGIN CONNECTION LIMIT 2", f"GRANT ALL ON SCHEMA {schema} TO few"
     )
     with ExitStack() as taken:
         for _ in range(2):

@@ -13,7 +13,7 @@ import pytest
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup, restore
-from searchloop.agent.log.contract import STEPS, AttachedFile
+from searchloop.agent.log.contract import AttachedFile
 from searchloop.agent.types.attachments import Attachment
 from tests.waiting import LATE
 
@@ -127,20 +127,6 @@ def test_projects_are_in_a_copy_and_come_back(tmp_path: Path) -> None:
         assert (found.name, found.chats, len(found.files)) == ("Hers", 1, 1)
         data = log.of_person("anna").projects.attachments.data(found.id, found.files[0].digest)
         assert data == b"some words"
-
-
-def test_a_store_of_before_opens(tmp_path: Path) -> None:
-    """It gets the table that it lacks; its chats are in no project and not archived."""
-    path = tmp_path / "s.sqlite3"
-    with closing(EventLog(path)) as log:
-        chat = log.create_session(model="m").id
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("DROP TABLE projects")
-        db.execute(f"PRAGMA user_version = {len(STEPS) - 1}")
-        db.commit()
-    with closing(EventLog(path)) as log:
-        assert log.projects.all() == []
-        assert [s.id for s in log.sessions(archived=False)] == [chat]
 
 
 def test_projects_of_a_damaged_store_are_saved(tmp_path: Path) -> None:

@@ -15,10 +15,6 @@ import pytest
 from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check, restore
-from searchloop.agent.log.contract import STEPS
-from searchloop.agent.log.events import message_data
-from searchloop.agent.log.sqlite.file import sqlite_errors
-from searchloop.agent.types import Message, Usage
 from tests.agent.scripted import no_room
 
 NOTICE = ("notice", {"text": "x" * 2000})
@@ -62,34 +58,6 @@ def test_only_the_user_can_read_it(tmp_path: Path) -> None:
     log.close()
 
 
-def test_an_open_file_is_closed_to_others(tmp_path: Path) -> None:
-    """A file that was readable for all is made private when it is opened."""
-    path = tmp_path / "s.sqlite3"
-    EventLog(path).close()
-    path.chmod(0o644)
-    EventLog(path).close()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
-    """A store from before sessions had further settings: all is kept, and none are set."""
-    path = tmp_path / "s.sqlite3"
-    db = sqlite3.connect(path)
-    for statement in STEPS[0]:
-        db.execute(statement)
-    db.execute("INSERT INTO sessions VALUES ('a', 'T', 'm', 'ask', 'off', 'off', NULL, 1, 2, 3, 4)")
-    db.execute("PRAGMA user_version = 1")
-    db.commit()
-    db.close()
-    log = EventLog(path)
-    (kept,) = log.sessions()
-    assert (kept.id, kept.title, kept.updated, kept.messages) == ("a", "T", 2, 3)
-    assert kept.settings == {}
-    assert log.update_session("a", {"agent": "editor"}).settings == {"agent": "editor"}
-    log.close()
-    EventLog(path).close()
-
-
 def test_settings_are_merged_key_by_key(tmp_path: Path) -> None:
     """A change names what it changes; None takes a setting away; the rest stays."""
     log = EventLog(tmp_path / "s.sqlite3")
@@ -101,14 +69,6 @@ def test_settings_are_merged_key_by_key(tmp_path: Path) -> None:
     assert changed.settings == {"tools": ["a", "b"], "deep": {"x": [1, "é"]}}
     assert changed.title == "T"
     log.close()
-
-
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """Something else under that name is called damaged, and kept."""
-    path = tmp_path / "s.sqlite3"
-    path.write_bytes(b"holiday pictures " * 500)
-    assert code_of(lambda: EventLog(path)) == "damaged"
-    assert path.read_bytes().startswith(b"holiday")
 
 
 def test_a_damaged_event_hides_nothing_else(tmp_path: Path) -> None:
@@ -159,36 +119,6 @@ def test_a_full_disk_and_room_again(tmp_path: Path) -> None:
     log.close()
 
 
-def refuse(reason: str, path: Path) -> None:
-    """Makes SQLite refuse a write for this reason, with its own words."""
-    sqlite3.connect(path).execute("CREATE TABLE IF NOT EXISTS t (x)").connection.close()
-    if reason == "full":
-        db = sqlite3.connect(path)
-        db.execute("PRAGMA max_page_count = 2")
-        db.execute("INSERT INTO t VALUES (?)", ("x" * 50_000,))
-    elif reason == "read-only":
-        sqlite3.connect(f"file:{path}?mode=ro", uri=True).execute("INSERT INTO t VALUES (1)")
-    else:
-        holder = sqlite3.connect(path, isolation_level=None)
-        holder.execute("BEGIN IMMEDIATE")
-        sqlite3.connect(path, timeout=0).execute("INSERT INTO t VALUES (1)")
-
-
-@pytest.mark.parametrize(
-    ("reason", "code"),
-    [("full", "disk_full"), ("read-only", "read_only"), ("locked", "locked")],
-)
-def test_sqlites_complaints_in_our_words(tmp_path: Path, reason: str, code: str) -> None:
-    """Full, read-only and locked are told apart: the user has to do different things."""
-    path = tmp_path / "s.sqlite3"
-
-    def act() -> None:
-        with sqlite_errors(path):
-            refuse(reason, path)
-
-    assert code_of(act) == code
-
-
 def test_many_may_open_a_new_store_at_once(tmp_path: Path) -> None:
     """Twelve openers of a file that is not there yet: all succeed, none breaks another's."""
     failed: list[Exception] = []
@@ -209,32 +139,6 @@ def test_many_may_open_a_new_store_at_once(tmp_path: Path) -> None:
     assert not failed
     log = EventLog(tmp_path / "s.sqlite3")
     assert len(log.sessions()) == 12
-    log.close()
-
-
-def test_a_reader_of_the_moment_sees_whole_transactions(tmp_path: Path) -> None:
-    """While one thread appends, others read: never a delta beside its message."""
-    log = EventLog(tmp_path / "s.sqlite3")
-    session = log.create_session(model="m").id
-    done, problems = threading.Event(), []
-    words = message_data(Message("assistant", "x"), step=1, usage=Usage(), stop_reason="stop")
-
-    def reads() -> None:
-        while not done.is_set():
-            kinds = [event.type for event in log.read(session)]
-            if "text_delta" in kinds and "message" in kinds[kinds.index("text_delta") :]:
-                problems.append(kinds)
-
-    threads = [threading.Thread(target=reads) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for _ in range(60):
-        log.append(session, [("text_delta", {"text": "x"})] * 3)
-        log.append(session, [("message", words)])
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert not problems
     log.close()
 
 

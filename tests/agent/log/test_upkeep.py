@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,15 @@ import pytest
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import Restored, backup, check, restore
+from searchloop.agent.log.contract import STEPS, Database, Steps
+from searchloop.agent.log.sqlite import SqliteDatabase
 from tests.agent.scripted import Scripted, open_house, says
 from tests.waiting import LATE
 
+OLD = (
+    "INSERT INTO sessions (id, title, model, mode, search, search_path, created, updated,"
+    " messages, last_seq, settings) VALUES (?, 'T', 'm', 'ask', 'off', 'off', 1, 2, 0, 1, ?)"
+)
 V1 = Path(__file__).with_name("store_v1.sql")
 
 
@@ -58,19 +64,65 @@ def test_a_store_of_version_1_opens(tmp_path: Path) -> None:
     assert check(tmp_path / "sessions.sqlite3") == []
 
 
-def test_a_run_that_version_1_left_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", range(2, len(STEPS)))
+def test_a_store_of_an_earlier_schema_opens(tmp_path: Path, version: int) -> None:
+    """What is in it is shown, without a checksum too; what comes is checked, and all is whole."""
+    path = tmp_path / "s.sqlite3"
+    with closing(SqliteDatabase(path, STEPS[:version])) as db, db.transaction() as old:
+        old.execute(OLD, ("a", '{"agent":"editor"}'))
+        old.execute(
+            "INSERT INTO events (session, seq, type, data, at) VALUES ('a', 1, 'x', '{}', 1)"
+        )
+    with closing(EventLog(path)) as log:
+        [kept] = log.sessions(archived=False)
+        assert (kept.title, kept.updated, kept.settings) == ("T", 2, {"agent": "editor"})
+        log.append("a", [("notice", {"code": "x"})])
+        assert [e.type for e in log.read("a")] == ["x", "notice"]
+        assert log.projects.all() == []
+    assert check(path) == []
+
+
+def test_settings_of_an_earlier_schema_choose_sessions(store: Path | str) -> None:
+    """Archived, pinned, temporary and unnamed chats, and those of a project, are still found so."""
+    kinds = ("archived", "pinned", "temporary", "provisional")
+    with closing(older(store, STEPS[:8])) as db, db.transaction() as old:
+        old.execute("INSERT INTO projects VALUES ('pro', '', 'House', '{}', 1, 1)")
+        old.execute(OLD, ("in", '{"project":"pro","tools":["a"]}'))
+        for kind in kinds:
+            old.execute(OLD, (kind, f'{{"{kind}":true}}'))
+    with closing(EventLog(store)) as log:
+        assert [s.id for s in log.sessions(archived=True)] == ["archived"]
+        assert [s.id for s in log.sessions(project="pro")] == ["in"]
+        assert log.projects.get("pro").chats == log.projects.archived() == 1
+        assert log.temporary(before=3) == ["temporary"]
+        newer = log.create_session(model="m").id
+        assert [s.id for s in log.sessions(limit=1)] == [newer, "pinned"]
+        log.name_session("provisional", "Named", {})
+        assert log.session("provisional").title == "Named"
+        log.update_session("archived", {"archived": None, "project": "pro"})
+        assert log.sessions(archived=True) == []
+        assert log.projects.get("pro").chats == 2
+
+
+def older(where: Path | str, steps: Steps) -> Database:
+    """A store as an earlier version made it."""
+    if isinstance(where, Path):
+        return SqliteDatabase(where, steps)
+    from searchloop.agent.log.postgres import PostgresDatabase
+
+    return PostgresDatabase(where, steps)
+
+
+async def test_a_run_that_version_1_left_goes_on(tmp_path: Path) -> None:
     """The answer that broke off is asked for again, and the session can be used."""
     first_version(tmp_path / "sessions.sqlite3")
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Scripted([says("Whole."), says("More.")])) as house:
-            house.session = "half"
-            assert await house.runner.recover() == 1
-            await house.runner.wait("half")
-            assert house.log.last_event("half").data["answer"] == "Whole."
-            assert (await house.ask("go on")).data["answer"] == "More."
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Scripted([says("Whole."), says("More.")])) as house:
+        house.session = "half"
+        assert await house.runner.recover() == 1
+        await house.runner.wait("half")
+        assert house.log.last_event("half").data["answer"] == "Whole."
+        assert (await house.ask("go on")).data["answer"] == "More."
 
 
 def test_a_copy_holds_all_and_comes_back(store: Path | str, tmp_path: Path) -> None:
@@ -120,14 +172,14 @@ def test_what_is_no_copy_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_copy_says_so(tmp_path: Path) -> None:
-    """One that was cut off: what it still holds comes back, and it is told that there are gaps."""
+    """What it still holds comes back, and it is told that there are gaps."""
     log = filled(tmp_path / "s.sqlite3")
     for session in log.sessions():
         log.append(session.id, [("notice", {"text": "x" * 3000})] * 20)
     backup(tmp_path / "s.sqlite3", tmp_path / "copy")
     log.close()
     whole = (tmp_path / "copy").read_bytes()
-    (tmp_path / "copy").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "copy").write_bytes(whole.replace(b"xxxx", b"yyyy", 1))
     found = restore(tmp_path / "new.sqlite3", tmp_path / "copy")
     assert found.done == 2
     assert found.gaps > 0

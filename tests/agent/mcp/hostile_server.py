@@ -93,15 +93,6 @@ def call(ask: dict[str, Any]) -> None:
     if name == "env":
         text(ask, json.dumps(dict(os.environ)))
     elif name == "progress":
-        token = ask["params"]["_meta"]["progressToken"]
-        for n in range(200):
-            data = {
-                "progressToken": token,
-                "progress": n,
-                "total": 200,
-                "message": "going\u200b on",
-            }
-            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": data})
         text(ask, "done")
     elif name == "huge":
         text(ask, "h" * 3_000_000)

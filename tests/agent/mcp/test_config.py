@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import Conflict
 from searchloop.agent.mcp.config import Catalogue, add, content_hash, entry, parse
-from searchloop.agent.mcp.server import Problem, Server
+from searchloop.agent.mcp.server import Server, ServerProblem
 from tests.tables import each_row
 
 ENV = {"KEY": "sk-1", "EMPTY": ""}
@@ -25,7 +25,7 @@ def one(**given: Any) -> Server:
     return servers[0]
 
 
-def wrong(**given: Any) -> Problem:
+def wrong(**given: Any) -> ServerProblem:
     """What is wrong with the only server of a file."""
     servers, problems = parse(json.dumps({"mcpServers": {"a": given}}), "f.json", ENV)
     assert not servers
@@ -117,14 +117,6 @@ def test_a_mistake_has_a_place_and_leaves_the_others_alone() -> None:
     servers, problems = parse(text, "f.json", ENV)
     assert [s.name for s in servers] == ["good"]
     assert [(p.server, p.line, p.column) for p in problems] == [("bad", 2, 3)]
-
-
-def test_a_name_that_is_there_twice_starts_neither() -> None:
-    """JSON would take the last one, a reader perhaps the first."""
-    text = '{"mcpServers": {\n"a": {"command": "x"},\n"b": {"command": "x"},\n"a": {}\n}}'
-    servers, problems = parse(text, "f.json", ENV)
-    assert [s.name for s in servers] == ["b"]
-    assert [(p.server, p.code, p.line) for p in problems] == [("a", "duplicate_server", 4)]
 
 
 @given(

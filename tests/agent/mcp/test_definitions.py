@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from searchloop.agent.calls.schema import problems_with, takes
 from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, plain_schema, spec_of
-from searchloop.agent.mcp.server import Server, clean, has_hidden, line, server_parts, tool_name
+from searchloop.agent.mcp.server import Server, has_hidden, server_parts, tool_name
 
 SERVER = Server("s", "mcp.json", ("x",))
 NAMES = st.text("ab_-. é", min_size=1, max_size=12)
@@ -43,14 +43,6 @@ def test_no_two_tools_share_a_name(servers: list[str], tools: list[str]) -> None
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names)
     assert all(name.startswith("mcp_") for name in names)
-
-
-@given(st.lists(NAMES, min_size=1, max_size=4, unique=True), NAMES)
-def test_a_server_below_moves_no_name_above_it(servers: list[str], new: str) -> None:
-    """A server that is added at the end cannot take or rename another's tools."""
-    before = server_parts(servers)
-    after = server_parts([*servers, new]) if new not in servers else before
-    assert {name: after[name] for name in servers} == before
 
 
 @pytest.mark.parametrize(
@@ -98,9 +90,6 @@ def test_broken_pins_are_an_error_and_no_fresh_start(tmp_path: Path) -> None:
         Pins(tmp_path).settle(SERVER, {"t": definition()})
 
 
-KEYWORDS = st.sampled_from(
-    ["type", "properties", "required", "enum", "items", "minimum", "anyOf", "description", "a"]
-)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab\u200b", max_size=3),
     lambda inner: (
@@ -142,40 +131,6 @@ def test_any_schema_is_one_that_arguments_can_be_held_to(schema: Any, arguments:
     problems_with({"a": arguments}, plain)
     assert takes(plain)
     assert plain_schema(plain) == plain
-
-
-def test_a_schema_that_cannot_be_repaired_is_left_out() -> None:
-    """Too deep, no object, names that nobody can read."""
-    deep: Any = {}
-    for _ in range(30):
-        deep = {"properties": {"x": deep}}
-    for schema in (
-        {"type": "array"},
-        {"properties": {"x": deep}},
-        {"properties": {"a\u200bb": {}}},
-    ):
-        with pytest.raises(Unusable):
-            spec_of(Definition("t", "", "", schema, {}), "mcp_s_t", "s", "exec")
-    long = definition(properties={"a": {"default": "x" * 70_000}})
-    with pytest.raises(Unusable):
-        spec_of(long, "mcp_s_t", "s", "exec")
-
-
-@given(st.text(st.characters(), max_size=80))
-def test_nothing_hidden_is_left_in_a_text(text: str) -> None:
-    """Neither invisible nor moving characters, and never more than asked for."""
-    assert not has_hidden(clean(text, 40))
-    assert len(clean(text, 40)) <= 40 + len(" [... cut]")
-    assert "\n" not in line(text, 40)
-
-
-def test_descriptions_are_bounded_and_readable() -> None:
-    """Tags, bidirectional marks and zero-width characters go; the rest is cut at an end."""
-    poison = "Adds.\u200b\U000e0041\u202e two\ufeff"
-    assert spec_of(definition(description=poison), "n", "s", "exec").description == "Adds. two"
-    long = spec_of(definition(description="y" * 100_000), "n", "s", "exec").description
-    assert len(long) < 4100
-    assert spec_of(definition("t", ""), "n", "s", "exec").description == "t of s"
 
 
 @pytest.mark.parametrize(

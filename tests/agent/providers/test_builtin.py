@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop import Agent, Answer
+from searchloop import Agent, Answer, AnswerError
 from searchloop.agent.providers.builtin import SENTENCES, Extractive, query_of, sentences_for
 from searchloop.agent.providers.builtin.quotes import best_quotes
-from searchloop.agent.types import Finished, Limits, Message, Request, TextDelta, ToolCall, ToolSpec
+from searchloop.agent.types import Finished, Limits, Message, Request, ToolCall, ToolSpec
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from tests.agent.scripted import SearchApp, found, page, settings
+from tests.growth import check_growth
 from tests.tables import each_row
-from tests.waiting import at_cost
 
 SEARCH = ToolSpec("web_search", "Search the web.", {"type": "object"})
 PAGES = {
@@ -46,10 +46,13 @@ def world(pages: dict[str, str]) -> SearchApp:
 
 
 def ask(home: Path, app: SearchApp, question: str, **options: Any) -> Answer:
-    """One answer of the built-in model."""
+    """One answer of the built-in model, or what it says where it found nothing."""
     own = settings(home, SEARCHLOOP_MODEL="builtin:extractive")
     with Agent(own, search_backend=app) as agent:
-        return agent.ask(question, **{"search": "local", **options})
+        try:
+            return agent.ask(question, **{"search": "local", **options})
+        except AnswerError as error:
+            return error.answer
 
 
 def pages_of(pages: dict[str, str]) -> list[tuple[int, str]]:
@@ -95,17 +98,6 @@ def test_switched_off_it_says_what_it_is(tmp_path: Path) -> None:
     assert (app.requests, answer.citations) == ([], ())
 
 
-@pytest.mark.parametrize(
-    ("status", "words"), [("error", "The engine is down"), ("empty", "found nothing")]
-)
-def test_failed_and_empty_are_told_apart(tmp_path: Path, status: str, words: str) -> None:
-    """A failed search is called that, with its reason, and in words meant for a person."""
-    app = SearchApp({"/api/web-search": found(status=status)})
-    text = ask(tmp_path, app, "When is spring tide?").text
-    assert words in text
-    assert "SEARCH FAILED" not in text
-
-
 def test_each_engine_and_each_page_that_failed_has_its_line(tmp_path: Path) -> None:
     """What stood in the way is said first, then by whom and why, with what to do."""
     failing = found(status="error")
@@ -126,6 +118,28 @@ def test_each_engine_and_each_page_that_failed_has_its_line(tmp_path: Path) -> N
     )
     app = world({"https://c.example/": PAGES["https://c.example/"]})
     assert "No sentence of the pages" in ask(tmp_path, app, "When is spring tide?").text
+
+
+UNREAD = page("", status="blocked")
+CASES: list[tuple[str, Any, Any, str | None, str]] = [
+    ("the engine failed", found(status="error"), UNREAD, "nothing_found", "local"),
+    ("it is blocked", found(status="blocked"), UNREAD, "nothing_found", "local"),
+    ("unknown words", found(status="empty"), UNREAD, "nothing_found", "local:tin"),
+    ("no page can be read", found("https://a.example/"), UNREAD, "nothing_found", "local:tin"),
+    ("no sentence fits", found("https://a.example/"), page("Cakes."), "nothing_found", "local:tin"),
+    ("a quote", found("https://a.example/"), page(PAGES["https://a.example/"]), None, "local:tin"),
+]
+
+
+@pytest.mark.parametrize(("what", "search", "opened", "code", "path"), CASES)
+def test_nothing_answered_has_its_own_reason(
+    tmp_path: Path, what: str, search: Any, opened: Any, code: str | None, path: str
+) -> None:
+    """An answer without an answer is incomplete, its path names only who answered."""
+    app = SearchApp({"/api/web-search": search, "/api/open-page": opened})
+    answer = ask(tmp_path, app, "When is spring tide?")
+    assert (answer.error or {}).get("code") == code, what
+    assert (answer.reason, answer.search_path) == ("incomplete" if code else "stop", path)
 
 
 def test_a_page_is_read_once(tmp_path: Path) -> None:
@@ -175,19 +189,6 @@ def test_call_ids_are_unique_over_turns(tmp_path: Path) -> None:
     assert len(ids) == len(set(ids)) == 12
 
 
-def test_it_is_a_model_like_any_other() -> None:
-    """Deltas join to the message, and the last event is the end."""
-
-    async def events() -> list[Any]:
-        request = Request("extractive", [Message("user", "When is spring tide?")])
-        return [event async for event in Extractive().stream(request)]
-
-    got = asyncio.run(events())
-    assert isinstance(got[-1], Finished)
-    said = "".join(e.text for e in got if isinstance(e, TextDelta))
-    assert said.strip() == got[-1].message.content
-
-
 @pytest.mark.parametrize(
     ("question", "query"),
     [
@@ -227,12 +228,16 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_page_can_stall_it(tmp_path: Path, name: str) -> None:
-    """A hundred kilobytes of anything are read, quoted and checked within seconds."""
-    pages = {"https://bad.example/": HOSTILE[name], **PAGES}
+    """A hundred kilobytes of anything are read, quoted and checked, at the cost of their length."""
     question = "When does the spring tide follow the full moon?"
-    answer = at_cost(lambda: ask(tmp_path, world(pages), question), 3)
-    assert answer.reason == "stop"
-    assert all(c.verified for c in answer.citations)
+
+    def answered(text: str) -> None:
+        pages = {"https://bad.example/": text, **PAGES}
+        answer = ask(tmp_path, world(pages), question)
+        assert answer.reason == "stop"
+        assert all(c.verified for c in answer.citations)
+
+    check_growth(answered, HOSTILE[name])
 
 
 WORDS = ["the spring tide ", "follows the moon ", "in 1932", ", and so on for a long while ", "é"]
@@ -279,23 +284,6 @@ def test_every_quote_is_in_the_page(pieces: list[str]) -> None:
 
     for quote in re.findall("“([^”]*)”", asyncio.run(answer())):
         assert check(f"“{quote}”", Page(text)).verdict in ("quoted", "supported"), quote
-
-
-def test_sentences_are_sentences() -> None:
-    """Code, headings and rubble are no sentences; a list item is one."""
-    assert [quote.text for quote in best_quotes("spring tide moon days", pages_of(PAGES))] == [
-        "The spring tide follows the full moon by about two days.",
-        "The SEARCHLOOP_HOME folder holds nothing about the spring tide or the moon.",
-    ]
-
-
-def test_short_sentences_are_sentences_and_cells_are_not() -> None:
-    """The end of a sentence counts, not its length."""
-    text = "Zebras eat grass.\n\nHome\n\n| fodder | hay and straw | twice every single day |\n"
-    for question in ("Do zebras eat fodder at home?", "fodder", "home"):
-        found = best_quotes(question, [(1, text)])
-        assert [quote.text for quote in found] in ([], ["Zebras eat grass."])
-    assert best_quotes("Do zebras eat grass?", [(1, text)])[0].text == "Zebras eat grass."
 
 
 @each_row(
@@ -453,13 +441,3 @@ def test_a_choice_is_stable_and_bounded(texts: list[str], question: str) -> None
     assert found == best_quotes(question, pages)
     assert len(found) <= 5
     assert [quote.n for quote in found] == sorted(quote.n for quote in found)
-
-
-def test_a_row_of_links_is_no_sentence() -> None:
-    """A menu holds the question's words, and says nothing."""
-    menu = "[How the tide turns](a.md) · [When the tide turns](b.md) · [Tides](c.md)."
-    text = f"{menu}\n\nThe tide turns twice a day, as the [moon](d.md) wants it.\n"
-    quotes = best_quotes("How does the tide turn?", [(1, text)])
-    assert [quote.text for quote in quotes] == [
-        "The tide turns twice a day, as the moon wants it.",
-    ]

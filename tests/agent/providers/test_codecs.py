@@ -1,117 +1,35 @@
 """What every codec owes, over every recording there is, however the bytes are cut.
 
-A provider is tested by existing: it is found by name, its recordings by folder. It is driven
-through its own `create` and `stream`; only the transport is ours, and replays recorded bytes.
+A provider is tested by its recordings, which are found by folder.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import selectors
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from searchloop.agent import providers
-from searchloop.agent.errors import AgentError, ProviderError
+from searchloop.agent.errors import AgentError
 from searchloop.agent.search.citations import without_tracking
 from searchloop.agent.search.vendor_marks import strip
-from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Finished,
     Message,
     NativeSearch,
-    Request,
     StreamEvent,
     TextDelta,
     ThinkingDelta,
 )
+from tests.agent.providers.vendors import BY_NAME
+from tests.recorded import OURS, exchanges, recordings, row_id
 from tests.tables import each_row
 
-ROOT = Path(__file__).resolve().parents[3]
-OURS = ROOT / "tests" / "recordings"
-LARGE = ROOT.parent / "shared" / "recordings"
-FOLDERS = {"openai": "openai_responses"}
 SIZES = (1, 2, 3, 7, 64)
 SMALL = 60_000  # bytes; larger recordings are cut in fewer ways
-
-
-class Replayed:
-    """One recorded answer as the transport gives it, cut into pieces of one size."""
-
-    def __init__(self, answer: Mapping[str, Any], size: int) -> None:
-        self.status: int = answer.get("status") or 200
-        self._body, kind = wire(answer)
-        self.headers = {
-            "content-type": kind,
-            **{k.lower(): v for k, v in answer["headers"].items()},
-        }
-        self._size = size
-
-    async def __aenter__(self) -> Replayed:
-        return self
-
-    async def __aexit__(self, *rest: object) -> None:
-        pass
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self._body), self._size):
-            yield self._body[start : start + self._size]
-
-    async def read(self, limit: int = 1 << 20) -> bytes:
-        return self._body[:limit]
-
-
-class ReplayTransport(Transport):
-    """Answers every POST with one recording."""
-
-    def __init__(self, answer: Mapping[str, Any], size: int) -> None:
-        super().__init__()
-        self._answer = answer
-        self._size = size
-
-    def post(self, url: str, headers: Any, body: bytes) -> Any:
-        return Replayed(self._answer, self._size)
-
-    async def get_json(self, url: str, headers: Any = (), timeout: float = 0) -> Any:  # noqa: ASYNC109
-        raise ProviderError("unreachable", "Not recorded.")
-
-    async def post_json(
-        self,
-        url: str,
-        payload: Any,
-        headers: Any = (),
-        timeout: float = 0,  # noqa: ASYNC109
-    ) -> tuple[int, Any]:
-        raise ProviderError("unreachable", "Not recorded.")
-
-
-class Skipping(selectors.DefaultSelector):
-    """Waits for nothing: the clock of its loop jumps ahead instead, so retries cost no time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ahead = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        self.ahead += timeout or 0.0
-        return super().select(0)
-
-
-class SkippingLoop(asyncio.SelectorEventLoop):
-    """An event loop on which sleeping takes no time."""
-
-    def __init__(self) -> None:
-        self._skipping = Skipping()
-        super().__init__(self._skipping)
-
-    def time(self) -> float:
-        return super().time() + self._skipping.ahead
 
 
 def wire(answer: Mapping[str, Any]) -> tuple[bytes, str]:
@@ -132,53 +50,40 @@ def endpoint(url: str) -> str:
 def found() -> Iterator[Any]:
     """Every recorded answer to a chat request of every provider.
 
-    Our own recordings say which endpoint a provider uses; the large set holds others too.
+    Our own recordings say which endpoint a provider uses; the larger set holds others too.
     """
     for name in providers.names():
         folder = name.replace("-", "_")
-        ours = sorted((OURS / folder).glob("*.json"))
-        large = sorted((LARGE / FOLDERS.get(name, folder)).glob("*.json"))
+        ours = (OURS / folder).glob("*.json")
         used = {endpoint(e["request"]["url"]) for path in ours for e in exchanges(path)}
-        for path in (*ours, *large):
+        for path in recordings(folder):
             for number, exchange in enumerate(exchanges(path)):
                 request = exchange.get("request") or {}
                 if not request.get("url") or (
                     request["method"] == "POST" and endpoint(request["url"]) in used
                 ):
-                    yield pytest.param(name, exchange, id=f"{name}-{path.stem}-{number}")
-
-
-def exchanges(path: Path) -> list[dict[str, Any]]:
-    recorded: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["exchanges"]
-    return recorded
-
-
-def provider_of(name: str, transport: Transport) -> providers.Provider:
-    module = import_module(f"searchloop.agent.providers.{name.replace('-', '_')}")
-    keys = {setting.name: "test-key-0123456789" for setting in module.SETTINGS if setting.secret}
-    return providers.load(name, keys, transport)
+                    yield pytest.param(name, exchange, id=f"{name}-{row_id(path, number)}")
 
 
 def decode(name: str, exchange: Mapping[str, Any], size: int) -> list[StreamEvent | AgentError]:
     """The events of a recording cut into pieces of `size` bytes; an error is the last of them."""
-    transport = ReplayTransport(exchange["response"], size)
+    answer, vendor = exchange["response"], BY_NAME[name]
+    data, kind = wire(answer)
+    headers = {key.lower(): value for key, value in answer["headers"].items()}
+    if (status := answer.get("status") or 200) >= 400:
+        return [vendor.codec.error(status, headers, data)]
     body = (exchange.get("request") or {}).get("body") or {}
-    question = Message("user", "When is high water?")
     tools = [t for t in body.get("tools") or () if isinstance(t, dict)]
     asked = "web_search_options" in body or any(":" in t.get("type", "") for t in tools)
-    search = NativeSearch() if asked else None
-    request = Request(body.get("model") or "some-model", (question,), native_search=search)
+    model, search = body.get("model") or "some-model", NativeSearch() if asked else None
+    decoder = vendor.codec.decoder(vendor.request(model=model, native_search=search), kind)
     events: list[StreamEvent | AgentError] = []
-
-    async def main() -> None:
-        try:
-            async for event in provider_of(name, transport).stream(request):
-                events.append(event)
-        except AgentError as error:
-            events.append(error)
-
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        runner.run(main())
+    try:
+        for start in range(0, len(data), size):
+            events.extend(decoder.feed(data[start : start + size]))
+        events.extend(decoder.close())
+    except AgentError as error:
+        events.append(error)
     return events
 
 
@@ -244,8 +149,7 @@ def check_citations(message: Message) -> None:
             assert link not in message.content or link in message.content[start:end]
 
 
-def test_there_are_recordings_of_our_own() -> None:
-    """A clone alone tests every provider that speaks to the network."""
-    with_codec = {name for name in providers.names() if (OURS / name.replace("-", "_")).is_dir()}
-    assert {"openai", "ollama"} <= with_codec
-    assert len(RECORDINGS) >= 20
+def test_each_provider_is_held_to_the_contract() -> None:
+    """A new one describes its wire format in `vendors.py` and brings recordings of its own."""
+    assert set(BY_NAME) == set(providers.names()) - {"builtin"}
+    assert {row.values[0] for row in RECORDINGS} == set(BY_NAME)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from contextlib import aclosing
+from cProfile import Profile
 from pathlib import Path
+from pstats import Stats
 
 import pytest
 
 from searchloop.agent import providers
-from searchloop.agent.providers._models import ModelTable
+from searchloop.agent.providers import ProviderRegistry
+from searchloop.agent.providers._keyed import ModelTable
+from searchloop.agent.settings import Environment
+from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, ModelInfo
+from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
 
 FILES = sorted(Path(providers.__file__).parent.glob("*/models.toml"))
@@ -44,6 +51,19 @@ def test_every_entry_can_be_read(vendor: str, prefix: str) -> None:
     assert entry.items() - {("is", entry.get("is"))} <= known.items()
 
 
+def test_the_folder_of_providers_is_listed_once() -> None:
+    """However many models a list has: each is asked for its provider and that one's settings."""
+    providers._modules.cache_clear()
+    profile = Profile()
+    with profile:
+        for model in ("openai:a", "ollama:b", "anthropic:c") * 20:
+            name = model.partition(":")[0]
+            assert providers.has(name)
+            assert providers.settings_of(name)
+    calls = {place[2]: told[0] for place, told in Stats(profile).stats.items()}  # type: ignore[attr-defined]
+    assert calls["iter_modules"] < 40  # one for each file of a listing
+
+
 # What keeps a model away -> the setting that it waits for.
 WAITS = {
     ("openai:gpt-5", "OPENAI_API_KEY"): "OPENAI_API_KEY",
@@ -62,3 +82,28 @@ def test_a_word_of_a_server_is_no_setting(model: str, missing: str | None) -> No
     """Only what the provider declares is: neither capitals nor the lack of blanks tell."""
     lacking = ModelInfo(model, available=False, missing=missing)
     assert providers.unset(lacking) == WAITS[model, missing]
+
+
+FOREIGN = [
+    *({"id": name} for name in ("qwen3-8b", "Llama-3.3-70B-Instruct", "gpt-6-luna", "e5x-chat")),
+    *({"id": name} for name in ("whisper-1", "text-embedding-3-small", "dall-e-3", "bge-m3")),
+    *({"id": name} for name in ("tts-1-hd", "flux.1-schnell", "gpt-image-1", "jina-reranker-v2")),
+    {"id": "nomic", "type": "embedding"},
+    {"id": "sora", "architecture": {"output_modalities": ["video"]}},
+    {"id": "seer", "type": "vlm"},
+]
+
+
+async def test_a_compatible_address_lists_each_chat_model_once() -> None:
+    """What turns text into vectors, pictures or sound is left out; nobody searches unasked."""
+    with FakeServer(lambda _: json_reply({"data": FOREIGN})) as server:
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "sk-test"}
+        async with aclosing(Transport()) as transport:
+            listed = await ProviderRegistry(Environment({"test": env}), transport).models()
+    found = [m for m in listed if m.available and m.id.startswith("openai")]
+    assert [m.id for m in found] == [
+        "openai:gpt-6-luna",
+        *(f"openai-chat:{name}" for name in ("Llama-3.3-70B-Instruct", "e5x-chat", "qwen3-8b")),
+        "openai-chat:seer",
+    ]
+    assert [m.id for m in found if m.capabilities.native_search] == ["openai:gpt-6-luna"]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from searchloop.agent import providers
-from searchloop.agent.calls.caller import OPTIONS, Instructions
+from searchloop.agent.calls.instructions import OPTIONS, Instructions
 from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import ConfigError, ProviderError
-from searchloop.agent.providers import check_options
+from searchloop.agent.providers import abilities_of, check_options
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Message, NativeSearch, Request, ToolSpec
+from searchloop.agent.types import NativeSearch, ToolSpec
+from tests.agent.providers.vendors import BY_NAME
+from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
 
 VALUES = {"temperature": 0.2, "top_p": 0.9, "seed": 7, "stop": ["END"]}
@@ -26,10 +27,6 @@ STRICT = {
 }
 LOOSE = {"type": "object", "properties": {"name": {"type": "string", "minLength": 2}}}
 TOOL = ToolSpec("look", "Looks.", {"type": "object", "properties": {}})
-KEYS = {
-    f"{name}_API_KEY": "k" * 20 for name in ("OPENAI", "ANTHROPIC", "GEMINI", "XAI", "OPENAI_CHAT")
-}
-ENV = {**KEYS, "OPENAI_CHAT_BASE_URL": "http://127.0.0.1:9/v1"}
 MODELS = {
     "openai": "gpt-4.1",
     "openai-chat": "any",
@@ -57,68 +54,38 @@ WIRE: dict[str, dict[str, Any]] = {
 }
 
 
-class Refusing(Transport):
-    """Keeps the bodies, and refuses each with these words."""
-
-    def __init__(self, words: str, status: int = 400) -> None:
-        super().__init__()
-        self.bodies: list[dict[str, Any]] = []
-        self.headers = {"content-type": "application/json"}
-        self.status, self._words = status, words
-
-    def post(self, url: str, headers: Any, body: bytes) -> Any:
-        self.bodies.append(json.loads(body))
-        return self
-
-    async def __aenter__(self) -> Refusing:
-        return self
-
-    async def __aexit__(self, *rest: object) -> None:
-        pass
-
-    async def read(self, limit: int = 1 << 20) -> bytes:
-        return json.dumps({"error": {"message": self._words}}).encode()
-
-    async def get_json(self, url: str, headers: Any = (), timeout: float = 0) -> Any:  # noqa: ASYNC109
-        raise ProviderError("unreachable", "Nobody is there.")
-
-    def named(self, name: str) -> Refusing:
-        return self
+def sent(name: str, **more: Any) -> dict[str, Any]:
+    """The body of one request to a provider."""
+    request = BY_NAME[name].request(model=MODELS[name], **more)
+    body: dict[str, Any] = json.loads(BY_NAME[name].codec.encode(request))
+    return body
 
 
-def sent(name: str, words: str = "No.", **more: Any) -> tuple[dict[str, Any], ProviderError]:
-    """The body of one request to a provider, and how its refusal is told."""
-    transport = Refusing(words)
-    provider = providers.load(name, ENV, transport)
-    request = Request(MODELS[name], [Message("user", "Who?")], **more)
-
-    async def ask() -> None:
-        async for _ in provider.stream(request):
-            pass
-
-    with pytest.raises(ProviderError) as refused:
-        asyncio.run(ask())
-    return transport.bodies[0], refused.value
+def refusal(name: str, words: str, **more: Any) -> tuple[ProviderError, list[Any]]:
+    """How a provider tells a refusal in these words, and the bodies that it sent."""
+    refused = json_reply({"error": {"message": words}}, 400)
+    vendor = BY_NAME[name]
+    with FakeServer(lambda _: refused) as server, pytest.raises(ProviderError) as caught:
+        vendor.stream(server, vendor.request(model=MODELS[name], **more))
+    return caught.value, [received.json for received in server.requests]
 
 
-def test_each_provider_is_in_the_table() -> None:
-    """A new one has to say what it takes."""
-    assert set(WIRE) == set(MODELS) == set(providers.names()) - {"builtin"}
+def taken(name: str) -> Any:
+    return providers.load(name, {}, Transport())
 
 
 @each_row("name", MODELS)
 def test_options_have_the_names_of_the_api(name: str) -> None:
     """As its reference writes them."""
-    provider = providers.load(name, ENV, Refusing(""))
-    taken = {k: v for k, v in VALUES.items() if k in getattr(provider, "options", ())}
-    body, _ = sent(name, options=taken, max_output_tokens=50)
+    options = {k: v for k, v in VALUES.items() if k in abilities_of(taken(name)).options}
+    body = sent(name, options=options, max_output_tokens=50)
     assert {key: body[key] for key in WIRE[name]} == WIRE[name]
 
 
 @each_row("name", MODELS)
 def test_nothing_is_sent_that_nobody_asked_for(name: str) -> None:
     """Models differ in what they refuse."""
-    body, _ = sent(name)
+    body = sent(name)
     wire = json.dumps(body)
     for word in ("temperature", "top", "seed", "stop", "schema", "Schema", '"format"'):
         assert word not in wire
@@ -128,9 +95,9 @@ def test_nothing_is_sent_that_nobody_asked_for(name: str) -> None:
 @each_row("option", OPTIONS)
 def test_an_option_is_taken_or_refused_by_name(name: str, option: str) -> None:
     """Before anything is sent."""
-    provider = providers.load(name, ENV, Refusing(""))
+    provider = taken(name)
     own = Instructions.of(options={option: {**VALUES, "max_tokens": 50}[option]})
-    if name != "builtin" and (option == "max_tokens" or option in provider.options):  # type: ignore[attr-defined]
+    if option in abilities_of(provider).options:
         check_options(provider, own)
         return
     with pytest.raises(ConfigError) as refused:
@@ -152,16 +119,16 @@ WORDS = [
 @each_row(("option", "words"), WORDS)
 def test_a_model_that_refuses_an_option_is_told_so(name: str, option: str, words: str) -> None:
     """APIs take what some of their models refuse."""
-    _, error = sent(name, words, options={option: VALUES[option]})
+    error, _ = refusal(name, words, options={option: VALUES[option]})
     assert error.code == "option_refused"
     assert option in error.remedy
-    _, error = sent(name, words)
+    error, _ = refusal(name, words)
     assert error.code != "option_refused", "nobody asked for one"
 
 
 def form(name: str, **more: Any) -> Any:
     """The schema in the request to a provider, None if it is not sent."""
-    body, _ = sent(name, **more)
+    body = sent(name, **more)
     places = {
         "openai": ("text", "format", "schema"),
         "xai": ("text", "format", "schema"),
@@ -214,14 +181,5 @@ def test_a_schema_is_enforced_to_the_letter_only_where_it_can_be(schema: Any, st
 )
 def test_a_server_without_schemas_is_asked_without_one(words: str) -> None:
     """The system text still says what the answer must be, and it is checked."""
-    transport = Refusing(words)
-    provider = providers.load("openai-chat", ENV, transport)
-    request = Request("any", [Message("user", "Who?")], schema=STRICT)
-
-    async def ask() -> None:
-        async for _ in provider.stream(request):
-            pass
-
-    with pytest.raises(ProviderError):
-        asyncio.run(ask())
-    assert ["response_format" in body for body in transport.bodies] == [True, False]
+    _, bodies = refusal("openai-chat", words, schema=STRICT)
+    assert ["response_format" in body for body in bodies] == [True, False]

@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from searchloop.agent.providers.xai import XAI, XAICodec, create
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Finished,
-    Message,
     NativeSearch,
     PageOpened,
-    Request,
     SearchFinished,
     SearchStarted,
     StreamEvent,
-    ToolSpec,
 )
-from tests.tables import each_row
+from tests.agent.providers.vendors import USER
+from tests.agent.providers.vendors import XAI as VENDOR
 
-OURS = Path(__file__).parents[2] / "recordings" / "xai"
-CODEC = XAICodec("test-key-0123456789")
-MODEL = "grok-4.3"
-USER = Message("user", "When is high water?")
-FERRY = ToolSpec("ferry_times", "When ferries leave.", {"type": "object", "properties": {}})
-TIDES = "https://tides.example/lindhoj"
-
-
-def body(*messages: Message, model: str = MODEL, **more: Any) -> dict[str, Any]:
-    sent: dict[str, Any] = json.loads(CODEC.encode(Request(model, messages or (USER,), **more)))
-    return sent
+MODEL, body = VENDOR.model, VENDOR.ask
 
 
 def decode(name: str) -> list[StreamEvent]:
-    (exchange,) = json.loads((OURS / f"{name}.json").read_text("utf-8"))["exchanges"]
-    answer = exchange["response"]
-    data = (answer.get("text") or json.dumps(answer["body"])).encode()
-    decoder = CODEC.decoder(Request(MODEL, ()), answer["headers"]["content-type"])
-    return [*decoder.feed(data), *decoder.close()]
+    data = VENDOR.stream_of(name)
+    return VENDOR.decode(data, "application/json" if data.startswith(b"{") else None)
 
 
 def finished(name: str) -> Finished:
@@ -52,28 +34,7 @@ def finished(name: str) -> Finished:
     return last
 
 
-def test_a_request() -> None:
-    """Stateless and streamed, only with members that the server is known to take."""
-    assert body(system="Be brief.", tools=(FERRY,), max_output_tokens=9, session_id="s") == {
-        "model": MODEL,
-        "store": False,
-        "stream": True,
-        "include": ["reasoning.encrypted_content"],
-        "instructions": "Be brief.",
-        "tools": [
-            {
-                "type": "function",
-                "name": "ferry_times",
-                "description": "When ferries leave.",
-                "parameters": FERRY.parameters,
-                "strict": False,
-            }
-        ],
-        "input": [{"role": "user", "content": "When is high water?"}],
-        "max_output_tokens": 9,
-    }
-    assert "include" not in body(model="grok-4-1-fast-non-reasoning")
-    assert body(tools=(FERRY,), answer_now=True)["tool_choice"] == "none"
+TIDES = "https://tides.example/lindhoj"
 
 
 @pytest.mark.parametrize(
@@ -149,46 +110,3 @@ def test_history_goes_back() -> None:
     assert off == ["user", "assistant", "user"]
     other = body(USER, web, USER, model="grok-4.5")["input"]
     assert [item["role"] for item in other] == ["user", "assistant", "user"]
-
-
-def test_a_call_and_its_result() -> None:
-    """The reasoning goes back with the call that follows from it."""
-    message = finished("function_call_stream").message
-    (call,) = message.tool_calls
-    result = Message("tool", "07:40", tool_call_id=call.id, tool_name=call.name)
-    sent = body(USER, message, result, tools=(FERRY,))["input"]
-    assert [item.get("type") for item in sent] == [
-        *(None, "reasoning", "function_call", "function_call_output")
-    ]
-    assert sent[2]["call_id"] == sent[3]["call_id"] == "call_77"
-
-
-@each_row(
-    ("status", "said", "code"),
-    [
-        (400, "Incorrect API key provided. You can obtain an API key.", "unauthorized"),
-        (404, "The model grok-9 does not exist or your team has no access.", "model_not_found"),
-        (400, "This model's maximum prompt length is 131072 but it is 537812.", "context_length"),
-        (410, "Live search is gone.", "bad_request"),
-        (429, "Too many requests.", "rate_limited"),
-        (400, "Model grok-3 does not support the web_search tool.", "native_search_rejected"),
-    ],
-)
-def test_refusals(status: int, said: str, code: str) -> None:
-    """The server words errors as a bare sentence, a bad key too."""
-    answer = json.dumps({"code": "Some fault", "error": said}).encode()
-    error = CODEC.error(status, {}, answer)
-    assert error.code == code
-    assert error.remedy
-
-
-def test_what_models_can_do() -> None:
-    """Models since the fourth search beside tools; older ones do not."""
-    provider = create({"XAI_API_KEY": "test-key-0123456789"}, Transport())
-    assert isinstance(provider, XAI)
-    can = [provider.capabilities(m) for m in ("grok-4.5", "grok-4-1-fast", "grok-3-mini")]
-    assert [(c.native_search, c.tools_with_native_search) for c in can] == [
-        (True, True),
-        (True, True),
-        (False, False),
-    ]

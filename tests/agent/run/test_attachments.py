@@ -19,6 +19,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup
 from searchloop.agent.log.contract import AttachedFile
+from searchloop.agent.providers import Abilities
 from searchloop.agent.run.question.attached import MOST_SENT
 from searchloop.agent.run.question.files import (
     LONGEST_SIDE,
@@ -33,9 +34,9 @@ from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities, Message
 from searchloop.agent.types.attachments import Attachment
 from searchloop.search_backend.api.app import create_app
-from searchloop.search_backend.settings import Settings as SearchSettings
+from searchloop.search_backend.settings import SearchSettings
 from tests import ollama_rules, rules_anthropic, rules_gemini, rules_openai, rules_openai_chat
-from tests.agent.providers.test_refused_history import GOOD
+from tests.agent.providers.vendors import BY_NAME
 from tests.agent.scripted import House, Scripted, open_house, says, settings
 from tests.attached import LOCKED_PDF, gif, jpeg, pdf_of, png, webp
 from tests.fake_ollama import FakeOllama, Model, say
@@ -66,10 +67,10 @@ class Seeing(Scripted):
 
     def __init__(self, *answers: str, types: frozenset[str] = IMAGES, **more: Any) -> None:
         super().__init__([says(answer) for answer in answers], **more)
+        self.abilities = Abilities(files=self._files)
         self.types = types
 
-    async def takes(self, model: str) -> frozenset[str]:
-        """See `providers.media_types`."""
+    async def _files(self, model: str) -> frozenset[str]:
         return self.types
 
     def asked(self, number: int = -1) -> list[Message]:
@@ -145,8 +146,6 @@ CUT = {
         ),
         (NewFile("a.png", png().replace(b"IDAT", b"IDOT")), "bad_attachment"),
         (NewFile("a.png", png(LONGEST_SIDE + 1, 1)), "attachment_too_large"),
-        (NewFile("a.png", png() + bytes(MOST_IMAGE)), "attachment_too_large"),
-        (NewFile("a.pdf", b"%PDF-1.7\n" + bytes(MOST_DOCUMENT)), "attachment_too_large"),
         (NewFile("photo.heic", b"\0\0\0\x18ftypheic" + bytes(40), "image/heic"), "bad_attachment"),
         (NewFile("a.png", REPORT.data), "bad_attachment"),
         (NewFile("a.png", b"just words"), "bad_attachment"),
@@ -167,8 +166,12 @@ def test_a_bad_file_is_refused_in_a_sentence(tmp_path: Path, file: NewFile, code
     assert file.name in error.message
 
 
-def test_there_is_a_bound_for_all_files_together(tmp_path: Path) -> None:
+def test_there_is_a_bound_for_each_file_and_for_all_together(tmp_path: Path) -> None:
     """In number and in bytes."""
+    image = NewFile("a.png", png() + bytes(MOST_IMAGE))
+    document = NewFile("a.pdf", b"%PDF-1.7\n" + bytes(MOST_DOCUMENT))
+    for file in (image, document):
+        assert refused(tmp_path / file.name, PICTURE, file).code == "attachment_too_large"
     many = [NewFile(f"{n}.png", png(shade=n)) for n in range(MOST_FILES + 1)]
     assert refused(tmp_path / "many", *many).code == "attachment_too_large"
     heavy = [NewFile(f"{n}.txt", b"x" * 6_000_000) for n in range(4)]
@@ -317,7 +320,7 @@ def served(
     prefix = name.upper().replace("-", "_")
 
     def good(_: Received) -> Reply:
-        return sse_reply(GOOD[name])
+        return BY_NAME[name].reply("Good.")
 
     with FakeServer(reply or good) as server:
         env = {f"{prefix}_BASE_URL": f"{server.url}/v1", f"{prefix}_API_KEY": "key-of-the-test"}
@@ -405,7 +408,7 @@ def test_a_server_that_refuses_a_picture_does_not_end_the_chat(
     def reply(received: Received) -> Reply:
         if picture in received.body.decode():
             return json_reply({"error": {"message": words}}, status)
-        return sse_reply(GOOD[name])
+        return BY_NAME[name].reply("Good.")
 
     async def scenario(house: House) -> None:
         failed = await house.ask("What is it?", files=[PICTURE])

@@ -1,11 +1,11 @@
-"""What a step may cost: one connection for all steps, few appends, no wait for the disk."""
+"""What a step may cost: one connection, few appends, no wait for the disk, text measured once."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from bench.fake_openai import answers
 from bench.scenarios import Scenario
@@ -14,11 +14,13 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.recorder import Recorder
+from searchloop.agent.run.summary import Summariser, SummarisingProvider
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Settings, load_environment
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.dispatcher import Toolset
-from searchloop.agent.types import ToolCall
+from searchloop.agent.types import Capabilities, Message, Request, ToolCall
+from tests.agent.scripted import Memory, Scripted, says
 from tests.fakes import FakeServer, Received, Reply
 
 
@@ -115,3 +117,32 @@ def test_a_call_with_an_effect_is_on_disk_before_it_runs(tmp_path: Path) -> None
         (["tool_call", "tool_started"], True),
         (["tool_result"], True),
     ]
+
+
+class Measured(str):
+    """Text that notes each time its characters are counted."""
+
+    seen: ClassVar[list[int]] = []
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        """See str."""
+        self.seen.append(len(self))
+        return super().encode(encoding, errors)
+
+
+async def test_forty_steps_measure_each_message_once(tmp_path: Path) -> None:
+    """A step on a model whose window is known costs its own messages, not the whole chat."""
+    messages = [Message("user", Measured("word " * 500))]
+    answers = [says("Yes.") for _ in range(40)]
+    model = Scripted(answers, Capabilities(context=1_000_000))
+
+    log = EventLog(tmp_path / "s.sqlite3")
+    writer = Summariser(model, "one", log, log.create_session(model="m").id)
+    provider = SummarisingProvider(model, writer, messages, Memory())
+    request = Request("one", messages, system="Answer.")
+    for step in range(40):
+        _ = [event async for event in provider.stream(request)]
+        messages.append(Message("assistant", Measured(f"Part {step}. " * 800)))
+    log.close()
+    assert len(model.requests) == 40
+    assert Measured.seen == [len(message.content) for message in messages[:-1]]

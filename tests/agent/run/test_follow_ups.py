@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -59,79 +58,65 @@ def proposed(house: House) -> list[list[str]]:
     return [e.data["questions"] for e in events if e.type == "follow_ups"]
 
 
-def test_the_model_that_answered_proposes_what_to_ask(tmp_path: Path) -> None:
+async def test_the_model_that_answered_proposes_what_to_ask(tmp_path: Path) -> None:
     """One request without tools or search behind each answer, of that answer's question."""
     model = Scripted([says("Paris."), says(THREE, usage=USED), says("Rome."), says("1. Why Rome?")])
 
-    async def check() -> None:
-        async with open_house(tmp_path, model, search="off", **ALONE) as house:
-            house.runner.afterwards.on = True
-            for question in (QUESTION, "And of Italy?"):
-                await house.ask(question)
-                await house.runner.afterwards.wait()
-            assert proposed(house) == [said_questions(THREE), ["Why Rome?"]]
-            asked = model.requests[3]
-            assert (asked.tools, asked.native_search) == ((), None)
-            assert "And of Italy?" in asked.messages[0].content
-            assert [m.content for m in model.requests[2].messages][-1] == "And of Italy?"
-            [event, _] = [e for e in house.log.read(house.session) if e.type == "follow_ups"]
-            assert event.data["usage"]["cost_usd"] == 0.25
-
-    asyncio.run(check())
+    async with open_house(tmp_path, model, search="off", **ALONE) as house:
+        house.runner.afterwards.on = True
+        for question in (QUESTION, "And of Italy?"):
+            await house.ask(question)
+            await house.runner.afterwards.wait()
+        assert proposed(house) == [said_questions(THREE), ["Why Rome?"]]
+        asked = model.requests[3]
+        assert (asked.tools, asked.native_search) == ((), None)
+        assert "And of Italy?" in asked.messages[0].content
+        assert [m.content for m in model.requests[2].messages][-1] == "And of Italy?"
+        [event, _] = [e for e in house.log.read(house.session) if e.type == "follow_ups"]
+        assert event.data["usage"]["cost_usd"] == 0.25
 
 
-def test_title_and_questions_come_with_one_request(tmp_path: Path) -> None:
+async def test_title_and_questions_come_with_one_request(tmp_path: Path) -> None:
     """The first line names the chat, the others could be asked; the cost is counted once."""
     model = Scripted([says("Paris."), says(f"France's capital\n{THREE}", usage=USED)])
 
-    async def check() -> None:
-        async with open_house(tmp_path, model) as house:
-            house.runner.afterwards.on = True
-            await house.ask(QUESTION)
-            await house.runner.afterwards.wait()
-            assert house.log.session(house.session).title == "France's capital"
-            assert proposed(house) == [said_questions(THREE)]
-            used = [
-                e.data for e in house.log.read(house.session) if e.type in ("title", "follow_ups")
-            ]
-            assert [bool(data["usage"]) for data in used] == [True, False]
-
-    asyncio.run(check())
+    async with open_house(tmp_path, model) as house:
+        house.runner.afterwards.on = True
+        await house.ask(QUESTION)
+        await house.runner.afterwards.wait()
+        assert house.log.session(house.session).title == "France's capital"
+        assert proposed(house) == [said_questions(THREE)]
+        used = [e.data for e in house.log.read(house.session) if e.type in ("title", "follow_ups")]
+        assert [bool(data["usage"]) for data in used] == [True, False]
 
 
 @pytest.mark.parametrize("case", ["off", "failed", "not a page", "plan", "refused"])
-def test_nothing_is_proposed_where_nothing_is_wanted(tmp_path: Path, case: str) -> None:
+async def test_nothing_is_proposed_where_nothing_is_wanted(tmp_path: Path, case: str) -> None:
     """Switched off, after a failure, for a program, for a plan; a refusal changes nothing."""
     down = ProviderError("down", "The model is down.", "Wait.", retryable=False)
     first = down if case == "failed" else says("Paris.")
     model = Scripted([first, down if case == "refused" else says(THREE)])
     values = ALONE | ({"SEARCHLOOP_FOLLOW_UPS": "0"} if case == "off" else {})
 
-    async def check() -> None:
-        async with open_house(tmp_path, model, **values) as house:
-            house.runner.afterwards.on = case != "not a page"
-            if case == "plan":
-                house.log.update_session(house.session, mode="plan")
-            await house.ask(QUESTION)
-            await house.runner.afterwards.wait()
-            assert len(model.requests) == (2 if case == "refused" else 1)
-            assert proposed(house) == []
-
-    asyncio.run(check())
+    async with open_house(tmp_path, model, **values) as house:
+        house.runner.afterwards.on = case != "not a page"
+        if case == "plan":
+            house.log.update_session(house.session, mode="plan")
+        await house.ask(QUESTION)
+        await house.runner.afterwards.wait()
+        assert len(model.requests) == (2 if case == "refused" else 1)
+        assert proposed(house) == []
 
 
-def test_the_next_question_ends_the_search_for_questions(tmp_path: Path) -> None:
+async def test_the_next_question_ends_the_search_for_questions(tmp_path: Path) -> None:
     """Nobody waits for what comes too late."""
     hold = Hold()
     model = Scripted([says("Paris."), [hold, *says(THREE)], says("Rome."), says("Why Rome?")])
 
-    async def check() -> None:
-        async with open_house(tmp_path, model, **ALONE) as house:
-            house.runner.afterwards.on = True
-            await house.ask(QUESTION)
-            await reached(hold)
-            await house.ask("And of Italy?")
-            await house.runner.afterwards.wait()
-            assert proposed(house) == [["Why Rome?"]]
-
-    asyncio.run(check())
+    async with open_house(tmp_path, model, **ALONE) as house:
+        house.runner.afterwards.on = True
+        await house.ask(QUESTION)
+        await reached(hold)
+        await house.ask("And of Italy?")
+        await house.runner.afterwards.wait()
+        assert proposed(house) == [["Why Rome?"]]

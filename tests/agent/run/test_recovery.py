@@ -11,14 +11,17 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import Conflict
+from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import machine
 from searchloop.agent.run.runner import Runner
+from searchloop.agent.run.undo import delete_session
 from searchloop.agent.tools import tool
 from tests.agent.scripted import (
     House,
@@ -28,6 +31,7 @@ from tests.agent.scripted import (
     check_calls_are_answered,
     open_house,
     says,
+    settings,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -80,159 +84,159 @@ def left_behind(house: House, owner: str, *, age: float = 0.0, run: str = "r1") 
         ("a/b/DEAD/x", 4.5, True),
     ],
 )
-def test_whose_runs_are_taken_over(
+async def test_whose_runs_are_taken_over(
     tmp_path: Path, dead: int, owner: str, age: float, closed: bool
 ) -> None:
     """Those of a process that is gone at once; those of one that is silent for a lease."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
-            real = owner.replace("HERE", HERE).replace("DEAD", str(dead))
-            left_behind(house, real.replace("ALIVE", str(os.getppid())), age=age)
-            assert await house.runner.recover() == closed
-            await house.runner.wait(house.session)
-            assert (house.log.leases.held() == []) is closed
-            assert (house.kinds()[-1] == "run_finished") is closed
-            assert await house.runner.recover() == 0
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
+        real = owner.replace("HERE", HERE).replace("DEAD", str(dead))
+        left_behind(house, real.replace("ALIVE", str(os.getppid())), age=age)
+        assert await house.runner.recover() == closed
+        await house.runner.wait(house.session)
+        assert (house.log.leases.held() == []) is closed
+        assert (house.kinds()[-1] == "run_finished") is closed
+        assert await house.runner.recover() == 0
 
 
-def test_a_broken_answer_is_asked_for_again(tmp_path: Path, dead: int) -> None:
+async def test_a_broken_answer_is_asked_for_again(tmp_path: Path, dead: int) -> None:
     """The run goes on: half an answer gives way to a whole one, and the log says what happened."""
 
-    async def scenario() -> None:
-        model = Scripted([says("Whole."), says("More.")])
-        async with open_house(tmp_path, model) as house:
-            left_behind(house, f"{HERE}/{dead}/x")
-            await house.runner.recover()
-            await house.runner.wait(house.session)
-            kinds = ["user_message", "run_started", "run_resumed", "message", "run_finished"]
-            assert house.kinds() == kinds
-            end = house.log.last_event(house.session).data
-            assert (end["run_id"], end["reason"], end["answer"]) == ("r1", "stop", "Whole.")
-            await house.ask("go on")
-            assert [m.content for m in model.requests[1].messages] == ["hi", "Whole.", "go on"]
-
-    asyncio.run(scenario())
+    model = Scripted([says("Whole."), says("More.")])
+    async with open_house(tmp_path, model) as house:
+        left_behind(house, f"{HERE}/{dead}/x")
+        await house.runner.recover()
+        await house.runner.wait(house.session)
+        kinds = ["user_message", "run_started", "run_resumed", "message", "run_finished"]
+        assert house.kinds() == kinds
+        end = house.log.last_event(house.session).data
+        assert (end["run_id"], end["reason"], end["answer"]) == ("r1", "stop", "Whole.")
+        await house.ask("go on")
+        assert [m.content for m in model.requests[1].messages] == ["hi", "Whole.", "go on"]
 
 
-def test_a_run_that_kills_its_process_is_given_up(tmp_path: Path, dead: int) -> None:
+async def test_a_run_that_kills_its_process_is_given_up(tmp_path: Path, dead: int) -> None:
     """After three takeovers it is closed, with what had come, and the session is free."""
 
-    async def scenario() -> None:
-        model = Scripted([])
-        async with open_house(tmp_path, model) as house:
-            left_behind(house, f"{HERE}/{dead}/x")
-            db = sqlite3.connect(house.log.where)
-            db.execute("UPDATE runs SET takeovers = 3")
-            db.commit()
-            db.close()
-            assert await house.runner.recover() == 1
-            end = house.log.last_event(house.session).data
-            assert (end["reason"], end["answer"]) == ("incomplete", "Half an answer")
-            assert end["error"]["code"] == "interrupted"
-            assert not model.requests
-            assert not house.log.session(house.session).running
-
-    asyncio.run(scenario())
+    model = Scripted([])
+    async with open_house(tmp_path, model) as house:
+        left_behind(house, f"{HERE}/{dead}/x")
+        db = sqlite3.connect(house.log.where)
+        db.execute("UPDATE runs SET takeovers = 3")
+        db.commit()
+        db.close()
+        assert await house.runner.recover() == 1
+        end = house.log.last_event(house.session).data
+        assert (end["reason"], end["answer"]) == ("incomplete", "Half an answer")
+        assert end["error"]["code"] == "interrupted"
+        assert not model.requests
+        assert not house.log.session(house.session).running
 
 
-def test_a_question_to_a_dead_run_need_not_wait(tmp_path: Path, dead: int) -> None:
+async def test_a_question_to_a_dead_run_need_not_wait(tmp_path: Path, dead: int) -> None:
     """Whoever asks first closes the dead run, also when nobody called recover before."""
 
-    async def scenario() -> None:
-        model = Scripted([says("Whole.")])
-        async with open_house(tmp_path, model) as house:
-            left_behind(house, f"{HERE}/{dead}/x")
-            assert (await house.ask("go on")).data["answer"] == "Whole."
-            messages = [m.content for m in model.requests[0].messages]
-            assert messages == ["hi", "Half an answer", "go on"]
-            ends = [e.data for e in house.log.read(house.session) if e.type == "run_finished"]
-            assert ends[0]["error"]["code"] == "interrupted"
-
-    asyncio.run(scenario())
+    model = Scripted([says("Whole.")])
+    async with open_house(tmp_path, model) as house:
+        left_behind(house, f"{HERE}/{dead}/x")
+        assert (await house.ask("go on")).data["answer"] == "Whole."
+        messages = [m.content for m in model.requests[0].messages]
+        assert messages == ["hi", "Half an answer", "go on"]
+        ends = [e.data for e in house.log.read(house.session) if e.type == "run_finished"]
+        assert ends[0]["error"]["code"] == "interrupted"
 
 
-def test_a_living_run_of_another_process_is_respected(tmp_path: Path) -> None:
+async def test_a_living_run_of_another_process_is_respected(tmp_path: Path) -> None:
     """Its session is busy here too."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Scripted([])) as house:
-            left_behind(house, f"{HERE}/{os.getppid()}/x")
-            with pytest.raises(Conflict) as caught:
-                await house.runner.start(house.session, "hi")
-            assert caught.value.code == "busy"
-            assert house.kinds()[-1] == "text_delta"
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Scripted([])) as house:
+        left_behind(house, f"{HERE}/{os.getppid()}/x")
+        with pytest.raises(Conflict) as caught:
+            await house.runner.start(house.session, "hi")
+        assert caught.value.code == "busy"
+        assert house.kinds()[-1] == "text_delta"
 
 
-def test_a_run_that_had_ended_is_not_ended_twice(tmp_path: Path, dead: int) -> None:
+async def test_a_run_that_had_ended_is_not_ended_twice(tmp_path: Path, dead: int) -> None:
     """A process that died between the last event and its release leaves nothing to say."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
-            finished = await house.ask("hi")
-            house.log.leases.claim(house.session, finished.data["run_id"], f"{HERE}/{dead}/x")
-            assert await house.runner.recover() == 1
-            assert house.kinds().count("run_finished") == 1
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
+        finished = await house.ask("hi")
+        house.log.leases.claim(house.session, finished.data["run_id"], f"{HERE}/{dead}/x")
+        assert await house.runner.recover() == 1
+        assert house.kinds().count("run_finished") == 1
 
 
-def test_two_who_recover_say_it_once(tmp_path: Path, dead: int) -> None:
+async def test_two_who_recover_say_it_once(tmp_path: Path, dead: int) -> None:
     """Any number of processes may start at once: the end is written by one of them."""
 
-    async def scenario() -> None:
-        model = Scripted([says("Whole.")])
-        async with open_house(tmp_path, model) as house:
-            left_behind(house, f"{HERE}/{dead}/x")
-            logs = [EventLog(house.log.where) for _ in range(4)]
-            made = [
-                Runner(house.runner._settings, log, house.runner._backend, providers=[model])
-                for log in logs
-            ]
-            assert sum(await asyncio.gather(*(runner.recover() for runner in made))) == 1
-            for runner in made:
-                await runner.wait(house.session)
-            assert house.kinds().count("run_finished") == 1
-            runners = made
-            for runner, log in zip(runners, logs, strict=True):
-                await runner.aclose()
-                log.close()
-
-    asyncio.run(scenario())
+    model = Scripted([says("Whole.")])
+    async with open_house(tmp_path, model) as house:
+        left_behind(house, f"{HERE}/{dead}/x")
+        logs = [EventLog(house.log.where) for _ in range(4)]
+        made = [
+            Runner(house.runner._settings, log, house.runner._backend, providers=[model])
+            for log in logs
+        ]
+        assert sum(await asyncio.gather(*(runner.recover() for runner in made))) == 1
+        for runner in made:
+            await runner.wait(house.session)
+        assert house.kinds().count("run_finished") == 1
+        runners = made
+        for runner, log in zip(runners, logs, strict=True):
+            await runner.aclose()
+            log.close()
 
 
-def test_a_full_disk_ends_the_run_and_room_mends_the_session(tmp_path: Path) -> None:
+async def test_a_full_disk_ends_the_run_and_room_mends_the_session(tmp_path: Path) -> None:
     """With no room for the end the run stops; with room again its end is written, no restart."""
 
-    async def scenario() -> None:
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        size = 0
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = 0
 
-        @tool
-        async def fill() -> str:
-            """Fill the disk."""
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-            return "full " * 5000
+    @tool
+    async def fill() -> str:
+        """Fill the disk."""
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        return "full " * 5000
 
-        script = [calls(call("fill")), says("Whole.")]
-        async with open_house(tmp_path, model := Scripted(script), tools=[fill]) as house:
-            size = os.stat(f"{house.log.where}-wal").st_size
-            try:
-                await house.runner.start(house.session, "hi")
-                await house.runner.wait(house.session)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            assert "run_finished" not in house.kinds()
-            assert len(model.requests) == 1
-            assert (await house.ask("again")).data["answer"] == "Whole."
-            assert house.kinds().count("run_finished") == 2
-            check_calls_are_answered(list(model.requests[1].messages))
+    script = [calls(call("fill")), says("Whole.")]
+    async with open_house(tmp_path, model := Scripted(script), tools=[fill]) as house:
+        size = os.stat(f"{house.log.where}-wal").st_size
+        try:
+            await house.runner.start(house.session, "hi")
+            await house.runner.wait(house.session)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert "run_finished" not in house.kinds()
+        assert len(model.requests) == 1
+        assert (await house.ask("again")).data["answer"] == "Whole."
+        assert house.kinds().count("run_finished") == 2
+        check_calls_are_answered(list(model.requests[1].messages))
 
-    asyncio.run(scenario())
+
+async def test_a_full_disk_lets_a_session_be_deleted(tmp_path: Path) -> None:
+    """The search backend makes room; it is asked for that also where the session never searched."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    asked = list[str]()
+
+    class Backend:
+        async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+            asked.append(path)
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            return {}
+
+    async with open_house(tmp_path, Scripted([says("Tea.")])) as house:
+        await house.ask("hi " * 5_000)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+            with pytest.raises(StoreError):
+                house.log.delete_session(house.session)
+            await delete_session(house.log, settings(tmp_path), Backend(), house.session)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert asked == ["/api/forget"]
+        assert house.log.sessions() == []
 
 
 CHILD = """
@@ -253,7 +257,9 @@ async def act() -> str:
 hold = Hold()
 step = {"text": [TextDelta("Half an "), TextDelta("answer"), hold], "silent": [hold],
         "tool": calls(call("act"), text="I act.")}[sys.argv[2]]
-agent = Agent(settings(Path(sys.argv[1])), tools=[act], providers=[Scripted([step])])
+own = settings(Path(sys.argv[1]))
+store = own.home / "sessions.sqlite3"
+agent = Agent(own, store=store, tools=[act], providers=[Scripted([step])])
 for event in agent.stream("hi", mode="agent", approve="auto"):
     print(event.type, flush=True)
 """
@@ -287,24 +293,23 @@ def kill_at(home: Path, moment: str, last: str) -> None:
         ("tool", "tool_started", ["hi", "I act.", "searchloop stopped while this call ran"]),
     ],
 )
-def test_kill_9_in_the_middle(tmp_path: Path, moment: str, last: str, told: list[str]) -> None:
+async def test_kill_9_in_the_middle(
+    tmp_path: Path, moment: str, last: str, told: list[str]
+) -> None:
     """The run goes on from its log, and no tool that changes something runs a second time."""
     kill_at(tmp_path, moment, last)
 
-    async def scenario() -> None:
-        model = Scripted([says("Whole.")])
-        async with open_house(tmp_path, model) as house:
-            (session,) = [s for s in house.log.sessions() if s.title == "hi"]
-            house.session = session.id
-            assert session.running
-            assert await house.runner.recover() == 1
-            await house.runner.wait(session.id)
-            assert house.log.last_event(session.id).data["answer"] == "Whole."
-            messages = list(model.requests[0].messages)
-            check_calls_are_answered(messages)
-            assert [m.content[: len(t)] for m, t in zip(messages, told, strict=True)] == told
-
-    asyncio.run(scenario())
+    model = Scripted([says("Whole.")])
+    async with open_house(tmp_path, model) as house:
+        (session,) = [s for s in house.log.sessions() if s.title == "hi"]
+        house.session = session.id
+        assert session.running
+        assert await house.runner.recover() == 1
+        await house.runner.wait(session.id)
+        assert house.log.last_event(session.id).data["answer"] == "Whole."
+        messages = list(model.requests[0].messages)
+        check_calls_are_answered(messages)
+        assert [m.content[: len(t)] for m, t in zip(messages, told, strict=True)] == told
     if moment == "tool":
         assert (tmp_path / "acted").read_text() == "x"
     db = sqlite3.connect(tmp_path / "sessions.sqlite3")

@@ -29,25 +29,18 @@ from tests.agent.scripted import (
 )
 
 
-def test_a_turn_is_stored_whole(tmp_path: Path) -> None:
+async def test_a_turn_is_stored_whole(tmp_path: Path) -> None:
     """Question, start, message and end, without deltas; the session shows what happened."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Scripted([says("It is noon.")])) as house:
-            finished = await house.ask("What time is it?", mode="plan")
-            assert house.kinds() == ["user_message", "run_started", "message", "run_finished"]
-            assert finished.data["reason"] == "stop"
-            assert finished.data["answer"] == "It is noon."
-            assert finished.data["session_id"] == house.session
-            assert finished.data["model"] == "scripted:one"
-            session = house.log.session(house.session)
-            assert (session.title, session.mode, session.running) == (
-                "What time is it?",
-                "plan",
-                False,
-            )
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Scripted([says("It is noon.")])) as house:
+        finished = await house.ask("What time is it?", mode="plan")
+        assert house.kinds() == ["user_message", "run_started", "message", "run_finished"]
+        assert finished.data["reason"] == "stop"
+        assert finished.data["answer"] == "It is noon."
+        assert finished.data["session_id"] == house.session
+        assert finished.data["model"] == "scripted:one"
+        session = house.log.session(house.session)
+        assert (session.title, session.mode, session.running) == ("What time is it?", "plan", False)
 
 
 @pytest.mark.parametrize(
@@ -64,93 +57,78 @@ def test_a_turn_is_stored_whole(tmp_path: Path) -> None:
         ("hi", {"search": "native"}, "no_native_search"),
     ],
 )
-def test_a_refused_question_leaves_no_trace(
+async def test_a_refused_question_leaves_no_trace(
     tmp_path: Path, text: str, options: dict[str, Any], code: str
 ) -> None:
     """What cannot be sent is said at once, with a remedy, and nothing is stored or claimed."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Scripted([says("Fine.")])) as house:
-            before = house.log.session(house.session)
-            with pytest.raises(ConfigError) as caught:
-                await house.runner.start(house.session, text, **options)
-            assert caught.value.code == code
-            assert caught.value.remedy
-            assert house.log.session(house.session) == before
-            assert house.kinds() == []
-            assert (await house.ask("And now?")).data["reason"] == "stop"
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Scripted([says("Fine.")])) as house:
+        before = house.log.session(house.session)
+        with pytest.raises(ConfigError) as caught:
+            await house.runner.start(house.session, text, **options)
+        assert caught.value.code == code
+        assert caught.value.remedy
+        assert house.log.session(house.session) == before
+        assert house.kinds() == []
+        assert (await house.ask("And now?")).data["reason"] == "stop"
 
 
-def test_a_million_characters_are_a_question(tmp_path: Path) -> None:
+async def test_a_million_characters_are_a_question(tmp_path: Path) -> None:
     """The longest question is accepted, and half a character in it does no harm."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model := Scripted([says("Long.")])) as house:
-            assert (await house.ask("x" * 999_999 + "\ud800")).data["reason"] == "stop"
-            assert model.requests[0].messages[0].content.endswith("x\ufffd")
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model := Scripted([says("Long.")])) as house:
+        assert (await house.ask("x" * 999_999 + "\ud800")).data["reason"] == "stop"
+        assert model.requests[0].messages[0].content.endswith("x\ufffd")
 
 
-def test_one_run_at_a_time(tmp_path: Path) -> None:
+async def test_one_run_at_a_time(tmp_path: Path) -> None:
     """A second question meanwhile is refused and not stored; other sessions are free."""
 
-    async def scenario() -> None:
-        hold = Hold()
-        async with open_house(tmp_path, Scripted([[hold], says("Two.")])) as house:
-            await house.runner.start(house.session, "one")
-            await reached(hold)
-            with pytest.raises(Conflict) as caught:
-                await house.runner.start(house.session, "again")
-            assert caught.value.code == "busy"
-            assert house.kinds().count("user_message") == 1
-            other = house.log.create_session(model="scripted:one").id
-            await house.runner.start(other, "two")
-            await house.runner.wait(other)
-            assert house.log.last_event(other).data["answer"] == "Two."
-
-    asyncio.run(scenario())
+    hold = Hold()
+    async with open_house(tmp_path, Scripted([[hold], says("Two.")])) as house:
+        await house.runner.start(house.session, "one")
+        await reached(hold)
+        with pytest.raises(Conflict) as caught:
+            await house.runner.start(house.session, "again")
+        assert caught.value.code == "busy"
+        assert house.kinds().count("user_message") == 1
+        other = house.log.create_session(model="scripted:one").id
+        await house.runner.start(other, "two")
+        await house.runner.wait(other)
+        assert house.log.last_event(other).data["answer"] == "Two."
 
 
-def test_a_session_that_is_gone(tmp_path: Path) -> None:
+async def test_a_session_that_is_gone(tmp_path: Path) -> None:
     """A question to it is a conflict in words."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Scripted([])) as house:
-            with pytest.raises(Conflict, match="no session"):
-                await house.runner.start("nowhere", "hi")
-            assert not await house.runner.cancel("nowhere")
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Scripted([])) as house:
+        with pytest.raises(Conflict, match="no session"):
+            await house.runner.start("nowhere", "hi")
+        assert not await house.runner.cancel("nowhere")
 
 
 @pytest.mark.parametrize("said", ["", "Half an answer"])
-def test_a_stop_keeps_what_was_said(tmp_path: Path, said: str) -> None:
+async def test_a_stop_keeps_what_was_said(tmp_path: Path, said: str) -> None:
     """Before the first word or in the middle: the upstream is left, the text stays, all goes on."""
 
-    async def scenario() -> None:
-        hold = Hold()
-        script = [[ThinkingDelta("hm"), *([TextDelta(said)] if said else []), hold], says("Whole.")]
-        async with open_house(tmp_path, model := Scripted(script)) as house:
-            await house.runner.start(house.session, "one")
-            await reached(hold)
-            assert await house.runner.cancel(house.session)
-            assert hold.left.is_set()
-            finished = house.log.last_event(house.session)
-            assert (finished.data["reason"], finished.data["answer"]) == ("cancelled", said)
-            partial = [e.data for e in house.log.read(house.session) if e.type == "message"]
-            assert [(m["text"], m["partial"]) for m in partial] == ([(said, True)] if said else [])
-            assert not await house.runner.cancel(house.session)
-            assert (await house.ask("two")).data["answer"] == "Whole."
-            told = [m.content for m in model.requests[1].messages]
-            assert told == (["one", said, "two"] if said else ["one", "two"])
-
-    asyncio.run(scenario())
+    hold = Hold()
+    script = [[ThinkingDelta("hm"), *([TextDelta(said)] if said else []), hold], says("Whole.")]
+    async with open_house(tmp_path, model := Scripted(script)) as house:
+        await house.runner.start(house.session, "one")
+        await reached(hold)
+        assert await house.runner.cancel(house.session)
+        assert hold.left.is_set()
+        finished = house.log.last_event(house.session)
+        assert (finished.data["reason"], finished.data["answer"]) == ("cancelled", said)
+        partial = [e.data for e in house.log.read(house.session) if e.type == "message"]
+        assert [(m["text"], m["partial"]) for m in partial] == ([(said, True)] if said else [])
+        assert not await house.runner.cancel(house.session)
+        assert (await house.ask("two")).data["answer"] == "Whole."
+        told = [m.content for m in model.requests[1].messages]
+        assert told == (["one", said, "two"] if said else ["one", "two"])
 
 
-def test_a_stop_while_a_question_is_being_started_is_kept(tmp_path: Path) -> None:
+async def test_a_stop_while_a_question_is_being_started_is_kept(tmp_path: Path) -> None:
     """A search backend that is slow to name its engine delays the start; a stop in the meantime
     ends the run as soon as it is there, and says so."""
     asked, go = threading.Event(), threading.Event()
@@ -160,91 +138,77 @@ def test_a_stop_while_a_question_is_being_started_is_kept(tmp_path: Path) -> Non
         assert go.wait(30)
         return ENGINES
 
-    async def scenario() -> None:
-        model = Scripted([[TextDelta("It is "), Hold()]])
-        app = SearchApp({"/api/engines": engines})
-        async with open_house(tmp_path, model, app=app) as house:
-            asking = asyncio.create_task(house.ask("What time is it?", search="local"))
-            await asyncio.to_thread(asked.wait)
-            stopping = asyncio.create_task(house.runner.cancel(house.session))
-            asyncio.get_running_loop().call_soon(go.set)
-            assert await stopping
-            assert (await asking).data["reason"] == "cancelled"
-            assert not house.log.session(house.session).running
-
-    asyncio.run(scenario())
+    model = Scripted([[TextDelta("It is "), Hold()]])
+    app = SearchApp({"/api/engines": engines})
+    async with open_house(tmp_path, model, app=app) as house:
+        asking = asyncio.create_task(house.ask("What time is it?", search="local"))
+        await asyncio.to_thread(asked.wait)
+        stopping = asyncio.create_task(house.runner.cancel(house.session))
+        asyncio.get_running_loop().call_soon(go.set)
+        assert await stopping
+        assert (await asking).data["reason"] == "cancelled"
+        assert not house.log.session(house.session).running
 
 
-def test_a_stop_during_a_tool(tmp_path: Path) -> None:
+async def test_a_stop_during_a_tool(tmp_path: Path) -> None:
     """The tool is cancelled; its call has no result in the log, and gets one in the prompt."""
 
-    async def scenario() -> None:
-        hold = Hold()
+    hold = Hold()
 
-        @tool
-        async def wait() -> str:
-            """Wait for ever."""
-            await hold.wait()
-            return "never"
+    @tool
+    async def wait() -> str:
+        """Wait for ever."""
+        await hold.wait()
+        return "never"
 
-        script = [calls(call("wait", 1), call("wait", 2)), says("Whole.")]
-        async with open_house(tmp_path, model := Scripted(script), tools=[wait]) as house:
-            await house.runner.start(house.session, "one")
-            await reached(hold)
-            assert await house.runner.cancel(house.session)
-            assert hold.left.is_set()
-            assert "tool_result" not in house.kinds()
-            assert house.log.last_event(house.session).data["reason"] == "cancelled"
-            assert (await house.ask("two")).data["reason"] == "stop"
-            check_calls_are_answered(list(model.requests[1].messages))
-            assert [m.is_error for m in model.requests[1].messages if m.role == "tool"] == [
-                True
-            ] * 2
-
-    asyncio.run(scenario())
+    script = [calls(call("wait", 1), call("wait", 2)), says("Whole.")]
+    async with open_house(tmp_path, model := Scripted(script), tools=[wait]) as house:
+        await house.runner.start(house.session, "one")
+        await reached(hold)
+        assert await house.runner.cancel(house.session)
+        assert hold.left.is_set()
+        assert "tool_result" not in house.kinds()
+        assert house.log.last_event(house.session).data["reason"] == "cancelled"
+        assert (await house.ask("two")).data["reason"] == "stop"
+        check_calls_are_answered(list(model.requests[1].messages))
+        assert [m.is_error for m in model.requests[1].messages if m.role == "tool"] == [True] * 2
 
 
-def test_closing_stops_every_run(tmp_path: Path) -> None:
+async def test_closing_stops_every_run(tmp_path: Path) -> None:
     """The house closes: runs say so in the log, and nothing is left claimed."""
 
-    async def scenario() -> None:
-        holds = [Hold(), Hold()]
-        async with open_house(tmp_path, Scripted([[h] for h in holds])) as house:
-            sessions = [house.session, house.log.create_session(model="scripted:one").id]
-            for session, hold in zip(sessions, holds, strict=True):
-                await house.runner.start(session, "hi")
-                await reached(hold)
-            await house.runner.aclose()
-            reasons = [house.log.last_event(s).data["reason"] for s in sessions]
-            assert reasons == ["cancelled", "cancelled"]
-            assert house.log.leases.held() == []
-
-    asyncio.run(scenario())
+    holds = [Hold(), Hold()]
+    async with open_house(tmp_path, Scripted([[h] for h in holds])) as house:
+        sessions = [house.session, house.log.create_session(model="scripted:one").id]
+        for session, hold in zip(sessions, holds, strict=True):
+            await house.runner.start(session, "hi")
+            await reached(hold)
+        await house.runner.aclose()
+        reasons = [house.log.last_event(s).data["reason"] for s in sessions]
+        assert reasons == ["cancelled", "cancelled"]
+        assert house.log.leases.held() == []
 
 
-def test_a_deleted_session_ends_its_run(tmp_path: Path) -> None:
+async def test_a_deleted_session_ends_its_run(tmp_path: Path) -> None:
     """The run notices at its next word and ends; nothing comes back to life."""
 
-    async def scenario() -> None:
-        go_on = asyncio.Event()
+    go_on = asyncio.Event()
 
-        @tool
-        async def pause() -> str:
-            """Wait until the session is gone."""
-            await go_on.wait()
-            return "ok"
+    @tool
+    async def pause() -> str:
+        """Wait until the session is gone."""
+        await go_on.wait()
+        return "ok"
 
-        script = [calls(call("pause")), says("Never asked.")]
-        async with open_house(tmp_path, model := Scripted(script), tools=[pause]) as house:
-            await house.runner.start(house.session, "hi")
-            house.log.delete_session(house.session)
-            go_on.set()
-            await house.runner.wait(house.session)
-            assert len(model.requests) == 1
-            assert house.log.leases.held() == []
-            assert house.log.sessions() == []
-
-    asyncio.run(scenario())
+    script = [calls(call("pause")), says("Never asked.")]
+    async with open_house(tmp_path, model := Scripted(script), tools=[pause]) as house:
+        await house.runner.start(house.session, "hi")
+        house.log.delete_session(house.session)
+        go_on.set()
+        await house.runner.wait(house.session)
+        assert len(model.requests) == 1
+        assert house.log.leases.held() == []
+        assert house.log.sessions() == []
 
 
 @pytest.mark.parametrize(
@@ -257,53 +221,47 @@ def test_a_deleted_session_ends_its_run(tmp_path: Path) -> None:
         (RuntimeError("/home/someone/secret"), "error", "internal"),
     ],
 )
-def test_a_failing_model_is_said_in_one_sentence(
+async def test_a_failing_model_is_said_in_one_sentence(
     tmp_path: Path, fault: object, reason: str, code: str
 ) -> None:
     """What came is kept, the end says who must act, and no inner detail is shown."""
 
-    async def scenario() -> None:
-        script = [[TextDelta("So far"), *([fault] if fault else [])], says("Better.")]
-        async with open_house(tmp_path, Scripted(script)) as house:
-            data = (await house.ask("hi")).data
-            assert (data["reason"], data["answer"]) == (reason, "So far")
-            assert data["error"]["code"] == code
-            assert data["error"]["remedy"]
-            assert "secret" not in str(data)
-            assert (await house.ask("again")).data["answer"] == "Better."
-
-    asyncio.run(scenario())
+    script = [[TextDelta("So far"), *([fault] if fault else [])], says("Better.")]
+    async with open_house(tmp_path, Scripted(script)) as house:
+        data = (await house.ask("hi")).data
+        assert (data["reason"], data["answer"]) == (reason, "So far")
+        assert data["error"]["code"] == code
+        assert data["error"]["remedy"]
+        assert "secret" not in str(data)
+        assert (await house.ask("again")).data["answer"] == "Better."
 
 
-def test_turns_build_on_each_other(tmp_path: Path) -> None:
+async def test_turns_build_on_each_other(tmp_path: Path) -> None:
     """From turn to turn the prompt only grows, from memory as from the log."""
 
-    async def scenario() -> None:
-        app = SearchApp(
-            {"/api/web-search": found("https://a.example/"), "/api/open-page": page("Text.")}
-        )
-        script = [
-            calls(call("web_search", 1, query="tides")),
-            calls(call("open_page", 2, url="https://a.example/")),
-            says("Wet [1].", usage=Usage(10, 2)),
-            says("Again [1]."),
-            says("And again [1]."),
-        ]
-        async with open_house(tmp_path, model := Scripted(script), app=app) as house:
-            first = await house.ask("one", search="local")
-            assert first.data["search_path"] == "local:tin"
-            usage = first.data["usage"]
-            assert (usage["searches"], usage["pages"], usage["input_tokens"]) == (1, 1, 10)
-            await house.ask("two")
-            house.log.append(house.session, [("notice", {"code": "x", "message": "y"})])
-            await house.ask("three")  # the log moved on: folded anew
-        prompts = [[shape(m) for m in r.messages] for r in model.requests]
-        for earlier, later in pairwise(prompts):
-            assert later[: len(earlier)] == earlier
-        citations = [c.n for r in model.requests for m in r.messages for c in m.citations]
-        assert set(citations) == {1}
-
-    asyncio.run(scenario())
+    app = SearchApp(
+        {"/api/web-search": found("https://a.example/"), "/api/open-page": page("Text.")}
+    )
+    script = [
+        calls(call("web_search", 1, query="tides")),
+        calls(call("open_page", 2, url="https://a.example/")),
+        says("Wet [1].", usage=Usage(10, 2)),
+        says("Again [1]."),
+        says("And again [1]."),
+    ]
+    async with open_house(tmp_path, model := Scripted(script), app=app) as house:
+        first = await house.ask("one", search="local")
+        assert first.data["search_path"] == "local:tin"
+        usage = first.data["usage"]
+        assert (usage["searches"], usage["pages"], usage["input_tokens"]) == (1, 1, 10)
+        await house.ask("two")
+        house.log.append(house.session, [("notice", {"code": "x", "message": "y"})])
+        await house.ask("three")  # the log moved on: folded anew
+    prompts = [[shape(m) for m in r.messages] for r in model.requests]
+    for earlier, later in pairwise(prompts):
+        assert later[: len(earlier)] == earlier
+    citations = [c.n for r in model.requests for m in r.messages for c in m.citations]
+    assert set(citations) == {1}
 
 
 def shape(message: Message) -> tuple[Any, ...]:
@@ -311,49 +269,40 @@ def shape(message: Message) -> tuple[Any, ...]:
     return (message.role, message.content, message.tool_calls, message.tool_call_id)
 
 
-def test_a_limit_without_an_answer_says_so(tmp_path: Path) -> None:
+async def test_a_limit_without_an_answer_says_so(tmp_path: Path) -> None:
     """The answer is never empty silently."""
 
-    async def scenario() -> None:
-        script = [calls(call("web_search", n, query="x")) for n in (1, 2)]
-        async with open_house(tmp_path, Scripted(script)) as house:
-            data = (await house.ask("hi", limits=Limits(steps=1))).data
-            assert (data["reason"], data["limit"]) == ("limit", "the limit of 1 steps")
-            assert "Stopped at" in data["answer"]
-
-    asyncio.run(scenario())
+    script = [calls(call("web_search", n, query="x")) for n in (1, 2)]
+    async with open_house(tmp_path, Scripted(script)) as house:
+        data = (await house.ask("hi", limits=Limits(steps=1))).data
+        assert (data["reason"], data["limit"]) == ("limit", "the limit of 1 steps")
+        assert "Stopped at" in data["answer"]
 
 
-def test_models_of_every_provider(tmp_path: Path) -> None:
+async def test_models_of_every_provider(tmp_path: Path) -> None:
     """The list holds the built-in model and the caller's own providers."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Scripted([])) as house:
-            ids = [model.id for model in await house.runner.models()]
-            assert {"builtin:extractive", "scripted:one"} <= set(ids)
-            with pytest.raises(AgentError):
-                house.runner.provider("nobody:x")
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Scripted([])) as house:
+        ids = [model.id for model in await house.runner.models()]
+        assert {"builtin:extractive", "scripted:one"} <= set(ids)
+        with pytest.raises(AgentError):
+            house.runner.provider("nobody:x")
 
 
-def test_a_question_asked_anew_is_answered_without_the_old_one(tmp_path: Path) -> None:
+async def test_a_question_asked_anew_is_answered_without_the_old_one(tmp_path: Path) -> None:
     """The model sees what came before it and nothing of the turn it stands beside."""
 
-    async def scenario() -> None:
-        answers = [says("One."), says("Two."), says("Three."), says("Four.")]
-        async with open_house(tmp_path, model := Scripted(answers)) as house:
-            await house.ask("first")
-            await house.ask("second")
-            second = [e.seq for e in house.log.read(house.session) if e.type == "user_message"][1]
-            with pytest.raises(ConfigError) as caught:
-                await house.ask("third", replaces=second + 1)
-            assert caught.value.code == "no_turn"
-            await house.ask("second, better", replaces=second)
-            said = [m.content for m in model.requests[2].messages]
-            assert said == ["first", "One.", "second, better"]
-            await house.ask("and then?")
-            said = [m.content for m in model.requests[3].messages]
-            assert said == ["first", "One.", "second, better", "Three.", "and then?"]
-
-    asyncio.run(scenario())
+    answers = [says("One."), says("Two."), says("Three."), says("Four.")]
+    async with open_house(tmp_path, model := Scripted(answers)) as house:
+        await house.ask("first")
+        await house.ask("second")
+        second = [e.seq for e in house.log.read(house.session) if e.type == "user_message"][1]
+        with pytest.raises(ConfigError) as caught:
+            await house.ask("third", replaces=second + 1)
+        assert caught.value.code == "no_turn"
+        await house.ask("second, better", replaces=second)
+        said = [m.content for m in model.requests[2].messages]
+        assert said == ["first", "One.", "second, better"]
+        await house.ask("and then?")
+        said = [m.content for m in model.requests[3].messages]
+        assert said == ["first", "One.", "second, better", "Three.", "and then?"]

@@ -71,7 +71,6 @@ class Slow(EventLog):
 
 ASKED = ("tools", "claim", "/api/engines", "update_session", "append")
 ANSWERED = ("model", "talking", "tool", "/api/web-search")
-AFTER = ("release",)
 NEVER_FREE = ("tools", "/api/engines", "tool", "/api/web-search")
 STEPS = {
     "talking": lambda: [[*says("High wa")[:1], Hold()]],
@@ -121,108 +120,96 @@ class Stage:
 
 @pytest.mark.parametrize("who", ["this", "this twice", "other"])
 @pytest.mark.parametrize("moment", [*ASKED, *ANSWERED])
-def test_stop_wins(tmp_path: Path, store: Path | str, moment: str, who: str) -> None:
+async def test_stop_wins(tmp_path: Path, store: Path | str, moment: str, who: str) -> None:
     """Wherever the question is, it ends as stopped, once; nothing more is sent; the next works."""
 
-    async def scenario() -> None:
-        stage = Stage(tmp_path, store, moment)
-        asking = await stage.come()
-        stopper = stage.other if who == "other" else stage.runner
-        count = 2 if who == "this twice" else 1
-        stops = [asyncio.create_task(stopper.cancel(stage.session)) for _ in range(count)]
-        if moment not in NEVER_FREE:
-            for _ in range(3):  # the stop comes first
-                await asyncio.sleep(0)
-            stage.silent.free.set()
-        assert await asyncio.wait_for(asyncio.gather(*stops), 20) == [True] * count
-        assert await asyncio.wait_for(asking, 20)
-        await stage.runner.wait(stage.session)
-        (end,) = stage.ends()
-        assert (end["reason"], end.get("error")) == ("cancelled", None)
-        asked = len(stage.model.requests)  # a stop from elsewhere comes with the next beat
-        assert asked == (moment in ANSWERED) or (who == "other" and moment not in NEVER_FREE)
-        assert stage.log.leases.held(stage.session) == []
-        stage.silent.hold = ""
+    stage = Stage(tmp_path, store, moment)
+    asking = await stage.come()
+    stopper = stage.other if who == "other" else stage.runner
+    count = 2 if who == "this twice" else 1
+    stops = [asyncio.create_task(stopper.cancel(stage.session)) for _ in range(count)]
+    if moment not in NEVER_FREE:
+        for _ in range(3):  # the stop comes first
+            await asyncio.sleep(0)
         stage.silent.free.set()
-        stage.model.steps = [says("High water is at 07:40.")]
-        await stage.runner.start(stage.session, "And now?")
-        await stage.runner.wait(stage.session)
-        assert stage.ends()[-1]["answer"] == "High water is at 07:40."
-        await stage.close()
-
-    asyncio.run(scenario())
+    assert await asyncio.wait_for(asyncio.gather(*stops), 20) == [True] * count
+    assert await asyncio.wait_for(asking, 20)
+    await stage.runner.wait(stage.session)
+    (end,) = stage.ends()
+    assert (end["reason"], end.get("error")) == ("cancelled", None)
+    asked = len(stage.model.requests)  # a stop from elsewhere comes with the next beat
+    assert asked == (moment in ANSWERED) or (who == "other" and moment not in NEVER_FREE)
+    assert stage.log.leases.held(stage.session) == []
+    stage.silent.hold = ""
+    stage.silent.free.set()
+    stage.model.steps = [says("High water is at 07:40.")]
+    await stage.runner.start(stage.session, "And now?")
+    await stage.runner.wait(stage.session)
+    assert stage.ends()[-1]["answer"] == "High water is at 07:40."
+    await stage.close()
 
 
 @pytest.mark.parametrize("who", ["this", "other"])
 @pytest.mark.parametrize("moment", ["tools", "/api/engines"])
-def test_stop_wins_while_a_run_is_taken_over(tmp_path: Path, moment: str, who: str) -> None:
+async def test_stop_wins_while_a_run_is_taken_over(tmp_path: Path, moment: str, who: str) -> None:
     """A run of a dead process, whose new holder is still getting ready."""
 
-    async def scenario() -> None:
-        stage = Stage(tmp_path, tmp_path / "s.sqlite3", moment)
-        log, session = stage.other_log, stage.session
-        lease = log.leases.claim(session, "r1", "")
-        started = {"run_id": "r1", "model": "scripted:one", "mode": "ask"}
-        started |= {"search": "local", "search_path": "local"}
-        log.append(session, [("user_message", {"text": "hi"}), ("run_started", started)])
-        log.leases.hand_over(lease)
-        taking = asyncio.create_task(stage.runner.recover())
-        await asyncio.wait_for(stage.silent.reached.wait(), 20)
-        stopper = stage.other if who == "other" else stage.runner
-        assert await asyncio.wait_for(stopper.cancel(session), 20)
-        assert await asyncio.wait_for(taking, 20) == 1
-        await stage.runner.wait(session)
-        assert [end["reason"] for end in stage.ends()] == ["cancelled"]
-        assert (stage.model.requests, log.leases.held(session)) == ([], [])
-        await stage.close()
-
-    asyncio.run(scenario())
+    stage = Stage(tmp_path, tmp_path / "s.sqlite3", moment)
+    log, session = stage.other_log, stage.session
+    lease = log.leases.claim(session, "r1", "")
+    started = {"run_id": "r1", "model": "scripted:one", "mode": "ask"}
+    started |= {"search": "local", "search_path": "local"}
+    log.append(session, [("user_message", {"text": "hi"}), ("run_started", started)])
+    log.leases.hand_over(lease)
+    taking = asyncio.create_task(stage.runner.recover())
+    await asyncio.wait_for(stage.silent.reached.wait(), 20)
+    stopper = stage.other if who == "other" else stage.runner
+    assert await asyncio.wait_for(stopper.cancel(session), 20)
+    assert await asyncio.wait_for(taking, 20) == 1
+    await stage.runner.wait(session)
+    assert [end["reason"] for end in stage.ends()] == ["cancelled"]
+    assert (stage.model.requests, log.leases.held(session)) == ([], [])
+    await stage.close()
 
 
 @pytest.mark.parametrize("moment", ["claim", "model"])
-def test_stop_wins_over_a_summary(tmp_path: Path, moment: str) -> None:
+async def test_stop_wins_over_a_summary(tmp_path: Path, moment: str) -> None:
     """Asked for by hand; nothing is summarised, and the chat goes on."""
 
-    async def scenario() -> None:
-        stage = Stage(tmp_path, tmp_path / "s.sqlite3", "")
-        stage.model.steps = [*(says("High water.") for _ in range(4)), [Hold()], says("Yes.")]
-        for _ in range(4):
-            await stage.runner.start(stage.session, "When?", search="off")
-            await stage.runner.wait(stage.session)
-        hold = stage.model.steps[0][0]
-        assert isinstance(hold, Hold)
-        stage.silent.hold = moment
-        compacting = asyncio.create_task(stage.runner.compact(stage.session))
-        await (reached(hold) if moment == "model" else stage.silent.reached.wait())
-        stopping = asyncio.create_task(stage.runner.cancel(stage.session))
-        await asyncio.sleep(0)
-        stage.silent.free.set()
-        assert await asyncio.wait_for(stopping, 20)
-        await compacting
-        assert stage.log.leases.held(stage.session) == []
-        stage.model.steps = [says("Yes.")]
-        await stage.runner.start(stage.session, "Still there?")
+    stage = Stage(tmp_path, tmp_path / "s.sqlite3", "")
+    stage.model.steps = [*(says("High water.") for _ in range(4)), [Hold()], says("Yes.")]
+    for _ in range(4):
+        await stage.runner.start(stage.session, "When?", search="off")
         await stage.runner.wait(stage.session)
-        assert stage.ends()[-1]["answer"] == "Yes."
-        assert not [e for e in stage.log.read(stage.session) if e.type == "summary"]
-        await stage.close()
-
-    asyncio.run(scenario())
+    hold = stage.model.steps[0][0]
+    assert isinstance(hold, Hold)
+    stage.silent.hold = moment
+    compacting = asyncio.create_task(stage.runner.compact(stage.session))
+    await (reached(hold) if moment == "model" else stage.silent.reached.wait())
+    stopping = asyncio.create_task(stage.runner.cancel(stage.session))
+    await asyncio.sleep(0)
+    stage.silent.free.set()
+    assert await asyncio.wait_for(stopping, 20)
+    await compacting
+    assert stage.log.leases.held(stage.session) == []
+    stage.model.steps = [says("Yes.")]
+    await stage.runner.start(stage.session, "Still there?")
+    await stage.runner.wait(stage.session)
+    assert stage.ends()[-1]["answer"] == "Yes."
+    assert not [e for e in stage.log.read(stage.session) if e.type == "summary"]
+    await stage.close()
 
 
 @pytest.mark.parametrize("hand_over", [True, False])
-def test_a_server_that_ends_waits_for_no_start(tmp_path: Path, hand_over: bool) -> None:
+async def test_a_server_that_ends_waits_for_no_start(tmp_path: Path, hand_over: bool) -> None:
     """A question that is just being asked is handed over or ended, however slow its tools are."""
 
-    async def scenario() -> None:
-        stage = Stage(tmp_path, tmp_path / "s.sqlite3", "tools")
-        asking = await stage.come()
-        await asyncio.wait_for(stage.runner.aclose(hand_over=hand_over), 20)
-        assert await asking
-        ends = [end["reason"] for end in stage.ends()]
-        owners = [lease.owner for lease in stage.other_log.leases.held(stage.session)]
-        assert (ends, owners) == (([], [""]) if hand_over else (["cancelled"], []))
-        assert stage.model.requests == []
-        await stage.close()
-
-    asyncio.run(scenario())
+    stage = Stage(tmp_path, tmp_path / "s.sqlite3", "tools")
+    asking = await stage.come()
+    await asyncio.wait_for(stage.runner.aclose(hand_over=hand_over), 20)
+    assert await asking
+    ends = [end["reason"] for end in stage.ends()]
+    owners = [lease.owner for lease in stage.other_log.leases.held(stage.session)]
+    assert (ends, owners) == (([], [""]) if hand_over else (["cancelled"], []))
+    assert stage.model.requests == []
+    await stage.close()

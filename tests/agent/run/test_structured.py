@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.calls.caller import Instructions
+from searchloop.agent.calls.instructions import Instructions
+from searchloop.agent.calls.schema import closed
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.run.question import turn_data, turn_from
+from searchloop.agent.providers import Abilities
+from searchloop.agent.run.question import TurnOptions
 from searchloop.agent.types import Limits, NativeSearch, Usage
 from tests.agent.scripted import (
     Scripted,
@@ -39,7 +41,7 @@ def asked(home: Path, *steps: Step, search: str = "off", **turn: Any) -> tuple[A
 
     async def run() -> tuple[Any, Scripted, Any]:
         scripted = Scripted(steps)
-        scripted.options = {"temperature": "temperature"}  # type: ignore[attr-defined]
+        scripted.abilities = Abilities(options=("temperature", "max_tokens"))
         app = SearchApp({"/api/web-search": found("https://a.example/")})
         app.routes["/api/open-page"] = page("Oslo is the capital.")
         async with open_house(home, scripted, app=app, search=search) as house:
@@ -54,7 +56,7 @@ def test_an_answer_that_fits_is_left_as_it_is(tmp_path: Path) -> None:
     end, scripted, _ = asked(tmp_path, says(GOOD), schema=SCHEMA)
     assert (end["reason"], end["answer"]) == ("stop", GOOD)
     assert len(scripted.requests) == 1
-    assert scripted.requests[0].schema == SCHEMA
+    assert scripted.requests[0].schema == closed(SCHEMA)
     assert json.dumps(SCHEMA) in scripted.requests[0].system
 
 
@@ -99,7 +101,7 @@ def test_lists_are_no_marks_of_sources(tmp_path: Path) -> None:
     assert [c["n"] for c in end["citations"]] == [1]
     (mark,) = end["citations"][0]["marks"]
     assert answer[slice(*mark["span"])] == "[1]"
-    assert all(request.schema == SCHEMA for request in scripted.requests)
+    assert all(request.schema == closed(SCHEMA) for request in scripted.requests)
 
 
 def test_system_text_and_options_reach_the_model(tmp_path: Path) -> None:
@@ -134,6 +136,6 @@ def test_what_cannot_be_asked_is_refused_before_it_is_stored(
 def test_a_run_that_is_taken_over_keeps_its_instructions() -> None:
     """Another process reads them from the lease, as JSON; older leases have none."""
     own = Instructions.of("Be brief.", {"stop": "END", "seed": 1}, SCHEMA)
-    turn = (Limits(), NativeSearch(), "auto", own)
-    assert turn_from(json.loads(json.dumps(turn_data(*turn)))) == turn  # type: ignore[arg-type]
-    assert turn_from({})[3] == Instructions()
+    turn = TurnOptions(Limits(), NativeSearch(), "auto", own)
+    assert TurnOptions.of(json.loads(json.dumps(turn.as_data()))) == turn
+    assert TurnOptions.of({}) == TurnOptions()

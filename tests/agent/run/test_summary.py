@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, Conflict, ProviderError
-from searchloop.agent.log.context import size_of, tokens
 from searchloop.agent.log.events import Event, is_summary, messages_from, sent
 from searchloop.agent.log.session import Turns
+from searchloop.agent.log.window import size_of, tokens
 from searchloop.agent.run.summary import edit_summary
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import (
@@ -115,33 +115,30 @@ def contents(messages: Sequence[Message]) -> list[str]:
 
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("written", [True, False])
-def test_a_fact_of_the_first_turn_is_known_at_the_end(
+async def test_a_fact_of_the_first_turn_is_known_at_the_end(
     tmp_path: Path, told: bool, written: bool
 ) -> None:
     """40 turns in a window a tenth of their length: made in time, or when the server refuses."""
     model = Remembering(1800, told=told, summaries=written)
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model) as house:
-            for turn in range(39):
-                asked = FACT if turn == 0 else f"Tell me more, part {turn}."
-                ended = await house.ask(asked)
-                assert ended.data["reason"] == "stop", ended.data
-            ended = await house.ask("What is the code word?")
-            assert ended.data["answer"] == FACT
-            whole = house.log.read(house.session)
-            assert sum(size_of(m) for m in messages_from(whole)) > 9 * 1800
-            assert len([e for e in whole if e.type == "run_finished"]) == 40
-            assert set(codes(house)) == {"summarised" if written else "turns_left_out"}
-            made = summaries(house)
-            assert len(made) >= 2
-            for event in made:
-                assert event.data["turns"][-1] == event.data["upto"]
-                assert event.data["by"] == "auto"
-                assert event.data["model"] == (MODEL if written else None)
-                assert tokens(event.data["text"]) < 600
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model) as house:
+        for turn in range(39):
+            asked = FACT if turn == 0 else f"Tell me more, part {turn}."
+            ended = await house.ask(asked)
+            assert ended.data["reason"] == "stop", ended.data
+        ended = await house.ask("What is the code word?")
+        assert ended.data["answer"] == FACT
+        whole = house.log.read(house.session)
+        assert sum(size_of(m) for m in messages_from(whole)) > 9 * 1800
+        assert len([e for e in whole if e.type == "run_finished"]) == 40
+        assert set(codes(house)) == {"summarised" if written else "turns_left_out"}
+        made = summaries(house)
+        assert len(made) >= 2
+        for event in made:
+            assert event.data["turns"][-1] == event.data["upto"]
+            assert event.data["by"] == "auto"
+            assert event.data["model"] == (MODEL if written else None)
+            assert tokens(event.data["text"]) < 600
     steps = [r for r in model.requests if not summarises(r)]
     for before, after in itertools.pairwise(steps):
         said, now = contents(before.messages), contents(after.messages)
@@ -151,18 +148,15 @@ def test_a_fact_of_the_first_turn_is_known_at_the_end(
         )
 
 
-def test_raw_blocks_of_replaced_turns_are_dropped_with_them(tmp_path: Path) -> None:
+async def test_raw_blocks_of_replaced_turns_are_dropped_with_them(tmp_path: Path) -> None:
     """Those of the turns that stay are sent back as they were."""
     model = Remembering(1800)
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model) as house:
-            while not summaries(house):
-                await house.ask("Tell me more.")
-            stored = messages_from(house.log.read(house.session))
-            assert contents(sent(stored))[:-1] == contents(model.requests[-1].messages)
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model) as house:
+        while not summaries(house):
+            await house.ask("Tell me more.")
+        stored = messages_from(house.log.read(house.session))
+        assert contents(sent(stored))[:-1] == contents(model.requests[-1].messages)
     last = model.requests[-1].messages
     assert last[0].role == "user"
     assert last[0].provider_data is None
@@ -171,7 +165,7 @@ def test_raw_blocks_of_replaced_turns_are_dropped_with_them(tmp_path: Path) -> N
     assert all(raws)
 
 
-def test_sources_of_replaced_turns_stay_known(tmp_path: Path) -> None:
+async def test_sources_of_replaced_turns_stay_known(tmp_path: Path) -> None:
     """The number, the address and the text of a page that was opened long ago."""
     opened = page("The bridge was opened in 1931.")
     app = SearchApp({"/api/web-search": found(URL), "/api/open-page": opened})
@@ -186,54 +180,45 @@ def test_sources_of_replaced_turns_stay_known(tmp_path: Path) -> None:
         ]
     )
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, script, app=app) as house:
-            await house.ask("When was it opened?", search="local")
-            for _ in range(3):
-                await house.ask("Really?")
-            await house.runner.compact(house.session)
-            await house.runner.wait(house.session)
-            (made,) = summaries(house)
-            assert made.data["by"] == "user"
-            assert made.data["text"].endswith(f"[1] {URL}")
-            ended = await house.ask("And again?")
-            (citation,) = ended.data["citations"]
-            assert (citation["n"], citation["url"], citation["verified"]) == (1, URL, True)
-            table = SourceTable.of(messages_from(house.log.read(house.session)))
-            assert "1931" in (table.text(URL) or "")
-            assert table.met("https://evil.example/?q=1") is None, "a model wrote it, no user"
-            first = script.requests[-1].messages
-            assert contents(first)[1:] == ["Really?", "Yes.", "Really?", "Yes.", "And again?"]
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, script, app=app) as house:
+        await house.ask("When was it opened?", search="local")
+        for _ in range(3):
+            await house.ask("Really?")
+        await house.runner.compact(house.session)
+        await house.runner.wait(house.session)
+        (made,) = summaries(house)
+        assert made.data["by"] == "user"
+        assert made.data["text"].endswith(f"[1] {URL}")
+        ended = await house.ask("And again?")
+        (citation,) = ended.data["citations"]
+        assert (citation["n"], citation["url"], citation["verified"]) == (1, URL, True)
+        table = SourceTable.of(messages_from(house.log.read(house.session)))
+        assert "1931" in (table.text(URL) or "")
+        assert table.met("https://evil.example/?q=1") is None, "a model wrote it, no user"
+        first = script.requests[-1].messages
+        assert contents(first)[1:] == ["Really?", "Yes.", "Really?", "Yes.", "And again?"]
 
 
-def test_a_second_refusal_is_told_with_its_remedy(tmp_path: Path) -> None:
+async def test_a_second_refusal_is_told_with_its_remedy(tmp_path: Path) -> None:
     """The chat is not dead: a shorter question is answered."""
     model = Remembering(1500, told=False)
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model) as house:
-            await house.ask("Tell me.")
-            ended = await house.ask("word " * 5000)
-            assert ended.data["error"]["code"] == "context_length"
-            assert len([r for r in model.requests if not summarises(r)]) == 3
-            ended = await house.ask(FACT)
-            assert ended.data["reason"] == "stop", ended.data
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model) as house:
+        await house.ask("Tell me.")
+        ended = await house.ask("word " * 5000)
+        assert ended.data["error"]["code"] == "context_length"
+        assert len([r for r in model.requests if not summarises(r)]) == 3
+        ended = await house.ask(FACT)
+        assert ended.data["reason"] == "stop", ended.data
 
 
-def test_a_first_question_that_is_too_long_costs_no_summary(tmp_path: Path) -> None:
+async def test_a_first_question_that_is_too_long_costs_no_summary(tmp_path: Path) -> None:
     """There is nothing to summarise."""
     model = Remembering(1500)
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model) as house:
-            ended = await house.ask("word " * 5000)
-            assert ended.data["error"]["code"] == "context_length"
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model) as house:
+        ended = await house.ask("word " * 5000)
+        assert ended.data["error"]["code"] == "context_length"
     assert len(model.requests) == 1
 
 
@@ -256,93 +241,81 @@ async def compacted(house: House) -> Event:
     return summaries(house)[-1]
 
 
-def test_a_branch_before_a_summary_does_without_it(tmp_path: Path) -> None:
+async def test_a_branch_before_a_summary_does_without_it(tmp_path: Path) -> None:
     """And one behind it goes on with it; a removed turn does not live on in a summary."""
     model = script(4, says("SHORT"), *(says(f"Later {n}.") for n in range(4)))
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model) as house:
-            turns = await filled(house)
-            made = await compacted(house)
-            assert made.data["turns"] == turns[:2]
-            await house.ask("Behind?", replaces=turns[3])
-            last = contents(model.requests[-1].messages)
-            assert "SHORT" in last[0]
-            assert last[1:] == ["Question 2?", "Answer 2.", "Behind?"]
-            await house.ask("Before?", replaces=turns[1])
-            last = contents(model.requests[-1].messages)
-            assert last == ["Question 0?", "Answer 0.", "Before?"]
-            house.log.append(house.session, [("branch_chosen", {"turn": turns[3]})])
-            assert "SHORT" in sent(messages_from(house.log.read(house.session)))[0].content
-            house.log.append(house.session, [("turn_removed", {"turn": turns[0]})])
-            left = sent(messages_from(house.log.read(house.session)))
-            assert not any("SHORT" in m.content or "Question 0" in m.content for m in left)
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model) as house:
+        turns = await filled(house)
+        made = await compacted(house)
+        assert made.data["turns"] == turns[:2]
+        await house.ask("Behind?", replaces=turns[3])
+        last = contents(model.requests[-1].messages)
+        assert "SHORT" in last[0]
+        assert last[1:] == ["Question 2?", "Answer 2.", "Behind?"]
+        await house.ask("Before?", replaces=turns[1])
+        last = contents(model.requests[-1].messages)
+        assert last == ["Question 0?", "Answer 0.", "Before?"]
+        house.log.append(house.session, [("branch_chosen", {"turn": turns[3]})])
+        assert "SHORT" in sent(messages_from(house.log.read(house.session)))[0].content
+        house.log.append(house.session, [("turn_removed", {"turn": turns[0]})])
+        left = sent(messages_from(house.log.read(house.session)))
+        assert not any("SHORT" in m.content or "Question 0" in m.content for m in left)
 
 
-def test_a_summary_that_the_user_edits_counts_from_then_on(tmp_path: Path) -> None:
+async def test_a_summary_that_the_user_edits_counts_from_then_on(tmp_path: Path) -> None:
     """The model gets the new words; the log keeps both."""
     model = script(4, says("WRONG"), says("Fine."))
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model) as house:
-            await filled(house)
-            with pytest.raises(ConfigError, match="summarised"):
-                edit_summary(house.log, house.session, "RIGHT")
-            first = await compacted(house)
-            edited = edit_summary(house.log, house.session, "RIGHT")
-            assert (edited["upto"], edited["by"]) == (first.data["upto"], "user")
-            await house.ask("And now?")
-            text = contents(model.requests[-1].messages)[0]
-            assert "RIGHT" in text
-            assert "WRONG" not in text
-            assert len(summaries(house)) == 2
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model) as house:
+        await filled(house)
+        with pytest.raises(ConfigError, match="summarised"):
+            edit_summary(house.log, house.session, "RIGHT")
+        first = await compacted(house)
+        edited = edit_summary(house.log, house.session, "RIGHT")
+        assert (edited["upto"], edited["by"]) == (first.data["upto"], "user")
+        await house.ask("And now?")
+        text = contents(model.requests[-1].messages)[0]
+        assert "RIGHT" in text
+        assert "WRONG" not in text
+        assert len(summaries(house)) == 2
 
 
-def test_two_turns_are_never_summarised_by_hand(tmp_path: Path) -> None:
+async def test_two_turns_are_never_summarised_by_hand(tmp_path: Path) -> None:
     """The model is not even asked; the chat is free again."""
     model = script(3)
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model) as house:
-            await filled(house, 2)
-            await house.runner.compact(house.session)
-            await house.runner.wait(house.session)
-            assert not summaries(house)
-            assert (await house.ask("Still there?")).data["answer"] == "Answer 2."
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model) as house:
+        await filled(house, 2)
+        await house.runner.compact(house.session)
+        await house.runner.wait(house.session)
+        assert not summaries(house)
+        assert (await house.ask("Still there?")).data["answer"] == "Answer 2."
 
 
-def test_a_busy_chat_is_not_summarised_and_a_summarised_one_is_busy(tmp_path: Path) -> None:
+async def test_a_busy_chat_is_not_summarised_and_a_summarised_one_is_busy(tmp_path: Path) -> None:
     """One writes at a time."""
     answering, summing = Hold(), Hold()
     model = script(4, [answering], [summing], says("Free."))
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model) as house:
-            await filled(house)
-            await house.runner.start(house.session, "Wait")
-            await reached(answering)
-            with pytest.raises(Conflict):
-                await house.runner.compact(house.session)
-            await house.runner.cancel(house.session)
+    async with open_house(tmp_path, model) as house:
+        await filled(house)
+        await house.runner.start(house.session, "Wait")
+        await reached(answering)
+        with pytest.raises(Conflict):
             await house.runner.compact(house.session)
-            await reached(summing)
-            for attempt in (house.ask("Now?"), house.runner.compact(house.session)):
-                with pytest.raises(Conflict):
-                    await attempt
-            assert await house.runner.cancel(house.session)
-            assert not summaries(house)
-            assert (await house.ask("Now?")).data["answer"] == "Free."
+        await house.runner.cancel(house.session)
+        await house.runner.compact(house.session)
+        await reached(summing)
+        for attempt in (house.ask("Now?"), house.runner.compact(house.session)):
+            with pytest.raises(Conflict):
+                await attempt
+        assert await house.runner.cancel(house.session)
+        assert not summaries(house)
+        assert (await house.ask("Now?")).data["answer"] == "Free."
 
-    asyncio.run(scenario())
 
-
-def test_a_takeover_between_summary_and_answer_uses_the_summary(tmp_path: Path) -> None:
+async def test_a_takeover_between_summary_and_answer_uses_the_summary(tmp_path: Path) -> None:
     """Nothing is paid twice: the next process answers from the summary in the log."""
     model = Remembering(1800)
     hold = Hold()
@@ -356,50 +329,44 @@ def test_a_takeover_between_summary_and_answer_uses_the_summary(tmp_path: Path) 
             async for event in super().stream(request):
                 yield event
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, Dying(1800)) as house:
-            session = house.session
-            for turn in range(30):
-                await house.runner.start(session, FACT if turn == 0 else "Tell me: code word?" * 9)
-                done = asyncio.ensure_future(house.runner.wait(session))
-                dead = asyncio.ensure_future(reached(hold))
-                await asyncio.wait({done, dead}, return_when=asyncio.FIRST_COMPLETED)
-                if hold.reached.is_set():
-                    break
-                hold.reached.set()
-                await dead
-                hold.reached.clear()
-            await house.runner.aclose(hand_over=True)
-        async with open_house(tmp_path, model) as house:
-            house.session = session
-            assert await house.runner.recover() == 1
-            await house.runner.wait(session)
-            assert house.log.last_event(session).data["answer"] == FACT
-            assert len(summaries(house)) == 1
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, Dying(1800)) as house:
+        session = house.session
+        for turn in range(30):
+            await house.runner.start(session, FACT if turn == 0 else "Tell me: code word?" * 9)
+            done = asyncio.ensure_future(house.runner.wait(session))
+            dead = asyncio.ensure_future(reached(hold))
+            await asyncio.wait({done, dead}, return_when=asyncio.FIRST_COMPLETED)
+            if hold.reached.is_set():
+                break
+            hold.reached.set()
+            await dead
+            hold.reached.clear()
+        await house.runner.aclose(hand_over=True)
+    async with open_house(tmp_path, model) as house:
+        house.session = session
+        assert await house.runner.recover() == 1
+        await house.runner.wait(session)
+        assert house.log.last_event(session).data["answer"] == FACT
+        assert len(summaries(house)) == 1
     (request,) = model.requests
     assert request.messages[0].content.startswith("[A summary")
 
 
-def test_a_chat_whose_process_died_over_a_summary_is_free_again(tmp_path: Path) -> None:
+async def test_a_chat_whose_process_died_over_a_summary_is_free_again(tmp_path: Path) -> None:
     """Nothing is left of it, and nobody has to wait."""
     hold = Hold()
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, script(4, [hold])) as house:
-            await filled(house)
-            await house.runner.compact(house.session)
-            await reached(hold)
-            (lease,) = house.log.leases.held(house.session)
-            house.log.leases.hand_over(lease)
-            async with open_house(tmp_path, Scripted([says("Free.")])) as other:
-                other.session = house.session
-                await other.runner.recover()
-                assert (await other.ask("Now?")).data["answer"] == "Free."
-                assert not summaries(other)
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, script(4, [hold])) as house:
+        await filled(house)
+        await house.runner.compact(house.session)
+        await reached(hold)
+        (lease,) = house.log.leases.held(house.session)
+        house.log.leases.hand_over(lease)
+        async with open_house(tmp_path, Scripted([says("Free.")])) as other:
+            other.session = house.session
+            await other.runner.recover()
+            assert (await other.ask("Now?")).data["answer"] == "Free."
+            assert not summaries(other)
 
 
 @settings(deadline=None)

@@ -15,36 +15,13 @@ from searchloop.agent.errors import ProviderError
 from searchloop.agent.log.session import PROVISIONAL, Session
 from searchloop.agent.run.question.afterwards import said_title, title_of
 from searchloop.agent.types import Usage
-from searchloop.web.text.export import EXPORTS
+from searchloop.render.export import EXPORTS
 from tests.agent.scripted import Hold, House, Scripted, open_house, reached, says
 from tests.tables import each_row
 
 QUESTION = "What is the capital of France?"
 ALONE = {"SEARCHLOOP_FOLLOW_UPS": "0"}  # see test_follow_ups.py
 USED = Usage(input_tokens=90, output_tokens=5, cost_usd=0.25)
-
-
-@each_row(
-    ("question", "title"),
-    [
-        (QUESTION, "Capital of France"),
-        ("Hello! Can you please tell me about heat pumps?", "Heat pumps"),
-        ("How do I fix the date bug in invoices? It is urgent.", "Fix the date bug in invoices"),
-        ("Was ist ein Passivhaus? Und was kostet es?", "Passivhaus"),
-        ("Bitte übersetze den Mietvertrag, §4–9", "Übersetze den Mietvertrag, §4–9"),
-        ("请问，什么是热泵？它省钱吗？", "热泵"),
-        ("hi", "hi"),
-        ("Who are you?", "Who are you?"),
-        ("Was ist das? Ein Vogel?", "Was ist das?"),
-        ("2.5 or 3.5?", "2.5 or 3.5?"),
-        ("\n\n  def f(x):\n    return x\n", "def f(x):"),
-        ("the", "the"),
-        ("???", "???"),
-    ],
-)
-def test_a_question_is_its_own_title_without_its_opening(question: str, title: str) -> None:
-    """The first sentence, from its first words that say something."""
-    assert title_of(question) == title
 
 
 @given(st.text(min_size=1).filter(str.strip))
@@ -84,32 +61,29 @@ async def named(house: House, *questions: str, **more: Any) -> Session:
     return house.log.session(house.session)
 
 
-def test_the_model_that_answered_names_a_chat_once(tmp_path: Path) -> None:
+async def test_the_model_that_answered_names_a_chat_once(tmp_path: Path) -> None:
     """One request without tools or search; its event has what it used."""
     model = Scripted([says("Paris."), says("France's capital", usage=USED), says("Rome.")])
 
-    async def check() -> None:
-        async with open_house(tmp_path, model, search="off", **ALONE) as house:
-            session = await named(house, QUESTION, "And of Italy?")
-            assert session.title == "France's capital"
-            assert PROVISIONAL not in session.settings
-            assert len(model.requests) == 3
-            asked = model.requests[1]
-            assert (asked.tools, asked.native_search) == ((), None)
-            assert ["Paris" in m.content for m in asked.messages] == [True]
-            [event] = [e for e in house.log.read(house.session) if e.type == "title"]
-            assert event.data["title"] == "France's capital"
-            assert event.data["usage"]["cost_usd"] == 0.25
-            # What follows is told nothing of it, and exports are as they were.
-            assert [m.content for m in model.requests[2].messages][-3:] == [
-                QUESTION,
-                "Paris.",
-                "And of Italy?",
-            ]
-            events = house.log.read(house.session)
-            assert all(each.write(session, events) for each in EXPORTS.values())
-
-    asyncio.run(check())
+    async with open_house(tmp_path, model, search="off", **ALONE) as house:
+        session = await named(house, QUESTION, "And of Italy?")
+        assert session.title == "France's capital"
+        assert PROVISIONAL not in session.settings
+        assert len(model.requests) == 3
+        asked = model.requests[1]
+        assert (asked.tools, asked.native_search) == ((), None)
+        assert ["Paris" in m.content for m in asked.messages] == [True]
+        [event] = [e for e in house.log.read(house.session) if e.type == "title"]
+        assert event.data["title"] == "France's capital"
+        assert event.data["usage"]["cost_usd"] == 0.25
+        # What follows is told nothing of it, and exports are as they were.
+        assert [m.content for m in model.requests[2].messages][-3:] == [
+            QUESTION,
+            "Paris.",
+            "And of Italy?",
+        ]
+        events = house.log.read(house.session)
+        assert all(each.write(session, events) for each in EXPORTS.values())
 
 
 class Gate(Hold):
@@ -126,59 +100,50 @@ class Gate(Hold):
 
 
 @pytest.mark.parametrize("typed", [False, True])
-def test_a_title_that_the_user_typed_stays(tmp_path: Path, typed: bool) -> None:
+async def test_a_title_that_the_user_typed_stays(tmp_path: Path, typed: bool) -> None:
     """Also one that is typed while the model thinks of one, which is paid all the same."""
     hold = Gate()
     model = Scripted([says("Paris."), [hold, *says("France's capital", usage=USED)]])
 
-    async def check() -> None:
-        async with open_house(tmp_path, model, **ALONE) as house:
-            house.runner.afterwards.on = True
-            await house.ask(QUESTION)
-            if typed:
-                await reached(hold)
-                house.log.update_session(house.session, {PROVISIONAL: None}, title="Mine")
-            hold.open.set()
-            await house.runner.afterwards.wait()
-            session = house.log.session(house.session)
-            assert session.title == ("Mine" if typed else "France's capital")
-            told = [e.data.get("title") for e in house.log.read(session.id) if e.type == "title"]
-            assert told == ([None] if typed else ["France's capital"])
-
-    asyncio.run(check())
+    async with open_house(tmp_path, model, **ALONE) as house:
+        house.runner.afterwards.on = True
+        await house.ask(QUESTION)
+        if typed:
+            await reached(hold)
+            house.log.update_session(house.session, {PROVISIONAL: None}, title="Mine")
+        hold.open.set()
+        await house.runner.afterwards.wait()
+        session = house.log.session(house.session)
+        assert session.title == ("Mine" if typed else "France's capital")
+        told = [e.data.get("title") for e in house.log.read(session.id) if e.type == "title"]
+        assert told == ([None] if typed else ["France's capital"])
 
 
 @pytest.mark.parametrize("case", ["off", "temporary", "failed", "not a page", "had one"])
-def test_no_request_where_none_is_wanted(tmp_path: Path, case: str) -> None:
+async def test_no_request_where_none_is_wanted(tmp_path: Path, case: str) -> None:
     """Switched off, temporary, failed, asked by a program, or named before."""
     down = ProviderError("down", "The model is down.", "Wait.", retryable=False)
     model = Scripted([down if case == "failed" else says("Paris."), says("Never")])
 
-    async def check() -> None:
-        values = ALONE | ({"SEARCHLOOP_TITLES": "0"} if case == "off" else {})
-        async with open_house(tmp_path, model, **values) as house:
-            if case == "temporary":
-                house.log.update_session(house.session, {"temporary": True})
-            if case == "had one":
-                house.log.update_session(house.session, title="Capital of France")
-            house.runner.afterwards.on = case != "not a page"
-            await house.ask(QUESTION)
-            await house.runner.afterwards.wait()
-            assert len(model.requests) == 1
-            assert house.log.session(house.session).title == "Capital of France"
-            assert "title" not in house.kinds()
-
-    asyncio.run(check())
+    values = ALONE | ({"SEARCHLOOP_TITLES": "0"} if case == "off" else {})
+    async with open_house(tmp_path, model, **values) as house:
+        if case == "temporary":
+            house.log.update_session(house.session, {"temporary": True})
+        if case == "had one":
+            house.log.update_session(house.session, title=QUESTION)
+        house.runner.afterwards.on = case != "not a page"
+        await house.ask(QUESTION)
+        await house.runner.afterwards.wait()
+        assert len(model.requests) == 1
+        assert house.log.session(house.session).title == QUESTION
+        assert "title" not in house.kinds()
 
 
-def test_a_model_that_fails_leaves_the_question_as_title(tmp_path: Path) -> None:
+async def test_a_model_that_fails_leaves_the_question_as_title(tmp_path: Path) -> None:
     """Nothing is told, and the next answer tries again."""
     down = ProviderError("down", "The model is down.", "Wait.", retryable=False)
     model = Scripted([says("Paris."), down, says("Rome."), says("Two capitals")])
 
-    async def check() -> None:
-        async with open_house(tmp_path, model, **ALONE) as house:
-            assert (await named(house, QUESTION)).title == "Capital of France"
-            assert (await named(house, "And Italy?")).title == "Two capitals"
-
-    asyncio.run(check())
+    async with open_house(tmp_path, model, **ALONE) as house:
+        assert (await named(house, QUESTION)).title == QUESTION
+        assert (await named(house, "And Italy?")).title == "Two capitals"

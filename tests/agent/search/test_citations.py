@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Citation, Mark, Message
+from tests.growth import check_growth
 from tests.tables import each_row
-from tests.waiting import at_cost
 
 PAGE = (
     "The old bridge opened in 1932, after *eight* years of work. It is 1,149 metres long.[4]\n"
@@ -195,8 +195,36 @@ def test_a_providers_own_passage_is_compared_too() -> None:
     (citation,) = message.citations
     assert [m.verdict for m in citation.marks] == ["supported", "unclear"]
     assert [m.quote for m in citation.marks] == ["opened in 1932", "Its arch"]
-    unread = settle(Message("assistant", text, citations=(given,)), table())
-    assert [m.verdict for m in unread.citations[0].marks] == ["unread", "unread"]
+    assert {m.by for m in citation.marks if m.span} == {"words"}
+
+
+@each_row(
+    ("quote", "text", "verdict"),
+    [
+        (
+            "The old bridge opened in 1932, after eight years.",
+            "The old bridge opened in 1932.",
+            "supported",
+        ),
+        (
+            "The old bridge opened in 1932, after eight years.",
+            "The old bridge opened in 1931.",
+            "contradicted",
+        ),
+        ("opened in 1932", "The old bridge opened in 1932 after a long quarrel.", "unclear"),
+        ("It opened late.", 'The mayor said: "We are very proud of it."', "unclear"),
+    ],
+)
+def test_a_providers_passage_is_compared_before_its_page_is_read(
+    quote: str, text: str, verdict: str
+) -> None:
+    """The verdict names the provider; what is not in the passage may stand in the page."""
+    given = Citation(1, "https://s1.example/", "", (Mark((0, len(text)), quote), Mark(None, "So")))
+    message = settle(Message("assistant", text, citations=(given,)), table())
+    mark, placeless = message.citations[0].marks
+    assert (mark.verdict, mark.by, mark.quote) == (verdict, "provider", quote)
+    assert (placeless.verdict, placeless.by) == ("unread", None)
+    assert settle(message, table()) is message
 
 
 @given(
@@ -269,17 +297,17 @@ def test_spans_always_point_at_their_marks(pieces: list[str]) -> None:
     ids=range(14),
 )
 def test_hostile_text_costs_linear_time(text: str) -> None:
-    """A hundred thousand of anything is settled in less than a second."""
-    at_cost(lambda: settled(text, PAGE), 1)
+    """Four times as much of anything costs about four times as much to settle."""
+    check_growth(lambda text: settled(text, PAGE), text, ends=4)
 
 
 @pytest.mark.parametrize(
     "unit", ["[", "x", " ", ". ", "`", "|", "](", "[a](", "\n", "“", "[1]", "a b. ", "_*"]
 )
 def test_hostile_pages_cost_linear_time(unit: str) -> None:
-    """A page of 400,000 characters of anything is compared with in a moment."""
-    page = unit * (400_000 // len(unit))
-    at_cost(lambda: settled("The bridge opened in 1932 after eight years [1].", page), 2)
+    """Comparing with a page of anything costs what its length costs."""
+    answer = "The bridge opened in 1932 after eight years [1]."
+    check_growth(lambda page: settled(answer, page), unit * (80_000 // len(unit)))
 
 
 def marked(parts: list[tuple[str, int]]) -> tuple[str, tuple[Citation, ...]]:

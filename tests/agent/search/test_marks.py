@@ -131,6 +131,56 @@ def test_marks_are_found(text: str, marks: list[str]) -> None:
     assert marked(text) == marks
 
 
+@each_row(
+    ("written", "plain"),
+    [
+        ("It opened in May **[1]**.", "It opened in May [1]."),
+        ("It opened in May *[1]* and __[2]__.", "It opened in May [1] and [2]."),
+        ("It opened in May [1-2].", "It opened in May [1][2]."),
+        ("It opened in May [1–3].", "It opened in May [1][2][3]."),
+        ("It opened in May ［2］.", "It opened in May [2]."),
+        ("It opened in May ［１，３］.", "It opened in May [1][3]."),
+        ("大桥于五月开放【1】。", "大桥于五月开放[1]。"),
+        ("It opened in May [^1].", "It opened in May [1]."),
+        ("The old bridge opened.¹ It is long.²", "The old bridge opened.[1] It is long.[2]"),
+        ("It opened in spring¹ and is green².", "It opened in spring[1] and is green[2]."),
+        ("It opened in May [[1]](https://s1.example/).", "It opened in May [1]."),
+        ("It opened in May [Source 1].", "It opened in May [1]."),
+        ("It opened in May [source: 1, 2].", "It opened in May [1][2]."),
+        ("Es öffnete im Mai [Quelle 2].", "Es öffnete im Mai [2]."),
+        ("大桥于五月开放[来源1]。", "大桥于五月开放[1]。"),
+    ],
+)
+def test_marks_of_other_shapes_are_the_same_marks(written: str, plain: str) -> None:
+    """The same text, numbers and spans as if the model had written `[n]`."""
+    message, expected = (settle(Message("assistant", t), table()) for t in (written, plain))
+    assert (message.content, message.citations) == (expected.content, expected.citations)
+    assert message.content == plain
+    assert message.citations
+
+
+@each_row(
+    "text",
+    [
+        "levels: [1]",
+        "spec:\n  levels: [1, 2]\n  - sizes: [3]",
+        "An area of 20 km², of 5 m³ and x² + y³.",
+        "It is 10¹ or 10³, and 9 m².",
+        "A note[^1] stands here.\n\n[^1]: The note.",
+        "Lines [3-1] and [7-9], matrix［7］ and 【说明】.",
+        "`**[1]**` and `[Source 1]` and ```[^1]```",
+        "Take x[1-2] of items[1-3].",
+        "[Sources](https://x.example/) and [Source code] and [Reference 9].",
+        "\\[^1] and ![^1] and [^note]",
+    ],
+)
+def test_what_only_looks_like_another_shape_stays(text: str) -> None:
+    """Exponents, YAML, footnotes of the writer's own, code, ranges of something else."""
+    message = settle(Message("assistant", text), table())
+    assert message.content == text
+    assert message.citations == ()
+
+
 PARTS = st.sampled_from(
     ["word", "items[1]", "`a[1]`", "$x[2]$", "[0, 1]", "[2024]", "\n\n", "\n", "    ", "- ", "| ",
      "```\n", "[x](u)", "**", "“", "”", "(", ")", ".", ":", "=", "{", "}", "😀", "é", "首都"]

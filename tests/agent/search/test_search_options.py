@@ -11,14 +11,9 @@ from searchloop.agent.types import NativeSearch
 
 def test_the_settings_become_options() -> None:
     """Lists and country."""
-    env = {
-        "SEARCH_ALLOWED_DOMAINS": " Example.org, gov.uk ,",
-        "SEARCH_COUNTRY": "de",
-    }
+    env = {"SEARCH_ALLOWED_DOMAINS": " Example.org, gov.uk ,", "SEARCH_COUNTRY": "de"}
     assert search_options(env, max_searches=3) == NativeSearch(
-        allowed_domains=("example.org", "gov.uk"),
-        country="DE",
-        max_searches=3,
+        allowed_domains=("example.org", "gov.uk"), country="DE", max_searches=3
     )
     assert search_options({}) == NativeSearch()
 

@@ -47,15 +47,15 @@ def expected(facts: Facts) -> tuple[str, str | None]:
     can, review = facts.capabilities, facts.review
     clash = facts.tools and can.tools and not can.tools_with_native_search
     usable = can.native_search and not facts.offline
-    if facts.search == "off":
-        return "off", None
+    if facts.search in ("off", "offline"):
+        return facts.search, None
     if facts.search == "native" and (not usable or clash):
         return "error", "no_native_search"
     if facts.search == "local" or not usable:
         return "local", None
     if clash:
         return "local", "search_beside_tools"
-    if facts.rejected:
+    if facts.rejected and facts.search == "auto":
         return "local", None
     if review.queries or (review.private and not review.mixing):
         return "local", "native_search_held_back"
@@ -65,7 +65,7 @@ def expected(facts: Facts) -> tuple[str, str | None]:
 
 def test_every_combination() -> None:
     """Every combination: one path each, or one error before anything is sent."""
-    assert len(EVERY) == 4 * 8 * 2 * 2 * 2 * 8
+    assert len(EVERY) == 5 * 8 * 2 * 2 * 2 * 8
     for facts in EVERY:
         name, code = expected(facts)
         if name == "error":
@@ -131,5 +131,6 @@ def test_a_search_tool_is_refused_only_while_the_switch_is_off() -> None:
     """A tool that searches may run with every other setting of the switch."""
     assert {search: bool(refused(search)) for search in SEARCHES} == {
         "off": True,
+        "offline": False,
         **dict.fromkeys(("auto", "native", "local"), False),
     }

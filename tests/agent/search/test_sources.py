@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.log.events import Event, messages_from, result_data
-from searchloop.agent.search.source_numbers import SourceTable, urls_in
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Message, Source, SourceState, ToolResult
 from searchloop.analysis.addresses import url_key
-from tests.tables import each_row
-from tests.waiting import at_cost
 
 HOSTS = st.sampled_from(["https://a.example/", "https://b.example/x", "http://c.example/?q=1"])
 STATES: st.SearchStrategy[SourceState] = st.sampled_from(["found", "opened", "cited"])
@@ -98,53 +96,6 @@ def test_what_may_be_opened() -> None:
         assert table.met(f"https://{name}")
     for name in ("invented.example/", "in-text.example/", "asked.example/", "asked.example/a?x=1"):
         assert not table.met(f"https://{name}")
-
-
-@each_row(
-    ("one", "other", "same"),
-    [
-        ("https://a.example", "HTTPS://A.Example:443/", True),
-        ("http://a.example:80/x", "http://a.example/x", True),
-        ("http://a.example./x", "http://a.example/x", True),
-        ("https://a.example/x#part", "https://a.example/x", True),
-        ("https://a.example/x", "https://a.example/X", False),
-        ("https://a.example/", "http://a.example/", True),
-        ("https://a.example:8443/", "https://a.example/", False),
-        ("https://a.example/?q=1", "https://a.example/?q=2", False),
-        ("https://secret@a.example/", "https://a.example/", False),
-        ("https://a.example@b.example/", "https://a.example/", False),
-        ("library://docs/a#1", "library://docs/a#2", False),
-        ("https://a.example:99999/", "https://a.example/", False),
-        ("https://[::1/", "https://[::1", False),
-    ],
-)
-def test_spellings_of_one_address(one: str, other: str, same: bool) -> None:
-    """Case of the host, default port and fragment do not count; all that is sent does."""
-    assert (url_key(one) == url_key(other)) is same
-
-
-@each_row(
-    ("text", "urls"),
-    [
-        ("see https://a.example/x.", ["https://a.example/x"]),
-        ("(https://a.example/x)", ["https://a.example/x"]),
-        ("https://en.example/wiki/A_(b), and", ["https://en.example/wiki/A_(b)"]),
-        ("<https://a.example/?q=1&r=2>!", ["https://a.example/?q=1&r=2"]),
-        ("[text](https://a.example/x).", ["https://a.example/x"]),
-        ("**https://a.example/x**", ["https://a.example/x"]),
-        ("library://docs/a#3 ftp://b javascript:alert(1)", ["library://docs/a#3"]),
-        ("nothing", []),
-    ],
-)
-def test_addresses_in_prose(text: str, urls: list[str]) -> None:
-    """Punctuation around an address is not part of it; brackets inside are."""
-    assert urls_in(text) == urls
-
-
-@each_row("unit", [")", "]", "(", ".", "http://", ")!", "_*"])
-def test_hostile_text_costs_linear_time(unit: str) -> None:
-    """A question of a megabyte of one thing is looked through in a moment."""
-    at_cost(lambda: urls_in("http://x/" + unit * (1_000_000 // len(unit))), 2)
 
 
 def test_the_text_of_a_page_is_kept_once_and_bounded() -> None:

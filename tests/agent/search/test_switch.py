@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +30,19 @@ def holds(request: Request) -> tuple[bool, bool]:
     return request.native_search is not None, "web_search" in {t.name for t in request.tools}
 
 
-def test_off_means_off(tmp_path: Path) -> None:
+async def test_off_means_off(tmp_path: Path) -> None:
     """No search of any kind is offered, and naming web_search does not run it."""
 
-    async def scenario() -> None:
-        script = [calls(call("web_search", query="x")), says("I cannot search.")]
-        async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
-            finished = await house.ask("hi")
-            assert [holds(r) for r in model.requests] == [(False, False)] * 2
-            assert model.requests[1].messages[-1].is_error
-            assert "no tool called 'web_search'" in model.requests[1].messages[-1].content
-            assert house.app.requests == []
-            assert finished.data["search_path"] == house.log.session(house.session).search_path
-            assert finished.data["search_path"] == "off"
-            assert finished.data["usage"]["searches"] == 0
-
-    asyncio.run(scenario())
+    script = [calls(call("web_search", query="x")), says("I cannot search.")]
+    async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
+        finished = await house.ask("hi")
+        assert [holds(r) for r in model.requests] == [(False, False)] * 2
+        assert model.requests[1].messages[-1].is_error
+        assert "no tool called 'web_search'" in model.requests[1].messages[-1].content
+        assert house.app.requests == []
+        assert finished.data["search_path"] == house.log.session(house.session).search_path
+        assert finished.data["search_path"] == "off"
+        assert finished.data["usage"]["searches"] == 0
 
 
 @pytest.mark.parametrize(
@@ -55,174 +51,150 @@ def test_off_means_off(tmp_path: Path) -> None:
         ("auto", SEARCHER, (True, False), "native:scripted"),
         ("native", SEARCHER, (True, False), "native:scripted"),
         ("local", SEARCHER, (False, True), "local:tin"),
+        ("offline", SEARCHER, (False, True), "offline"),
         ("auto", Capabilities(), (False, True), "local:tin"),
     ],
 )
-def test_exactly_one_search_is_offered(
+async def test_exactly_one_search_is_offered(
     tmp_path: Path, search: str, can: Capabilities, expected: tuple[bool, bool], path: str
 ) -> None:
     """Native and local are never in one request, and the path taken is stored."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model := Scripted([says("Hm.")], can)) as house:
-            finished = await house.ask("hi", search=search)
-            assert holds(model.requests[0]) == expected
-            assert finished.data["search_path"] == path
-            session = house.log.session(house.session)
-            assert (session.search, session.search_path) == (search, path)
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model := Scripted([says("Hm.")], can)) as house:
+        finished = await house.ask("hi", search=search)
+        assert holds(model.requests[0]) == expected
+        assert finished.data["search_path"] == path
+        session = house.log.session(house.session)
+        assert (session.search, session.search_path) == (search, path)
 
 
-def test_the_switch_is_kept_for_the_session(tmp_path: Path) -> None:
+async def test_the_switch_is_kept_for_the_session(tmp_path: Path) -> None:
     """What one turn chose holds for the next, until it is changed."""
 
-    async def scenario() -> None:
-        script = [says("a"), says("b"), says("c")]
-        async with open_house(tmp_path, model := Scripted(script)) as house:
-            await house.ask("one", search="local")
-            await house.ask("two")
-            await house.ask("three", search="off")
-            assert [holds(r) for r in model.requests] == [
-                (False, True),
-                (False, True),
-                (False, False),
-            ]
-
-    asyncio.run(scenario())
+    script = [says("a"), says("b"), says("c")]
+    async with open_house(tmp_path, model := Scripted(script)) as house:
+        await house.ask("one", search="local")
+        await house.ask("two")
+        await house.ask("three", search="off")
+        assert [holds(r) for r in model.requests] == [(False, True), (False, True), (False, False)]
 
 
-def test_a_refused_native_search_falls_back_once_and_says_so(tmp_path: Path) -> None:
+async def test_a_refused_native_search_falls_back_once_and_says_so(tmp_path: Path) -> None:
     """With auto, local search takes over in the same turn, and a notice is in the log."""
 
-    async def scenario() -> None:
-        app = SearchApp({"/api/web-search": found("https://a.example/")})
-        script = [[REFUSED], calls(call("web_search", query="x")), says("Wet [1].")]
-        async with open_house(tmp_path, model := Scripted(script, SEARCHER), app=app) as house:
-            finished = await house.ask("hi", search="auto")
-            assert [holds(r) for r in model.requests] == [
-                (True, False),
-                (False, True),
-                (False, True),
-            ]
-            assert (finished.data["reason"], finished.data["search_path"]) == ("stop", "local:tin")
-            notices = [e.data for e in house.log.read(house.session) if e.type == "notice"]
-            assert [n["code"] for n in notices] == ["native_search_rejected"]
-            assert "local search" in notices[0]["message"]
-            assert house.log.session(house.session).search_path == "local:tin"
-
-    asyncio.run(scenario())
+    app = SearchApp({"/api/web-search": found("https://a.example/")})
+    script = [[REFUSED], calls(call("web_search", query="x")), says("Wet [1].")]
+    async with open_house(tmp_path, model := Scripted(script, SEARCHER), app=app) as house:
+        finished = await house.ask("hi", search="auto")
+        assert [holds(r) for r in model.requests] == [(True, False), (False, True), (False, True)]
+        assert (finished.data["reason"], finished.data["search_path"]) == ("stop", "local:tin")
+        notices = [e.data for e in house.log.read(house.session) if e.type == "notice"]
+        assert [n["code"] for n in notices] == ["native_search_rejected"]
+        assert "local search" in notices[0]["message"]
+        assert house.log.session(house.session).search_path == "local:tin"
 
 
-def test_a_refusal_is_not_for_ever(tmp_path: Path) -> None:
+async def test_a_refusal_is_not_for_ever(tmp_path: Path) -> None:
     """After an hour the model may have learnt to search: it is asked again."""
 
-    async def scenario() -> None:
-        script = [[REFUSED], says("a"), native("b", "https://tide.example/")]
-        async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
-            await house.ask("one", search="auto")
-            house.runner._rejecting[house.log.session(house.session).model] -= 3600.0
-            await house.ask("two", search="auto")
-            assert [holds(r)[0] for r in model.requests] == [True, False, True]
-
-    asyncio.run(scenario())
+    script = [[REFUSED], says("a"), native("b", "https://tide.example/")]
+    async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
+        await house.ask("one", search="auto")
+        house.runner._rejecting[house.log.session(house.session).model] -= 3600.0
+        await house.ask("two", search="auto")
+        assert [holds(r)[0] for r in model.requests] == [True, False, True]
 
 
-def test_a_refusal_is_paid_once(tmp_path: Path) -> None:
+async def test_a_refusal_is_paid_once(tmp_path: Path) -> None:
     """With auto the next turn goes straight to local search; new settings give another try."""
 
-    async def scenario() -> None:
-        script = [[REFUSED], says("a"), says("b"), native("c", "https://tide.example/")]
-        async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
-            for question in ("one", "two"):
-                await house.ask(question, search="auto")
-            assert [holds(r)[0] for r in model.requests] == [True, False, False]
-            house.runner.use(settings(tmp_path))
-            await house.ask("three", search="auto")
-            assert holds(model.requests[-1]) == (True, False)
-
-    asyncio.run(scenario())
+    script = [[REFUSED], says("a"), says("b"), native("c", "https://tide.example/")]
+    async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
+        for question in ("one", "two"):
+            await house.ask(question, search="auto")
+        assert [holds(r)[0] for r in model.requests] == [True, False, False]
+        house.runner.use(settings(tmp_path))
+        await house.ask("three", search="auto")
+        assert holds(model.requests[-1]) == (True, False)
 
 
 @pytest.mark.parametrize(("search", "asked"), [("native", 1), ("auto", 2)])
-def test_native_only_never_falls_back(tmp_path: Path, search: str, asked: int) -> None:
+async def test_native_only_never_falls_back(tmp_path: Path, search: str, asked: int) -> None:
     """With native the refusal is the end; with auto a second refusal is."""
 
-    async def scenario() -> None:
-        async with open_house(tmp_path, model := Scripted([[REFUSED]] * 2, SEARCHER)) as house:
-            data = (await house.ask("hi", search=search)).data
-            assert (data["reason"], data["error"]["code"]) == ("error", "native_search")
-            assert len(model.requests) == asked
-            assert "/api/web-search" not in [path for path, _ in house.app.requests]
-
-    asyncio.run(scenario())
+    async with open_house(tmp_path, model := Scripted([[REFUSED]] * 2, SEARCHER)) as house:
+        data = (await house.ask("hi", search=search)).data
+        assert (data["reason"], data["error"]["code"]) == ("error", "native_search")
+        assert len(model.requests) == asked
+        assert "/api/web-search" not in [path for path, _ in house.app.requests]
 
 
-def test_native_search_is_counted_and_named(tmp_path: Path) -> None:
+async def test_native_search_is_counted_and_named(tmp_path: Path) -> None:
     """The provider's searches and pages are in the log under its path, and in the usage."""
 
-    async def scenario() -> None:
-        script = [native("At noon.", "https://tide.example/")]
-        async with open_house(tmp_path, Scripted(script, SEARCHER)) as house:
-            data = (await house.ask("hi", search="auto")).data
-            assert (data["usage"]["searches"], data["usage"]["pages"]) == (1, 1)
-            assert data["citations"] == [
-                {
-                    "n": 1,
-                    "url": "https://tide.example/",
-                    "title": "A page",
-                    "quote": None,
-                    "verified": None,
-                    "spans": [[0, 8]],
-                    "marks": [
-                        {
-                            "span": [0, 8],
-                            "quote": None,
-                            "verdict": "unread",
-                            "passage": None,
-                            "verified": None,
-                        }
-                    ],
-                }
-            ]
-            states = {s["url"]: s["state"] for s in data["sources"]}
-            assert states == {"https://tide.example/": "cited", "https://other.example/": "found"}
-            events = {e.type: e.data for e in house.log.read(house.session)}
-            assert events["search_started"]["by"] == "native:scripted"
-            assert events["search_finished"]["results"] == 2
-            assert events["page_opened"]["url"] == "https://tide.example/"
-
-    asyncio.run(scenario())
+    script = [native("At noon.", "https://tide.example/")]
+    async with open_house(tmp_path, Scripted(script, SEARCHER)) as house:
+        data = (await house.ask("hi", search="auto")).data
+        assert (data["usage"]["searches"], data["usage"]["pages"]) == (1, 1)
+        assert data["citations"] == [
+            {
+                "n": 1,
+                "url": "https://tide.example/",
+                "title": "A page",
+                "quote": None,
+                "verified": None,
+                "spans": [[0, 8]],
+                "marks": [
+                    {
+                        "span": [0, 8],
+                        "quote": None,
+                        "verdict": "unread",
+                        "passage": None,
+                        "by": None,
+                        "verified": None,
+                    }
+                ],
+            }
+        ]
+        states = {s["url"]: s["state"] for s in data["sources"]}
+        assert states == {"https://tide.example/": "cited", "https://other.example/": "found"}
+        events = {e.type: e.data for e in house.log.read(house.session)}
+        assert events["search_started"]["by"] == "native:scripted"
+        assert events["search_finished"]["results"] == 2
+        assert events["page_opened"]["url"] == "https://tide.example/"
 
 
 @pytest.mark.parametrize(
     ("search", "expected"), [("auto", (False, True)), ("native", None), ("off", (False, False))]
 )
-def test_offline_has_no_native_search(tmp_path: Path, search: str, expected: Any) -> None:
+async def test_offline_has_no_native_search(tmp_path: Path, search: str, expected: Any) -> None:
     """SEARCHLOOP_OFFLINE: auto is local, native is refused before anything is sent."""
 
-    async def scenario() -> None:
-        model = Scripted([says("Hm.")], SEARCHER)
-        async with open_house(tmp_path, model, SEARCHLOOP_OFFLINE="1") as house:
-            if expected is None:
-                with pytest.raises(Exception, match="SEARCHLOOP_OFFLINE"):
-                    await house.ask("hi", search=search)
-                assert model.requests == []
-            else:
+    model = Scripted([says("Hm.")], SEARCHER)
+    async with open_house(tmp_path, model, SEARCHLOOP_OFFLINE="1") as house:
+        if expected is None:
+            with pytest.raises(Exception, match="SEARCHLOOP_OFFLINE"):
                 await house.ask("hi", search=search)
-                assert holds(model.requests[0]) == expected
+            assert model.requests == []
+        else:
+            await house.ask("hi", search=search)
+            assert holds(model.requests[0]) == expected
 
-    asyncio.run(scenario())
+
+async def test_an_offline_turn_asks_the_backend_for_this_machine_alone(tmp_path: Path) -> None:
+    """Each request to the search backend says that nothing may leave this machine."""
+    script = [calls(call("web_search", query="x")), says("Hm.")]
+    async with open_house(tmp_path, Scripted(script)) as house:
+        await house.ask("hi", search="offline")
+        asked = [body for path, body in house.app.requests if path == "/api/web-search"]
+        assert [body["offline"] for body in asked] == [True]
 
 
 @pytest.mark.parametrize("engines", [{"engines": []}, {"engines": None}, {"hello": 1}, []])
-def test_a_backend_that_names_no_engine(tmp_path: Path, engines: Any) -> None:
+async def test_a_backend_that_names_no_engine(tmp_path: Path, engines: Any) -> None:
     """Whatever it answers, the turn begins; the path is just `local`."""
 
-    async def scenario() -> None:
-        app = SearchApp({"/api/engines": engines})
-        async with open_house(tmp_path, Scripted([says("Hm.")]), app=app) as house:
-            finished = await house.ask("hi", search="local")
-            assert finished.data["search_path"] == "local"
-
-    asyncio.run(scenario())
+    app = SearchApp({"/api/engines": engines})
+    async with open_house(tmp_path, Scripted([says("Hm.")]), app=app) as house:
+        finished = await house.ask("hi", search="local")
+        assert finished.data["search_path"] == "local"

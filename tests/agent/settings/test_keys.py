@@ -7,12 +7,10 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment, load_environment
-from searchloop.agent.settings.keys import Address, KeyStore, system_ring
+from searchloop.agent.settings.keys import Address, KeyStore
 
 KEY = "k-0123456789"
 BRAVE = Address(("BRAVE_BASE_URL", "BRAVE_URL"), "https://api.brave.example/res/v1")
@@ -129,16 +127,6 @@ def test_a_key_goes_where_it_was_saved_for(
     assert (KEY in (tmp_path / "keys.json").read_text()) is usable
 
 
-def test_a_changed_config_takes_the_key_away_at_once(tmp_path: Path) -> None:
-    """The layer is looked at anew for each question."""
-    env = Environment({"config.toml": {}}, saved(tmp_path))
-    assert env.get("BRAVE_API_KEY") == KEY
-    moved = env.with_layer("config.toml", {"BRAVE_BASE_URL": "http://evil.example"})
-    assert moved.get("BRAVE_API_KEY") is None
-    env.put("config.toml", {"BRAVE_BASE_URL": "http://evil.example"})
-    assert env.get("BRAVE_API_KEY") is None
-
-
 def test_the_layer_between_dotenv_and_config(tmp_path: Path) -> None:
     """A key in the environment or .env is nearer, one in config.toml is not."""
     saved(tmp_path)
@@ -188,25 +176,6 @@ def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         store(tmp_path)
     assert (caught.value.code, str(tmp_path) in caught.value.message) == ("bad_keys", True)
-
-
-@given(st.dictionaries(st.sampled_from("ABC"), st.text("abcXYZ019-_", min_size=1), max_size=3))
-def test_what_is_saved_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, keys: dict[str, str]
-) -> None:
-    """Any keys, in any order, by this process and the next."""
-    home = tmp_path_factory.mktemp("keys")
-    first = store(home)
-    for name, value in keys.items():
-        first.save(name, value, [BRAVE], {})
-    for one in (first, store(home)):
-        assert {name: one.value(name, {}) for name in one.names()} == keys
-
-
-def test_the_systems_keyring_is_found_or_not() -> None:
-    """Without a desktop there is none, and that is no error."""
-    ring = system_ring()
-    assert ring is None or hasattr(ring, "set_password")
 
 
 def test_the_file_is_plain_json(tmp_path: Path) -> None:

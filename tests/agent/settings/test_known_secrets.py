@@ -55,12 +55,6 @@ def test_what_holds_no_secret_is_shown_as_it_is(value: str) -> None:
     assert masked(value) == expected
 
 
-def test_settings_that_are_called_so() -> None:
-    """By name, whatever they hold; with the parts of others."""
-    given = {"A_API_KEY": "k", "HOME": "/root", "HTTPS_PROXY": "http://u:p1@h", "LESS": "-R=1"}
-    assert secrets_of(given) == {"A_API_KEY": "k", "a secret in HTTPS_PROXY": "p1"}
-
-
 def test_the_arguments_of_a_program() -> None:
     """Keys are given behind a flag or with it; other words stay."""
     words = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.settings import Environment, Settings, default_home, is_on, load_environment
+from searchloop.agent.settings import Environment, Settings, load_environment
 
 
 @pytest.fixture
@@ -55,13 +55,6 @@ def test_home_may_come_from_the_dotenv_file(tmp_path: Path) -> None:
     assert Settings.load(env).home == tmp_path / "elsewhere"
 
 
-def test_without_a_home_the_users_data_folder() -> None:
-    """XDG_DATA_HOME is honoured; ~ is the user's folder."""
-    assert default_home({"XDG_DATA_HOME": "/data"}) == Path("/data/searchloop")
-    assert default_home({"SEARCHLOOP_HOME": "~/x"}) == Path.home() / "x"
-    assert default_home({}).name == "searchloop"
-
-
 def test_a_broken_config_is_named(home: Path) -> None:
     """A config.toml that is no TOML is an error with its path and an example."""
     (home / "config.toml").write_text("MODEL = qwen\n")
@@ -105,21 +98,6 @@ def test_config_values_of_any_plain_type(home: Path) -> None:
     assert "table" not in env
 
 
-@pytest.mark.parametrize("value", ["1", "true", "YES", " on "])
-def test_on(value: str) -> None:
-    """The usual words switch on; everything else, nothing included, does not."""
-    assert is_on(value)
-    assert not any(map(is_on, ("0", "false", "off", "", None, "2")))
-
-
-def test_defaults_need_nothing() -> None:
-    """An empty environment gives settings that work on a bare machine."""
-    settings = Settings.load(Environment({}))
-    assert settings.model == "builtin:extractive"
-    assert not settings.offline
-    assert settings.backend_url is None
-
-
 def test_the_token_is_not_shown() -> None:
     """Printing the settings shows no secret that they name."""
     env = Environment({"flag": {"SEARCHLOOP_TOKEN": "s3cret"}})
@@ -135,11 +113,3 @@ def test_a_database_that_is_none_is_refused(wrong: str) -> None:
         Settings.load(Environment({"flag": {"SEARCHLOOP_DATABASE_URL": wrong}}))
     assert "s3cret" not in str(caught.value)
     assert "postgresql://" in caught.value.remedy
-
-
-def test_a_database_may_stand_between_blanks() -> None:
-    """As it may in a file that was edited by hand."""
-    settings = Settings.load(
-        Environment({"flag": {"SEARCHLOOP_DATABASE_URL": " postgres://h/db "}})
-    )
-    assert settings.store == "postgres://h/db"

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import BUILTIN, Environment, Settings
-from searchloop.agent.settings.usual_model import FILE, Choice, UsualModel, best_of, fits, memory
+from searchloop.agent.settings.usual_model import FILE, Choice, UsualModel, best_of
 from searchloop.agent.types import Capabilities, Loaded, ModelInfo
 from tests.tables import each_row
 
@@ -54,28 +52,6 @@ def test_the_best_that_fits(models: Sequence[ModelInfo], here: int | None, chose
     assert choice.by == ("none" if chosen == BUILTIN else "best")
     assert choice.why
     assert not choice.why.endswith(".")
-
-
-@given(
-    st.lists(
-        st.tuples(st.floats(0.1, 90), st.booleans(), st.booleans(), st.booleans()), max_size=8
-    ),
-    st.integers(1, 128) | st.none(),
-)
-def test_no_choice_is_worse_than_another(
-    drawn: list[tuple[float, bool, bool, bool]], here: int | None
-) -> None:
-    """Whatever is installed: what is chosen fits, and nothing better does."""
-    models = [
-        model(str(i), gb, tools=tools, local=local, loaded=Loaded() if loaded else None)
-        for i, (gb, tools, local, loaded) in enumerate(drawn)
-    ]
-    most = here and here * GB
-    fitting = [m for m in models if m.loaded or fits(m, most if m.local else 16 * GB)]
-    choice = best_of(models, most)
-    assert (choice.model == BUILTIN) == (not fitting)
-    rank = {m.id: (m.capabilities.tools, m.disk or 0) for m in fitting}
-    assert not fitting or rank[choice.model] == max(rank.values())
 
 
 class Asked:
@@ -140,8 +116,3 @@ def test_a_home_that_cannot_be_written_has_no_habit(tmp_path: Path) -> None:
     asked = Asked(tmp_path / "home")
     asked.usual.remember("m:x")
     assert asked.choose().by == "none"
-
-
-def test_this_machine_has_memory() -> None:
-    """Where the system tells, it is a sensible number of bytes."""
-    assert (memory() or GB) > GB // 8

@@ -82,9 +82,9 @@ def tools_in(mode: Mode, folder: str | None = "/ws") -> list[str]:
 
 
 def test_plans_are_handed_over_in_plan_mode_only() -> None:
-    """The time is there beside files; both are left out where they would cost the search."""
-    assert tools_in("plan") == ["current_time", "present_plan"]
-    assert tools_in("ask") == tools_in("agent") == ["current_time"]
+    """And left out where it would cost the model's own search."""
+    assert tools_in("plan") == ["present_plan"]
+    assert tools_in("ask") == tools_in("agent") == []
     assert tools_in("agent", None) == []
     assert tools_in("plan", None) == ["present_plan"]
     own = present_plan()
@@ -181,7 +181,7 @@ def test_what_agent_mode_is_told() -> None:
         (None, ["a.md"], True),
     ],
 )
-def test_an_agent_that_cannot_run_a_plan_says_so(
+async def test_an_agent_that_cannot_run_a_plan_says_so(
     tmp_path: Path, agent: str | None, files: list[str], runs: bool
 ) -> None:
     """Nothing is sent to a model that has no tool to do it with; the question knows its plan."""
@@ -189,20 +189,17 @@ def test_an_agent_that_cannot_run_a_plan_says_so(
     step = {"text": "Write", "files": files, "sources": []}
     plan = plan_data("Notes", [step], by="text")
 
-    async def scenario() -> None:
-        model = Scripted([says("Done.")])
-        bring = [Workspace(tmp_path / "home")]
-        async with open_house(tmp_path / "home", model, bring=bring) as house:
-            kept = settings_of(built_in()[agent]) if agent else {}
-            house.log.update_session(house.session, kept, workspace=str(folder))
-            finished = await house.ask(run_text(plan), mode="agent", plan=plan)
-            assert house.log.read(house.session)[0].data["plan"] == plan["plan_id"]
-            assert bool(model.requests) is runs
-            if not runs:
-                assert finished.data["error"]["code"] == "agent_cannot_run"
-                assert "a.md" in finished.data["error"]["message"]
-
-    asyncio.run(scenario())
+    model = Scripted([says("Done.")])
+    bring = [Workspace(tmp_path / "home")]
+    async with open_house(tmp_path / "home", model, bring=bring) as house:
+        kept = settings_of(built_in()[agent]) if agent else {}
+        house.log.update_session(house.session, kept, workspace=str(folder))
+        finished = await house.ask(run_text(plan), mode="agent", plan=plan)
+        assert house.log.read(house.session)[0].data["plan"] == plan["plan_id"]
+        assert bool(model.requests) is runs
+        if not runs:
+            assert finished.data["error"]["code"] == "agent_cannot_run"
+            assert "a.md" in finished.data["error"]["message"]
 
 
 def test_text_is_offered_as_a_plan_and_not_passed_off_as_one() -> None:

@@ -6,15 +6,11 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from searchloop.agent.calls.arguments import coerced
-from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.loop import Outcome, run_agent_loop
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, tool
-from searchloop.agent.tools.dispatcher import Toolset, canonical
+from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.types import Effect, Message, Request, ToolCall
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
 from tests.tables import each_row
@@ -65,22 +61,6 @@ def test_arguments_are_put_into_the_schema_s_types(
 ) -> None:
     """What can only mean one thing is put right; everything else stays as it was."""
     assert coerced(given_, SCHEMA) == meant
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
-    max_leaves=6,
-)
-
-
-@given(st.dictionaries(st.sampled_from(list(SCHEMA["properties"])), VALUES, max_size=5))
-def test_putting_right_ends(arguments: dict[str, Any]) -> None:
-    """What was put right stays; arguments that were fine are still fine."""
-    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "odd": {}}}
-    once = coerced(arguments, schema)
-    assert coerced(once, schema) == once
-    assert problems_with(arguments, schema) or not problems_with(once, schema)
 
 
 def counted(effect: Effect = "network", fails: int = 0) -> tuple[Tool, list[str]]:
@@ -202,11 +182,3 @@ def test_a_wrong_name_asked_thrice_is_enough() -> None:
     _, messages, _, provider = run([made], *steps, says("I cannot look it up."))
     assert "Tools you can call: look" in results(messages)[0].content
     assert provider.requests[-1].answer_now
-
-
-def test_one_spelling_of_a_call() -> None:
-    """The order of arguments and blanks in texts make no other call; other values do."""
-    one = canonical(ToolCall("1", "f", {"a": 1, "b": ["x  y", {"c": None}]}))
-    assert one == canonical(ToolCall("2", "f", {"b": ["x y ", {"c": None}], "a": 1}))
-    assert one != canonical(ToolCall("3", "f", {"a": 2, "b": ["x y", {"c": None}]}))
-    assert one != canonical(ToolCall("4", "g", {"a": 1, "b": ["x y", {"c": None}]}))

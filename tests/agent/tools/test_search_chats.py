@@ -15,7 +15,7 @@ from searchloop.agent.run.question import StandardTools
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import Tool, ToolContext
-from searchloop.web.compose import open_services, tool_sources
+from searchloop.compose import open_services, tool_sources
 
 
 class Nowhere:

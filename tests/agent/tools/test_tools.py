@@ -14,7 +14,7 @@ from searchloop.agent.log.events import result_data
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.backend import LocalBackend
-from searchloop.agent.tools.dispatcher import Fence, Gate, Toolset
+from searchloop.agent.tools.dispatcher import CallGuard, Fence, Toolset
 from searchloop.agent.tools.open_page import open_page
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import Effect, Mode, NativeSearch, ToolCall, ToolResult
@@ -59,10 +59,10 @@ def run(
     mode: Mode = "ask",
     table: SourceTable | None = None,
     memory: Memory | None = None,
-    gate: Gate | None = None,
+    checked: CallGuard | None = None,
 ) -> list[ToolResult]:
     """The results of these calls."""
-    toolset = Toolset(tools, mode, SourceTable() if table is None else table, gate=gate)
+    toolset = Toolset(tools, mode, SourceTable() if table is None else table, guard=checked)
     return asyncio.run(toolset.call_all(made, memory or Memory()))
 
 
@@ -175,7 +175,7 @@ def test_a_blocking_function_runs_on_a_thread() -> None:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_a_stop_reaches_a_tool_and_is_not_lost_in_it(together: bool) -> None:
+async def test_a_stop_reaches_a_tool_and_is_not_lost_in_it(together: bool) -> None:
     """Cancelling ends the run even if the tool swallows its cancellation."""
     started = asyncio.Event()
 
@@ -189,18 +189,15 @@ def test_a_stop_reaches_a_tool_and_is_not_lost_in_it(together: bool) -> None:
             return "I go on"
         return "never"
 
-    async def scenario() -> None:
-        made = (call("stubborn", 1), call("echo", 2, text="x"))[: 2 if together else 1]
-        toolset = Toolset((stubborn, echo), "ask", SourceTable())
-        memory = Memory()
-        task = asyncio.create_task(toolset.call_all(made, memory))
-        await started.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert "call-1" not in [d["call_id"] for d in memory.of("tool_result")]
-
-    asyncio.run(scenario())
+    made = (call("stubborn", 1), call("echo", 2, text="x"))[: 2 if together else 1]
+    toolset = Toolset((stubborn, echo), "ask", SourceTable())
+    memory = Memory()
+    task = asyncio.create_task(toolset.call_all(made, memory))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert "call-1" not in [d["call_id"] for d in memory.of("tool_result")]
 
 
 def web(app: SearchApp) -> tuple[Tool, Tool]:
@@ -259,7 +256,7 @@ def test_only_met_addresses_are_opened() -> None:
         call("open_page", 2, url="https://asked.example/"),
         tools=web(app),
         table=table,
-        gate=guard(table, approve="never"),
+        checked=guard(table, approve="never"),
     )
     assert refused.is_error
     assert refused.details["error"]["code"] == "declined"
@@ -337,8 +334,8 @@ def test_a_page_is_opened_as_it_was_met(url: str) -> None:
     app = SearchApp({"/api/open-page": page("text")})
     table = SourceTable()
     table.see(["https://asked.example/a?b=1"])
-    gate = guard(table, approve="never")
-    (opened,) = run(call("open_page", url=url), tools=web(app), table=table, gate=gate)
+    checked = guard(table, approve="never")
+    (opened,) = run(call("open_page", url=url), tools=web(app), table=table, checked=checked)
     assert not opened.is_error
     assert [asked["url"] for _, asked in app.requests] == ["https://asked.example/a?b=1"]
 

@@ -10,13 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import AgentError, ConfigError, Conflict, ToolError
+from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, ToolContext
@@ -448,16 +447,3 @@ def test_a_full_disk_changes_nothing(desk: Desk) -> None:
     file = desk.put("a.txt", "one")
     assert desk.refused("replace_in_file", path="a.txt", old_text="one", new_text="2") == "no_undo"
     assert file.read_text() == "one"
-
-
-def test_errors_are_errors_of_the_tool(desk: Desk) -> None:
-    """A session whose workspace is gone has tools that say so."""
-    desk.workspace = Workspace(desk.home)
-    session = replace(session_in(str(desk.root / "gone")), id="other")
-    (tool,) = [
-        t for t in asyncio.run(desk.workspace.tools(session)) if t.spec.name == "list_directory"
-    ]
-    context = ToolContext("c", SourceTable(), Memory())
-    with pytest.raises(AgentError) as caught:
-        asyncio.run(_awaited(tool.run({}, context)))
-    assert caught.value.code == "no_workspace"

@@ -31,15 +31,14 @@ WORDS = st.one_of(
     st.text(max_size=12),
 )
 VALUES = st.one_of(WORDS, st.integers(-1, 9), st.booleans(), st.none(), st.lists(WORDS, max_size=2))
-FIELDS = ("path", "content", "old_text", "new_text", "text", "glob", "line", "depth", "timezone")
+FIELDS = ("path", "content", "old_text", "new_text", "text", "glob", "line", "depth")
 ARGUMENTS = st.dictionaries(st.one_of(st.sampled_from(FIELDS), WORDS), VALUES, max_size=4)
 LIKELY = st.fixed_dictionaries(
     {"path": WORDS}, optional={"content": WORDS, "old_text": WORDS, "new_text": WORDS}
 )
 CALLS = st.lists(
     st.tuples(
-        st.one_of(st.sampled_from((*NAMES, "web_search")), WORDS),
-        st.one_of(ARGUMENTS, LIKELY),
+        st.one_of(st.sampled_from((*NAMES, "web_search")), WORDS), st.one_of(ARGUMENTS, LIKELY)
     ),
     min_size=1,
     max_size=8,
@@ -68,8 +67,8 @@ def toolset(folder: Path, mode: Mode, decision: str = "always") -> Toolset:
     (folder / "ws" / "notes.txt").write_text("one\ntwo\n")
     session = in_workspace(folder, mode)
     tools = asyncio.run(Workspace(folder / "home").tools(session))
-    gate = guard(user=says(decision), live=lambda: session)
-    return Toolset(tools, mode, SourceTable(), gate=gate)
+    checked = guard(user=says(decision), live=lambda: session)
+    return Toolset(tools, mode, SourceTable(), guard=checked)
 
 
 @settings(max_examples=40, deadline=None)
@@ -135,9 +134,9 @@ def asked_for(folder: Path, path: str, allowed: str, policy: Policy = DEFAULT_PO
         return ApprovalAnswer("once", request["arguments"], "user")
 
     always = [folder_key(str(folder / allowed))]
-    gate = guard(user=user, live=lambda: session, always=always, policy=policy)
+    checked = guard(user=user, live=lambda: session, always=always, policy=policy)
     made = asyncio.run(Workspace(folder / "home").tools(session))
-    tools = Toolset(made, "agent", SourceTable(), gate=gate)
+    tools = Toolset(made, "agent", SourceTable(), guard=checked)
     call = ToolCall("c", "create_file", {"path": path, "content": "x"})
     (result,) = asyncio.run(tools.call_all((call,), Memory()))
     assert not result.is_error

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from searchloop.agent.verdicts.check import check
-from searchloop.agent.verdicts.cover import content, enough
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.text import tokens
 from tests.tables import each_row
 
 _PLANETS = (
@@ -29,11 +27,7 @@ _TAX = (
 @each_row(
     "row",
     [
-        # Of a few words, each counts.
-        (_PLANETS, "Geranium was denounced for three Michelin stars.", "unclear"),
         (_PLANETS, "The telescope follows the planets of our sun.", "supported"),
-        # All the words stand in three sentences, and hardly one beside its neighbour.
-        (_LAPTOP, "The abacus can handle computing with ease.", "unclear"),
         (_LAPTOP, "The laptop can handle the work of an office with ease.", "supported"),
         # A long claim may say some of it in other words.
         (
@@ -50,20 +44,6 @@ def test_a_tick_needs_enough_of_the_claim_close_together(row: tuple[str, str, st
     page, claim, wanted = row
     found = check(claim, Page(page))
     assert found.verdict == wanted, (claim, found)
-
-
-def test_a_number_counts_once_with_its_unit_and_its_sign() -> None:
-    """And "about" is no content, since the number itself tells how exact it is."""
-    found = content(tokens("It cost about 4.2 billion dollars at minus 5 °C.", "en"))
-    assert [t.word or t.key for t in found] == ["cost", "#4.2e+09", "#-5"]
-
-
-def test_short_claims_need_more_than_long_ones_but_never_all() -> None:
-    """The share falls with each word and stays within its bounds."""
-    shares = [enough(words, letters=False, sentences=40) for words in range(2, 60)]
-    assert shares == sorted(shares, reverse=True)
-    assert 0.5 == shares[-1] < shares[10] < shares[0] < 0.8
-    assert shares[-1] < enough(59, letters=False, sentences=3) < shares[0]  # a short source
 
 
 def test_other_forms_of_a_word_stand_for_it() -> None:

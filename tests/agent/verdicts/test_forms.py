@@ -6,28 +6,37 @@ from pathlib import Path
 
 import pytest
 
+from bench.labelled import read
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from tests.tables import each_row
 
-_SECTIONS = [
-    section
-    for name in ("forms.txt", "turns.txt")
-    for section in Path(__file__).with_name(name).read_text("utf-8").split("==\n")[1:]
-]
+_HERE = Path(__file__).parent
 _TICKED = ("supported", "quoted")
 _ACCUSED = ("contradicted", "misquoted")
 
 
-@each_row("section", _SECTIONS, ids=lambda text: text[:30])
-def test_a_changed_claim_is_never_ticked_and_a_true_one_is(section: str) -> None:
-    """One unit, date, share, row, denial, "only", "unlike" or the like makes the difference."""
-    text, _, lines = section.partition("\n--\n")
-    page = Page(text)
-    for line in lines.splitlines():
-        wanted, _, claim = line.partition(" | ")
-        found = check(claim, page)
-        assert (found.verdict in _TICKED) is (wanted == "true"), (claim, found)
+@each_row(
+    ("name", "recognised", "ticked"),
+    [
+        ("forms.txt", 0.96, 0.24),  # sentences of a page, and the same with one thing changed
+        ("written.txt", 0.50, 0.15),  # claims as models write them
+    ],
+)
+def test_true_claims_are_recognised_and_never_accused(
+    name: str, recognised: float, ticked: float
+) -> None:
+    """Of sets of claims so many true ones are recognised, at most so many untrue ones ticked."""
+    said: dict[bool, list[str]] = {True: [], False: []}
+    pages: dict[str, Page] = {}
+    for each in read(_HERE / name):
+        page = pages.setdefault(each.text, Page(each.text))
+        found = check(each.claim, page).verdict
+        said[each.right].append(found)
+        assert not each.right or found not in _ACCUSED, each.claim
+    shares = {right: sum(v in _TICKED for v in said[right]) / len(said[right]) for right in said}
+    assert shares[True] >= recognised
+    assert shares[False] <= ticked
 
 
 # A sentence, and the same denied.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.words import VERDICTS, evidence, findings, placed, plain, told
-from searchloop.web.text.words import words_of
+from searchloop.render.words import words_of
 from tests.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -15,7 +15,7 @@ from searchloop.search_backend.fetch.ip_addresses import (
     parse_ranges,
     why_refused,
 )
-from searchloop.search_backend.types import ConfigError
+from searchloop.search_backend.types import SettingError
 from tests.tables import each_row
 
 REFUSED = """
@@ -265,7 +265,7 @@ def test_ranges_open_what_they_name_and_never_metadata(
 def test_ranges_that_would_open_too_much_are_refused(text: str) -> None:
     """Very wide ranges, loopback, link-local, metadata and what is no range end with an error that
     quotes the setting."""
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(SettingError) as caught:
         parse_ranges(["198.18.0.0/15", text])
     assert text.strip() in caught.value.message
     assert caught.value.remedy

@@ -8,13 +8,13 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import aiohttp
 import pytest
 
-from searchloop.search_backend.fetch.client import Client, new_session, run
+from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.engine_client import EngineHttp
+from searchloop.search_backend.plugin import HttpRequest
+from tests.fakes import FakeServer, Received, Reply
 
 _FORKS = """
 import os
@@ -30,57 +30,26 @@ assert run(here(), timeout=10) == os.getpid()
 """
 
 
-class _Hello(BaseHTTPRequestHandler):
-    """Says over which connection it was asked, and which cookie came."""
+def test_a_client_keeps_its_connection_and_no_cookie() -> None:
+    """Calls of two threads travel over one connection, and what a server sets is forgotten. To be
+    collected with an open session would be an error here."""
+    http, said = EngineHttp(), list[Received]()
 
-    protocol_version = "HTTP/1.1"
+    def hello(received: Received) -> Reply:
+        said.append(received)
+        return Reply(b"{}", headers={"set-cookie": "seen=1"})
 
-    def do_GET(self) -> None:
-        said = f"{self.client_address[1]} {self.headers.get('cookie')}".encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(said)))
-        self.send_header("set-cookie", "seen=1")
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, *args: object) -> None:
-        """Nothing to standard error."""
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """Where such a server listens."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Hello) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-async def _ask(client: Client, url: str) -> str:
-    async with (await client.session()).get(url) as answer:
-        return await answer.text()
-
-
-def test_a_client_keeps_its_connection_and_no_cookie(url: str) -> None:
-    """Two calls from two threads travel over one connection; what a server sets is forgotten."""
-    client = Client(lambda: new_session(aiohttp.TCPConnector()))
-    said = [run(_ask(client, url), timeout=10)]
-    other = threading.Thread(target=lambda: said.append(run(_ask(client, url), timeout=10)))
-    other.start()
-    other.join()
-    assert said[0] == said[1]
-    assert said[0].endswith(" None")
-    client.close()
-    assert run(_ask(client, url), timeout=10) != said[0]
-    client.close()
-
-
-def test_a_client_that_nobody_holds_closes_its_session(url: str) -> None:
-    """A session that is collected open would complain, and warnings are errors here."""
-    run(_ask(Client(lambda: new_session(aiohttp.TCPConnector())), url), timeout=10)
-    gc.collect()
+    with FakeServer(hello) as server:
+        request = HttpRequest("GET", server.url)
+        run(http.send(request, "Tea"), timeout=10)
+        again = http.send(request, "Tea")
+        other = threading.Thread(target=run, args=(again,), kwargs={"timeout": 10})
+        other.start()
+        other.join()
+        del http, again, other
+        gc.collect()
+    assert said[0].connection == said[1].connection
+    assert "cookie" not in said[1].headers
 
 
 def test_the_coroutine_ends_with_the_time_of_its_caller() -> None:

@@ -8,6 +8,7 @@ import tracemalloc
 import zlib
 from collections.abc import Iterator
 
+import brotli
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +29,6 @@ from tests.search_backend.hostile import (
     serving,
 )
 from tests.tables import each_row
-from tests.waiting import at_cost, in_time
 
 LIMITS = FetchLimits(seconds=5, failure_step=0, max_bytes=100_000, max_decoded=300_000)
 HURRIED = FetchLimits(seconds=0.3, failure_step=0)
@@ -39,7 +39,7 @@ def load(route: bytes | Script, limits: FetchLimits = LIMITS) -> Fetched:
     """What `fetch` makes of a server that answers with `route`."""
     with serving({"/": route}) as server:
         net = Internet(server.port)
-        return fetch("http://example.com/", limits=limits, resolve=net.resolve, sockets=net.sockets)
+        return net.fetch("http://example.com/", limits=limits)
 
 
 def fails(route: bytes | Script, limits: FetchLimits = LIMITS) -> str:
@@ -82,13 +82,20 @@ def test_interim_answers_are_skipped_but_not_without_end() -> None:
     assert fails(b"HTTP/1.1 101 Switching Protocols\r\n\r\n") == "bad_response"
 
 
+MANY = b"".join(b"abc%d" % n for n in range(999))
+
+
 @pytest.mark.parametrize(
     "answer_",
     [
         answer(b"abc", "Content-Length: 10"),
         chunked(b"abc", end=b""),
         chunked(b"abc", end=b"5\r\nab"),
-        answer(zlib.compress(b"abc" * 999)[:-8], "Content-Encoding: deflate"),
+        *(answer(zlib.compress(MANY)[:n], "Content-Encoding: deflate") for n in (-8, 40)),
+        *(answer(gzip.compress(MANY, mtime=0)[:n], "Content-Encoding: gzip") for n in (-12, -1)),
+        answer(gzip.compress(MANY, mtime=0)[:-12]),
+        answer(gzip.compress(MANY) + gzip.compress(MANY)[:-4], "Content-Encoding: gzip"),
+        answer(brotli.compress(MANY)[:-4], "Content-Encoding: br"),
         chunked(gzip.compress(b"abc" * 999, mtime=0)[:-12], end=b"", encoding="gzip"),
     ],
 )
@@ -292,15 +299,13 @@ def test_chunks_that_carry_nothing_are_bounded_too(first: bytes, piece: bytes) -
         yield answer(first, "Transfer-Encoding: chunked")
         yield from forever(piece * 500)
 
-    def end() -> str:
-        try:
-            page = load(script, HURRIED)
-        except FetchFailed as error:
-            return error.code
+    try:
+        page = load(script, HURRIED)
+    except FetchFailed as error:
+        ended = error.code
+    else:
         assert len(page.body) <= HURRIED.max_bytes
-        return page.cut
-
-    ended = in_time(end, HURRIED.seconds + 1)
+        ended = page.cut
     assert ended in ("bad_response", "timeout", "deadline", "connection", "max_bytes", "max_pieces")
 
 
@@ -347,9 +352,7 @@ def test_a_bomb_of_a_gibibyte_costs_what_was_asked_for(encoding: str) -> None:
         net = Internet(server.port)
         tracemalloc.start()
         try:
-            page = fetch(
-                "http://example.com/", limits=limits, resolve=net.resolve, sockets=net.sockets
-            )
+            page = net.fetch("http://example.com/", limits=limits)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -357,19 +360,10 @@ def test_a_bomb_of_a_gibibyte_costs_what_was_asked_for(encoding: str) -> None:
     assert peak < 4 * limits.max_decoded
 
 
-def test_a_bomb_in_a_redirect_is_never_lit() -> None:
-    """The body of a redirect is not decompressed."""
-    with serving({"/": redirect("/x")[:-2] + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b"}) as server:
-        server.routes["/x"] = answer(b"abc")
-        net = Internet(server.port)
-        page = fetch("http://example.com/", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
-    assert page.body == b"abc"
-
-
 def test_thousands_of_empty_gzip_members_are_refused() -> None:
     """Members are counted, for each costs work and yields nothing."""
     body = gzip.compress(b"abc", mtime=0) + gzip.compress(b"") * 4000
-    assert at_cost(lambda: fails(answer(body, "Content-Encoding: gzip")), 2) == "bad_response"
+    assert fails(answer(body, "Content-Encoding: gzip")) == "bad_response"
 
 
 TEXT = bytes(range(256)) * 600
@@ -438,8 +432,7 @@ def hang(head: bytes) -> Script:
 )
 def test_no_server_outlasts_the_deadline(route: Script) -> None:
     """Dripping bytes wins no time: not in the head, not in the body, not between chunks."""
-    code = in_time(lambda: fails(route, HURRIED), HURRIED.seconds + 1)
-    assert code in ("timeout", "bad_response")
+    assert fails(route, HURRIED) in ("timeout", "bad_response")
 
 
 def test_the_text_that_came_before_the_deadline_is_a_part() -> None:
@@ -459,36 +452,18 @@ def test_the_deadline_is_for_all_hops_together() -> None:
     with serving({f"/{n}": slow(n) for n in range(20)}) as server:
         net = Internet(server.port)
         limits = FetchLimits(seconds=0.4, redirects=20)
-
-        def follow() -> str:
-            with pytest.raises(FetchFailed) as caught:
-                fetch(
-                    "http://example.com/0",
-                    limits=limits,
-                    resolve=net.resolve,
-                    sockets=net.sockets,
-                )
-            return caught.value.code
-
-        assert in_time(follow, limits.seconds + 1) == "timeout"
+        with pytest.raises(FetchFailed) as caught:
+            net.fetch("http://example.com/0", limits=limits)
+    assert caught.value.code == "timeout"
 
 
 def test_a_handshake_that_stalls_ends_at_the_deadline() -> None:
     """TLS gets no time of its own."""
     with serving({}) as server:
         net = Internet(server.port)
-
-        def greet() -> str:
-            with pytest.raises(FetchFailed) as caught:
-                fetch(
-                    "https://example.com/",
-                    limits=HURRIED,
-                    resolve=net.resolve,
-                    sockets=net.sockets,
-                )
-            return caught.value.code
-
-        assert in_time(greet, HURRIED.seconds + 1) == "timeout"
+        with pytest.raises(FetchFailed) as caught:
+            net.fetch("https://example.com/", limits=HURRIED)
+    assert caught.value.code == "timeout"
 
 
 # Whatever comes.

@@ -10,10 +10,9 @@ import pytest
 
 from searchloop.search_backend.fetch.client import run, system_trust
 from searchloop.search_backend.fetch.engine_client import EngineHttp
-from searchloop.search_backend.fetch.fetch import fetch
 from searchloop.search_backend.fetch.http import FetchLimits
 from searchloop.search_backend.plugin import HttpRequest
-from searchloop.search_backend.types import ConfigError, EngineError, FetchFailed
+from searchloop.search_backend.types import EngineError, FetchFailed, SettingError
 from tests.ports import closed_port
 from tests.search_backend.hostile import DATA, Internet
 
@@ -51,7 +50,7 @@ def test_the_setting_is_named(
     net = Internet(port)
     limits = FetchLimits(seconds=30, failure_step=0)
     with pytest.raises(FetchFailed) as caught:
-        fetch("https://example.com/", limits=limits, resolve=net.resolve, sockets=net.sockets)
+        net.fetch("https://example.com/", limits=limits)
     assert (caught.value.code, caught.value.message) == ("tls", said)
 
 
@@ -61,7 +60,7 @@ def test_a_file_that_is_mended_counts_at_once(
     """No restart is needed, and a good file is trusted."""
     place = tmp_path / "ca.pem"
     monkeypatch.setenv("SSL_CERT_FILE", str(place))
-    with pytest.raises(ConfigError):
+    with pytest.raises(SettingError):
         system_trust()
     place.write_bytes((DATA / "ca.pem").read_bytes())
     assert isinstance(system_trust(), ssl.SSLContext)

@@ -16,8 +16,8 @@ from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.api.embeddings import embedder, prefixed
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.library.meaning import REST, Meaning, Vector, packed
-from searchloop.search_backend.settings import Settings
-from searchloop.search_backend.types import ConfigError, EngineError, Page
+from searchloop.search_backend.settings import SearchSettings
+from searchloop.search_backend.types import EngineError, Page, SettingError
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.waiting import until
 
@@ -93,7 +93,7 @@ def opened(
 ) -> Library:
     """The library of this home with that model."""
     env |= {"SEARCHLOOP_EMBEDDINGS": name, "EMBEDDINGS_BASE_URL": f"{server.url}/v1"}
-    made = embedder(Settings.from_mapping(env, home=home))
+    made = embedder(SearchSettings.from_mapping(env, home=home))
     assert made is not None
     library = Library(home, dict)
     named, embed = made
@@ -151,7 +151,7 @@ def test_it_is_told(tmp_path: Path, server: FakeServer, model: Model) -> None:
     """The trail says by what was found, and why words alone answer; the search goes on."""
     now = [0.0]
     library, _ = filled(tmp_path, server, clock=lambda: now[0])
-    app = create_app(Settings(tmp_path, ("library",)), library=library)
+    app = create_app(SearchSettings(tmp_path, ("library",)), library=library)
 
     def ask(query: str) -> Any:
         return app.test_client().post("/api/web-search", json={"query": query}).get_json()
@@ -169,7 +169,7 @@ def test_it_is_told(tmp_path: Path, server: FakeServer, model: Model) -> None:
     now[0] += REST
     model.fails = 0
     assert ask("Hafen")["attempts"][0]["how"] == "by words and meaning"
-    plain = create_app(Settings(tmp_path, ("library",))).test_client()
+    plain = create_app(SearchSettings(tmp_path, ("library",))).test_client()
     told = plain.post("/api/web-search", json={"query": "harbour"}).get_json()
     assert "how" not in told["attempts"][0]
 
@@ -255,7 +255,7 @@ def test_the_thread_embeds_by_itself(tmp_path: Path, server: FakeServer) -> None
     Library(tmp_path, dict).add(tmp_path / "a.txt")
     env = {"SEARCHLOOP_EMBEDDINGS": "tiny", "SEARCH_ENGINES": "library"}
     env["EMBEDDINGS_BASE_URL"] = f"{server.url}/v1"
-    create_app(Settings.from_mapping(env, home=tmp_path))
+    create_app(SearchSettings.from_mapping(env, home=tmp_path))
     until(lambda: count(tmp_path) == (1, 1))
     threads = [each for each in threading.enumerate() if each.name == "library-meaning"]
     assert threads
@@ -269,17 +269,17 @@ def test_the_thread_embeds_by_itself(tmp_path: Path, server: FakeServer) -> None
         ("nomic-embed-text", "", "nomic-embed-text http://127.0.0.1:11434/v1"),
         ("bge-m3:latest", "http://localhost:11434/v1", "bge-m3:latest http://localhost:11434/v1"),
         ("e5", "https://models.example/v1/", "e5 https://models.example/v1"),
-        ("e5", "models.example/v1", ConfigError),
-        ("e5", "file:///etc/passwd", ConfigError),
-        ("e5", "http://", ConfigError),
+        ("e5", "models.example/v1", SettingError),
+        ("e5", "file:///etc/passwd", SettingError),
+        ("e5", "http://", SettingError),
     ],
 )
 def test_the_setting(tmp_path: Path, name: str, address: str, said: Any) -> None:
     """A model of the Ollama here, or one at an address; elsewhere means not offline."""
     env = {"SEARCHLOOP_EMBEDDINGS": name, "EMBEDDINGS_BASE_URL": address, "SEARCHLOOP_OFFLINE": "1"}
-    settings = Settings.from_mapping(env, home=tmp_path)
-    if said is ConfigError:
-        with pytest.raises(ConfigError, match="EMBEDDINGS_BASE_URL"):
+    settings = SearchSettings.from_mapping(env, home=tmp_path)
+    if said is SettingError:
+        with pytest.raises(SettingError, match="EMBEDDINGS_BASE_URL"):
             embedder(settings)
         return
     found = embedder(settings)
@@ -307,7 +307,7 @@ def test_an_answer_that_is_none(tmp_path: Path, answer: Any) -> None:
     """It is an error of the server, whatever it is."""
     with FakeServer([json_reply(answer)]) as server:
         env = {"SEARCHLOOP_EMBEDDINGS": "m", "EMBEDDINGS_BASE_URL": f"{server.url}/v1"}
-        found = embedder(Settings.from_mapping(env, home=tmp_path))
+        found = embedder(SearchSettings.from_mapping(env, home=tmp_path))
         assert found is not None
         with pytest.raises(EngineError):
             found[1](["x"], True, 5.0)

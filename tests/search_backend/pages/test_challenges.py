@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import time
+import json
 from itertools import product
+from pathlib import Path
 
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.pages.reading import read_fetched
+from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.plugin.answers import challenged
+from searchloop.search_backend.plugin.challenge_pages import is_challenge
 from searchloop.search_backend.types import Page
+from tests.growth import grows_too_fast
 from tests.tables import each_row
 
 URL = "https://site.example/page"
@@ -163,81 +167,9 @@ def test_a_page_that_only_asks_for_scripts_is_a_shell(words: str) -> None:
         assert (page.status, page.text) == ("needs_js", ""), shown
 
 
-REAL = {
-    "cloudflare block": "<title>Attention Required! | Cloudflare</title><h1 "
-    'data-translate="block_headline">Sorry, you have been blocked</h1><p>Ray ID: 8a</p>',
-    "f5 refusal": "<html><head><title>Request Rejected</title></head><body>The requested URL was "
-    "rejected. Please consult with your administrator.<br><br>Your support ID is: "
-    "12345678901234567890<br><br><a href='javascript:history.back();'>[Go Back]</a>",
-    "wall in German": "<title>Prüfung</title><p>Bitte bestätigen Sie, dass Sie kein Roboter sind."
-    "</p><div class='h-captcha'></div>",
-    "wall in French": "<title>Vérification</title><p>Confirmez que vous n'êtes pas un robot.</p>"
-    "<div class='h-captcha'></div>",
-    "wall in Spanish": "<title>Verificación</title><p>Confirme que no es un robot.</p><div "
-    "class='h-captcha'></div>",
-    "wall in Chinese": "<title>安全验证</title><p>请完成安全验证后继续访问。</p>"
-    "<div class='h-captcha'></div>",
-    "wall in Japanese": "<title>認証</title><p>ロボットではないことを確認してください。</p><div "
-    "class='h-captcha'></div>",
-    "cloudflare": "<html><head><title>Just a moment...</title></head><body><noscript><div><"
-    "span id='challenge-error-text'>Enable JavaScript and cookies to continue</span></div><"
-    "/noscript><script>(function(){window._cf_chl_opt={cvId:'3',cType:'managed'};var "
-    "a=document.createElement('script');"
-    "a.src='/cdn-cgi/challenge-platform/h/b/orchestrate/chl_page/v1';}());</script>",
-    "cloudflare, older": '<title>Please Wait... | Cloudflare</title><form id="challenge-form" '
-    "action='/x?__cf_chl_f_tk=1'><div class=cf-browser-verification></div></form>",
-    "akamai": "<html><head><meta http-equiv=refresh content='5; URL=/?bm-verify=AAQ'></head><"
-    "body><script>var i=17;function triggerInterstitialChallenge(){}</script>",
-    "akamai behavioral": "<title>&nbsp;</title><div id='sec-if-cpt-container'>Powered and "
-    "protected by Akamai</div><script src='/_sec/cp_challenge/sec-cpt-4-8.js'></script>",
-    "perimeterx": "<title>Access to this page has been denied.</title><p>Press &amp; Hold to "
-    "confirm you are a human</p><div id='px-captcha'></div><"
-    "script>window._pxBlockedUrl='x'</script>",
-    "datadome": "<html><head><title>site.example</title></head><body><p id=cmsg>Please enable "
-    "JS and disable any ad blocker</p><script>var dd={'rt':'c',"
-    "'host':'geo.captcha-delivery.com'}</script>",
-    "imperva": "<html><head><META NAME='ROBOTS' CONTENT='NOINDEX, NOFOLLOW'></head><body><"
-    "iframe id='main-iframe' src='/_Incapsula_Resource?CWUDNSAI=9&xinfo=1'>Request "
-    "unsuccessful. Incapsula incident ID: 123</iframe>",
-    "imperva script": "<html><head><META NAME='robots' CONTENT='noindex,nofollow'><script "
-    "src='/_Incapsula_Resource?SWJIYLWA=719d34d31c8e'></script><body></body></html>",
-    "imperva interruption": "<title>Pardon Our Interruption</title><h1>Pardon Our Interruption<"
-    "/h1><p>Something about your browser made us think you were a bot.</p><script>var "
-    "reeseSkipExpirationCheck = true;</script>",
-    "aws waf": "<html><head><title></title><script>window.gokuProps={key:'x'};</script></head><"
-    "body><div id='challenge-container'></div>",
-    "kasada": "<script>window.KPSDK={}</script><script src='/a/ips.js?KP_UIDz=1'></script>",
-    "google": "<title>https://www.google.com/search</title><form id='captcha-form' "
-    "action=index><div class=g-recaptcha data-sitekey=k></div></form>Our systems have "
-    "detected unusual traffic from your computer network.",
-    "recaptcha wall": "<title>Security check</title><p>Please complete the captcha.</p><form><"
-    "div class='g-recaptcha' data-sitekey=k></div><input type=hidden name=t><input "
-    "type=submit>",
-    "hcaptcha wall": "<title>One more step</title><p>Are you a robot?</p><div class='h-captcha'>",
-    "turnstile wall": "<title>Verification</title><p>Verify you are human to go on</p><div "
-    "class='cf-turnstile' data-sitekey=k></div>",
-    "anubis": "<title>Making sure you&#39;re not a bot!</title><script id='anubis_challenge' "
-    "type='application/json'>{}</script><img "
-    "src='/.within.website/x/cmd/anubis/static/img/x.webp'>",
-    "amazon": "<title>Amazon.com</title><form method=get action='/errors/validateCaptcha'><"
-    "input>Enter the characters you see below",
-    "ddos-guard": "<title>DDoS-Guard</title><script "
-    "src='/.well-known/ddos-guard/js-challenge/index.js'></script>",
-    "sucuri": "<html><title>You are being redirected...</title><script>var s={},"
-    "sucuri_cloudproxy_js='';</script>",
-    "vercel": "<title>Vercel Security Checkpoint</title><script "
-    "src='/.well-known/vercel/security/request-challenge'></script>",
-    "yandex": "<title>Are you not a robot?</title><form action='/checkcaptcha?key=1'><input><"
-    "/form>",
-    "alibaba": "<script>location='/x/_____tmd_____/punish?x5secdata=1'</script>",
-    "fastly": "<title>Client Challenge</title><script "
-    "src='/_fs-ch-1T1wmsGaOgGaSxcX/script.js'></script>",
-    "siteground": "<title>Robot Challenge Screen</title><script>const sgchallenge='20:1';</script>",
-    "f5": "<html><head><script>window['bobcmn']='1';</script></head><body><noscript>Please "
-    "enable JavaScript to view the page content.</noscript>",
-    "enable javascript and cookies": "<title>Just a moment...</title><h1>site.example</h1><"
-    "noscript>Enable JavaScript and cookies to continue</noscript>",
-}
+# What guards of sites show, by their names.
+DATA = Path(__file__).parents[1] / "data"
+REAL: dict[str, str] = json.loads((DATA / "guards.json").read_text("utf-8"))
 
 
 @each_row("status", [200, 202, 401, 403, 405, 429, 503])
@@ -283,10 +215,39 @@ def test_a_long_page_is_no_challenge() -> None:
         assert page.status != "blocked"
 
 
-@each_row("unit", ["<script>", "<!--", "<a ", "<noscript>", "<div class=", "<"])
-def test_hostile_markup_costs_little(unit: str) -> None:
-    """Half a megabyte of one thing is looked through in a moment."""
-    body = unit.encode() * (500_000 // len(unit))
-    began = time.process_time()
-    challenged(HttpResponse(200, {}, b"<title>Just a moment</title>" + body))
-    assert time.process_time() - began < 2
+HOSTILE = (
+    *("<script>", "<script ", "<!--", "<a ", "<noscript>", "<noscript ", "<noscript>enable ", "<"),
+    *(
+        "<div class=",
+        "<meta ",
+        "<input ",
+        "<input type=",
+        "<iframe ",
+        "your support id is: ",
+        "id=",
+    ),
+    *("id=g-recaptcha invisible ", "<div id=g-recaptcha invisible>", "sec-if-", "captcha.px"),
+)
+
+
+@each_row("unit", HOSTILE)
+@each_row("before", ["", "<div ", "<script>"])
+def test_hostile_markup_costs_what_its_size_says(unit: str, before: str) -> None:
+    """No pattern looks again at what it has seen."""
+
+    def look(body: str) -> bool:
+        return is_challenge(body.encode(), "Just a moment", "")
+
+    small, large = (before + unit * (size // len(unit)) + ">" for size in (60_000, 240_000))
+    assert not grows_too_fast(look, small, large)
+
+
+def test_the_server_does_not_look_at_markup_itself() -> None:
+    """A worker does, which is killed with a page; the server only reads headers."""
+    story = b"<title>x</title><div id=challenge-form></div>"
+    assert WORKERS.read(story, url=URL, content_type="text/html").challenged
+    assert WORKERS.read(story, url=URL, content_type="text/plain").challenged
+    assert not WORKERS.read(b"<p>Tea.", url=URL, content_type="text/html").challenged
+    refresh = b"<meta http-equiv=refresh content='0;url=/next'>"
+    assert WORKERS.refresh_in(refresh, None, "") == "/next"
+    assert WORKERS.refresh_in(b"<p>Tea.", "utf-8", "") is None

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.pages import (
     KIND,
     LONGEST,
@@ -22,14 +23,13 @@ from searchloop.search_backend.cache.pages import (
     conditions,
     freshness,
 )
-from searchloop.search_backend.fetch.fetch import fetch
 from searchloop.search_backend.fetch.host_check import Rules
 from searchloop.search_backend.fetch.http import Fetched, Known
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Reading
 from searchloop.search_backend.types import FetchFailed, Freshness, Page
-from tests.search_backend.fetch.test_fetch import LIMITS, Internet
+from tests.search_backend.fetch.test_fetch import Internet
 from tests.search_backend.hostile import answer, serving
 from tests.tables import each_row
 
@@ -170,7 +170,7 @@ class House:
             Reading(self.web, usual=self.usual),
             self.library,
             offline=self.offline,
-            cache=PageCache(clock=self.clock, disk=self.disk),
+            cache=PageCache(Cache(self.disk, self.clock)),
         )
 
     def open(self, **how: object) -> tuple[str, object, int]:
@@ -259,6 +259,7 @@ def test_a_stale_page_is_better_than_none(tmp_path: Path) -> None:
     shape = house.pages.open_page(URL).as_json()
     assert (shape["origin"], shape["age"], len(web.asked)) == ("cache", 100, 2)
     assert shape["stale"]["message"]
+    assert house.open(offline=True) == ("cache", 100, 2)
     house.offline = True
     house.restart()
     assert house.open() == ("cache", 100, 2)
@@ -347,14 +348,14 @@ def test_equal_pages_at_once_are_fetched_once(tmp_path: Path) -> None:
 def test_another_versions_page_is_not_used(tmp_path: Path) -> None:
     """A shape that this version does not know counts as nothing."""
     disk = Disk(tmp_path, 2**20)
-    PageCache(disk=disk).put("k", Page(URL, URL, "t", "x", ("l",), freshness=Freshness(60)))
+    PageCache(Cache(disk)).put("k", Page(URL, URL, "t", "x", ("l",), freshness=Freshness(60)))
     good = disk.get(KIND, "k")
     assert good is not None
-    assert (found := PageCache(disk=disk).get("k")) is not None
+    assert (found := PageCache(Cache(disk)).get("k")) is not None
     assert (found.page.text, found.page.links) == ("x", ("l",))
     for change in ({"text": 5}, {"links": 5}, {"freshness": {}}, {"freshness": {"x": 1}}, {"y": 1}):
         disk.put(KIND, "k", {**good.value, **change}, 60)
-        kept = PageCache(disk=disk).get("k")
+        kept = PageCache(Cache(disk)).get("k")
         assert kept is None or change == {"freshness": {}}
 
 
@@ -368,13 +369,7 @@ def test_the_version_goes_only_to_the_server_that_gave_it() -> None:
         net = Internet(server.port)
 
         def get(known: Known | None) -> Fetched:
-            return fetch(
-                "http://first.example/a",
-                limits=LIMITS,
-                resolve=net.resolve,
-                sockets=net.sockets,
-                known=known,
-            )
+            return net.fetch("http://first.example/a", known=known)
 
         first = get(None)
         assert (first.final_url, first.headers["etag"]) == ("http://other.example/b", tag)

@@ -7,22 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Reading
-from searchloop.search_backend.types import (
-    Chat,
-    FetchFailed,
-    FetchRefused,
-    NotReachable,
-    Page,
-    SearchBackendError,
-)
+from searchloop.search_backend.types import FetchFailed, FetchRefused, NotReachable, Owner
 
 DATA = Path(__file__).parents[1] / "data"
 WORDS = "".join(f"Sentence number {n} about tea and kettles.\n\n" for n in range(200))
@@ -118,12 +108,6 @@ def test_words_are_found_on_a_page(long: tuple[Pages, FakeFetch]) -> None:
     assert (one.truncated, many.truncated) == (False, True)
 
 
-def test_an_offset_beyond_the_end_is_an_error(long: tuple[Pages, FakeFetch]) -> None:
-    """The sentence names the length of the page."""
-    with pytest.raises(SearchBackendError, match="beyond the end"):
-        long[0].open_page("https://example.org/long", offset=10**6)
-
-
 @pytest.mark.parametrize(
     ("answer", "status", "code"),
     [
@@ -170,7 +154,7 @@ def test_failures_are_not_kept(tmp_path: Path) -> None:
 def test_a_page_read_before_is_there_without_a_network(tmp_path: Path) -> None:
     """The library answers when offline or when the site cannot be reached, and says so."""
     pages(tmp_path, FakeFetch(long=fetched("long", WORDS))).open_page(
-        "https://example.org/long", chat=Chat("a")
+        "https://example.org/long", chat=Owner("a")
     )
     silent = FakeFetch()
     stored = pages(tmp_path, silent, offline=True).open_page("https://example.org/long")
@@ -183,7 +167,7 @@ def test_a_stored_copy_says_how_old_it_is_and_why_it_is_shown(tmp_path: Path) ->
     """Days later, with the site down; a page found unchanged is as old as that look."""
     url, there = "https://example.org/long", FakeFetch(long=fetched("long", WORDS))
     down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
-    pages(tmp_path, there).open_page(url, chat=Chat("a"))
+    pages(tmp_path, there).open_page(url, chat=Owner("a"))
     with sqlite3.connect(tmp_path / "library.sqlite3") as db:
         db.execute("UPDATE documents SET added = added - ?", (200 * 86_400,))
     db.close()
@@ -191,7 +175,7 @@ def test_a_stored_copy_says_how_old_it_is_and_why_it_is_shown(tmp_path: Path) ->
     assert 200 * 86_400 <= shape["age"] < 200 * 86_400 + 60
     assert (shape["origin"], shape["stale"]["message"]) == ("library", "Too slow.")
     assert "stale" not in pages(tmp_path, FakeFetch(), offline=True).open_page(url).as_json()
-    pages(tmp_path, there).open_page(url, chat=Chat("a"))
+    pages(tmp_path, there).open_page(url, chat=Owner("a"))
     assert pages(tmp_path, down).open_page(url).as_json().get("age", 0) < 60
 
 
@@ -213,17 +197,3 @@ def test_library_documents_open_without_fetching(tmp_path: Path) -> None:
     assert opened.open_page("library://docs/a.md", find="intro").match_count == 1
     missing = opened.open_page("library://docs/b.md")
     assert (missing.page.status, fetch.urls) == ("error", [])
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 400)), max_size=60))
-def test_the_cache_stays_within_its_bounds(puts: list[tuple[str, int]]) -> None:
-    """Number and characters are bounded, and what was put last is there unless it is too large."""
-    cache = PageCache(entries=3, characters=2_000)
-    for url, length in puts:
-        page = Page(url, url, "t", "x" * length)
-        cache.put(url, page)
-        assert (kept := cache.get(url)) is not None
-        assert kept.page == page
-    held = [kept.page for url in "abcdef" if (kept := cache.get(url))]
-    assert len(held) <= 3
-    assert sum(len(page.text) + 500 for page in held) <= 2_000

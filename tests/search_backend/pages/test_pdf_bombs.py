@@ -101,10 +101,7 @@ CASES = {
         ),
         TEXT,
     ),
-    "a table of itself": (
-        ONE.replace(b"/Root 1 0 R ", b"/Root 1 0 R /Prev %d " % TABLE),
-        TEXT,
-    ),
+    "a table of itself": (ONE.replace(b"/Root 1 0 R ", b"/Root 1 0 R /Prev %d " % TABLE), TEXT),
     "a table without end": (ONE.replace(b"xref\n0 6", b"xref\n0 2000000000"), TEXT),
     "compressed": (
         page_of(stream(bomb(256 * MEBIBYTE, WORDS), b"", b"/FlateDecode")),

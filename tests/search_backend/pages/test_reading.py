@@ -22,7 +22,7 @@ from searchloop.search_backend.pages.reading import Reading
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.readers import Service, find_services
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
     EngineError,
     FetchFailed,
@@ -368,7 +368,7 @@ def test_the_browser_is_off_until_its_command_is_set(tmp_path: Path) -> None:
 def test_readers_are_listed_with_what_they_lack(tmp_path: Path) -> None:
     """Beside the engines: which there are, which are chosen, and what the others want."""
     mapping = {"SEARCH_READERS": "local,jina", "CRAWL4AI_URL": "http://127.0.0.1:9"}
-    client = create_app(Settings.from_mapping(mapping, tmp_path)).test_client()
+    client = create_app(SearchSettings.from_mapping(mapping, tmp_path)).test_client()
     rows = {row["name"]: row for row in client.get("/api/engines").json["readers"]}
     assert {name: row["position"] for name, row in rows.items()} == {
         **dict.fromkeys((*NAMES, "browser")),
@@ -377,7 +377,7 @@ def test_readers_are_listed_with_what_they_lack(tmp_path: Path) -> None:
     }
     assert (rows["tavily"]["missing"], rows["tavily"]["available"]) == (["TAVILY_API_KEY"], False)
     assert rows["crawl4ai"]["available"]
-    away = Settings.from_mapping({**mapping, "SEARCHLOOP_OFFLINE": "1"}, tmp_path)
+    away = SearchSettings.from_mapping({**mapping, "SEARCHLOOP_OFFLINE": "1"}, tmp_path)
     listed = create_app(away).test_client().get("/api/engines").json["readers"]
     rows = {row["name"]: row for row in listed}
     assert [name for name, row in rows.items() if row["available"]] == ["local"]

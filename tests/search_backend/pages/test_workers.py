@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from searchloop.search_backend.pages.worker import page_in
-from searchloop.search_backend.pages.workers import ASKER, Workers
+from searchloop.search_backend.pages.workers import ASKER, Turns, Workers
 from searchloop.search_backend.readers import read
-from searchloop.search_backend.types import Page, SearchBackendError, failed_page
+from searchloop.search_backend.types import Page, SearchBackendError
+from tests.tables import each_row
 from tests.waiting import until
 
 URL = "https://example.org/"
@@ -108,11 +109,12 @@ def test_a_worker_without_work_ends_and_is_missed_by_nobody() -> None:
     assert not pids() - before
 
 
-HOSTILE = {
-    "a million cells": b"<table>" + (b"<tr>" + b"<td>1" * 10) * 100_000,
-    "five million tags": b"<br>" * 5_000_000,
-    "an attribute": b"<p title='" + b"x" * 10_000_000 + b"'>hello world",
-    "references": b"<p>" + b"&amp;<b>&lt;</b>" * 600_000,
+# Made when they are read: every worker of pytest would keep them.
+HOSTILE: Mapping[str, Callable[[], bytes]] = {
+    "a million cells": lambda: b"<table>" + (b"<tr>" + b"<td>1" * 10) * 100_000,
+    "five million tags": lambda: b"<br>" * 5_000_000,
+    "an attribute": lambda: b"<p title='" + b"x" * 10_000_000 + b"'>hello world",
+    "references": lambda: b"<p>" + b"&amp;<b>&lt;</b>" * 600_000,
 }
 
 
@@ -121,12 +123,12 @@ def test_a_hostile_page_costs_little_memory() -> None:
     """At most 64 MiB at any moment over what the process has without work."""
     before, idle = pids(), dict[int, int]()
     with closing(Workers(most=1, seconds=20)) as pool:
-        for name, body in HOSTILE.items():
+        for name, made in HOSTILE.items():
             assert opened(pool, TEXT.encode()) == "ok"  # by another process if one has grown
             (worker,) = pids() - before
             idle.setdefault(worker, memory(worker, "VmRSS"))
             Path(f"/proc/{worker}/clear_refs").write_text("5", "ascii")  # the peak begins anew
-            page = pool.read(body, url=URL, content_type="text/html")
+            page = pool.read(made(), url=URL, content_type="text/html")
             assert (name, page.status in ("ok", "needs_js"), page.cut) == (name, True, True)
             peak = memory(worker, "VmHWM")
             assert peak > idle[worker], name
@@ -228,14 +230,6 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
     until(ended)
 
 
-def test_a_failed_page_tells_its_problem() -> None:
-    """The page of a problem has no text and the address it was asked for."""
-    from searchloop.search_backend.pages.worker import TOO_LARGE
-
-    page = failed_page(URL, TOO_LARGE)
-    assert (page.status, page.text, page.final_url) == ("error", "", URL)
-
-
 @pytest.mark.parametrize(
     ("fault", "code"), [(MemoryError, "too_complex"), (RecursionError, "unreadable")]
 )
@@ -249,3 +243,41 @@ def test_a_fault_of_a_reader_is_a_page_that_says_so(fault: type[Exception], code
     assert page.status == "error"
     assert page.error is not None
     assert page.error.code == code
+
+
+@each_row(("processes", "at_once"), [(1, 1), (2, 1), (4, 3)])
+def test_documents_of_one_owner_leave_room_for_another(processes: int, at_once: int) -> None:
+    """Beside many of one, another waits for nothing where there are two, else for one turn."""
+    turns, order = Turns(processes), list[str]()
+
+    def come(owner: str) -> threading.Thread:
+        def work() -> None:
+            if turns.take(owner, 20):
+                order.append(owner)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        return thread
+
+    many = [come("one") for _ in range(8)]
+    until(lambda: len(order) == at_once and len(turns._waiting) == 8 - at_once)
+    other = come("another")
+    if processes == 1:
+        until(lambda: len(turns._waiting) == 8)
+        turns.give_back("one")
+    until(lambda: not other.is_alive())
+    assert order == ["one"] * at_once + ["another"]
+    turns.give_back("another")
+    while any(thread.is_alive() for thread in many):
+        if turns._at_work["one"]:
+            turns.give_back("one")
+    assert order.count("one") == 8
+
+
+def test_a_turn_that_does_not_come_is_given_up() -> None:
+    """Whoever waited in vain is forgotten, and takes no turn of those who wait on."""
+    turns = Turns(1)
+    assert turns.take("one", 0)
+    assert not turns.take("another", 0)
+    turns.give_back("one")
+    assert turns.take("one", 0)

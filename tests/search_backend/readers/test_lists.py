@@ -5,14 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.search_backend.readers import read
+from tests.search_backend.documents import text_of
 from tests.tables import each_row
-
-
-def text_of(markup: str) -> str:
-    """The text of a short page."""
-    body = f"<title>T</title><main>{markup}</main>".encode()
-    return read(body, url="https://e.example/", content_type="text/html", charset="utf-8").text
 
 
 @each_row(
@@ -179,11 +173,8 @@ def test_a_page_that_is_written_anew_keeps_what_shapes_it() -> None:
          "<p><span class=c3>9 m<span class=c2>2</span></span> 5 m<span class=c2>2</span> big",
          "~~9 m^2~~ 5 m^2 big"),
         (".al{list-style-type:lower-alpha}", "<ol class=al><li>a<li>b</ol>", "a. a\nb. b"),
-        (".t{white-space:pre-line}", "<div class=t>one\ntwo\n\n<b>three\nfour</b></div>",
-         "one\ntwo\n\nthree\nfour"),
         ("p{white-space:pre-wrap}", "<p>one\n<p style='white-space:normal'>two\nthree",
          "one\n\ntwo three"),
-        ("", "<p style='white-space: pre-line'>one\ntwo", "one\ntwo"),
         ("", "<p style='white-space: nowrap'>one\ntwo", "one two"),
         (".k{font-family:Menlo,monospace;white-space:pre}", "<div class=k>a\n  b</div>",
          "```\na\n  b\n```"),
@@ -235,9 +226,3 @@ def test_what_a_sheet_takes_back_is_not_struck() -> None:
     sheet = ".a i{text-decoration:line-through}.a .b{text-decoration:none}"
     text = text_of(f"<style>{sheet}</style><div class=a><i>20</i> <i class=b>15</i></div>")
     assert text == "~~20~~ 15"
-
-
-def test_lines_as_typed_have_a_bound() -> None:
-    """Each takes an element; the rest of very many is one line."""
-    text = text_of("<p style='white-space:pre'>" + "x\n" * 40_000 + "</p>")
-    assert text.split() == ["x"] * 40_000

@@ -5,14 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.readers._html.blocks import layout
 from searchloop.search_backend.readers._html.bounds import DEEPEST, bounded
-from searchloop.search_backend.readers._html.choose import Tree, compiled, expected
 from searchloop.search_backend.readers._html.parts.complete import with_parts
 from searchloop.search_backend.types import Page
 from tests.tables import each_row
@@ -79,13 +76,6 @@ def test_a_list_of_things_is_no_navigation() -> None:
     assert "Teapot number 7 in blue clay" in text
     assert "Holds 24 cups" in text
     assert "Privacy" not in text
-
-
-def test_code_keeps_its_lines() -> None:
-    """Documentation: code is fenced, and blanks inside it mean something."""
-    code = "<pre><code>def pour(pot):\n    return pot.tilt(45)\n</code></pre>"
-    text = page(f"<main><h1>Pouring</h1><p>{ADVICE * 3}</p>{code}<p>{ADVICE * 2}</p></main>").text
-    assert "```\ndef pour(pot):\n    return pot.tilt(45)\n```" in text
 
 
 FORMS = {
@@ -395,37 +385,6 @@ def test_a_large_page_of_ordinary_markup_is_left_alone() -> None:
     assert bounded(ordinary)[0] is ordinary
     deep = "<div>" * 5000 + ordinary
     assert bounded(deep)[0].count("<div>") < 300
-
-
-def naive(tree: Tree, row: list[float]) -> float:
-    """One block down one tree."""
-    while not isinstance(tree, float):
-        tree = tree[2] if row[tree[0]] <= tree[1] else tree[3]
-    return tree
-
-
-TREES = st.recursive(
-    st.floats(-0.1, 0.1),
-    lambda inner: st.tuples(st.integers(0, 2), st.floats(-5, 5), inner, inner),
-    max_leaves=8,
-)
-ROWS = st.lists(st.lists(st.floats(-9, 9), min_size=3, max_size=3), min_size=1, max_size=9)
-
-
-@given(st.lists(TREES, min_size=1, max_size=5), ROWS)
-def test_all_blocks_go_down_the_trees_as_each_would(
-    trees: list[Tree], rows: list[list[float]]
-) -> None:
-    """Compiling them changes nothing but the time."""
-    scores = list(map(compiled(trees), *zip(*rows, strict=True)))
-    assert scores == pytest.approx([sum(naive(tree, row) for tree in trees) for row in rows])
-
-
-def test_the_expected_score_is_that_of_the_best_cut() -> None:
-    """Sure blocks alone give 1; nothing at all gives 0; a doubtful one is not worth taking."""
-    assert expected([1.0, 0.0], [10, 90]) == 1.0
-    assert expected([], []) == 0.0
-    assert expected([0.9, 0.1], [50, 50]) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(

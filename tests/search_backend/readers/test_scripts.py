@@ -7,14 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.search_backend.readers import read
+from tests.search_backend.documents import text_of
 from tests.tables import each_row
-
-
-def text_of(markup: str) -> str:
-    """The text of a short page."""
-    body = f"<title>T</title><main>{markup}</main>".encode()
-    return read(body, url="https://e.example/", content_type="text/html", charset="utf-8").text
 
 
 def raised(words: str) -> str:

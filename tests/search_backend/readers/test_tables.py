@@ -8,16 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from searchloop.search_backend.readers import read
+from tests.search_backend.documents import text_of
 from tests.tables import each_row
 
 Grid = list[list[str]]
-
-
-def text_of(markup: str) -> str:
-    """The text of a short page."""
-    body = f"<title>T</title><main>{markup}</main>".encode()
-    return read(body, url="https://e.example/", content_type="text/html", charset="utf-8").text
 
 
 def rows(text: str) -> Grid:
@@ -80,14 +74,11 @@ A = ["a", "b", "c"]
          [A, ["Chad", "Yes", "3"]]),
         (f"{HEAD}<tr><td>1<td><i class=ok title=Yes></i><td><i title=No>3</i>",
          [A, ["1", "Yes", "3"]]),
-        (f"{HEAD}<tr><td>1<td><svg><title>No</title><path d=M0></svg><td><input type=checkbox "
-         "checked>", [A, ["1", "No", "[x]"]]),
+        (f"{HEAD}<tr><td>1<td>2<td><input type=checkbox checked>", [A, ["1", "2", "[x]"]]),
         (f"{HEAD}<tr><td>1<td hidden>SECRET<td>3<tr><td hidden>SECRET<td>5<td hidden>SECRET",
          [A, ["1", "", "3"], ["", "5", ""]]),
         ("<tr><th>a<th style='display:none'>SECRET<th>c<tr><td>1<td style='display:none'>SECRET"
          "<td>3", [["a", "c"], ["1", "3"]]),
-        (f"{HEAD}<tr><td><svg></svg><b class=sr-only>Yes</b><td><i></i><b class='x sr-only'>No</b>"
-         "<td>five of them<b class=sr-only>SECRET</b>", [A, ["Yes", "No", "five of them"]]),
         (f"{HEAD}<tr><td style='text-decoration:line-through'>1<td>2<td><s>3</s>"
          "<tr style='text-decoration:line-through'><td><p>4<p>5<td><td>6",
          [A, ["~~1~~", "2", "~~3~~"], ["~~4~~<br>~~5~~", "", "~~6~~"]]),

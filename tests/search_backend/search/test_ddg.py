@@ -1,100 +1,43 @@
-"""The ddg engine over a fake client: queries it sends, failures it tells apart."""
+"""The ddg engine: the form that it sends, and what it makes of each answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
-from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
 
-from searchloop.search_backend.engines import Access
-from searchloop.search_backend.engines.ddg import ENGINE, Rows, make_engine, with_sites
-from searchloop.search_backend.library import Library
+from searchloop.search_backend.engines.ddg import ENGINE, parse, region, request
+from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.types import EngineError, Query
+from tests.search_backend.search.engine_cases import DDG_PAGE
 
 
-class FakeClient:
-    """What `ddgs.DDGS` looks like to the engine."""
-
-    def __init__(self, answer: Callable[[], Rows]) -> None:
-        self.answer = answer
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-
-    def text(self, query: str, **options: Any) -> Rows:
-        """Answer, and keep what was asked."""
-        self.calls.append((query, options))
-        return self.answer()
-
-
-def failing(error: Exception) -> Callable[[], Rows]:
-    """An answer that raises."""
-
-    def answer() -> Rows:
-        raise error
-
-    return answer
-
-
-@pytest.fixture
-def access(tmp_path: Path) -> Access:
-    """Nothing to use."""
-    return Access({}, Library(tmp_path, dict))
-
-
-def test_rows_become_results(access: Access) -> None:
-    """Title, address and text are taken over; rows without a web address are not."""
-    rows = [
-        {"title": "Tea", "href": "https://example.org/tea", "body": "About tea."},
-        {"title": "Odd", "href": "javascript:alert(1)", "body": ""},
-        {"title": "", "href": "https://example.org/b", "body": None},
-        {"body": "no address"},
+def test_results_are_read_from_the_page() -> None:
+    """Title, address and text without markup; advertisements are left out."""
+    results = parse(HttpResponse(200, {}, DDG_PAGE.encode()), {})
+    assert [(r.title, r.snippet, r.source) for r in results] == [
+        ("Green tea", "Tea & water.", "ddg"),
+        ("Black tea", "", "ddg"),
     ]
-    client = FakeClient(lambda: rows)
-    results = make_engine(lambda: client).search(
-        Query("tea", max_results=5, time_range="w"), access
-    )
-    assert [(r.title, r.url, r.snippet, r.source) for r in results] == [
-        ("Tea", "https://example.org/tea", "About tea.", "ddg"),
-        ("https://example.org/b", "https://example.org/b", "", "ddg"),
-    ]
-    query, options = client.calls[0]
-    assert (query, options["max_results"], options["timelimit"]) == ("tea", 5, "w")
-    assert "auto" not in options["backend"]
+    assert results[0].url.startswith("https://duckduckgo.com/l/?uddg=https%3A%2F%2Ftea1.example")
+    assert results[1].url == "https://tea2.example/"
 
 
-@pytest.mark.parametrize(
-    ("wishes", "asked", "left"),
-    [
-        ({}, ["duckduckgo", "brave", "mojeek"], set()),
-        ({"time_range": "w"}, ["duckduckgo", "brave"], set()),
-        ({"country": "de"}, ["duckduckgo", "mojeek"], set()),
-        ({"country": "de", "time_range": "w"}, ["duckduckgo"], set()),
-        ({"safe_search": "strict"}, ["brave", "mojeek"], set()),
-        ({"safe_search": "moderate"}, ["brave"], set()),
-        ({"safe_search": "strict", "time_range": "d"}, ["brave"], set()),
-        ({"safe_search": "strict", "language": "de"}, ["mojeek"], set()),
-        ({"safe_search": "strict", "time_range": "d", "country": "de"}, ["brave"], {"country"}),
-        ({"safe_search": "moderate", "language": "de"}, ["brave"], {"language"}),
-    ],
-)
-def test_only_sites_that_respect_the_wishes_are_asked(
-    access: Access, wishes: dict[str, Any], asked: list[str], left: set[str]
-) -> None:
-    """What none of them respects together is told as not applied; safe search comes first."""
-    client = FakeClient(list)
-    engine = make_engine(lambda: client)
-    assert engine.search is not None
-    query = Query("tea", **wishes)
-    engine.search(query, access)
-    assert client.calls[0][1]["backend"].split(",") == asked
-    assert engine.applies - engine.respects(query) == left
+def test_the_form_names_sites_time_and_region() -> None:
+    """It goes to DuckDuckGo, or to the address of the setting, and nowhere else."""
+    query = Query("tea", allowed_domains=("a.org",), time_range="w", country="at")
+    sent = request(query, {"DDG_BASE_URL": "http://127.0.0.1:9/x/"})
+    assert (sent.method, sent.url) == ("POST", "http://127.0.0.1:9/x/")
+    fields = {name: values[0] for name, values in parse_qs(sent.body.decode()).items()}
+    assert fields == {"q": "tea site:a.org", "df": "w", "kl": "at-de"}
+    assert request(Query("tea"), {}).url == "https://html.duckduckgo.com/html/"
+    assert (ENGINE.name, ENGINE.remote, ENGINE.needs) == ("ddg", True, ())
 
 
 @pytest.mark.parametrize(
     ("country", "language", "code"),
     [
+        (None, None, ""),
         ("de", None, "de-de"),
         ("gb", "en", "uk-en"),
         ("gb", None, "uk-en"),
@@ -107,43 +50,35 @@ def test_only_sites_that_respect_the_wishes_are_asked(
     ],
 )
 def test_places_and_languages_become_regions(
-    access: Access, country: str | None, language: str | None, code: str
+    country: str | None, language: str | None, code: str
 ) -> None:
-    """The package wants both in one code, and breaks without the hyphen."""
-    client = FakeClient(list)
-    engine = make_engine(lambda: client)
-    assert engine.search is not None
-    engine.search(Query("tea", country=country, language=language), access)
-    assert client.calls[0][1]["region"] == code
+    """DuckDuckGo wants both in one code."""
+    assert region(Query("tea", country=country, language=language)) == code
 
 
-def test_domains_become_site_terms() -> None:
-    """The engine's only way to name domains is inside the query."""
-    query = Query("tea", allowed_domains=("a.org", "b.org"), blocked_domains=("c.org",))
-    assert with_sites(query) == "tea (site:a.org OR site:b.org) -site:c.org"
-    assert with_sites(Query("tea", allowed_domains=("a.org",))) == "tea site:a.org"
+CHALLENGE = "<html><body><div class='anomaly-modal'>Select all squares with a duck.</div></body>"
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "words"),
+    ("status", "body", "kind"),
     [
-        (DDGSException("No results found."), "blocked", "does not say which"),
-        (RatelimitException("202"), "rate", "rate"),
-        (TimeoutException("operation timed out"), "network", "could not be reached"),
-        (DDGSException("DNSError: DNSError('error sending request')"), "network", "resolved"),
-        (DDGSException("ConnectError: refused"), "network", "could not be reached"),
-        (ValueError("bad markup"), "parse", "ValueError"),
-        (ImportError("ddgs"), "config", "missing"),
+        (202, "", "blocked"),
+        (200, CHALLENGE, "blocked"),
+        (403, CHALLENGE, "blocked"),
+        (429, "", "rate"),
+        (500, "", "network"),
+        (200, "<html><body>Another page.</body></html>", "parse"),
+        (200, '<div class="result"><a class="result__a" href="x:y">Tea</a></div>', "parse"),
     ],
 )
-def test_failures_are_told_apart(access: Access, error: Exception, kind: str, words: str) -> None:
+def test_a_refusal_is_never_nothing_found(status: int, body: str, kind: str) -> None:
     """Each cause has its kind, one sentence and a remedy."""
-    with pytest.raises(EngineError, match=words) as failure:
-        make_engine(lambda: FakeClient(failing(error))).search(Query("tea"), access)
-    assert failure.value.kind == kind
-    assert failure.value.remedy
+    with pytest.raises(EngineError) as failure:
+        parse(HttpResponse(status, {}, body.encode()), {})
+    assert (failure.value.kind, bool(failure.value.remedy)) == (kind, True)
 
 
-def test_the_engine_itself_is_remote_and_keyless() -> None:
-    """It is asked by default, and never when offline."""
-    assert (ENGINE.name, ENGINE.remote, ENGINE.needs) == ("ddg", True, ())
+def test_nothing_found_is_what_the_page_says() -> None:
+    """Only its own words for it count."""
+    none = '<div class="result result--no-result"><div class="no-results">No results.</div></div>'
+    assert parse(HttpResponse(200, {}, none.encode()), {}) == []

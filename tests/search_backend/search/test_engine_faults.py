@@ -12,18 +12,16 @@ from typing import Any
 
 import pytest
 
-from searchloop.search_backend.engines import Access, find_engines
-from searchloop.search_backend.engines.ddg import make_engine
+from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
-from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse
 from searchloop.search_backend.plugin.answers import retry_after
 from searchloop.search_backend.search.merge import keep
 from searchloop.search_backend.search.ranking import rank
 from searchloop.search_backend.search.schedule import Outcome, Schedule
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
 from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
 from tests.tables import each_row
@@ -48,7 +46,7 @@ ODD: tuple[Any, ...] = (
 
 def schedule(home: Path, case: Case) -> Schedule:
     """The engine of `case` alone, with its key."""
-    settings = Settings(home, (case.name,), keys=case.keys("http://127.0.0.1:9"))
+    settings = SearchSettings(home, (case.name,), keys=case.keys("http://127.0.0.1:9"))
     return Schedule(settings, find_engines(), time.monotonic)
 
 
@@ -235,19 +233,3 @@ def test_a_key_that_no_header_can_carry_is_a_setting_to_correct(key: str) -> Non
         run(EngineHttp().send(request, "Tea"), timeout=60)
     assert raised.value.kind == "config"
     assert key not in raised.value.message
-
-
-@each_row("rows", [[None], ["x", 7], [{}], [{"href": None}], [{"href": "x:y"}]])
-def test_rows_of_a_package_that_nobody_can_use(tmp_path: Path, rows: list[Any]) -> None:
-    """What a package scrapes may be anything as well."""
-
-    class Scraped:
-        def text(self, _query: str, **_options: Any) -> list[Any]:
-            return rows
-
-    access = Access({}, Library(tmp_path, dict))
-    search = make_engine(Scraped).search
-    assert search is not None
-    with pytest.raises(EngineError) as raised:
-        search(Query("tea"), access)
-    assert raised.value.kind == "parse"

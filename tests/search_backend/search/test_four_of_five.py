@@ -17,7 +17,7 @@ import pytest
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import Query, SearchAnswer, SearchResult
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.search.test_engine_chain import HANG, Clock, found, house, wired
@@ -105,7 +105,7 @@ def test_the_library_is_asked_when_the_web_does_not_answer_in_time(tmp_path: Pat
             "none": Engine("none", "None", lambda _query, _access: [], remote=False),
             "here": Engine("here", "Here", here, remote=False),
         }
-        settings = Settings(tmp_path, ("web", "none", "here"), seconds=0.4)
+        settings = SearchSettings(tmp_path, ("web", "none", "here"), seconds=0.4)
         with closing(Chain(settings, Library(tmp_path, dict), engines)) as chain:
             answer = chain.search(Query("tea"))
     assert (answer.status, answer.engine) == ("ok", "here")

@@ -1,4 +1,4 @@
-"""The order of results: each work once, originals before copies, new before old, and why."""
+"""The order of results: each work once, new before old, and why."""
 
 from __future__ import annotations
 
@@ -104,25 +104,6 @@ def test_a_date_that_one_engine_knows_is_kept() -> None:
     )
     (page,) = order(web, official)
     assert (page.result.source, page.result.published) == ("web", "2020-01-02")
-
-
-@pytest.mark.parametrize(
-    ("copy", "original"),
-    [
-        ("https://www.wikiwand.com/en/Tea", "https://en.wikipedia.org/wiki/Tea"),
-        ("https://www.codegrepper.com/x", "https://stackoverflow.com/questions/1/x"),
-        ("https://gitmemory.com/a/b", "https://github.com/a/b"),
-        ("https://www.alphaxiv.org/abs/1706.03762", "https://arxiv.org/abs/1706.03762"),
-        ("https://devdocs.io/dom/fetch", "https://developer.mozilla.org/en-US/docs/Web/API/fetch"),
-    ],
-)
-def test_an_original_stands_before_its_copy(copy: str, original: str) -> None:
-    """Wherever the engine put the copy; a copy without its original keeps its place."""
-    ranked = order(outcome("web", copy, "https://a.example/", original, "https://b.example/"))
-    assert urls(ranked) == ["https://a.example/", original, copy, "https://b.example/"]
-    assert any("copy of" in reason for reason in ranked[2].reasons)
-    alone = order(outcome("web", copy, "https://a.example/"))
-    assert urls(alone) == [copy, "https://a.example/"]
 
 
 @each_row(

@@ -17,7 +17,7 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.search.router import choose, keywords, language_of, wants_news
 from searchloop.search_backend.search.schedule import PATIENCE_BESIDE
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
 from tests.tables import each_row
 from tests.waiting import LATE
@@ -44,8 +44,8 @@ def chosen(text: str, *, instead: bool = False, **options: object) -> list[str]:
         ("光合成とは何ですか？", "wikipedia", "光合成"),
         ("Что такое фотосинтез?", "wikipedia", "фотосинтез"),
         ("Who invented the telephone?", "wikidata", "telephone"),
-        ("attention is all you need paper", "openalex", "attention is all you need"),
-        ("关于稀疏注意力的论文 arxiv", "arxiv", "稀疏注意力的"),
+        ("attention is all you need paper", "arxiv", "attention is all you need"),
+        ("稀疏注意力的论文 arxiv", "arxiv", "稀疏注意力"),
         ("arxiv 1706.03762", "arxiv", "1706.03762"),
         ("10.1038/nature14539", "crossref", "10.1038/nature14539"),
         ("side effects of ibuprofen", "pubmed", "side effects of ibuprofen"),
@@ -151,7 +151,7 @@ class Site:
 
 
 WEB, MORE = "https://web.example/", "https://more.example/"
-ARXIV, ALEX = "https://arxiv.org/abs/1706.03762", "https://openalex.org/W1"
+ARXIV, ALEX = "https://arxiv.org/abs/1706.03762", "https://doi.org/10.5555/2"
 
 
 def house(
@@ -174,7 +174,7 @@ def house(
         )
         for name, search in sites.items()
     }
-    own = Settings(tmp_path, tuple(n for n in known if n in ("web", "local")), routed=True)
+    own = SearchSettings(tmp_path, tuple(n for n in known if n in ("web", "local")), routed=True)
     chain = replace(own, **settings)  # type: ignore[arg-type]
     return Chain(chain, Library(tmp_path, dict), known, clock)
 
@@ -236,9 +236,9 @@ def test_a_chain_that_the_user_wrote_is_kept_to(tmp_path: Path) -> None:
     named = house(tmp_path, sites, routed=False, engines=("arxiv",)).search(Query(PAPER))
     assert (named.engine, trail(named)) == ("arxiv", [("arxiv", "ok", "")])
     assert arxiv.asked == ["sparse attention"]
-    assert Settings.from_mapping({}, tmp_path).routed
-    assert not Settings.from_mapping({"SEARCH_ENGINES": "ddg"}, tmp_path).routed
-    mixed = Settings.from_mapping({"SEARCH_ENGINES": "ddg, sites,library"}, tmp_path)
+    assert SearchSettings.from_mapping({}, tmp_path).routed
+    assert not SearchSettings.from_mapping({"SEARCH_ENGINES": "ddg"}, tmp_path).routed
+    mixed = SearchSettings.from_mapping({"SEARCH_ENGINES": "ddg, sites,library"}, tmp_path)
     assert (mixed.engines, mixed.routed) == (("ddg", "library"), True)
     assert not {engine.name for engine in SITES} & {*default_chain(find_engines(), {})}
 
@@ -290,17 +290,16 @@ def test_the_rates_of_sites_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_site_that_failed_rests_and_is_not_chosen(tmp_path: Path) -> None:
-    """The next that fits takes its place, and nothing of it stands in the trail."""
+    """The other that fits is asked, and nothing of the first stands in the trail."""
     sites = {
         "web": Site([WEB]),
-        "openalex": Site(EngineError("quota", "Used up.", "Wait.", 3_600)),
-        "arxiv": Site([]),
+        "arxiv": Site(EngineError("quota", "Used up.", "Wait.", 3_600)),
         "crossref": Site(["https://doi.org/10.5555/1"]),
     }
     chain = house(tmp_path, sites, lambda: 100.0)
-    assert [e for e, _, _ in trail(chain.search(Query(PAPER)))] == ["web", "openalex", "arxiv"]
+    assert [e for e, _, _ in trail(chain.search(Query(PAPER)))] == ["web", "arxiv", "crossref"]
     second = chain.search(Query("papers about dense attention"))
-    assert [e for e, _, _ in trail(second)] == ["web", "arxiv", "crossref"]
+    assert [e for e, _, _ in trail(second)] == ["web", "crossref"]
 
 
 def test_wishes_that_a_site_cannot_respect_are_told(tmp_path: Path) -> None:

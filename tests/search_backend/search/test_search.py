@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from searchloop.search_backend.engines import Access, Engine, default_chain, find_engines
+from searchloop.search_backend.engines import Access, Engine, default_chain
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.search.limits import RESTS, TRIAL_SECONDS, CircuitBreakers
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.search.limits import RESTS, CircuitBreakers
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchBackendError, SearchResult
+from tests.search_backend.search.test_engine_chain import Clock
 
 Search = Callable[[Query, Access], list[SearchResult]]
 
@@ -38,16 +38,6 @@ class Script:
         return answer
 
 
-class Clock:
-    """Seconds that pass when told."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def engine(
     name: str,
     search: Search,
@@ -69,7 +59,7 @@ def chain(
 ) -> Chain:
     """A chain over these engines in their order."""
     known = {one.name: one for one in engines}
-    settings = Settings(tmp_path, tuple(known), offline, keys or {})
+    settings = SearchSettings(tmp_path, tuple(known), offline, keys or {})
     return Chain(settings, Library(tmp_path, dict), known, clock or Clock())
 
 
@@ -82,42 +72,21 @@ def statuses(answer: object) -> list[tuple[str, str]]:
     return [(a.engine, a.status) for a in answer.attempts]  # type: ignore[attr-defined]
 
 
-def test_the_first_engine_with_results_answers(tmp_path: Path) -> None:
-    """Later engines are not asked when an earlier one has results."""
-    second = Script(hits("https://b.example/"))
-    answer = chain(
-        tmp_path, engine("one", Script(hits("https://a.example/"))), engine("two", second)
-    ).search(Query("tea"))
-    assert (answer.status, answer.engine) == ("ok", "one")
-    assert [r.url for r in answer.results] == ["https://a.example/"]
-    assert second.queries == []
-
-
-@pytest.mark.parametrize(
-    ("failure", "status"), [(NETWORK, "error"), (BLOCKED, "blocked"), (KeyError("x"), "error")]
-)
-def test_a_failure_leads_on_and_stays_on_record(
-    tmp_path: Path, failure: Exception, status: str
-) -> None:
-    """An engine that failed, even by a fault of its own, does not keep the next from answering."""
-    answer = chain(
-        tmp_path,
-        engine("one", Script(failure)),
-        engine("two", Script(hits("https://b.example/"))),
-    ).search(Query("tea"))
+def test_an_engine_with_a_fault_of_its_own_leads_on(tmp_path: Path) -> None:
+    """It does not keep the next one from answering, and stays on record."""
+    faulty = engine("one", Script(KeyError("x")))
+    answer = chain(tmp_path, faulty, engine("two", Script(hits("https://b.example/")))).search(
+        Query("tea")
+    )
     assert answer.engine == "two"
-    assert statuses(answer) == [("one", status), ("two", "ok")]
+    assert statuses(answer) == [("one", "error"), ("two", "ok")]
     assert answer.attempts[0].error is not None
     assert answer.attempts[0].error.message.endswith(".")
 
 
 @pytest.mark.parametrize(
     ("first", "library", "expected"),
-    [
-        ([], [], "empty"),
-        (NETWORK, [], "error"),
-        (BLOCKED, [], "blocked"),
-    ],
+    [([], [], "empty"), (NETWORK, [], "error"), (BLOCKED, [], "blocked")],
 )
 def test_failed_is_not_empty(
     tmp_path: Path,
@@ -140,42 +109,11 @@ def test_a_web_engine_that_found_nothing_is_believed(tmp_path: Path) -> None:
     assert answer.status == "empty"
 
 
-def test_a_failing_engine_rests_and_is_tried_again(tmp_path: Path) -> None:
-    """After a network failure the next search passes the engine over, later ones try it again."""
-    clock, script = Clock(), Script(NETWORK, hits("https://a.example/"))
-    asked = chain(
-        tmp_path,
-        engine("one", script),
-        engine("two", Script(hits("https://b.example/"))),
-        clock=clock,
-    )
-    asked.search(Query("tea"))
-    resting = asked.search(Query("tea"))
-    assert statuses(resting) == [("one", "skipped"), ("two", "ok")]
-    assert resting.attempts[0].error is not None
-    # Five seconds, a little more or less, and never told as less.
-    assert re.search(r"asked again in [56] s", resting.attempts[0].error.message)
-    clock.now += 1.2 * RESTS["network"][0]
-    assert asked.search(Query("tea")).engine == "one"
-    assert len(script.queries) == 2
-
-
 def test_resting_engines_do_not_make_a_search_empty(tmp_path: Path) -> None:
     """While the only web engine rests, a search without results is a failed one."""
     asked = chain(tmp_path, engine("one", Script(NETWORK)))
     asked.search(Query("tea"))
     assert asked.search(Query("tea")).status == "error"
-
-
-def test_an_engine_asked_by_name_is_asked_even_while_it_rests(tmp_path: Path) -> None:
-    """Naming an engine is the way to try it now, and no other engine is asked."""
-    script = Script(NETWORK, hits("https://a.example/"))
-    other = Script(hits("https://b.example/"))
-    asked = chain(tmp_path, engine("one", script), engine("two", other))
-    asked.search(Query("tea"))
-    other.queries.clear()
-    assert asked.search(Query("tea"), "one").engine == "one"
-    assert other.queries == []
 
 
 @pytest.mark.parametrize("kind", ["blocked", "parse", "config"])
@@ -208,40 +146,6 @@ def test_rests_double_up_to_a_bound(kind: str) -> None:
     assert rests == [5, 10, 20, 40, 80, 160, 300, 300]
 
 
-def test_an_empty_account_rests_for_an_hour() -> None:
-    """Only the user can help, so asking again soon is of no use."""
-    circuits = CircuitBreakers(Clock())
-    circuits.failed("x", "quota")
-    circuits.failed("y", "auth")
-    assert circuits.resting("x") == (3_600, "quota")
-    assert circuits.resting("y") == (3_600, "auth")
-
-
-def test_what_the_engine_says_is_kept_to_exactly() -> None:
-    """Retry-After: 7 means seven seconds, without any spread; our own rests are spread."""
-    circuits = CircuitBreakers(Clock(), spread=lambda: 1.1)
-    circuits.failed("x", "rate", retry_after=7)
-    circuits.failed("y", "rate")
-    assert circuits.resting("x") == (7, "rate")
-    assert circuits.resting("y") == (pytest.approx(5.5), "rate")
-
-
-def test_one_search_tries_the_engine_after_its_rest() -> None:
-    """One caller is admitted and the others are not, until it is known or nobody waits for it."""
-    clock = Clock()
-    circuits = CircuitBreakers(clock)
-    circuits.failed("x", "network")
-    assert not circuits.admit("x")
-    clock.now += 5
-    assert [circuits.admit("x") for _ in range(3)] == [True, False, False]
-    clock.now += TRIAL_SECONDS
-    assert [circuits.admit("x") for _ in range(2)] == [True, False]
-    circuits.released("x")
-    assert [circuits.admit("x") for _ in range(2)] == [True, False]
-    circuits.succeeded("x")
-    assert [circuits.admit("x") for _ in range(2)] == [True, True]
-
-
 def test_unknown_engines_and_missing_keys_are_named(tmp_path: Path) -> None:
     """The error names the engines there are, or the setting that is missing."""
     asked = chain(
@@ -269,6 +173,18 @@ def test_offline_asks_local_engines_only(tmp_path: Path) -> None:
     by_name = asked.search(Query("tea"), "web")
     assert (by_name.status, statuses(by_name)) == ("error", [("web", "skipped")])
     assert web.queries == []
+
+
+def test_a_query_that_stays_here_asks_local_engines_only(tmp_path: Path) -> None:
+    """One query may be offline: no remote engine is asked, by name it is refused."""
+    web = Script(hits("https://a.example/"))
+    local = engine("library", Script(hits("library://docs/a.md")), remote=False)
+    asked, here = chain(tmp_path, engine("web", web), local), Query("tea", offline=True)
+    assert statuses(asked.search(here)) == [("library", "ok")]
+    with pytest.raises(SearchBackendError, match="not on this machine"):
+        asked.search(here, "web")
+    assert web.queries == []
+    assert asked.search(Query("tea")).engine == "web"
 
 
 def test_domain_rules_are_applied_to_what_engines_return(tmp_path: Path) -> None:
@@ -344,19 +260,6 @@ def test_results_are_cleaned(tmp_path: Path) -> None:
     result = chain(tmp_path, engine("one", Script([dirty]))).search(Query("tea")).results[0]
     assert (result.title, result.snippet, result.invisible) == ("AB C", "xy[0m", 3)
     assert result.as_json()["invisible"] == 3
-
-
-def test_engines_are_found_and_described(tmp_path: Path) -> None:
-    """Files in engines/ are engines; the description tells what each one lacks."""
-    known = find_engines()
-    assert {"ddg", "library"} <= set(known)
-    rows = chain(
-        tmp_path, engine("one", Script([])), engine("two", Script([]), needs=("TWO_KEY",))
-    ).describe()["engines"]
-    assert [(row["name"], row["available"], row["missing"]) for row in rows] == [
-        ("one", True, []),
-        ("two", False, ["TWO_KEY"]),
-    ]
 
 
 def test_the_default_order_puts_the_users_own_engines_first() -> None:

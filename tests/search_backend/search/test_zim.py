@@ -11,7 +11,7 @@ from searchloop.search_backend.engines import Access, find_engines
 from searchloop.search_backend.engines import zim as engine
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 from tests.search_backend.search.zim_archives import write
 
@@ -22,13 +22,13 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("zim") / "Tea Works_2026.zim")
 
 
-def settings(home: Path, files: object, **more: str) -> Settings:
+def settings(home: Path, files: object, **more: str) -> SearchSettings:
     """Offline, with these archives."""
     mapping = {"ZIM_FILES": str(files), "SEARCHLOOP_OFFLINE": "1", **more}
-    return Settings.from_mapping(mapping, home)
+    return SearchSettings.from_mapping(mapping, home)
 
 
-def search(own: Settings, text: str, count: int = 8) -> list[SearchResult]:
+def search(own: SearchSettings, text: str, count: int = 8) -> list[SearchResult]:
     """What the engine finds by itself."""
     return engine.search(Query(text, count), Access(own.keys, Library(own.home, dict)))
 
@@ -168,7 +168,7 @@ def test_without_the_package_the_remedy_is_the_command(tmp_path: Path) -> None:
     lacking = [e for e in find_engines().values() if e.package]
     assert [e.name for e in lacking] == ["zim"]
     absent = lacking[0].__class__("zim", "ZIM", engine.search, remote=False, package="no_such_zim")
-    own = Settings(tmp_path, ("zim",))
+    own = SearchSettings(tmp_path, ("zim",))
     chain = Chain(own, Library(tmp_path, dict), {"zim": absent})
     (attempt,) = chain.search(Query("tea")).attempts
     assert attempt.error is not None

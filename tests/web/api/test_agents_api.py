@@ -10,16 +10,14 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import ToolContext
 from searchloop.agent.tools.workspace import Workspace
 from tests.agent.scripted import Memory
-from tests.web.api.test_api import Ask, with_api
-from tests.web.house import FakeHouse
+from tests.web.house import with_api
 
 SOURCE = {"n": 1, "url": "https://example.org/", "title": "T", "state": "cited"}
 
 
-def test_agents_from_made_to_removed(tmp_path: Path) -> None:
+async def test_agents_from_made_to_removed(tmp_path: Path) -> None:
     """Listed with the built-in ones, changed field by field, and told apart when wrong."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, _):
         listed = (await ask("GET", "/api/agents")).data["agents"]
         builtin = listed[0]["name"]
         assert all(agent["builtin"] for agent in listed)
@@ -40,13 +38,10 @@ def test_agents_from_made_to_removed(tmp_path: Path) -> None:
         assert (await ask("DELETE", f"/api/agents/{builtin}")).status == 204
         assert (await ask("GET", "/api/agents")).data["agents"] == listed
 
-    with_api(tmp_path, scenario)
 
-
-def test_a_session_inherits_from_its_agent_and_may_override(tmp_path: Path) -> None:
+async def test_a_session_inherits_from_its_agent_and_may_override(tmp_path: Path) -> None:
     """Model, mode and search are the agent's where nothing else was said; it can be taken away."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         poet = {"name": "poet", "model": "m:rhyme", "mode": "plan", "system": "Rhyme."}
         await ask("POST", "/api/agents", poet)
         made = (await ask("POST", "/api/sessions", {"agent": "poet"})).data
@@ -63,14 +58,11 @@ def test_a_session_inherits_from_its_agent_and_may_override(tmp_path: Path) -> N
         assert (await ask("POST", "/api/sessions", {"agent": "nobody"})).status == 404
         assert len(house.log.sessions()) == 2
 
-    with_api(tmp_path, scenario)
-
 
 @pytest.mark.parametrize("name", ["/", "~", "relative", "/nowhere/at/all", ""])
-def test_what_cannot_be_a_workspace_is_refused(tmp_path: Path, name: str) -> None:
+async def test_what_cannot_be_a_workspace_is_refused(tmp_path: Path, name: str) -> None:
     """In words, when a session is made and when it is changed; null takes a workspace away."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path / "home") as (ask, _):
         (tmp_path / "project").mkdir()
         refused = await ask("POST", "/api/sessions", {"workspace": name})
         assert (refused.status, refused.error["code"]) == (400, "bad_workspace")
@@ -82,14 +74,11 @@ def test_what_cannot_be_a_workspace_is_refused(tmp_path: Path, name: str) -> Non
         assert (await ask("PATCH", path, {"workspace": project})).data["workspace"] == project
         assert (await ask("PATCH", path, {"workspace": None})).data["workspace"] is None
 
-    with_api(tmp_path / "home", scenario)
 
-
-def test_files_are_undone(tmp_path: Path) -> None:
+async def test_files_are_undone(tmp_path: Path) -> None:
     """The files are as before, the log says so, and the session remembers it for the model."""
     (tmp_path / "ws").mkdir()
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path / "home") as (ask, house):
         made = (await ask("POST", "/api/sessions", {"workspace": str(tmp_path / "ws")})).data
         path = f"/api/sessions/{made['id']}"
         nothing = await ask("POST", f"{path}/undo", {})
@@ -110,13 +99,10 @@ def test_files_are_undone(tmp_path: Path) -> None:
         assert "a.txt" in asked.data["note"]
         assert (await ask("POST", "/api/sessions/nobody/undo", {})).status == 404
 
-    with_api(tmp_path / "home", scenario)
 
-
-def test_a_plan_is_made_of_an_answer_and_carried_out(tmp_path: Path) -> None:
+async def test_a_plan_is_made_of_an_answer_and_carried_out(tmp_path: Path) -> None:
     """From the list in the answer, when the user asks; running it is a question in agent mode."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
         path = f"/api/sessions/{made['id']}"
         assert (await ask("POST", f"{path}/plans", {})).error["code"] == "no_list"
@@ -133,13 +119,10 @@ def test_a_plan_is_made_of_an_answer_and_carried_out(tmp_path: Path) -> None:
         assert asked.data["plan"] == plan.data["plan_id"]
         assert house.log.session(made["id"]).mode == "agent"
 
-    with_api(tmp_path, scenario)
 
-
-def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
+async def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
     """Its steps stand behind the answer, in Markdown and in HTML; files in code marks."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
         path = f"/api/sessions/{made['id']}"
         await ask("POST", f"{path}/messages", {"text": "Plan it"})
@@ -150,5 +133,3 @@ def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
         assert "**Plan: T**\n\n1. Read &lt;it> - Touches: `ab.txt` [1]" in text
         page = (await ask("GET", f"{path}/export?format=html")).body.decode()
         assert "Read &lt;it&gt;" in page
-
-    with_api(tmp_path, scenario)

@@ -8,9 +8,7 @@ import functools
 import json
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,47 +21,26 @@ from searchloop.agent.errors import (
     ToolError,
 )
 from searchloop.agent.log import EventLog
-from searchloop.agent.settings import Settings
 from searchloop.web.api import status_of
 from searchloop.web.api.openapi import document
 from searchloop.web.app import STREAMED
-from searchloop.web.text.tree import TAGS
 from tests.tables import each_row
 from tests.web.house import (
     ANSWER,
     TOKEN,
     Answer,
-    FakeHouse,
-    allowed,
     answer_events,
     frames,
     living,
     make_house,
     request,
+    with_api,
 )
 
-Ask = Callable[..., Awaitable[Answer]]
 
-
-def with_api(home: Path, scenario: Callable[[Ask, FakeHouse], Awaitable[None]]) -> None:
-    """Runs a scenario against the whole application."""
-
-    async def run() -> None:
-        house = make_house(home)
-        async with living(house) as app:
-
-            async def ask(method: str, target: str, body: Any = None, **more: Any) -> Answer:
-                return await request(app, method, target, allowed(), body, **more)
-
-            await scenario(ask, house)
-
-    asyncio.run(run())
-
-
-def test_a_session_from_its_start_to_its_end(tmp_path: Path) -> None:
+async def test_a_session_from_its_start_to_its_end(tmp_path: Path) -> None:
     """Create, ask, follow, rename, find, delete: what a page does, in order."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         made = await ask("POST", "/api/sessions", {"mode": "plan", "search": "auto"})
         assert made.status == 201
         session = made.data
@@ -94,13 +71,10 @@ def test_a_session_from_its_start_to_its_end(tmp_path: Path) -> None:
         assert (gone.status, gone.body) == (204, b"")
         assert (await ask("GET", path)).status == 404
 
-    with_api(tmp_path, scenario)
 
-
-def test_a_new_session_searches_nothing_unless_asked(tmp_path: Path) -> None:
+async def test_a_new_session_searches_nothing_unless_asked(tmp_path: Path) -> None:
     """The switch is off by default, and an empty body is enough."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, _):
         for body in (None, {}, {"workspace": None}):
             session = (await ask("POST", "/api/sessions", body)).data
             assert (session["search"], session["search_path"], session["mode"]) == (
@@ -108,13 +82,10 @@ def test_a_new_session_searches_nothing_unless_asked(tmp_path: Path) -> None:
                 "ask",
             )
 
-    with_api(tmp_path, scenario)
 
-
-def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
+async def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
     """A pin comes and goes; a temporary session can be used but is not listed."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, _):
         kept = (await ask("POST", "/api/sessions", {})).data
         passing = (await ask("POST", "/api/sessions", {"temporary": True})).data
         assert passing["settings"] == {"temporary": True}
@@ -128,13 +99,10 @@ def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
         listed = (await ask("GET", "/api/sessions?limit=1")).data["sessions"]
         assert len(listed) == 1
 
-    with_api(tmp_path, scenario)
 
-
-def test_a_session_tells_whether_its_model_has_a_search_of_its_own(tmp_path: Path) -> None:
+async def test_a_session_tells_whether_its_model_has_a_search_of_its_own(tmp_path: Path) -> None:
     """Also of a model that is in no list, and of one that nobody offers any more."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         made = (await ask("POST", "/api/sessions", {"model": "m:native"})).data
         path = f"/api/sessions/{made['id']}"
         assert made["native_search"] is (await ask("GET", path)).data["native_search"] is True
@@ -144,13 +112,10 @@ def test_a_session_tells_whether_its_model_has_a_search_of_its_own(tmp_path: Pat
         [listed] = (await ask("GET", "/api/sessions")).data["sessions"]
         assert listed["native_search"] is None
 
-    with_api(tmp_path, scenario)
 
-
-def test_one_answer_at_a_time(tmp_path: Path) -> None:
+async def test_one_answer_at_a_time(tmp_path: Path) -> None:
     """A second question is refused while the first is answered; stopping makes room."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         path = f"/api/sessions/{house.log.create_session(model='m:x').id}"
         assert (await ask("POST", f"{path}/messages", {"text": "wait"})).status == 202
         assert (await ask("GET", path)).data["running"] is True
@@ -160,20 +125,15 @@ def test_one_answer_at_a_time(tmp_path: Path) -> None:
         assert (await ask("POST", f"{path}/cancel", {})).data == {"cancelled": False}
         assert (await ask("POST", f"{path}/messages", {"text": "again"})).status == 202
 
-    with_api(tmp_path, scenario)
 
-
-def test_deleting_stops_the_answer_first(tmp_path: Path) -> None:
+async def test_deleting_stops_the_answer_first(tmp_path: Path) -> None:
     """Nothing goes on for a session that is gone."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         session = house.log.create_session(model="m:x").id
         await ask("POST", f"/api/sessions/{session}/messages", {"text": "wait"})
         assert (await ask("DELETE", f"/api/sessions/{session}")).status == 204
         assert not await house.runner.cancel(session)
         assert house.log.leases.held() == []
-
-    with_api(tmp_path, scenario)
 
 
 BAD = [
@@ -231,25 +191,21 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("method", "target", "body", "status", "code", "words"), BAD)
-def test_bad_input_is_one_clear_sentence(
-    method: str, target: str, body: Any, status: int, code: str, words: str, tmp_path: Path
-) -> None:
+async def test_bad_input_is_one_clear_sentence(tmp_path: Path) -> None:
     """The right status, a code for programs, what is wrong by name, and what to do."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         session = house.log.create_session(model="m:x").id
-        answer = await ask(method, target.replace("{s}", f"/api/sessions/{session}"), body)
-        assert (answer.status, answer.error["code"]) == (status, code)
-        assert words in answer.error["message"]
-        assert answer.error["remedy"]
-        assert set(answer.data) == {"error"}
-        assert set(answer.error) == {"code", "message", "remedy"}
-        assert b"Traceback" not in answer.body
-        assert house.log.read(session) == []
-        assert len(house.log.sessions()) == 1
-
-    with_api(tmp_path, scenario)
+        for method, target, body, status, code, words in BAD:
+            answer = await ask(method, target.replace("{s}", f"/api/sessions/{session}"), body)
+            said = (method, target[:80], answer.body[:200])
+            assert (answer.status, answer.error["code"]) == (status, code), said
+            assert words in answer.error["message"], said
+            assert answer.error["remedy"], said
+            assert set(answer.data) == {"error"}, said
+            assert set(answer.error) == {"code", "message", "remedy"}, said
+            assert b"Traceback" not in answer.body
+            assert house.log.read(session) == [], said
+            assert len(house.log.sessions()) == 1, said
 
 
 @each_row(
@@ -270,25 +226,21 @@ def test_each_error_has_its_status(error: AgentError, status: int) -> None:
     assert status_of(error) == status
 
 
-def test_models_are_listed_with_the_choices(tmp_path: Path) -> None:
+async def test_models_are_listed_with_the_choices(tmp_path: Path) -> None:
     """A picker needs no more than this one answer."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         data = (await ask("GET", "/api/models")).data
         assert data["models"][0]["id"] == "m:x"
         assert data["models"][0]["available"] is True
         assert "native_search" in data["models"][0]["capabilities"]
         assert data["default"] == house.settings.model
         assert data["modes"] == ["ask", "plan", "agent"]
-        assert data["searches"] == ["auto", "native", "local", "off"]
-
-    with_api(tmp_path, scenario)
+        assert data["searches"] == ["auto", "native", "local", "offline", "off"]
 
 
-def test_the_search_backend_is_mounted(tmp_path: Path) -> None:
+async def test_the_search_backend_is_mounted(tmp_path: Path) -> None:
     """Its three addresses answer here, behind the gate and without its CORS headers."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         found = await ask("POST", "/api/web-search", {"query": "x"})
         assert found.data["asked"] == {"query": "x"}
         assert "access-control-allow-origin" not in found.headers
@@ -298,23 +250,8 @@ def test_the_search_backend_is_mounted(tmp_path: Path) -> None:
             *("/api/web-search", "/api/open-page", "/api/engines")
         ]
 
-    with_api(tmp_path, scenario)
 
-
-def test_a_store_that_fails_is_said_in_words(tmp_path: Path) -> None:
-    """Disk full, read-only or damaged: 503 and the remedy, without a traceback."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
-        house.log.close()
-        answer = await ask("POST", "/api/sessions", {})
-        assert answer.status == 503
-        assert answer.error["remedy"]
-        assert b"Traceback" not in answer.body
-
-    with_api(tmp_path, scenario)
-
-
-def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
+async def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
     """Chats are listed, read and exported; each change says why it is not made."""
     with contextlib.closing(EventLog(tmp_path / "sessions.sqlite3")) as log:
         session = log.create_session(model="m:x").id
@@ -324,8 +261,7 @@ def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
         db.execute("UPDATE sessions SET updated = 0")  # old enough to be forgotten
         db.execute("PRAGMA user_version = 99")
         db.commit()
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, _):
         listed = await ask("GET", "/api/sessions")
         assert [one["id"] for one in listed.data["sessions"]] == [session]
         assert (await ask("GET", f"/api/sessions/{session}")).status == 200
@@ -340,21 +276,18 @@ def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
             assert (refused.status, refused.error["code"]) == (503, "newer_store")
             assert "Update searchloop" in refused.error["remedy"]
 
-    with_api(tmp_path, scenario)
 
-
-def test_a_fault_of_ours_shows_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_fault_of_ours_shows_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The log has the traceback; the client has a sentence."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         del house.runner._runs  # a runner that is broken inside
         session = house.log.create_session(model="m:x").id
         answer = await ask("POST", f"/api/sessions/{session}/cancel", {})
         assert (answer.status, answer.error["code"]) == (500, "internal")
         assert b"_runs" not in answer.body
         assert "_runs" in caplog.text
-
-    with_api(tmp_path, scenario)
 
 
 KINDS = {
@@ -365,10 +298,9 @@ KINDS = {
 }
 
 
-def test_the_page_and_its_files_are_served(tmp_path: Path) -> None:
+async def test_the_page_and_its_files_are_served(tmp_path: Path) -> None:
     """Right types, no guessing; only an address of these very files is kept for long."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, _):
         page = await ask("GET", "/")
         assert page.headers["content-type"] == "text/html; charset=utf-8"
         names = re.findall(rb'"(/static/[^"]+)"', page.body)
@@ -385,13 +317,10 @@ def test_the_page_and_its_files_are_served(tmp_path: Path) -> None:
                 assert same.headers["etag"]
         assert not re.search(rb"https?://(?!www\.w3\.org)", page.body)
 
-    with_api(tmp_path, scenario)
 
-
-def test_the_description_lists_every_route(tmp_path: Path) -> None:
+async def test_the_description_lists_every_route(tmp_path: Path) -> None:
     """What is described is there, what is there is described, and names are resolved."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, _):
         described = (await ask("GET", "/api/openapi.json")).data
         assert described == json.loads(json.dumps(document()))
         listed = {(m.upper(), p) for p, methods in described["paths"].items() for m in methods}
@@ -405,13 +334,10 @@ def test_the_description_lists_every_route(tmp_path: Path) -> None:
         names = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(described)))
         assert names <= set(described["components"]["schemas"])
 
-    with_api(tmp_path, scenario)
 
-
-def test_answers_have_the_described_shape(tmp_path: Path) -> None:
+async def test_answers_have_the_described_shape(tmp_path: Path) -> None:
     """Required fields are there, and a session has no field that nobody described."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, _):
         schemas = document()["components"]["schemas"]
         made = (await ask("POST", "/api/sessions", {})).data
         assert set(made) == set(schemas["Session"]["properties"])
@@ -420,18 +346,14 @@ def test_answers_have_the_described_shape(tmp_path: Path) -> None:
         assert set(models) == set(schemas["Models"]["properties"])
         assert set(models["models"][0]) == set(schemas["Model"]["properties"])
 
-    with_api(tmp_path, scenario)
-
 
 UNSEEN = "\x1b]8;;x\u202egpj.\u2066\u200f\U000e0041"
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)> `x` [l](javascript:alert(3))'
 
 
-def export_of(home: Path, wanted: str) -> Answer:
+async def export_of(home: Path, wanted: str) -> Answer:
     """The export of a session that holds hostile text everywhere."""
-    got: list[Answer] = []
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(home) as (ask, house):
         session = house.log.create_session(model="m:x").id
         house.log.update_session(session, title=EVIL)
         message, finished = answer_events("r")
@@ -449,16 +371,14 @@ def export_of(home: Path, wanted: str) -> Answer:
         text = f"Then **this**. {EVIL}"
         finished = ("run_finished", {**finished[1], "answer": text, "citations": []})
         house.log.append(session, [("user_message", {"text": "Second"}), finished])
-        got.append(await ask("GET", f"/api/sessions/{session}/export?format={wanted}"))
-        assert got[0].status == 200
-
-    with_api(home, scenario)
-    return got[0]
+        got = await ask("GET", f"/api/sessions/{session}/export?format={wanted}")
+        assert got.status == 200
+        return got
 
 
-def test_export_as_markdown(tmp_path: Path) -> None:
+async def test_export_as_markdown(tmp_path: Path) -> None:
     """Questions are headings, citations are footnotes, other people's words are words."""
-    answer = export_of(tmp_path, "md")
+    answer = await export_of(tmp_path, "md")
     text = answer.body.decode()
     assert answer.headers["content-type"].startswith("text/markdown")
     assert re.fullmatch(
@@ -475,29 +395,11 @@ def test_export_as_markdown(tmp_path: Path) -> None:
     assert '`javascript:alert("4")`' in note  # an address in angle brackets would be a link
 
 
-def test_export_as_html(tmp_path: Path) -> None:
-    """One file that runs nothing and loads nothing, whatever was said in the session."""
-    answer = export_of(tmp_path, "html")
-    text = answer.body.decode()
-    tags = set(re.findall(r"<([a-z0-9]+)[ >]", text))
-    own = {"html", "head", "meta", "title", "style", "body", "sup", "main", "article", "section"}
-    assert tags <= {*TAGS, *own, "time", "small", "bdi", "footer"}
-    assert "default-src 'none'; style-src 'sha256-" in text
-    for tag in re.findall(r"<[a-z][^>]*>", text):
-        assert not re.search(r"\s(on\w+|src|style)\s*=", tag), tag
-    hrefs = re.findall(r'href="([^"]*)"', text)
-    assert set(hrefs) == {"https://example.org/a", "#t1-1", "#t1-2"}
-    assert "&lt;script&gt;" in text
-    assert 'value="2"' in text
-    assert not re.search("[\x1b\u202e\u2066\u200f\U000e0041]", text)
-    assert answer.headers["content-disposition"].startswith("attachment")
-
-
-def test_export_as_data(tmp_path: Path) -> None:
+async def test_export_as_data(tmp_path: Path) -> None:
     """All events, and nothing that is a provider's own or a secret."""
-    whole = export_of(tmp_path / "a", "json")
+    whole = await export_of(tmp_path / "a", "json")
     assert set(whole.data) == {"session", "events"}
-    lines = export_of(tmp_path / "b", "trace").body.decode().splitlines()
+    lines = (await export_of(tmp_path / "b", "trace")).body.decode().splitlines()
     assert [json.loads(line)["seq"] for line in lines] == [e["seq"] for e in whole.data["events"]]
     for body in (whole.body.decode(), "\n".join(lines)):
         assert ANSWER in body
@@ -505,10 +407,9 @@ def test_export_as_data(tmp_path: Path) -> None:
         assert TOKEN not in body
 
 
-def test_an_unfinished_answer_is_exported_as_it_stands(tmp_path: Path) -> None:
+async def test_an_unfinished_answer_is_exported_as_it_stands(tmp_path: Path) -> None:
     """What there is of an answer that is still being given is in the file, and no more."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         session = house.log.create_session(model="m:x").id
         house.log.append(session, [("user_message", {"text": "q"}), ("text_delta", {"text": "So"})])
         answer = await ask("GET", f"/api/sessions/{session}/export")
@@ -521,13 +422,10 @@ def test_an_unfinished_answer_is_exported_as_it_stands(tmp_path: Path) -> None:
         answer = await ask("GET", f"/api/sessions/{session}/export")
         assert answer.body.decode().endswith("## next\n\n\n\n*unfinished*\n")
 
-    with_api(tmp_path, scenario)
 
-
-def test_turns_are_removed_brought_back_and_chosen(tmp_path: Path) -> None:
+async def test_turns_are_removed_brought_back_and_chosen(tmp_path: Path) -> None:
     """The chat that is shown is exported; the trace keeps everything; a busy chat is left alone."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         path = f"/api/sessions/{house.log.create_session(model='m:x').id}"
         for text in ("Alpha", "Beta"):
             assert (await ask("POST", f"{path}/messages", {"text": text})).status == 202
@@ -551,47 +449,21 @@ def test_turns_are_removed_brought_back_and_chosen(tmp_path: Path) -> None:
         busy = await ask("PATCH", f"{path}/turns/6", {"removed": True})
         assert (busy.status, busy.error["code"]) == (409, "busy")
 
-    with_api(tmp_path, scenario)
 
-
-def test_start_and_end_reach_the_runner(tmp_path: Path) -> None:
-    """Broken runs are closed before the first request, and all runs stop at the end."""
-    house = make_house(tmp_path)
-
-    async def scenario() -> None:
-        async with living(house):
-            assert house.runner.recovered
-            assert not house.runner.closed
-
-    asyncio.run(scenario())
-    assert house.runner.closed
-
-
-def test_settings_hide_the_token(tmp_path: Path) -> None:
-    """What is printed of the settings does not hold the secret."""
-    house = make_house(tmp_path, SEARCHLOOP_TOKEN="very-secret")
-    assert isinstance(house.settings, Settings)
-    assert house.settings.token == "very-secret"
-
-
-def test_pages_that_stall_keep_nobody_else_waiting(tmp_path: Path) -> None:
+async def test_pages_that_stall_keep_nobody_else_waiting(tmp_path: Path) -> None:
     """Fifty are being read and none comes: another one and the API are answered all the same."""
     house = make_house(tmp_path)
     page = {"url": "https://e.example/stall"}
-
-    async def scenario() -> None:
-        async with living(house) as app:
-            ask = functools.partial(request, app, "POST", "/api/open-page")
-            stalled = [asyncio.create_task(ask(body=page)) for _ in range(50)]
-            try:
-                for _ in stalled:
-                    assert await asyncio.to_thread(house.stalled.acquire, timeout=90)
-                async with asyncio.timeout(30):
-                    assert (await ask(body={"url": "https://e.example/a"})).status == 200
-                    assert (await request(app, "GET", "/api/sessions")).status == 200
-                assert not any(task.done() for task in stalled)
-            finally:
-                house.release.set()
-            assert {answer.status for answer in await asyncio.gather(*stalled)} == {200}
-
-    asyncio.run(scenario())
+    async with living(house) as app:
+        ask = functools.partial(request, app, "POST", "/api/open-page")
+        stalled = [asyncio.create_task(ask(body=page)) for _ in range(50)]
+        try:
+            for _ in stalled:
+                assert await asyncio.to_thread(house.stalled.acquire, timeout=90)
+            async with asyncio.timeout(30):
+                assert (await ask(body={"url": "https://e.example/a"})).status == 200
+                assert (await request(app, "GET", "/api/sessions")).status == 200
+            assert not any(task.done() for task in stalled)
+        finally:
+            house.release.set()
+        assert {answer.status for answer in await asyncio.gather(*stalled)} == {200}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,7 @@ from searchloop.web.gate import MAX_BODY, MAX_FILES
 from tests.agent.run.test_attachments import PAGES, Seeing, reading
 from tests.agent.scripted import Scripted, says, settings
 from tests.attached import LOCKED_PDF, pdf_of, png
-from tests.web.house import Answer, FakeHouse, allowed, living, request
-
-Ask = Callable[..., Awaitable[Answer]]
+from tests.web.house import Ask, FakeHouse, asking
 
 
 def attachment(name: str, data: bytes, media_type: str = "") -> dict[str, str]:
@@ -33,37 +31,26 @@ PICTURE = attachment("dial.png", png(), "image/png")
 REPORT = attachment("übersicht.pdf", pdf_of(PAGES), "application/pdf")
 
 
-def with_files(
-    home: Path,
-    scenario: Callable[[Ask, FakeHouse, str], Awaitable[None]],
-    *providers: Any,
-    **env: str,
-) -> None:
-    """Runs a scenario with a real runner and the real search backend behind the API."""
-
-    async def run() -> None:
-        backend, own = reading(home, **env), settings(home)
-        log = EventLog(home / "sessions.sqlite3")
-        runner = Runner(own, log, LocalBackend(backend), providers=providers)
-        house = FakeHouse(own, log, runner)
-        house.search_app = backend  # type: ignore[method-assign]
-        async with living(house) as app:
-
-            async def ask(method: str, target: str, body: Any = None, **more: Any) -> Answer:
-                return await request(app, method, target, allowed(), body, **more)
-
-            made = await ask("POST", "/api/sessions", {})
-            await scenario(ask, house, f"/api/sessions/{made.data['id']}")
-        log.close()
-
-    asyncio.run(run())
+@asynccontextmanager
+async def with_files(
+    home: Path, *providers: Any, **env: str
+) -> AsyncIterator[tuple[Ask, FakeHouse, str]]:
+    """A real runner and the real search backend behind the API, and the path of a new chat."""
+    backend, own = reading(home, **env), settings(home)
+    log = EventLog(home / "sessions.sqlite3")
+    runner = Runner(own, log, LocalBackend(backend), providers=providers)
+    house = FakeHouse(own, log, runner)
+    house.search_app = backend  # type: ignore[method-assign]
+    async with asking(house) as ask:
+        made = await ask("POST", "/api/sessions", {})
+        yield ask, house, f"/api/sessions/{made.data['id']}"
+    log.close()
 
 
-def test_files_go_with_a_question_and_come_back(tmp_path: Path) -> None:
+async def test_files_go_with_a_question_and_come_back(tmp_path: Path) -> None:
     """Events refer to them; they are returned as what they are, here alone, and exported."""
     model = Seeing("It weighs 318 kilograms [2].")
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, model) as (ask, house, path):
         body = {"text": "How heavy?", "attachments": [PICTURE, REPORT]}
         assert (await ask("POST", f"{path}/messages", body)).status == 202
         await house.runner.wait(path.rpartition("/")[2])
@@ -90,14 +77,11 @@ def test_files_go_with_a_question_and_come_back(tmp_path: Path) -> None:
         gone = await ask("GET", f"{path}/attachments/{dial['digest']}")
         assert gone.status == 404
 
-    with_files(tmp_path, scenario, model)
-
 
 @pytest.mark.parametrize("name", ['evil".html', "notes.txt", "日程 表.md"])
-def test_a_document_is_returned_to_be_saved(tmp_path: Path, name: str) -> None:
+async def test_a_document_is_returned_to_be_saved(tmp_path: Path, name: str) -> None:
     """Never shown as a page of ours, whatever its name says."""
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, Seeing("Yes.")) as (ask, house, path):
         file = attachment(name, b"<p>Some words <script>alert(1)</script></p>", "text/html")
         body = {"text": "Read.", "attachments": [file]}
         assert (await ask("POST", f"{path}/messages", body)).status == 202
@@ -109,30 +93,31 @@ def test_a_document_is_returned_to_be_saved(tmp_path: Path, name: str) -> None:
         assert answer.headers["content-disposition"].startswith('attachment; filename="')
         assert answer.headers["content-disposition"].count('"') == 2
 
-    with_files(tmp_path, scenario, Seeing("Yes."))
 
-
-def test_a_file_is_looked_at_before_it_is_sent(tmp_path: Path) -> None:
+async def test_a_file_is_looked_at_before_it_is_sent(tmp_path: Path) -> None:
     """Kind and pages for the composer, or one sentence; nothing is kept."""
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, Scripted([])) as (ask, house, _):
         found = (await ask("POST", "/api/attachments", REPORT)).data
         assert (found["media_type"], found["pages"]) == ("application/pdf", 3)
         assert found["length"] == sum(map(len, PAGES))
-        locked = await ask("POST", "/api/attachments", attachment("a.pdf", LOCKED_PDF))
-        assert (locked.status, locked.error["code"]) == (400, "bad_attachment")
-        assert locked.error["message"] == "a.pdf is damaged or needs a password."
+        for name, data, words in (
+            ("a.pdf", LOCKED_PDF, "a.pdf is damaged or needs a password."),
+            ("cut.png", png()[:-9], "cut.png is damaged"),
+            ("words.png", b"just words", "words.png is not what it says"),
+            ("tool.exe", b"MZ\0\0" + bytes(300), "tool.exe is neither an image nor a document"),
+        ):
+            refused = await ask("POST", "/api/attachments", attachment(name, data))
+            assert (refused.status, refused.error["code"]) == (400, "bad_attachment"), name
+            assert refused.error["message"].startswith(words)
         with house.log._db.reading() as db:
             assert db.execute("SELECT count(*) FROM files").fetchone()[0] == 0
 
-    with_files(tmp_path, scenario, Scripted([]))
 
-
-def test_what_cannot_be_sent_is_refused_and_the_chat_goes_on(tmp_path: Path) -> None:
+async def test_what_cannot_be_sent_is_refused_and_the_chat_goes_on(tmp_path: Path) -> None:
     """By size, by encoding, by the model; without attachments a request stays small."""
     blind = Scripted([says("Only words.")], Capabilities())
+    async with with_files(tmp_path, blind) as (ask, house, path):
 
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
         async def refused(body: Any) -> tuple[int, str]:
             answer = await ask("POST", f"{path}/messages", body)
             assert answer.error["remedy"]
@@ -155,5 +140,3 @@ def test_what_cannot_be_sent_is_refused_and_the_chat_goes_on(tmp_path: Path) -> 
         assert (await ask("POST", f"{path}/messages", {"text": "Hello?"})).status == 202
         await house.runner.wait(session)
         assert house.log.last_event(session).data["answer"] == "Only words."
-
-    with_files(tmp_path, scenario, blind)

@@ -94,17 +94,6 @@ async def test_the_gate_lets_only_a_file_of_our_own_page_in(house: FakeHouse) ->
 
 
 @on_a_loop
-async def test_a_broken_file_is_told_in_sentences(house: FakeHouse) -> None:
-    """The good chats are there, and what was not read is said."""
-    data = json.dumps(chats(5)).encode()[:-40]
-    async with living(house) as app:
-        await request(app, "POST", IMPORT, zipped(), data)
-        now = await ended(app)
-        assert (now["state"], now["brought"], now["refused"]) == ("done", 4, 1)
-        assert now["problems"] == ["Chat 5: the file is cut here."]
-
-
-@on_a_loop
 async def test_everything_comes_out_and_in_again(house: FakeHouse, tmp_path: Path) -> None:
     """The export of all chats is a file that an empty house takes."""
     async with living(house) as app:

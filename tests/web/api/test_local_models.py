@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from searchloop.agent.settings import Environment
+from searchloop.compose import open_services
 from searchloop.web.api.schemas import SCHEMAS
-from searchloop.web.compose import open_services
 from tests.fake_ollama import FakeOllama, Model, say
-from tests.web.house import Answer, allowed, living, request
+from tests.web.house import Answer, Ask, asking
 
-Ask = Callable[..., Awaitable[Answer]]
 SMALL, QWEN = Model("small:1b"), Model("qwen3:8b")
 PULL = "/api/models/pull"
 
@@ -29,11 +28,7 @@ def with_server(
     house = open_services(Environment({"flag": flags}))
 
     async def run() -> None:
-        async with living(house) as app:
-
-            async def ask(method: str, target: str, body: Any = None) -> Answer:
-                return await request(app, method, target, allowed(), body)
-
+        async with asking(house) as ask:
             await scenario(ask)
         assert not [t for t in asyncio.all_tasks() if t.get_name().startswith("pull ")]
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from searchloop.web.api.openapi import document
 from tests.agent.mcp.served import hostile, write
-from tests.web.api.test_api import Ask, with_api
-from tests.web.house import FakeHouse
+from tests.web.house import Ask, FakeHouse, with_api
 
 
-def served(home: Path, scenario: Callable[[Ask, FakeHouse], Awaitable[None]]) -> None:
-    """Runs a scenario, and lets go of the servers."""
-
-    async def run(ask: Ask, house: FakeHouse) -> None:
+@asynccontextmanager
+async def served(home: Path) -> AsyncIterator[tuple[Ask, FakeHouse]]:
+    """Asks the application of a new house, whose servers end with it."""
+    async with with_api(home) as (ask, house):
         try:
-            await scenario(ask, house)
+            yield ask, house
         finally:
             await house.mcp.aclose()
-
-    with_api(home, run)
 
 
 def is_described(value: Mapping[str, Any], schema: str) -> bool:
@@ -31,12 +29,11 @@ def is_described(value: Mapping[str, Any], schema: str) -> bool:
     return set(described["required"]) <= set(value) <= set(described["properties"])
 
 
-def test_a_server_is_shown_before_it_is_kept(tmp_path: Path) -> None:
+async def test_a_server_is_shown_before_it_is_kept(tmp_path: Path) -> None:
     """The exact command first; nothing is written or run until the user has said so."""
     seen = tmp_path / "seen"
     config = json.dumps({"mcpServers": {"a": hostile("ok", seen, env={"KEY": "${NOT_SET}"})}})
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with served(tmp_path) as (ask, _):
         empty = (await ask("GET", "/api/mcp")).data
         assert (empty["servers"], empty["untrusted"]) == ([], None)
         assert is_described(empty, "McpServers")
@@ -63,13 +60,10 @@ def test_a_server_is_shown_before_it_is_kept(tmp_path: Path) -> None:
             assert refused.status == 400
             assert refused.error["remedy"]
 
-    served(tmp_path, scenario)
 
-
-def test_a_server_is_tried_switched_and_forgotten(tmp_path: Path) -> None:
+async def test_a_server_is_tried_switched_and_forgotten(tmp_path: Path) -> None:
     """With its tools, what they cost, and what it wrote when it does not start."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with served(tmp_path) as (ask, house):
         write(house.settings.home, {"a": hostile(), "bad": hostile("exit")})
         tried = (await ask("POST", "/api/mcp/a/test", {})).data
         assert (tried["state"], len(tried["tools"])) == ("ready", 13)
@@ -98,13 +92,10 @@ def test_a_server_is_tried_switched_and_forgotten(tmp_path: Path) -> None:
         assert (await ask("PATCH", "/api/mcp/a", {"disabled": True})).status == 404
         assert (await ask("POST", "/api/mcp/a/test", {})).status == 404
 
-    served(tmp_path, scenario)
 
-
-def test_a_changed_tool_is_approved_as_it_was_seen(tmp_path: Path) -> None:
+async def test_a_changed_tool_is_approved_as_it_was_seen(tmp_path: Path) -> None:
     """The page shows the difference and sends the hash of what it showed."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with served(tmp_path) as (ask, house):
         write(house.settings.home, {"a": hostile()})
         await ask("POST", "/api/mcp/a/test", {})
         write(house.settings.home, {"a": hostile("rug")})
@@ -119,15 +110,12 @@ def test_a_changed_tool_is_approved_as_it_was_seen(tmp_path: Path) -> None:
         gone = await ask("POST", "/api/mcp/a/tools/x/approve", {"definition": "0" * 64})
         assert gone.status == 404
 
-    served(tmp_path, scenario)
 
-
-def test_a_project_is_trusted_as_it_was_seen(tmp_path: Path) -> None:
+async def test_a_project_is_trusted_as_it_was_seen(tmp_path: Path) -> None:
     """By folder and content; a folder that is none is refused."""
     project = tmp_path / "project"
     write(project, {"it": hostile()}, ".mcp.json")
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with served(tmp_path) as (ask, _):
         path = f"/api/mcp?workspace={project}"
         waits = (await ask("GET", path)).data
         assert (waits["servers"], waits["untrusted"]["commands"][0]["name"]) == ([], "it")
@@ -140,5 +128,3 @@ def test_a_project_is_trusted_as_it_was_seen(tmp_path: Path) -> None:
         assert tried.data["state"] == "ready"
         assert (await ask("GET", "/api/mcp")).data["servers"] == []
         assert (await ask("GET", "/api/mcp?workspace=nowhere")).status == 400
-
-    served(tmp_path, scenario)

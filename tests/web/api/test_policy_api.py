@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from searchloop.agent.guard.guard import Policy, load_policy
-from tests.web.api.test_api import Ask, with_api
-from tests.web.house import FakeHouse
+from tests.web.house import with_api
 
 RULES = {
     "review_queries": True,
@@ -15,22 +14,18 @@ RULES = {
 }
 
 
-def test_rules_are_read_and_replaced(tmp_path: Path) -> None:
+async def test_rules_are_read_and_replaced(tmp_path: Path) -> None:
     """What is put is what holds, from the next question on."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, house):
         assert (await ask("GET", "/api/policy")).data == Policy().as_dict()
         put = await ask("PUT", "/api/policy", RULES)
         assert (put.status, put.data) == (200, RULES)
         assert load_policy(house.settings.home) == Policy.of(RULES)
 
-    with_api(tmp_path, scenario)
 
-
-def test_a_fault_changes_nothing(tmp_path: Path) -> None:
+async def test_a_fault_changes_nothing(tmp_path: Path) -> None:
     """The answer names the rule; the rules that were there stay."""
-
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
+    async with with_api(tmp_path) as (ask, _):
         await ask("PUT", "/api/policy", RULES)
         for body, words in (
             ({"rules": [{"action": "deny"}, {"action": "perhaps"}]}, "rule 2"),
@@ -42,14 +37,12 @@ def test_a_fault_changes_nothing(tmp_path: Path) -> None:
             assert words in refused.error["message"]
         assert (await ask("GET", "/api/policy")).data == RULES
 
-    with_api(tmp_path, scenario)
 
-
-def test_what_holds_a_models_own_search_back_is_told(tmp_path: Path) -> None:
+async def test_what_holds_a_models_own_search_back_is_told(tmp_path: Path) -> None:
     """Beside the models, for the switch: always or with private data; the default where the rules
     cannot be read, which the next question says."""
+    async with with_api(tmp_path) as (ask, house):
 
-    async def scenario(ask: Ask, house: FakeHouse) -> None:
         async def held() -> object:
             return (await ask("GET", "/api/models")).data["held_back"]
 
@@ -60,5 +53,3 @@ def test_what_holds_a_models_own_search_back_is_told(tmp_path: Path) -> None:
         assert await held() == {"now": "review", "private": "review"}
         (house.settings.home / "policy.json").write_text("{", "utf-8")
         assert await held() == {"now": None, "private": "private"}
-
-    with_api(tmp_path, scenario)

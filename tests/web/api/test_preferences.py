@@ -13,7 +13,7 @@ from searchloop.agent.settings import load_environment
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.tools.backend import call_wsgi
-from searchloop.web.compose import every_setting, open_services, sent_to
+from searchloop.compose import every_setting, open_services, sent_to
 from tests.web.house import Answer, FakeHouse, living, make_house, request
 
 
@@ -61,7 +61,7 @@ def test_a_change_is_kept_and_holds_at_once(tmp_path: Path) -> None:
         ({"SEARCHLOOP_LIMITS": 3}, "bad_setting"),
         ({"SEARCHLOOP_LIMITS": "steps=3", "SEARCHLOOP_TOKEN": "mine"}, "unknown_setting"),
         ({"SEARCHLOOP_OFFLINE": ""}, "not_changeable"),
-        ({"SEARCHLOOP_TRACE": "1"}, "not_changeable"),
+        ({"SEARCHLOOP_CHATS": "1"}, "not_changeable"),
         ({"PATH": "/"}, "unknown_setting"),
     ],
 )
@@ -69,7 +69,7 @@ def test_what_cannot_be_used_changes_nothing(
     tmp_path: Path, changes: dict[str, Any], code: str
 ) -> None:
     """One bad value refuses all; what is set elsewhere, or a secret, is not changed here."""
-    status, data, house = patched(tmp_path, changes, SEARCHLOOP_TRACE="0")
+    status, data, house = patched(tmp_path, changes, SEARCHLOOP_CHATS="0")
     assert (status, data["error"]["code"]) == (400, code)
     assert data["error"]["remedy"]
     assert not (tmp_path / "config.toml").exists()
@@ -91,57 +91,49 @@ def test_the_whole_house_checks_engines_and_sites_too(tmp_path: Path) -> None:
     house.log.close()
 
 
-def test_folders_of_the_library(tmp_path: Path) -> None:
+async def test_folders_of_the_library(tmp_path: Path) -> None:
     """Added, listed, forgotten; what is not there is said."""
     house = make_house(tmp_path / "home")
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "a.md").write_text("# Trains\n\nThey run at night.", "utf-8")
-
-    async def scenario() -> None:
-        async with living(house) as app:
-            path = {"path": str(folder)}
-            added = await request(app, "POST", "/api/library", body=path)
-            assert (added.status, added.data["added"], added.data["skipped"]) == (200, 1, 0)
-            listed = (await request(app, "GET", "/api/library")).data["collections"]
-            assert [c["documents"] for c in listed if c["path"] == str(folder)] == [1]
-            missing = await request(app, "POST", "/api/library", body={"path": "/nowhere"})
-            assert (missing.status, missing.error["code"]) == (400, "bad_path")
-            gone = await request(app, "DELETE", "/api/library", body=path)
-            assert gone.data == {"removed": 1}
-
-    asyncio.run(scenario())
+    async with living(house) as app:
+        path = {"path": str(folder)}
+        added = await request(app, "POST", "/api/library", body=path)
+        assert (added.status, added.data["added"], added.data["skipped"]) == (200, 1, 0)
+        listed = (await request(app, "GET", "/api/library")).data["collections"]
+        assert [c["documents"] for c in listed if c["path"] == str(folder)] == [1]
+        missing = await request(app, "POST", "/api/library", body={"path": "/nowhere"})
+        assert (missing.status, missing.error["code"]) == (400, "bad_path")
+        gone = await request(app, "DELETE", "/api/library", body=path)
+        assert gone.data == {"removed": 1}
 
 
-def test_reading_a_folder_can_be_paused_and_leaves_out_patterns(tmp_path: Path) -> None:
+async def test_reading_a_folder_can_be_paused_and_leaves_out_patterns(tmp_path: Path) -> None:
     """The list has the state of each folder; what is not read or kept is named."""
     house = make_house(tmp_path / "home")
     folder = tmp_path / "notes"
     folder.mkdir()
     for name in ("a.md", "b.md", "c.png"):
         (folder / name).write_text("They run at night.", "utf-8")
-
-    async def scenario() -> None:
-        async with living(house) as app:
-            path = {"path": str(folder)}
-            body = {**path, "exclude": ["b.*"]}
-            added = (await request(app, "POST", "/api/library", body=body)).data
-            assert (added["state"], added["added"], added["kept"]) == ("", 1, 0)
-            told = {each["path"]: each["why"] for each in added["skipped_files"]}
-            assert told == {
-                "b.md": "left out by your patterns",
-                "c.png": "not a kind of file that is read",
-            }
-            paused = await request(app, "PATCH", "/api/library", body={**path, "paused": True})
-            assert (paused.status, paused.data) == (200, path)
-            listed = (await request(app, "GET", "/api/library")).data["collections"]
-            [row] = [c for c in listed if c["path"] == str(folder)]
-            assert (row["state"], row["skipped"], row["exclude"]) == ("", 2, ["b.*"])
-            folder.rename(tmp_path / "away")
-            again = (await request(app, "POST", "/api/library", body=path)).data
-            assert (again["kept"], again["kept_files"][0]["path"]) == (1, "a.md")
-
-    asyncio.run(scenario())
+    async with living(house) as app:
+        path = {"path": str(folder)}
+        body = {**path, "exclude": ["b.*"]}
+        added = (await request(app, "POST", "/api/library", body=body)).data
+        assert (added["state"], added["added"], added["kept"]) == ("", 1, 0)
+        told = {each["path"]: each["why"] for each in added["skipped_files"]}
+        assert told == {
+            "b.md": "left out by your patterns",
+            "c.png": "not a kind of file that is read",
+        }
+        paused = await request(app, "PATCH", "/api/library", body={**path, "paused": True})
+        assert (paused.status, paused.data) == (200, path)
+        listed = (await request(app, "GET", "/api/library")).data["collections"]
+        [row] = [c for c in listed if c["path"] == str(folder)]
+        assert (row["state"], row["skipped"], row["exclude"]) == ("", 2, ["b.*"])
+        folder.rename(tmp_path / "away")
+        again = (await request(app, "POST", "/api/library", body=path)).data
+        assert (again["kept"], again["kept_files"][0]["path"]) == (1, "a.md")
 
 
 def test_keys_are_bound_to_the_addresses_of_their_owners() -> None:
@@ -155,38 +147,34 @@ def test_keys_are_bound_to_the_addresses_of_their_owners() -> None:
     assert chat.names == ("OPENAI_CHAT_BASE_URL", "OPENAI_BASE_URL")
 
 
-def test_a_key_goes_in_and_never_comes_out(tmp_path: Path) -> None:
+async def test_a_key_goes_in_and_never_comes_out(tmp_path: Path) -> None:
     """Saved, in force at once, forgotten; what is no key, or no name of one, is refused."""
     home = str(tmp_path / "home")
     house = open_services(load_environment({"SEARCHLOOP_HOME": home}, {}, tmp_path))
     secret = "sk-" + "q7" * 20
+    async with living(house) as app:
 
-    async def scenario() -> None:
-        async with living(house) as app:
+        async def keys(method: str, name: str = "", value: Any = None) -> Answer:
+            body = {"value": value} if value is not None else None
+            return await request(app, method, f"/api/keys{name}", body=body)
 
-            async def keys(method: str, name: str = "", value: Any = None) -> Answer:
-                body = {"value": value} if value is not None else None
-                return await request(app, method, f"/api/keys{name}", body=body)
+        def state(answer: Answer) -> tuple[bool, bool]:
+            (key,) = [k for k in answer.data["keys"] if k["name"] == "BRAVE_API_KEY"]
+            return key["set"], key["saved"]
 
-            def state(answer: Answer) -> tuple[bool, bool]:
-                (key,) = [k for k in answer.data["keys"] if k["name"] == "BRAVE_API_KEY"]
-                return key["set"], key["saved"]
-
-            assert state(await keys("GET")) == (False, False)
-            saved = await keys("PUT", "/BRAVE_API_KEY", secret)
-            assert state(saved) == (True, True)
-            assert house.settings.env["BRAVE_API_KEY"] == secret
-            everything = [saved, await keys("GET"), await request(app, "GET", "/api/settings")]
-            assert not [a for a in everything if secret.encode() in a.body]
-            assert (await keys("PUT", "/BRAVE_API_KEY", " ")).error["code"] == "bad_key"
-            for name in ("SEARCHLOOP_TOKEN", "PATH"):
-                assert (await keys("PUT", f"/{name}", secret)).error["code"] == "unknown_key"
-            assert state(await keys("DELETE", "/BRAVE_API_KEY")) == (False, False)
-
-    asyncio.run(scenario())
+        assert state(await keys("GET")) == (False, False)
+        saved = await keys("PUT", "/BRAVE_API_KEY", secret)
+        assert state(saved) == (True, True)
+        assert house.settings.env["BRAVE_API_KEY"] == secret
+        everything = [saved, await keys("GET"), await request(app, "GET", "/api/settings")]
+        assert not [a for a in everything if secret.encode() in a.body]
+        assert (await keys("PUT", "/BRAVE_API_KEY", " ")).error["code"] == "bad_key"
+        for name in ("SEARCHLOOP_TOKEN", "PATH"):
+            assert (await keys("PUT", f"/{name}", secret)).error["code"] == "unknown_key"
+        assert state(await keys("DELETE", "/BRAVE_API_KEY")) == (False, False)
 
 
-def test_what_another_process_saves_holds_without_a_new_start(
+async def test_what_another_process_saves_holds_without_a_new_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A key and a setting saved beside a server are in force at its next request, in the agent and
@@ -199,27 +187,24 @@ def test_what_another_process_saves_holds_without_a_new_start(
         _, told = call_wsgi(house.search_app, "/api/engines", None)
         return [engine["name"] for engine in told["engines"] if engine["available"]]
 
-    async def scenario() -> None:
-        async with living(house) as app:
+    async with living(house) as app:
 
-            async def steps() -> str:
-                shown_now = (await request(app, "GET", "/api/settings")).data
-                return str(shown(shown_now)["SEARCHLOOP_LIMITS"]["value"])
+        async def steps() -> str:
+            shown_now = (await request(app, "GET", "/api/settings")).data
+            return str(shown(shown_now)["SEARCHLOOP_LIMITS"]["value"])
 
-            assert (await steps(), "brave" in ready()) == ("", False)
-            KeyStore(home).save("BRAVE_API_KEY", "k-0123456789", (), env, file=True)
-            change_config(home / "config.toml", {"SEARCHLOOP_LIMITS": "steps=3"})
-            assert (await steps(), "brave" in ready()) == ("steps=3", True)
-            assert (env["BRAVE_API_KEY"], house.settings.limits.steps) == ("k-0123456789", 3)
-            made = house.settings
-            (home / "config.toml").write_text("SEARCHLOOP_LIMITS = 'steps=none'\n")
-            assert (await steps(), house.settings) == ("steps=3", made)
-            (home / "config.toml").write_text("no TOML at all")
-            assert (await steps(), house.settings) == ("steps=3", made)
-            KeyStore(home).forget("BRAVE_API_KEY")
-            (home / "config.toml").unlink()
-            assert (await steps(), "brave" in ready()) == ("", False)
-
-    asyncio.run(scenario())
+        assert (await steps(), "brave" in ready()) == ("", False)
+        KeyStore(home).save("BRAVE_API_KEY", "k-0123456789", (), env, file=True)
+        change_config(home / "config.toml", {"SEARCHLOOP_LIMITS": "steps=3"})
+        assert (await steps(), "brave" in ready()) == ("steps=3", True)
+        assert (env["BRAVE_API_KEY"], house.settings.limits.steps) == ("k-0123456789", 3)
+        made = house.settings
+        (home / "config.toml").write_text("SEARCHLOOP_LIMITS = 'steps=none'\n")
+        assert (await steps(), house.settings) == ("steps=3", made)
+        (home / "config.toml").write_text("no TOML at all")
+        assert (await steps(), house.settings) == ("steps=3", made)
+        KeyStore(home).forget("BRAVE_API_KEY")
+        (home / "config.toml").unlink()
+        assert (await steps(), "brave" in ready()) == ("", False)
     told = [("steps is" in words, "TOML" in words) for words in caplog.messages]
     assert told == [(True, False), (False, True)]

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from searchloop.agent.providers import Abilities
 from searchloop.agent.types import ToolCall
 from searchloop.search_backend.library import Library
 from tests.agent.run.test_attachments import Seeing
 from tests.agent.scripted import MODEL, Scripted, calls, says
 from tests.attached import pdf_of
-from tests.web.api.test_attachments_api import PICTURE, REPORT, Ask, attachment, with_files
-from tests.web.house import FakeHouse
+from tests.web.api.test_attachments_api import PICTURE, REPORT, attachment, with_files
+from tests.web.house import Ask, FakeHouse
 
 
 async def project(ask: Ask, **fields: Any) -> dict[str, Any]:
@@ -34,11 +35,10 @@ async def asked(ask: Ask, house: FakeHouse, chat: str, text: str, **more: Any) -
     return house.log.read(chat)
 
 
-def test_a_chat_of_a_project_gets_what_the_project_holds(tmp_path: Path) -> None:
+async def test_a_chat_of_a_project_gets_what_the_project_holds(tmp_path: Path) -> None:
     """Instructions stand in the system text; files come once, as sources; defaults at the start."""
     model = Seeing("It weighs 318 kilograms [2].", "Yes.", "No.", "Well.")
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, model) as (ask, house, _):
         made = await project(ask, instructions="Answer in metric.", search="local", model=MODEL)
         place = f"/api/projects/{made['id']}"
         for sent in (REPORT, PICTURE, REPORT):
@@ -79,10 +79,8 @@ def test_a_chat_of_a_project_gets_what_the_project_holds(tmp_path: Path) -> None
         whole = await ask("GET", f"/api/sessions/{chat['id']}/attachments/{report['digest']}")
         assert whole.body == base64.b64decode(REPORT["data"])
 
-    with_files(tmp_path, scenario, model)
 
-
-def test_the_library_is_searched_in_the_folders_of_the_project(tmp_path: Path) -> None:
+async def test_the_library_is_searched_in_the_folders_of_the_project(tmp_path: Path) -> None:
     """From the PATCH to the hits; a folder inside counts; an empty list opens all of it again."""
     notes = {"north": "Zwieback of Vik.", "north/deep": "A deep zwieback.", "south": "A zwieback."}
     for name, text in notes.items():
@@ -90,8 +88,7 @@ def test_the_library_is_searched_in_the_folders_of_the_project(tmp_path: Path) -
         (tmp_path / name / "note.md").write_text(text)
     north, call = str(tmp_path / "north"), ToolCall("one", "web_search", {"query": "zwieback"})
     model = Scripted([calls(call), says("So.")] * 4)
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, model, SEARCHLOOP_OFFLINE="1") as (ask, house, _):
         library = Library(tmp_path)
         for name in reversed(notes):
             library.add(tmp_path / name)
@@ -110,13 +107,10 @@ def test_the_library_is_searched_in_the_folders_of_the_project(tmp_path: Path) -
             assert ("/gone" in found["content"]) is (not count)
         assert (await ask("PATCH", place, {"folders": None})).data["folders"] == []
 
-    with_files(tmp_path, scenario, model, SEARCHLOOP_OFFLINE="1")
 
-
-def test_a_model_that_cannot_see_does_without_a_picture_and_says_so(tmp_path: Path) -> None:
+async def test_a_model_that_cannot_see_does_without_a_picture_and_says_so(tmp_path: Path) -> None:
     """A project's picture stops no chat; one that the user attaches does, as before."""
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, Scripted([says("I cannot tell.")])) as (ask, house, _):
         made = await project(ask)
         await ask("POST", f"/api/projects/{made['id']}/files", PICTURE)
         chat = (await ask("POST", "/api/sessions", {"project": made["id"]})).data["id"]
@@ -126,14 +120,11 @@ def test_a_model_that_cannot_see_does_without_a_picture_and_says_so(tmp_path: Pa
         assert notice["code"] == "file_left_out"
         assert "dial.png" in notice["message"]
 
-    with_files(tmp_path, scenario, Scripted([says("I cannot tell.")]))
-
 
 @pytest.mark.parametrize("fate", ["keep", "archive", "delete"])
-def test_deleting_a_project_asks_what_becomes_of_its_chats(tmp_path: Path, fate: str) -> None:
+async def test_deleting_a_project_asks_what_becomes_of_its_chats(tmp_path: Path, fate: str) -> None:
     """Without an answer nothing is deleted."""
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, Scripted([])) as (ask, _, _):
         made = await project(ask)
         place = f"/api/projects/{made['id']}"
         chats = [
@@ -154,13 +145,10 @@ def test_deleting_a_project_asks_what_becomes_of_its_chats(tmp_path: Path, fate:
         empty = await project(ask)
         assert (await ask("DELETE", f"/api/projects/{empty['id']}")).status == 204
 
-    with_files(tmp_path, scenario, Scripted([]))
 
-
-def test_several_chats_are_archived_at_once(tmp_path: Path) -> None:
+async def test_several_chats_are_archived_at_once(tmp_path: Path) -> None:
     """They leave the list, are found by search, listed by themselves, and come back."""
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, Scripted([])) as (ask, house, path):
         made = await project(ask)
         ids = [path.rpartition("/")[2], (await ask("POST", "/api/sessions", {})).data["id"]]
         house.log.append(ids[0], [("user_message", {"text": "Where do puffins nest?"})])
@@ -179,15 +167,12 @@ def test_several_chats_are_archived_at_once(tmp_path: Path) -> None:
         broken = await ask("PATCH", "/api/sessions", {"ids": [*ids, "none"], "archived": True})
         assert (broken.status, await listed()) == (404, set(ids))
 
-    with_files(tmp_path, scenario, Scripted([]))
 
-
-def test_standing_instructions_and_options_reach_the_model(tmp_path: Path) -> None:
+async def test_standing_instructions_and_options_reach_the_model(tmp_path: Path) -> None:
     """In the user's own words; an option of the chat goes where the model takes it."""
     model = Scripted([says("Yes."), says("Yes."), says("No.")])
-    model.options = {"temperature": "temperature"}  # type: ignore[attr-defined]
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    model.abilities = Abilities(options=("temperature", "max_tokens"))
+    async with with_files(tmp_path, model) as (ask, house, path):
         chat = path.rpartition("/")[2]
         assert (await ask("GET", "/api/instructions")).data == {"about": "", "answer": ""}
         words = {"about": "I am a nurse.\nIn Graz."}
@@ -214,8 +199,6 @@ def test_standing_instructions_and_options_reach_the_model(tmp_path: Path) -> No
         broken = await ask("POST", f"{path}/messages", {"text": "Really?"})
         assert broken.error["code"] == "bad_instructions"
 
-    with_files(tmp_path, scenario, model)
-
 
 @pytest.mark.parametrize(
     ("body", "code"),
@@ -232,37 +215,30 @@ def test_standing_instructions_and_options_reach_the_model(tmp_path: Path) -> No
         ({"name": "x", "folders": ["y" * 4_097]}, "bad_folders"),
     ],
 )
-def test_a_wrong_project_is_refused(tmp_path: Path, body: dict[str, Any], code: str) -> None:
+async def test_a_wrong_project_is_refused(tmp_path: Path, body: dict[str, Any], code: str) -> None:
     """Nothing is stored."""
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, Scripted([])) as (ask, _, path):
         answer = await ask("POST", "/api/projects", body)
         assert (answer.status // 100, answer.error["code"]) == (4, code)
         assert (await ask("GET", "/api/projects")).data == {"projects": []}
         assert (await ask("POST", "/api/sessions", {"project": "none"})).status == 404
         assert (await ask("PATCH", path, {"project": "none"})).status == 404
 
-    with_files(tmp_path, scenario, Scripted([]))
 
-
-def test_a_long_name_is_one_line(tmp_path: Path) -> None:
+async def test_a_long_name_is_one_line(tmp_path: Path) -> None:
     """As people paste them."""
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, Scripted([])) as (ask, _, _):
         made = await project(ask, name="A\nvery " + "long " * 40)
         assert made["name"].startswith("A very long")
         assert len(made["name"]) <= 100
 
-    with_files(tmp_path, scenario, Scripted([]))
 
-
-def test_a_question_brings_system_text_options_and_a_schema(tmp_path: Path) -> None:
+async def test_a_question_brings_system_text_options_and_a_schema(tmp_path: Path) -> None:
     """For itself alone; an answer that does not fit is asked for once more."""
     model = Scripted([says("Forty."), says('{"n": 40}'), says("Yes.")])
-    model.options = {"temperature": "temperature"}  # type: ignore[attr-defined]
+    model.abilities = Abilities(options=("temperature", "max_tokens"))
     form = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-
-    async def scenario(ask: Ask, house: FakeHouse, path: str) -> None:
+    async with with_files(tmp_path, model) as (ask, house, path):
         chat = path.rpartition("/")[2]
         more = {"system": "Count.", "options": {"temperature": 0.2}, "schema": form}
         for wrong in ({"options": {"heat": 1}}, {"schema": {"type": "nothing"}}):
@@ -276,5 +252,3 @@ def test_a_question_brings_system_text_options_and_a_schema(tmp_path: Path) -> N
         assert json.loads(ended["answer"]) == {"n": 40}
         await asked(ask, house, chat, "Really?")
         assert (model.requests[2].options, "Count." in model.requests[2].system) == ({}, False)
-
-    with_files(tmp_path, scenario, model)

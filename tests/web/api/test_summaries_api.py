@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,54 +12,46 @@ from tests.agent.scripted import Hold, Scripted, SearchApp, reached, says
 from tests.web.house import Answer, allowed, living, make_house, request
 
 
-def test_a_summary_is_made_read_and_edited(tmp_path: Path) -> None:
+async def test_a_summary_is_made_read_and_edited(tmp_path: Path) -> None:
     """202 at once; the event tells the rest. What is not there is 404, a busy chat is 409."""
     hold = Hold()
     answers = [says(f"Answer {n}.") for n in range(4)]
     model = Scripted([*answers, says("SHORT"), [hold]])
+    house = make_house(tmp_path)
+    backend = LocalBackend(SearchApp())
+    runner = Runner(house.settings, house.log, backend, providers=[model])
+    house.runner = runner
+    async with living(house) as app:
 
-    async def scenario() -> None:
-        house = make_house(tmp_path)
-        backend = LocalBackend(SearchApp())
-        runner = Runner(house.settings, house.log, backend, providers=[model])
-        house.runner = runner
-        async with living(house) as app:
+        async def ask(method: str, path: str, body: Any = None) -> Answer:
+            return await request(app, method, f"/api/sessions/{session}{path}", allowed(), body)
 
-            async def ask(method: str, path: str, body: Any = None) -> Answer:
-                return await request(app, method, f"/api/sessions/{session}{path}", allowed(), body)
-
-            session = house.log.create_session(model="scripted:one").id
-            for n in range(4):
-                await ask("POST", "/messages", {"text": f"Question {n}?"})
-                await runner.wait(session)
-            exported = [await ask("GET", f"/export?format={name}") for name in ("md", "html")]
-            assert [each.status for each in exported] == [200, 200]
-            assert (await ask("PATCH", "/summary", {"text": "RIGHT"})).status == 404
-            made = await ask("POST", "/compact")
-            assert made.status == 202
+        session = house.log.create_session(model="scripted:one").id
+        for n in range(4):
+            await ask("POST", "/messages", {"text": f"Question {n}?"})
             await runner.wait(session)
-            event = house.log.last_event(session)
-            assert (event.type, event.data["text"], event.data["by"]) == (
-                "summary",
-                "SHORT",
-                "user",
-            )
-            edited = await ask("PATCH", "/summary", {"text": "RIGHT"})
-            assert (edited.status, edited.data["text"]) == (200, "RIGHT")
-            assert (await ask("PATCH", "/summary", {"text": " "})).status == 400
-            first, *rest = sent(messages_from(house.log.read(session)))
-            assert first.content.endswith("\n\nRIGHT")
-            assert [m.content for m in rest if m.role == "user"] == ["Question 2?", "Question 3?"]
-            for name, before in zip(("md", "html"), exported, strict=True):
-                assert (await ask("GET", f"/export?format={name}")).body == before.body
-            await ask("POST", "/messages", {"text": "Wait"})
-            await reached(hold)
-            for method, path, body in (
-                ("POST", "/compact", None),
-                ("PATCH", "/summary", {"text": "x"}),
-            ):
-                busy = await ask(method, path, body)
-                assert (busy.status, busy.data["error"]["code"]) == (409, "busy")
-            await runner.cancel(session)
-
-    asyncio.run(scenario())
+        exported = [await ask("GET", f"/export?format={name}") for name in ("md", "html")]
+        assert [each.status for each in exported] == [200, 200]
+        assert (await ask("PATCH", "/summary", {"text": "RIGHT"})).status == 404
+        made = await ask("POST", "/compact")
+        assert made.status == 202
+        await runner.wait(session)
+        event = house.log.last_event(session)
+        assert (event.type, event.data["text"], event.data["by"]) == ("summary", "SHORT", "user")
+        edited = await ask("PATCH", "/summary", {"text": "RIGHT"})
+        assert (edited.status, edited.data["text"]) == (200, "RIGHT")
+        assert (await ask("PATCH", "/summary", {"text": " "})).status == 400
+        first, *rest = sent(messages_from(house.log.read(session)))
+        assert first.content.endswith("\n\nRIGHT")
+        assert [m.content for m in rest if m.role == "user"] == ["Question 2?", "Question 3?"]
+        for name, before in zip(("md", "html"), exported, strict=True):
+            assert (await ask("GET", f"/export?format={name}")).body == before.body
+        await ask("POST", "/messages", {"text": "Wait"})
+        await reached(hold)
+        for method, path, body in (
+            ("POST", "/compact", None),
+            ("PATCH", "/summary", {"text": "x"}),
+        ):
+            busy = await ask(method, path, body)
+            assert (busy.status, busy.data["error"]["code"]) == (409, "busy")
+        await runner.cancel(session)

@@ -9,14 +9,15 @@ from functools import cache
 
 from tests.source_tree import modules
 
-FOLDERS = ("agent", "search_backend", "web")
+FOLDERS = ("agent", "search_backend", "searchloop", "web")
 # What acts before there is a page, or for the command line alone.
 _NO_PAGE = frozenset(
     f"{name}.py"
     for name in (
-        *("agent/observe/logs", "agent/mcp/login", "agent/observe/replay"),
-        "agent/log/backup",
-        *("web/listen", "web/serve"),
+        *("agent/observe/logs", "agent/mcp/login"),
+        *("agent/log/backup", "searchloop/answer", "searchloop/streams", "searchloop/testing"),
+        *("web/listen", "web/serve", "web/gateway"),
+        *(f"searchloop/protocols/{name}" for name in ("fields", "runs", "tools")),
     )
 )
 _MAKERS = re.compile(
@@ -43,6 +44,7 @@ MADE = {
         *("prompt_cut", "calls_text", "calls_envelope", "calls_search-first"),
     ),
     "agent/transport/exchange.py": ("connection_lost", "tls", "unreachable"),
+    "agent/transport/refusals.py": ("files_refused", "option_refused"),
     "agent/log/sqlite/file.py": (
         *("damaged", "disk_failed", "disk_full", "locked", "no_memory", "not_a_file"),
         *("not_a_folder", "read_only", "store_busy", "store_down", "store_failed"),

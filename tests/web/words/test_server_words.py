@@ -10,8 +10,8 @@ import pytest
 from searchloop.agent import settings
 from searchloop.agent.run.prompts import built_in
 from searchloop.agent.search import switch
+from searchloop.compose import every_setting
 from searchloop.search_backend import settings as backend_settings
-from searchloop.web.compose import every_setting
 from tests.source_tree import ROOT
 
 LOCALES = ROOT / "web" / "static" / "locales"

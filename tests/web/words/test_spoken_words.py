@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import re
@@ -18,8 +17,8 @@ from searchloop.agent.log.session import Session
 from searchloop.agent.types import NOTHING, Limits, Meter
 from searchloop.cli.main import main
 from searchloop.cli.show import as_text
-from searchloop.web.text.export import html, markdown
-from searchloop.web.text.words import LANGUAGES, of_environment, spoken, words_of
+from searchloop.render.export import html, markdown
+from searchloop.render.words import LANGUAGES, of_environment, spoken, words_of
 from tests.six_verdicts import PLACES, answer
 from tests.source_tree import ROOT, modules, strings
 from tests.tables import each_row
@@ -281,28 +280,24 @@ REQUESTS = [
 ]
 
 
-def test_a_server_answers_in_the_readers_language(tmp_path: Path) -> None:
+async def test_a_server_answers_in_the_readers_language(tmp_path: Path) -> None:
     """The page names its own; another client's header counts; what programs read never changes."""
-
-    async def run() -> None:
-        house = make_house(tmp_path)
-        async with living(house) as app:
-            made = await request(app, "POST", "/api/sessions", allowed(), {})
-            asked, ended = events()
-            known = [(event.type, dict(event.data)) for event in (asked, ended)]
-            house.log.append(made.data["id"], known)
-            where = f"/api/sessions/{made.data['id']}/export?format="
-            for query, headers, language in REQUESTS:
-                words = CATALOGUES[language]["verdict.contradicted"]
-                for form in ("md", "html", "md&turn=1"):
-                    target = where + form + query
-                    shown = await request(app, "GET", target, allowed(**headers))
-                    assert (shown.status, words in shown.body.decode()) == (200, True), target
-                read = [
-                    (await request(app, "GET", where + form + query, allowed(**headers))).body
-                    for form in ("json", "trace")
-                ]
-                assert all(b"contradicted" in body for body in read)
-                assert not any(words.encode() in body for body in read)
-
-    asyncio.run(run())
+    house = make_house(tmp_path)
+    async with living(house) as app:
+        made = await request(app, "POST", "/api/sessions", allowed(), {})
+        asked, ended = events()
+        known = [(event.type, dict(event.data)) for event in (asked, ended)]
+        house.log.append(made.data["id"], known)
+        where = f"/api/sessions/{made.data['id']}/export?format="
+        for query, headers, language in REQUESTS:
+            words = CATALOGUES[language]["verdict.contradicted"]
+            for form in ("md", "html", "md&turn=1"):
+                target = where + form + query
+                shown = await request(app, "GET", target, allowed(**headers))
+                assert (shown.status, words in shown.body.decode()) == (200, True), target
+            read = [
+                (await request(app, "GET", where + form + query, allowed(**headers))).body
+                for form in ("json", "trace")
+            ]
+            assert all(b"contradicted" in body for body in read)
+            assert not any(words.encode() in body for body in read)

@@ -4,28 +4,32 @@
 // the lines fold under one sentence, with the thoughts, and with what the answer took: model, search, time,
 // tokens, cost, and what left this computer.
 
+import { pathText } from "../composer/search_switch.js";
 import { h, icon, isWeb, outLink, placeOf, render, setText } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { isRead } from "./steps.js";
-import { pathText } from "../composer/search_switch.js";
 import { clauses, has, named, nameOf, number, t, titleOf, translated } from "../locales/index.js";
+import { isRead } from "./steps.js";
 
 const LONGEST = 3600; // seconds; further apart are only the server's clock and the browser's
 
 const HERE = ["library", "chats"]; // engines that ask nobody else
 
 /**
- * A view of a turn's steps: {element, update(turn)}. `thoughts` is the element for what the model thought,
- * `models()` gives those that are known.
+ * A view of a turn's steps: {element, update(turn)}. `thoughts` is the element for what the model thought.
  */
-export function activityView(cite, thoughts, models) {
+export function activityView(cite, thoughts) {
   const title = h("span", { class: "activity-title" });
   const doubts = h("span", { class: "doubts" });
   const clock = h("span", { class: "activity-clock" });
   const list = h("ol", { class: "steps" });
   const summary = h("summary", {}, h("span", { class: "pulse", "aria-hidden": "true" }), title, doubts, clock);
   const facts = h("dl", { class: "facts" });
-  const element = h("details", { class: "activity" }, summary, h("div", { class: "activity-body" }, list, thoughts, facts));
+  const element = h(
+    "details",
+    { class: "activity" },
+    summary,
+    h("div", { class: "activity-body" }, list, thoughts, facts),
+  );
   const lines = [];
   let wasRunning = null;
   let began = null; // by the clock that never jumps
@@ -43,7 +47,7 @@ export function activityView(cite, thoughts, models) {
     });
     doubts.replaceChildren(...doubtsOf(turn));
     setText(title, turn.running ? doing(turn) : done(turn));
-    const told = h("dl", { class: "facts" }, turn.running ? [] : factsOf(turn, models()));
+    const told = h("dl", { class: "facts" }, turn.running ? [] : factsOf(turn));
     if (!told.isEqualNode(facts)) facts.replaceChildren(...told.childNodes); // else what is selected stays so
     element.classList.toggle("running", turn.running);
     if (wasRunning !== turn.running) element.open = turn.running;
@@ -65,8 +69,8 @@ export function activityView(cite, thoughts, models) {
 }
 
 function doing(turn) {
-  if (turn.approvals.some((a) => !a.decision)) return t("doing.approval");
-  const open = turn.steps.findLast((s) => !s.done);
+  if (turn.approvals.some(a => !a.decision)) return t("doing.approval");
+  const open = turn.steps.findLast(s => !s.done);
   if (open) return t(`doing.${open.kind}`);
   if (turn.text) return t("doing.writing");
   if (turn.draftThinking) return t("doing.thinking");
@@ -74,32 +78,43 @@ function doing(turn) {
 }
 
 function done(turn) {
-  const count = (kind) => turn.steps.filter((s) => s.kind === kind && !s.stopped).length;
+  const count = kind => turn.steps.filter(s => s.kind === kind && !s.stopped).length;
   const parts = [];
   const searches = count("search");
   const pages = turn.steps.filter(isRead).length;
+  const unread = turn.steps.filter(s => s.kind === "page" && s.done && !s.stopped && !isRead(s)).length;
   const tools = count("tool");
-  const failed = turn.steps.filter((s) => !s.stopped && hasFailed(s)).length;
-  if (searches) parts.push(failed === searches ? t("step.searchfailed") : t("done.searches", { n: searches }));
-  if (failed && failed < searches) parts.push(t("done.failed", { n: failed }));
+  const failed = kind => turn.steps.filter(s => s.kind === kind && !s.stopped && hasFailed(s)).length;
+  const lost = failed("search");
+  if (searches) parts.push(lost === searches ? t("step.searchfailed") : t("done.searches", { n: searches }));
+  if (lost && lost < searches) parts.push(t("done.failed", { n: lost }));
   if (pages) parts.push(t("done.pages", { n: pages }));
+  if (unread) parts.push(t(pages ? "done.unread" : "done.allunread", { n: unread }));
   if (tools) parts.push(t("done.tools", { n: tools }));
+  if (failed("tool")) parts.push(t("done.failed", { n: failed("tool") }));
   const seconds = durationOf(turn);
-  if (!parts.length) return t("done.nothing", { s: seconds });
-  const text = clauses([...parts, seconds]);
+  if (!parts.length && seconds) return t(turn.reason === "cancelled" ? "done.stopped" : "done.nothing", { s: seconds });
+  const text = clauses([...parts, seconds]) || t("done.imported");
   return text[0].toUpperCase() + text.slice(1);
 }
 
 // How many claims their sources contradict, and words that are in none: what is wrong is said at the top.
 function doubtsOf(turn) {
-  const marks = turn.running ? [] : turn.citations.flatMap((c) => c.marks ?? []);
-  const told = ["contradicted", "misquoted"].map((name) => [name, marks.filter(({ verdict }) => verdict === name).length]);
-  return told.filter(([, n]) => n).map(([name, n]) =>
-    h("span", { class: `verdict ${name}` }, icon(name), h("span", {}, t(`done.${name}`, { n, of: marks.length }))));
+  const marks = turn.running ? [] : turn.citations.flatMap(c => c.marks ?? []);
+  const told = ["contradicted", "misquoted"].map(name => [
+    name,
+    marks.filter(({ verdict }) => verdict === name).length,
+  ]);
+  return told
+    .filter(([, n]) => n)
+    .map(([name, n]) =>
+      h("span", { class: `verdict ${name}` }, icon(name), h("span", {}, t(`done.${name}`, { n, of: marks.length }))),
+    );
 }
 
 /** How long a turn took, as the server counted it or as its events lie apart. */
 export function durationOf(turn) {
+  if (turn.imported) return "";
   const seconds = turn.usage?.seconds ?? Math.max(0, (turn.endedAt ?? turn.at) - turn.startedAt);
   if (seconds < 0.1) return t("seconds.few");
   return t("seconds", { s: number(seconds, seconds < 10 ? 1 : 0) });
@@ -108,20 +123,21 @@ export function durationOf(turn) {
 // How the calls of a model arrive, where it does not hand them over.
 const RUNGS = { text: "foot.calls.text", envelope: "foot.calls.envelope", "search-first": "foot.calls.first" };
 
-// What an answer took: a heading and its words each.
-function factsOf(turn, models) {
+// What an answer took, as it was recorded then: a heading and its words each.
+function factsOf(turn) {
   const usage = turn.usage ?? {};
   const extractive = turn.model === "builtin:extractive";
   const { tokens_per_second: speed, calls } = turn.performance ?? {};
-  const local = extractive || models.find(({ id }) => id === turn.model)?.local;
   const tokens = [tokensText(usage), speed ? t("foot.speed", { n: number(speed, 1) }) : ""];
   const rows = {
-    model: extractive ? t("foot.extractive") : clauses([turn.model && modelText(turn.model), calls in RUNGS && t(RUNGS[calls])]),
-    path: pathText(turn.path),
+    model: extractive
+      ? t("foot.extractive")
+      : clauses([turn.model && modelText(turn.model), calls in RUNGS && t(RUNGS[calls])]),
+    path: turn.imported ? "" : pathText(turn.path),
     time: durationOf(turn),
     tokens: extractive && !usage.input_tokens && !usage.output_tokens ? "" : clauses(tokens),
     cost: extractive && !usage.cost_usd ? "" : costText(usage),
-    left: clauses(leftBehind(turn, local)) || t("foot.left.nothing"),
+    left: turn.local === null ? "" : clauses(leftBehind(turn)) || t("foot.left.nothing"),
   };
   return Object.entries(rows)
     .filter(([, words]) => words)
@@ -129,9 +145,13 @@ function factsOf(turn, models) {
 }
 
 // What left this computer for an answer: the chat, searches, requests for pages.
-function leftBehind({ model, path, steps }, local) {
-  const searches = steps.filter((s) => s.kind === "search" && (s.attempts ?? []).some(({ engine, status }) => !HERE.includes(engine) && status !== "skipped"));
-  const pages = steps.filter((s) => s.kind === "page" && isWeb(s.url));
+function leftBehind({ model, path, steps, local }) {
+  const searches = steps.filter(
+    s =>
+      s.kind === "search" &&
+      (s.attempts ?? []).some(({ engine, status }) => !HERE.includes(engine) && status !== "skipped"),
+  );
+  const pages = steps.filter(s => s.kind === "page" && isWeb(s.url));
   return [
     model && !local ? t("foot.left.chat", { name: nameOf(model.split(":")[0]) }) : "",
     path?.startsWith("native:") || !searches.length ? "" : t("foot.searches", { n: searches.length }),
@@ -139,10 +159,10 @@ function leftBehind({ model, path, steps }, local) {
   ];
 }
 
-const modelText = (model) => `${nameOf(model.split(":")[0])} · ${model.replace(/^[^:]*:?/, "")}`;
+const modelText = model => `${nameOf(model.split(":")[0])} · ${model.replace(/^[^:]*:?/, "")}`;
 
 function tokensText(usage) {
-  const known = (n) => (n === null || n === undefined ? "?" : number(n));
+  const known = n => (n === null || n === undefined ? "?" : number(n));
   const { input_tokens: input, output_tokens: output } = usage;
   if (known(input) === "?" && known(output) === "?") return t("foot.tokens.unknown");
   return t("foot.tokens", { in: known(input), out: known(output) });
@@ -158,15 +178,21 @@ export function costText(usage) {
 
 function lineOf(step, cite) {
   if (step.kind === "note") {
-    return h("li", { class: "step note", dir: "auto" }, step.blocks.map((b) => render(b, cite)));
+    return h(
+      "li",
+      { class: "step note", dir: "auto" },
+      step.blocks.map(b => render(b, cite)),
+    );
   }
   const [state, ...content] = LINES[step.kind](step);
-  const mark = step.done ? icon(MARKS[state] ?? ICONS[step.kind]) : h("span", { class: "spinner", "aria-hidden": "true" });
+  const mark = step.done
+    ? icon(MARKS[state] ?? ICONS[step.kind])
+    : h("span", { class: "spinner", "aria-hidden": "true" });
   return h("li", { class: `step ${state}` }, mark, h("div", { class: "step-text", dir: "auto" }, content));
 }
 
-function hasFailed({ kind, status }) {
-  return kind === "search" && (status === "error" || status === "blocked");
+function hasFailed({ kind, status, failed }) {
+  return kind === "tool" ? Boolean(failed) : kind === "search" && (status === "error" || status === "blocked");
 }
 
 const ICONS = { search: "search", page: "page", tool: "tool", servers: "tool" };
@@ -174,7 +200,8 @@ const MARKS = { failed: "warn" };
 
 const LINES = {
   search(step) {
-    if (!step.done) return ["open", step.query ? t("step.searching", { query: step.query }) : t("step.searching.unknown")];
+    if (!step.done)
+      return ["open", step.query ? t("step.searching", { query: step.query }) : t("step.searching.unknown")];
     const failed = hasFailed(step);
     const query = step.query ? t("step.searched", { query: step.query }) : t("step.searched.unknown");
     const trail = trailOf(step);
@@ -203,7 +230,7 @@ const LINES = {
 
   servers({ names, missing = [], done, stopped }) {
     if (!done || stopped) return [done ? "ended" : "open", t("step.connecting", { names: named(names) })];
-    const there = names.filter((name) => !missing.includes(name));
+    const there = names.filter(name => !missing.includes(name));
     const came = there.length ? t("step.connected", { names: named(there) }) : "";
     const not = missing.length ? t("step.notconnected", { names: named(missing) }) : "";
     return [not ? "failed" : "ended", [came, not].filter(Boolean).join(" · ")];
@@ -213,12 +240,26 @@ const LINES = {
     if (step.change && !step.failed) return ["ended", changed(step.change)];
     const { name, server, arguments: given } = step;
     const file = has(`step.doing.${name}`) && given?.path;
-    const key = file && !step.done ? `step.doing.${name}` : file && step.failed ? "step.filenot" : !step.done ? "step.tool" : step.failed ? "step.toolfailed" : "step.tooldone";
+    const key =
+      file && !step.done
+        ? `step.doing.${name}`
+        : file && step.failed
+          ? "step.filenot"
+          : !step.done
+            ? "step.tool"
+            : step.failed
+              ? "step.toolfailed"
+              : "step.tooldone";
     const body = [h("strong", {}, t("step.arguments")), plain(JSON.stringify(step.arguments, null, 2))];
     if (step.result) body.push(h("strong", {}, t("step.result")), plain(step.result));
     return [
       !step.done ? "open" : step.failed ? "failed" : "ended",
-      h("details", { class: "tool" }, h("summary", {}, t(key, { name: server ? `${name} (${server})` : name, path: file })), body),
+      h(
+        "details",
+        { class: "tool" },
+        h("summary", {}, t(key, { name: server ? `${name} (${server})` : name, path: file })),
+        body,
+      ),
     ];
   },
 };
@@ -227,9 +268,15 @@ const LINES = {
 function changed({ path, new: made, diff: text }) {
   const place = h("div", {});
   const look = async () => {
-    if (!place.childElementCount) place.replaceChildren((await import("../lib/diff.js")).diff(text ?? "", t("diff.label", { path })));
+    if (!place.childElementCount)
+      place.replaceChildren((await import("../lib/diff.js")).diff(text ?? "", t("diff.label", { path })));
   };
-  return h("details", { class: "tool", ontoggle: look }, h("summary", {}, t(made ? "step.filemade" : "step.filechanged", { path })), place);
+  return h(
+    "details",
+    { class: "tool", ontoggle: look },
+    h("summary", {}, t(made ? "step.filemade" : "step.filechanged", { path })),
+    place,
+  );
 }
 
 function outcomeOf(step, failed) {
@@ -242,8 +289,8 @@ function outcomeOf(step, failed) {
 // "DuckDuckGo: not reachable · used Library": who was asked in vain is never left out.
 function trailOf(step) {
   const attempts = step.attempts ?? [];
-  const used = attempts.find((a) => a.status === "ok");
-  const parts = attempts.filter((a) => a.status !== "ok").map(inVain);
+  const used = attempts.find(a => a.status === "ok");
+  const parts = attempts.filter(a => a.status !== "ok").map(inVain);
   if (step.years?.length) parts.push(t("step.years", { years: named(step.years) }));
   if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
   parts.push(...notesOf(step));
@@ -253,7 +300,7 @@ function trailOf(step) {
 
 // What changes the meaning of a result: a search without its limits, a stored copy, a redirect.
 function notesOf({ notes = [] }) {
-  return notes.map((note) => translated(note).message.replace(/[.。]$/, ""));
+  return notes.map(note => translated(note).message.replace(/[.。]$/, ""));
 }
 
 // In a few words, or in the server's sentence, which may begin with the engine itself.

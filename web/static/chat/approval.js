@@ -3,6 +3,7 @@
 import { diff } from "../lib/diff.js";
 import { h, icon, unlessBusy } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
+import { named, signsIn } from "../lib/signs.js";
 import { has, t } from "../locales/index.js";
 
 /**
@@ -30,8 +31,19 @@ export function approvalCard(first, decide) {
 
     function button(decision) {
       const primary = decision === "once" ? " primary" : "";
-      const props = { type: "button", class: `small${primary}`, "data-answer": decision, title: decision === "folder" ? request.folder : null, onclick: unlessBusy(buttons, () => answer(decision)) };
-      return h("button", props, t(`approval.${decision}`, { folder: request.folder.split(/[\\/]/).at(-1) }), KEYS[decision] ? h("kbd", { "aria-hidden": "true" }, KEYS[decision]) : null);
+      const props = {
+        type: "button",
+        class: `small${primary}`,
+        "data-answer": decision,
+        title: decision === "folder" ? request.folder : null,
+        onclick: unlessBusy(buttons, () => answer(decision)),
+      };
+      return h(
+        "button",
+        props,
+        t(`approval.${decision}`, { folder: request.folder.split(/[\\/]/).at(-1) }),
+        KEYS[decision] ? h("kbd", { "aria-hidden": "true" }, KEYS[decision]) : null,
+      );
     }
 
     function answer(decision) {
@@ -56,7 +68,7 @@ export function approvalCard(first, decide) {
   }
 
   // Enter presses what has the focus, but one that is held down does not go on with the next card.
-  element.addEventListener("keydown", (event) => {
+  element.addEventListener("keydown", event => {
     if (event.target.localName === "textarea") return;
     if (event.key === "Enter" && event.repeat) event.preventDefault();
     if (event.key === "Escape") element.querySelector('[data-answer="deny"]')?.click();
@@ -77,15 +89,29 @@ function decidedParts(request) {
   const outcome = denied || !result ? "" : t(failed ? "approval.failed" : "approval.done");
   const parts = [
     preview && !denied ? diff(preview, t("approval.diff")) : null,
-    result?.text && !denied ? h("pre", { class: "result", tabindex: "0", dir: "auto", role: "group", "aria-label": t("approval.result") }, result.text.slice(0, MOST_SHOWN)) : null,
+    result?.text && !denied
+      ? h(
+          "pre",
+          { class: "result", tabindex: "0", dir: "auto", role: "group", "aria-label": t("approval.result") },
+          named(result.text.slice(0, MOST_SHOWN)),
+        )
+      : null,
   ].filter(Boolean);
   return [
-    h("p", {}, icon(denied ? "close" : failed ? "warn" : "check"), h("span", {}, denied || !result ? titleOf(request) : nameOfCall(request)), outcome ? h("span", { class: failed ? "problem" : "" }, outcome) : null, h("span", { class: "muted" }, said)),
+    h(
+      "p",
+      {},
+      icon(denied ? "close" : failed ? "warn" : "check"),
+      h("span", {}, denied || !result ? titleOf(request) : nameOfCall(request)),
+      outcome ? h("span", { class: failed ? "problem" : "" }, outcome) : null,
+      h("span", { class: "muted" }, said),
+    ),
     ...(parts.length ? [h("details", {}, h("summary", {}, t("approval.look")), parts)] : []),
   ];
 }
 
-const nameOfCall = ({ name, server, folder, arguments: given }) => (server ? t("approval.ran.server", { name, server }) : folder ? given.path : name);
+const nameOfCall = ({ name, server, folder, arguments: given }) =>
+  server ? t("approval.ran.server", { name, server }) : folder ? given.path : name;
 
 function titleOf({ name, server }) {
   if (!server && has(`approval.ask.${name}`)) return t(`approval.ask.${name}`);
@@ -96,12 +122,16 @@ function titleOf({ name, server }) {
 function badge({ effect, folder, arguments: given }) {
   const does = has(`effect.${effect}`) ? t(`effect.${effect}`) : (effect ?? "");
   const path = typeof given?.path === "string" && !folder ? given.path : ""; // else the sentence below has it
-  return h("span", { class: `badge ${effect}` }, path ? t("approval.touches", { effect: does, path }) : does);
+  return h("span", { class: `badge ${effect}` }, named(path ? t("approval.touches", { effect: does, path }) : does));
 }
 
 // With a diff to look at, the arguments step back.
 function argumentsOf(fields, folded) {
-  const list = h("div", { class: "fields" }, fields.map((field) => field.element));
+  const list = h(
+    "div",
+    { class: "fields" },
+    fields.map(field => field.element),
+  );
   return h("details", { open: !folded }, h("summary", {}, t("approval.arguments")), list);
 }
 
@@ -112,12 +142,15 @@ function fieldOf(name, value) {
   const id = `arg-${(made += 1)}`;
   const box = h("textarea", { id, rows: "1", dir: "auto", spellcheck: "false" });
   box.value = text;
-  return { name, value, box, text, element: h("div", {}, h("label", { for: id }, name), box) };
+  const signs = signsIn(text);
+  const note = signs ? h("p", { class: "problem", role: "note" }, t("approval.signs", { signs })) : null;
+  // The browser writes line ends in its own way: what it gives back unedited is what nobody typed.
+  return { name, value, box, text: box.value, element: h("div", {}, h("label", { for: id }, named(name)), box, note) };
 }
 
 // The arguments as they were edited, or undefined when nobody touched them.
 function readFields(fields, given) {
-  const changed = fields.filter((field) => field.box.value !== field.text);
+  const changed = fields.filter(field => field.box.value !== field.text);
   if (!changed.length) return undefined;
   const edited = { ...given };
   for (const { name, value, box } of changed) {

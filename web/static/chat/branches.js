@@ -13,18 +13,18 @@ export function grow(tree, event) {
   if (!KINDS.has(event.type) || !(event.turn in tree.parents)) return tree;
   if (event.type === "turn_removed") return removed(tree, event.turn);
   const back = event.type === "turn_restored";
-  const left = back ? tree.removed.filter((id) => id !== event.turn) : tree.removed;
+  const left = back ? tree.removed.filter(id => id !== event.turn) : tree.removed;
   return { ...tree, chosen: showing(tree, event.turn), removed: left };
 }
 
 /** The turns that are shown, in order. */
 export function shown(tree) {
-  return way(tree).filter((id) => !tree.removed.includes(id));
+  return way(tree).filter(id => !tree.removed.includes(id));
 }
 
 /** The turns that stand beside this one, itself among them, in the order they were asked. */
 export function beside(tree, id) {
-  return tree.children[tree.parents[id]].filter((other) => !tree.removed.includes(other));
+  return tree.children[tree.parents[id]].filter(other => !tree.removed.includes(other));
 }
 
 function way({ chosen }) {
@@ -53,7 +53,7 @@ function showing({ parents, chosen }, id) {
 
 function removed(tree, id) {
   const parent = tree.parents[id];
-  const next = { ...tree, removed: [...tree.removed.filter((other) => other !== id), id] };
+  const next = { ...tree, removed: [...tree.removed.filter(other => other !== id), id] };
   const left = beside(next, id);
   if (!left.length || tree.chosen[parent] !== id) return next;
   const nearest = left.reduce((a, b) => (Math.abs(b - id) < Math.abs(a - id) ? b : a));

@@ -14,7 +14,8 @@ const ABOVE = 12; // pixels of the room above a question that may leave the scre
  * The chat in `page` {scroller, turns, latest, announcer}.
  * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure), and
  * keep(text) for what was edited in a question that goes away, version(turn) for a turn that is not shown.
- * Returns {show(id, turn), seek(turn), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown(), removed(), unsent()}.
+ * Returns {show(id, turn), seek(turn), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown(), removed(),
+ * unsent()}.
  */
 export function chatView(page, on) {
   const announce = announcer(page.announcer);
@@ -43,11 +44,7 @@ export function chatView(page, on) {
     clearTimeout(missing);
     page.latest.hidden = true;
     if (!id) return;
-    stream = follow(id, () => chat.seq, {
-      event: take,
-      state: on.connection,
-      refused: on.refused,
-    });
+    stream = follow(id, () => chat.seq, { event: take, state: on.connection, refused: on.refused });
   }
 
   function stop() {
@@ -62,7 +59,7 @@ export function chatView(page, on) {
     stop();
     const last = chat.turns.at(-1);
     if (!last?.running) return;
-    const steps = last.steps.map((step) => (step.done ? step : { ...step, done: true, stopped: true }));
+    const steps = last.steps.map(step => (step.done ? step : { ...step, done: true, stopped: true }));
     chat = { ...chat, turns: chat.turns.with(-1, { ...last, steps, running: false, reason: "lost" }) };
     draw();
   }
@@ -94,11 +91,11 @@ export function chatView(page, on) {
 
   // Turns come and go when another branch is shown; those that stay are not touched.
   function arrange() {
-    const ids = chat.turns.map((turn) => turn.id);
+    const ids = chat.turns.map(turn => turn.id);
     if (ids.length === drawn.length && ids.every((id, i) => id === drawn[i])) return;
     const focused = document.activeElement;
-    const held = drawn.findIndex((id) => views.get(id).element.contains(focused));
-    drawn.filter((id) => !ids.includes(id)).forEach(drop);
+    const held = drawn.findIndex(id => views.get(id).element.contains(focused));
+    drawn.filter(id => !ids.includes(id)).forEach(drop);
     chat.turns.forEach((turn, i) => {
       if (views.has(turn.id)) return;
       const view = turnView(turn, { ...on, find, compare });
@@ -112,7 +109,10 @@ export function chatView(page, on) {
 
   // The source behind a number, as seen from a turn or from another version of it.
   const find = (turn, n) => {
-    const before = chat.turns.slice(0, chat.turns.findIndex((other) => turn.versions.includes(other.id)));
+    const before = chat.turns.slice(
+      0,
+      chat.turns.findIndex(other => turn.versions.includes(other.id)),
+    );
     return sourceOf({ turns: [...before, turn] }, before.length, n);
   };
 
@@ -120,9 +120,23 @@ export function chatView(page, on) {
   async function compare(turn) {
     const parent = chat.tree.parents[turn.id];
     comparing = { parent, view: null };
+    let kept = false;
     const { compareView } = await import("./compare.js");
     if (comparing?.parent !== parent) return;
-    comparing.view = compareView({ ...on, find, compare, keep: ({ id }) => on.show(id), closed: () => (comparing = null) });
+    comparing.view = compareView({
+      ...on,
+      find,
+      compare,
+      keep: ({ id, model }) => {
+        kept = true;
+        on.show(id);
+        on.changeSettings({ model });
+      },
+      closed: () => {
+        comparing = null;
+        if (!kept && !chat.turns.some(({ id }) => id === turn.id)) on.show(turn.id);
+      },
+    });
     setBeside();
     comparing?.view.end.focus();
   }
@@ -130,7 +144,7 @@ export function chatView(page, on) {
   function setBeside() {
     const turn = comparing?.view && chat.turns.find(({ id }) => chat.tree.parents[id] === comparing.parent);
     if (!views.has(turn?.id)) return; // it is drawn with the next frame
-    const versions = turn.versions.map((id) => (id === turn.id ? turn : chat.others[id])).filter(Boolean);
+    const versions = turn.versions.map(id => (id === turn.id ? turn : chat.others[id])).filter(Boolean);
     comparing.view.update(views.get(turn.id).element, versions);
   }
 
@@ -209,7 +223,7 @@ export function chatView(page, on) {
     turns: () => chat.turns.length,
     shown: () => chat.turns,
     removed: () => chat.tree.removed,
-    unsent: () => drawn.map((id) => views.get(id).unsent()).filter(Boolean),
+    unsent: () => drawn.map(id => views.get(id).unsent()).filter(Boolean),
   };
 }
 

@@ -2,10 +2,10 @@
 
 import * as api from "../lib/api.js";
 import { copyFrom } from "../lib/dom.js";
-import { adopt } from "./server_state.js";
 import { toast } from "../lib/messages.js";
-import { IN_TEXT } from "./state.js";
 import { number, t } from "../locales/index.js";
+import { adopt } from "./server_state.js";
+import { IN_TEXT } from "./state.js";
 
 const WHOLE = 2; // turns at the end that a summary leaves as they are
 
@@ -53,7 +53,8 @@ export function asking(facts, page) {
       const { id, model, mode, search } = place.session;
       await api.ask(id, { text, model, mode, search, ...more });
       place.session.messages += 1;
-      if (facts.defaultWhy !== "setting") Object.assign(facts, { defaultModel: more.model ?? model, defaultWhy: "last" });
+      if (facts.defaultWhy !== "setting" && !more.aside)
+        Object.assign(facts, { defaultModel: more.model ?? model, defaultWhy: "last" });
     });
     page.draw();
     return sent;
@@ -79,48 +80,46 @@ export function asking(facts, page) {
     }
   }
 
-  const changeTurn = (turn, change) => done((id) => api.changeTurn(id, turn, change));
-  const runPlan = (plan) => done((id) => api.runPlan(id, plan));
+  const changeTurn = (turn, change) => done(id => api.changeTurn(id, turn, change));
+  const runPlan = plan => done(id => api.runPlan(id, plan));
   const makePlan = () => done(api.makePlan);
   const undoFiles = () => done(api.undoFiles);
 
   /** Runs the newest plan of `turns`; of a last answer that only offers one, it is made first. */
   function runNewest(turns) {
     const last = turns.at(-1);
-    const plan = turns.findLast((turn) => turn.plans.length)?.plans.at(-1);
-    const offered = last?.notices.some((notice) => notice.code === IN_TEXT) && !last.plans.length;
-    if (offered) return done(async (id) => api.runPlan(id, (await api.makePlan(id)).plan_id));
+    const plan = turns.findLast(turn => turn.plans.length)?.plans.at(-1);
+    const offered = last?.notices.some(notice => notice.code === IN_TEXT) && !last.plans.length;
+    if (offered) return done(async id => api.runPlan(id, (await api.makePlan(id)).plan_id));
     if (plan) return runPlan(plan.id);
     refuse("no_plan", t("plan.none"), t("plan.none.next"));
   }
 
-  const undoNewest = () =>
-    facts.session.id ? undoFiles() : refuse("nothing_to_undo", t("changes.none"));
+  const undoNewest = () => (facts.session.id ? undoFiles() : refuse("nothing_to_undo", t("changes.none")));
 
   /** Starts to summarise all but the last two turns; true once the server does. */
   function compact(turns) {
-    const since = turns.length - 1 - turns.findLastIndex((turn) => turn.summary);
+    const since = turns.length - 1 - turns.findLastIndex(turn => turn.summary);
     return since > WHOLE ? done(api.compact) : refuse("nothing_to_summarise", t("compact.none"));
   }
 
-  const editSummary = (text, complain) => done((id) => api.editSummary(id, text), complain);
+  const editSummary = (text, complain) => done(id => api.editSummary(id, text), complain);
 
-  const refuse = (code, message, remedy) =>
-    page.complain(new api.Failure(0, { code, message, remedy }));
+  const refuse = (code, message, remedy) => page.complain(new api.Failure(0, { code, message, remedy }));
 
   /** Answers a tool that asked for leave; true once the server has the answer. */
   function decide(callId, decision, edited) {
-    return done((id) => api.approve(id, callId, { decision, arguments: edited }));
+    return done(id => api.approve(id, callId, { decision, arguments: edited }));
   }
 
-  const show = (id) => changeTurn(id, { shown: true });
+  const show = id => changeTurn(id, { shown: true });
 
-  const restore = (id) => changeTurn(id, { removed: false });
+  const restore = id => changeTurn(id, { removed: false });
 
   async function removeTurn(turn) {
     if (!(await changeTurn(turn.id, { removed: true }))) return;
     const { id } = facts.session;
-    toast(page.toasts, t("turn.removed"), t("undo"), (undone) => {
+    toast(page.toasts, t("turn.removed"), t("undo"), undone => {
       if (undone && facts.session.id === id) restore(turn.id);
     });
   }
@@ -134,7 +133,10 @@ export function asking(facts, page) {
     if (facts.session.id && facts.running) await done(api.cancel);
   }
 
-  const readAgain = (turn, model) => done((id) => api.readAgain(id, turn.id, model));
+  const check = (turn, model) => done(id => api.check(id, turn.id, model));
+
+  /** Whether a check is offered: never, ask or always. */
+  const checks = () => facts.session.check;
 
   /** The answer as Markdown with its sources as footnotes. */
   const copyAnswer = (turn, button) =>
@@ -150,5 +152,22 @@ export function asking(facts, page) {
 
   const summaries = { compact, editSummary };
   const plans = { runPlan, makePlan, undoFiles, runNewest, undoNewest };
-  return { changeSettings, send, again, edit, show, removeTurn, restore, decide, tooLong, stop, readAgain, copyAnswer, exportAs, ...plans, ...summaries };
+  return {
+    changeSettings,
+    send,
+    again,
+    edit,
+    show,
+    removeTurn,
+    restore,
+    decide,
+    tooLong,
+    stop,
+    check,
+    checks,
+    copyAnswer,
+    exportAs,
+    ...plans,
+    ...summaries,
+  };
 }

@@ -15,7 +15,12 @@ export function compareView(on) {
   const columns = new Map(); // by the turn's id
   const grid = h("div", { class: "columns" });
   const end = h("button", { type: "button", class: "small", onclick: () => close() }, t("compare.close"));
-  const element = h("section", { class: "compare", "aria-label": t("compare.title") }, grid, h("div", { class: "note-buttons" }, end));
+  const element = h(
+    "section",
+    { class: "compare", "aria-label": t("compare.title") },
+    grid,
+    h("div", { class: "note-buttons" }, end),
+  );
   let host = null;
 
   function update(next, turns) {
@@ -27,7 +32,7 @@ export function compareView(on) {
     }
     const shown = turns.slice(-MOST);
     for (const [id, { node }] of columns) {
-      if (shown.some((turn) => turn.id === id)) continue;
+      if (shown.some(turn => turn.id === id)) continue;
       node.remove();
       columns.delete(id);
     }
@@ -40,13 +45,18 @@ export function compareView(on) {
   function column(first) {
     const view = turnView(first, on);
     const keep = h("button", { type: "button", class: "small" }, t("compare.keep"));
-    const node = h("div", { class: "column" }, h("header", {}, h("h3", {}, titleOf({ id: first.model ?? "" })), keep), view.element);
+    const node = h(
+      "div",
+      { class: "column" },
+      h("header", {}, h("h3", {}, titleOf({ id: first.model ?? "" })), keep),
+      view.element,
+    );
     grid.append(node);
     keep.addEventListener("click", () => {
       on.keep(first);
       close();
     });
-    const update = (turn) => {
+    const update = turn => {
       node.querySelector("h3").textContent = titleOf({ id: turn.model ?? "" });
       keep.disabled = turn.running;
       view.update(turn);

@@ -2,17 +2,17 @@
 
 import { h, icon, unlessBusy } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
-import { IN_TEXT } from "./state.js";
 import { named, t } from "../locales/index.js";
+import { IN_TEXT } from "./state.js";
 
 /**
  * The parts of a turn that has plans, an offer of one, or changed files. `cite(n)` makes a chip;
  * `on` holds runPlan(id), makePlan() and undoFiles(), which give whether the server took it.
  */
 export function workParts(turn, cite, on) {
-  const offer = turn.notices.find((notice) => notice.code === IN_TEXT);
+  const offer = turn.notices.find(notice => notice.code === IN_TEXT);
   return [
-    ...turn.plans.map((plan) => planCard(plan, turn, cite, on)),
+    ...turn.plans.map(plan => planCard(plan, turn, cite, on)),
     offer && !turn.plans.length && !turn.running ? offerOf(offer, on) : null,
     turn.changes.length ? changesCard(turn, on) : null,
   ].filter(Boolean);
@@ -27,7 +27,11 @@ function planCard(plan, { running }, cite, on) {
     { class: "plan", "aria-label": title },
     h("h3", { dir: "auto" }, icon("check"), title),
     plan.by === "text" ? h("p", { class: "muted" }, t("plan.bytext")) : null,
-    h("ol", {}, plan.steps.map((step) => stepOf(step, cite))),
+    h(
+      "ol",
+      {},
+      plan.steps.map(step => stepOf(step, cite)),
+    ),
     h(
       "div",
       { class: "note-buttons" },
@@ -38,11 +42,17 @@ function planCard(plan, { running }, cite, on) {
 }
 
 function stepOf({ text, files = [], sources = [] }, cite) {
-  const touched = files.flatMap((name) => [h("code", { dir: "ltr" }, name), " "]);
+  const touched = files.flatMap(name => [h("code", { dir: "ltr" }, name), " "]);
   return h(
     "li",
     { dir: "auto" },
-    h("span", {}, text, sources.length ? "\u00a0" : null, sources.map((n) => cite(n))),
+    h(
+      "span",
+      {},
+      text,
+      sources.length ? "\u00a0" : null,
+      sources.map(n => cite(n)),
+    ),
     files.length ? h("p", { class: "muted" }, t("plan.touches"), " ", touched) : null,
   );
 }
@@ -56,9 +66,11 @@ function offerOf({ code, message }, on) {
 }
 
 function changesCard({ changes, undone, running }, on) {
-  const made = new Set(changes.filter((change) => change.new).map((change) => change.path));
-  const paths = [...new Set(changes.map((change) => change.path))];
-  const names = paths.map((path) => h("li", {}, h("code", { dir: "ltr" }, path), made.has(path) ? ` ${t("changes.new")}` : null));
+  const made = new Set(changes.filter(change => change.new).map(change => change.path));
+  const paths = [...new Set(changes.map(change => change.path))];
+  const names = paths.map(path =>
+    h("li", {}, h("code", { dir: "ltr" }, path), made.has(path) ? ` ${t("changes.new")}` : null),
+  );
   const back = undone
     ? h("p", { class: "muted", role: "status" }, icon("again"), t("changes.undone", { files: named(undone) }))
     : h("div", { class: "note-buttons" }, once(t("changes.undo"), on.undoFiles, running));

@@ -40,7 +40,18 @@ export function newFacts() {
     held: {}, // why no model may search by itself: always (`now`), and with private data in the chat
     running: false,
     loaded: false,
-    list: { sessions: [], current: null, query: "", hidden: new Set(), most: LISTED, more: false, projects: [], archive: 0, archived: false, picked: null },
+    list: {
+      sessions: [],
+      current: null,
+      query: "",
+      hidden: new Set(),
+      most: LISTED,
+      more: false,
+      projects: [],
+      archive: 0,
+      archived: false,
+      picked: null,
+    },
   };
 }
 
@@ -64,7 +75,7 @@ export function draft(facts, id = null) {
 
 /** Whether the open chat was made here, only for its settings, and was never asked anything. */
 export function isUnused({ place, session, list }, turns) {
-  const known = list.sessions.find((s) => s.id === session.id);
+  const known = list.sessions.find(s => s.id === session.id);
   const asked = place.asked || session.messages || known?.messages || turns;
   return Boolean(session.id) && !session.pending && !asked;
 }
@@ -72,11 +83,11 @@ export function isUnused({ place, session, list }, turns) {
 /** What an event of the open chat tells about its settings. */
 export function learn(facts, { turns }, events) {
   facts.running = turns.at(-1)?.running ?? false;
-  facts.place.private = turns.some((turn) => turn.private);
-  const ends = events.filter((e) => e.type === "run_finished");
+  facts.place.private = turns.some(turn => turn.private);
+  const ends = events.filter(e => e.type === "run_finished");
   facts.place.endings = (facts.place.endings ?? 0) + ends.length;
   if (ends.length) facts.place.ended = ends.at(-1).reason;
-  const started = events.findLast((e) => e.type === "run_started");
+  const started = events.findLast(e => e.type === "run_started");
   if (started && !facts.session.pending) {
     const { model, mode, search } = started;
     const { native_search } = model === facts.session.model ? facts.session : {};
@@ -86,5 +97,5 @@ export function learn(facts, { turns }, events) {
 
 /** The chats that have something in them, of those that the server listed. */
 export function worthListing(sessions) {
-  return sessions.filter((s) => s.messages || s.running);
+  return sessions.filter(s => s.messages || s.running);
 }

@@ -4,7 +4,18 @@
 // that was seen already (a replay after a reconnect) changes nothing.
 
 import { beside, emptyTree, grow, shown } from "./branches.js";
-import { changeIn, countOf, endStep, finishCall, isRead, noteStep, runningSearch, startStep, stepOfCall, waitingSearch } from "./steps.js";
+import {
+  changeIn,
+  countOf,
+  endStep,
+  finishCall,
+  isRead,
+  noteStep,
+  runningSearch,
+  startStep,
+  stepOfCall,
+  waitingSearch,
+} from "./steps.js";
 
 /** The code of the notice that the last answer can be made a plan. */
 export const IN_TEXT = "plan_in_text";
@@ -25,7 +36,7 @@ export function reduce(chat, event) {
   const change = CHANGES[event.type];
   if (!change || !chat.current) return { ...chat, seq: event.seq };
   const owner = event.type === "files_undone" ? lastChanged(chat) : (event.turn ?? event.upto ?? chat.current);
-  const at = chat.turns.findLastIndex((turn) => turn.id === owner);
+  const at = chat.turns.findLastIndex(turn => turn.id === owner);
   const old = chat.turns[at] ?? chat.others[owner];
   if (!old) return { ...chat, seq: event.seq };
   const turn = { ...old, ...change(old, event) };
@@ -42,11 +53,11 @@ function arranged(chat, event) {
     current = event.seq;
     others[current] = newTurn(event);
     for (const turn of Object.values(others)) {
-      if (!turn.plans.some((plan) => plan.id === event.plan)) continue;
-      others[turn.id] = { ...turn, plans: turn.plans.map((p) => (p.id === event.plan ? { ...p, ran: true } : p)) };
+      if (!turn.plans.some(plan => plan.id === event.plan)) continue;
+      others[turn.id] = { ...turn, plans: turn.plans.map(p => (p.id === event.plan ? { ...p, ran: true } : p)) };
     }
   }
-  const turns = shown(chat.tree).map((id) => {
+  const turns = shown(chat.tree).map(id => {
     const turn = others[id];
     const versions = beside(chat.tree, id);
     delete others[id];
@@ -57,7 +68,7 @@ function arranged(chat, event) {
 
 /** The turn whose files are put back when asked: the newest on show that changed some and still stands. */
 export function lastChanged({ turns }) {
-  return turns.findLast((turn) => turn.changes.length && !turn.undone)?.id ?? 0;
+  return turns.findLast(turn => turn.changes.length && !turn.undone)?.id ?? 0;
 }
 
 /** Whether the last question is still being answered. */
@@ -69,11 +80,11 @@ export function isRunning(chat) {
 export function sourceOf(chat, index, n) {
   for (let i = index; i >= 0; i--) {
     const turn = chat.turns[i];
-    const cited = turn?.citations.find((c) => c.n === n);
-    const source = turn?.sources.find((s) => s.n === n);
+    const cited = turn?.citations.find(c => c.n === n);
+    const source = turn?.sources.find(s => s.n === n);
     if (!cited && !source) continue;
     const { url } = cited ?? source;
-    const { unseen } = turn.steps.find((step) => step.unseen && step.url === url) ?? {};
+    const { unseen } = turn.steps.find(step => step.unseen && step.url === url) ?? {};
     const found = { ...source, ...cited, state: source?.state ?? "cited", unseen };
     return { ...found, read: wasRead(turn, found) };
   }
@@ -84,7 +95,7 @@ export function sourceOf(chat, index, n) {
 export function wasRead({ sources, steps }, { url, marks = [] }) {
   const compared = marks.some(({ verdict }) => verdict && verdict !== "unread");
   const opened = sources.filter(({ state }) => state === "opened");
-  return compared || [...opened, ...steps.filter(isRead)].some((page) => page.url === url);
+  return compared || [...opened, ...steps.filter(isRead)].some(page => page.url === url);
 }
 
 function newTurn(event) {
@@ -116,7 +127,9 @@ function newTurn(event) {
     suggestions: [],
     next: [], // what could be asked next
     summary: "", // of all turns up to this one, which the model gets instead of them
-    reading: null, // by a model that judges the marks: {at, model, left, marks, cost, error}
+    check: null, // of its sources: {at, left, done, lost, model, tokens, cost, paid, error}
+    local: null, // whether the model is on this machine, where that was recorded
+    imported: false,
     usage: null,
     performance: null,
     reason: null,
@@ -127,13 +140,15 @@ function newTurn(event) {
 }
 
 const CHANGES = {
-  run_started: (turn, e) => ({
+  run_started: (_turn, e) => ({
     running: true,
     run: e.run_id,
     model: e.model,
     mode: e.mode,
     search: e.search,
     path: e.search_path,
+    local: e.local ?? null,
+    imported: e.imported ?? false,
     startedAt: e.at,
     endedAt: null,
     reason: null,
@@ -141,11 +156,11 @@ const CHANGES = {
   }),
 
   // Another process goes on: what was half said is said anew, and a call that was made is made again.
-  run_resumed: (turn) => ({
+  run_resumed: turn => ({
     text: "",
     blocks: [],
     draftThinking: "",
-    steps: turn.steps.map((s) => (s.done || s.callId ? s : { ...s, done: true, stopped: true })),
+    steps: turn.steps.map(s => (s.done || s.callId ? s : { ...s, done: true, stopped: true })),
   }),
 
   servers_awaited: (turn, e) => ({
@@ -153,7 +168,7 @@ const CHANGES = {
   }),
 
   servers_ready: (turn, e) => ({
-    steps: endStep(turn.steps, (s) => s.kind === "servers" && !s.done, {
+    steps: endStep(turn.steps, s => s.kind === "servers" && !s.done, {
       kind: "servers",
       names: e.servers,
       missing: e.missing,
@@ -194,7 +209,7 @@ const CHANGES = {
   }),
 
   page_opened: (turn, e) => ({
-    steps: endStep(turn.steps, (s) => s.kind === "page" && !s.done && s.url === e.url, {
+    steps: endStep(turn.steps, s => s.kind === "page" && !s.done && s.url === e.url, {
       kind: "page",
       url: e.url,
       title: e.title ?? "",
@@ -209,8 +224,10 @@ const CHANGES = {
   tool_call: (turn, e) => ({ steps: [...turn.steps, stepOfCall(e)] }),
 
   tool_result: (turn, e) => ({
-    steps: turn.steps.map((s) => (s.callId === e.call_id ? finishCall(s, e) : s)),
-    approvals: turn.approvals.map((a) => (a.callId === e.call_id ? { ...a, result: { failed: e.is_error, text: e.content ?? "" } } : a)),
+    steps: turn.steps.map(s => (s.callId === e.call_id ? finishCall(s, e) : s)),
+    approvals: turn.approvals.map(a =>
+      a.callId === e.call_id ? { ...a, result: { failed: e.is_error, text: e.content ?? "" } } : a,
+    ),
     sources: merge(turn.sources, e.sources ?? []),
     changes: changeIn(e) ? [...turn.changes, changeIn(e)] : turn.changes,
     private: turn.private || Boolean(e.details?.private),
@@ -220,17 +237,22 @@ const CHANGES = {
     plans: [...turn.plans, { id: e.plan_id, title: e.title, steps: e.steps ?? [], by: e.by, ran: false }],
   }),
 
-  files_undone: (turn, e) => ({ undone: e.files }),
+  files_undone: (_turn, e) => ({ undone: e.files }),
 
-  follow_ups: (turn, e) => ({ next: e.questions, ...(turn.usage && e.usage ? { usage: added(turn.usage, e.usage) } : {}) }),
-
-  // A model says which verdict it would give at a mark; an error ends its reading.
-  second_reading: (turn, e) => ({
-    reading: readingAfter(turn.reading?.left > e.left ? turn.reading : { marks: 0, cost: 0 }, e),
-    citations: turn.citations.map((c) => (c.n === e.n ? { ...c, marks: c.marks.map(readAt(e)) } : c)),
+  follow_ups: (turn, e) => ({
+    next: e.questions,
+    ...(turn.usage && e.usage ? { usage: added(turn.usage, e.usage) } : {}),
   }),
 
-  summary: (turn, e) => ({ summary: e.text }),
+  // A cited page was read, or a model has read: the marks as they are now take the place of the old.
+  check: (turn, e) => ({
+    check: checkAfter(turn.check, e),
+    citations: e.citations?.length
+      ? turn.citations.map(c => e.citations.find(({ n }) => n === c.n) ?? c)
+      : turn.citations,
+  }),
+
+  summary: (_turn, e) => ({ summary: e.text }),
 
   // A call that gave the chat its title is a part of what the answer took.
   title: (turn, e) => (turn.usage && e.usage ? { usage: added(turn.usage, e.usage) } : {}),
@@ -253,7 +275,7 @@ const CHANGES = {
   }),
 
   approval_decided: (turn, e) => ({
-    approvals: turn.approvals.map((a) =>
+    approvals: turn.approvals.map(a =>
       a.callId === e.call_id && !a.decision ? { ...a, decision: e.decision, by: e.by ?? "user" } : a,
     ),
   }),
@@ -273,15 +295,14 @@ const CHANGES = {
     };
   },
 
-  notice: (turn, e) => ({
-    notices: [...turn.notices, { code: e.code, message: e.message, remedy: e.remedy ?? "" }],
-  }),
+  notice: (turn, e) => ({ notices: [...turn.notices, { code: e.code, message: e.message, remedy: e.remedy ?? "" }] }),
 
   run_finished: (turn, e) => ({
     running: false,
     reason: e.reason,
     error: e.error ?? null,
     path: e.search_path ?? turn.path,
+    local: e.local ?? turn.local,
     usage: e.usage ?? turn.usage,
     performance: e.performance ?? null,
     text: e.answer || turn.text,
@@ -290,8 +311,8 @@ const CHANGES = {
     sources: e.sources?.length ? e.sources : turn.sources,
     thinking: turn.thinking || turn.draftThinking,
     draftThinking: "",
-    steps: turn.steps.map((s) => (s.done ? s : { ...s, done: true, stopped: true })),
-    approvals: turn.approvals.map((a) => (a.decision ? a : { ...a, decision: "deny", by: "stop" })),
+    steps: turn.steps.map(s => (s.done ? s : { ...s, done: true, stopped: true })),
+    approvals: turn.approvals.map(a => (a.decision ? a : { ...a, decision: "deny", by: "stop" })),
     endedAt: e.at,
   }),
 };
@@ -299,37 +320,47 @@ const CHANGES = {
 // What the server's `change` makes of nodes: what did not change stays the same object.
 export function changed(nodes, [kept, ...tail]) {
   const old = nodes[kept];
-  const now = (node) => (node.more ? old + node.more : node.in ? { ...old, c: changed(old?.c ?? [], node.in) } : node);
+  const now = node => (node.more ? old + node.more : node.in ? { ...old, c: changed(old?.c ?? [], node.in) } : node);
   return [...nodes.slice(0, kept), ...tail.map(now)];
 }
 
-// An unknown cost of one mark leaves the whole unknown; an error costs nothing more.
-function readingAfter({ marks, cost }, { at, model, left, verdict, usage, error = null }) {
-  const paid = cost === null || usage?.cost_usd == null ? null : cost + usage.cost_usd;
-  return { at, model, left, error, marks: verdict ? marks + 1 : marks, cost: verdict ? paid : cost };
+// `lost` holds {address: why} of what could not be read; a second check tries those again.
+function checkAfter(old, { at, left, url, status, error = null, model = null, tokens = null, usage }) {
+  const { lost, done } = old?.left ? old : { lost: old?.lost ?? {}, done: 0 };
+  const now = { at, left, done: done + (url ? 1 : 0), model, tokens, cost: usage?.cost_usd, paid: Boolean(usage) };
+  if (!url) return { ...now, lost, error };
+  const { [url]: _, ...others } = lost;
+  return { ...now, lost: status === "ok" ? others : { ...others, [url]: error ?? status }, error: null };
 }
 
-const SILENT = 600; // seconds: a model that says nothing for so long was stopped with its server
+const SILENT = 120; // seconds: a check that says nothing for so long was stopped with its server
 
-/** Whether a model is still judging the marks of a turn. */
-export const isJudging = ({ reading }) => Boolean(reading?.left) && Date.now() / 1000 - reading.at < SILENT;
+/** Whether the sources of a turn are being checked. */
+export const isChecking = ({ check }) => Boolean(check?.left) && Date.now() / 1000 - check.at < SILENT;
 
-const readAt = ({ mark: at, model, verdict, reason }) => (mark, i) =>
-  i === at ? { ...mark, second: { model, verdict, reason } } : mark;
+/** How many marks of a turn are there, and who checked how many: {of, unread, by: {name: n}}. */
+export function checkedMarks({ citations }) {
+  const marks = citations.flatMap(c => c.marks ?? []).filter(mark => mark.verdict);
+  const read = marks.filter(mark => mark.verdict !== "unread");
+  const by = {};
+  for (const mark of read) by[mark.by ?? "words"] = (by[mark.by ?? "words"] ?? 0) + 1;
+  const open = marks.filter(mark => mark.verdict === "unread" || mark.by === "provider").length;
+  return { of: marks.length, open, unclear: marks.filter(m => m.verdict === "unclear").length, read: read.length, by };
+}
 
 const ADDED = ["input_tokens", "output_tokens", "cost_usd"];
 
 // What is not known of one is not known of both.
 function added(usage, more) {
-  const sum = (name) => (usage[name] == null || more[name] == null ? null : usage[name] + more[name]);
-  return { ...usage, ...Object.fromEntries(ADDED.map((name) => [name, sum(name)])) };
+  const sum = name => (usage[name] == null || more[name] == null ? null : usage[name] + more[name]);
+  return { ...usage, ...Object.fromEntries(ADDED.map(name => [name, sum(name)])) };
 }
 
 const RANK = { found: 0, opened: 1, cited: 2 };
 
 function merge(known, fresh) {
   if (!fresh.length) return known;
-  const byUrl = new Map(known.map((s) => [s.url, s]));
+  const byUrl = new Map(known.map(s => [s.url, s]));
   for (const s of fresh) {
     const old = byUrl.get(s.url);
     const state = old && RANK[old.state] > RANK[s.state] ? old.state : s.state;

@@ -16,15 +16,15 @@ export function noteStep(e) {
 
 /** A local search shows up twice, as a tool call and as a search: they are one step. */
 export function waitingSearch(e) {
-  return (s) => s.kind === "search" && !s.done && !s.by && (s.query === e.query || !s.query);
+  return s => s.kind === "search" && !s.done && !s.by && (s.query === e.query || !s.query);
 }
 
 /** Which step a `search_finished` ends. */
 export function runningSearch(steps, e) {
-  const open = (s) => s.kind === "search" && !s.done;
-  const exact = (s) => open(s) && s.query === e.query;
+  const open = s => s.kind === "search" && !s.done;
+  const exact = s => open(s) && s.query === e.query;
   if (steps.some(exact)) return exact;
-  return steps.some((s) => open(s) && !s.query) ? (s) => open(s) && !s.query : open;
+  return steps.some(s => open(s) && !s.query) ? s => open(s) && !s.query : open;
 }
 
 /** The steps with `fresh` in the place of the first that `matches`, or at the end. */

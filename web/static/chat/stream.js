@@ -44,7 +44,7 @@ export function follow(id, seq, on) {
       on.state("live");
       look(own);
     };
-    own.onmessage = (message) => {
+    own.onmessage = message => {
       if (own !== source) return;
       on.event(JSON.parse(message.data));
       look(own);
@@ -114,8 +114,8 @@ export function follow(id, seq, on) {
 async function slot() {
   if (!navigator.locks) return () => {}; // over plain HTTP from another machine there are none
   for (let i = 0; i < STREAMS; i++) {
-    const release = await new Promise((resolve) => {
-      const hold = (lock) => lock && new Promise((done) => resolve(done));
+    const release = await new Promise(resolve => {
+      const hold = lock => lock && new Promise(done => resolve(done));
       navigator.locks.request(`searchloop.stream.${i}`, { ifAvailable: true }, hold).then(() => resolve(null));
     });
     if (release) return release;

@@ -1,12 +1,12 @@
 // One question and its answer on the page. Only what changed in the turn is touched.
 
-import { answerTools, openWays, questionView } from "./turn_actions.js";
-import { activityView, costText } from "./activity.js";
 import { grow, h, hostOf, icon, keepFocus, outLink, render, setText } from "../lib/dom.js";
-import { errorBox } from "../lib/messages.js";
-import { contradictionsOf, sourcesView } from "../sources/sources.js";
-import { IN_TEXT, isJudging } from "./state.js";
-import { has, t } from "../locales/index.js";
+import { errorBox, waysOut } from "../lib/messages.js";
+import { clauses, has, t } from "../locales/index.js";
+import { contradictionsOf, sourcesView, whoChecked } from "../sources/sources.js";
+import { activityView, costText } from "./activity.js";
+import { checkedMarks, IN_TEXT, isChecking } from "./state.js";
+import { answerTools, openWays, questionView } from "./turn_actions.js";
 
 /**
  * {element, update(turn), unsent()}. `on` holds chip(n, find, marks), find(turn, n), open(source) and what
@@ -16,8 +16,10 @@ export function turnView(first, on) {
   let turn = first;
   const cite = (n, marks) => on.chip(n, () => on.find(turn, n), marks);
   const sources = sourcesView(on.open);
-  const thoughts = textView(t("turn.thought"), (turn) => [turn.thinking, turn.draftThinking].filter(Boolean).join("\n\n"));
-  const activity = activityView(cite, thoughts.element, on.models);
+  const thoughts = textView(t("turn.thought"), turn =>
+    [turn.thinking, turn.draftThinking].filter(Boolean).join("\n\n"),
+  );
+  const activity = activityView(cite, thoughts.element);
   const approvals = approvalsView(on.decide);
   const answer = answerView(cite);
   const work = workView(cite, on);
@@ -26,7 +28,7 @@ export function turnView(first, on) {
   const related = h("div", { class: "related" });
   const ahead = h("nav", { class: "follow-ups", "aria-label": t("next.title") });
   const ending = h("div", { class: "ending" });
-  const summary = textView(t("turn.summary"), (turn) => turn.summary, "earlier");
+  const summary = textView(t("turn.summary"), turn => turn.summary, "earlier");
   const foot = h("footer", { class: "turn-foot" });
   const element = h(
     "article",
@@ -51,7 +53,7 @@ export function turnView(first, on) {
   );
   let shown = null;
 
-  const update = (next) => next === shown || keepFocus(element, () => draw(next));
+  const update = next => next === shown || keepFocus(element, () => draw(next));
 
   function draw(next) {
     turn = next;
@@ -61,13 +63,17 @@ export function turnView(first, on) {
     summary.update(turn);
     if (turn.approvals !== shown?.approvals) approvals.update(turn.approvals);
     answer.update(turn, shown);
-    if (turn.citations !== shown?.citations || turn.running !== shown?.running) contradictions.replaceChildren(...contradictionsOf(turn, answer.element, on.open, (button) => openWays(button, turn, on)));
+    if (turn.citations !== shown?.citations || turn.running !== shown?.running)
+      contradictions.replaceChildren(
+        ...contradictionsOf(turn, answer.element, on.open, button => openWays(button, turn, on)),
+      );
     work.update(turn, shown);
     sources.update(turn);
     if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));
     if (turn.next !== shown?.next) ahead.replaceChildren(...nextOf(turn, on.write));
-    if (!shown || ["running", "notices", "reason"].some((part) => turn[part] !== shown[part])) ending.replaceChildren(...endingOf(turn, on.again));
-    if (!turn.running) foot.replaceChildren(readingOf(turn), answerTools(turn, on));
+    if (!shown || ["running", "notices", "reason"].some(part => turn[part] !== shown[part]))
+      ending.replaceChildren(...endingOf(turn, on));
+    if (!turn.running) foot.replaceChildren(checkOf(turn), answerTools(turn, on));
     foot.hidden = turn.running || turn.reason === "lost";
     element.classList.toggle("running", turn.running);
     element.setAttribute("aria-busy", String(turn.running));
@@ -120,7 +126,7 @@ function workView(cite, on) {
 
   async function update(turn, shown) {
     newest = turn;
-    const same = WORK.every((part) => turn[part] === shown?.[part]);
+    const same = WORK.every(part => turn[part] === shown?.[part]);
     if (same || !(turn.plans.length || turn.changes.length || turn.notices.length)) return;
     const { workParts } = await import("./plan_and_undo.js");
     element.replaceChildren(...workParts(newest, cite, on)); // more may have come while it was fetched
@@ -132,14 +138,16 @@ function workView(cite, on) {
 const WORK = ["plans", "changes", "undone", "notices", "running"];
 
 function answerView(cite) {
-  const element = h("div", { class: "answer" }); // each block has its own direction: one for all is looked for at each append
+  // Each block has its own direction: one for all is looked for at each append.
+  const element = h("div", { class: "answer" });
   let drawn = []; // the block objects that stand on the page, in order
   let citations = null;
 
   // New citations may mean other chips; what looks as before stays, with what is selected or has the focus.
   function renew(old, block) {
     const now = blockOf(block, cite);
-    const looks = (node) => [...(node.querySelectorAll?.(".chip") ?? [])].map((chip) => chip.className + chip.ariaLabel).join();
+    const looks = node =>
+      [...(node.querySelectorAll?.(".chip") ?? [])].map(chip => chip.className + chip.ariaLabel).join();
     if (looks(now) === looks(old)) return;
     const at = [...old.querySelectorAll(".chip")].indexOf(document.activeElement);
     old.replaceWith(now);
@@ -156,12 +164,23 @@ function answerView(cite) {
     if (!stale && grow(element.childNodes[same], drawn[same], blocks[same], cite)) same++;
     while (element.childNodes.length > same) element.lastChild.remove();
     for (const block of blocks.slice(same)) element.append(blockOf(block, cite));
+    if (same < blocks.length) setLevels(element);
     drawn = blocks;
     element.hidden = blocks.length === 0;
     element.classList.toggle("streaming", turn.running && blocks.length > 0);
   }
 
   return { element, update };
+}
+
+// An answer may begin with any heading and leave levels out; for a screen reader none is missing.
+function setLevels(element) {
+  const above = [];
+  for (const heading of element.querySelectorAll("h3, h4, h5, h6")) {
+    while (above.at(-1) >= heading.tagName) above.pop();
+    above.push(heading.tagName);
+    heading.setAttribute("aria-level", 2 + above.length);
+  }
 }
 
 function blockOf(block, cite) {
@@ -174,7 +193,8 @@ function blockOf(block, cite) {
 // changed, and are sent by the person alone.
 function nextOf(turn, write) {
   if (!turn.next.length) return [];
-  const ask = (text) => h("button", { type: "button", dir: "auto", onclick: () => write(text) }, h("span", {}, text), icon("plus"));
+  const ask = text =>
+    h("button", { type: "button", dir: "auto", onclick: () => write(text) }, h("span", {}, text), icon("plus"));
   return [h("h3", {}, t("next.title")), ...turn.next.map(ask)];
 }
 
@@ -188,15 +208,17 @@ function relatedOf({ suggestions }) {
   ];
 }
 
-function endingOf(turn, again) {
-  const told = turn.notices.filter((n) => n.code !== IN_TEXT);
-  const notes = told.map((n) => errorBox(n, { tone: "info" }));
+function endingOf(turn, on) {
+  const told = turn.notices.filter(n => n.code !== IN_TEXT);
+  const notes = told.map(n => errorBox(n, { tone: "info" }));
   if (turn.running || turn.reason === null) return notes;
-  const ask = () => again(turn);
+  const ask = () => on.again(turn);
   const details = () => detailsOf(turn);
   if (turn.error) {
     const title = turn.reason === "error" ? `${t("end.error")}.` : "";
-    return [...notes, errorBox(turn.error, { title, onretry: ask, details })];
+    const use = model => on.again(turn, { model });
+    const ways = waysOut(turn.error.code, turn.model ?? "", { ...on.outs, use });
+    return [...notes, errorBox(turn.error, { title, ways, onretry: ways.length ? null : ask, details })];
   }
   const key = endingKey(turn);
   if (!key) return notes;
@@ -219,12 +241,23 @@ function detailsOf(turn) {
   return JSON.stringify({ error, reason, model, mode, search, path, run, at }, null, 2);
 }
 
-// How far a model is that judges the marks, what that cost, or why it failed.
-function readingOf(turn) {
-  if (!turn.reading) return "";
-  const { model, left, marks, cost, error } = turn.reading;
-  const reads = isJudging(turn);
-  const words = error ? error.message : reads ? t("second.left", { model, n: left }) : t("second.done", { model, n: marks });
-  const price = reads || !marks ? "" : ` · ${costText({ cost_usd: cost })}`;
-  return h("p", { role: "status", dir: "auto" }, words + price);
+// How far the check of the sources is; then what share of the marks was checked, by whom, and what was not read.
+function checkOf(turn) {
+  const { of, read, by } = checkedMarks(turn);
+  const { check } = turn;
+  if (!of || !(check || Object.keys(by).some(name => name !== "words"))) return "";
+  const line = (...parts) => h("p", { role: "status", dir: "auto" }, clauses(parts.filter(Boolean)));
+  if (isChecking(turn)) {
+    const { done, left, model, tokens } = check;
+    return line(model ? t("check.reads", { model, n: tokens ?? 0 }) : t("check.left", { done, left }));
+  }
+  const names = Object.entries(by).map(([name, n]) => t(`check.by`, { n, by: whoChecked(name) }));
+  const lost = Object.keys(check?.lost ?? {}).length;
+  return line(
+    t("check.done", { n: read, of }),
+    ...names,
+    lost ? t("check.lost", { n: lost }) : "",
+    check?.paid ? costText({ cost_usd: check.cost }) : "",
+    check?.error,
+  );
 }

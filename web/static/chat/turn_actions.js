@@ -1,17 +1,18 @@
 // What can be done with a turn: copy, ask again, edit, go to another version, export, remove.
 //
 // `on` holds again(turn, changes), edit(turn, text) -> promise<boolean>, keep(text), show(id),
-// removeTurn(turn), readAgain(turn, model), compare(turn), copyAnswer(turn, button), exportAs(format), models() -> those that can be chosen.
+// removeTurn(turn), check(turn, model), checks(), compare(turn), copyAnswer(turn, button), exportAs(format),
+// models() -> those that can be chosen.
 
 import { h, icon, iconButton, isComposing } from "../lib/dom.js";
-import { isJudging } from "./state.js";
 import { nameOf, number, t, titleOf } from "../locales/index.js";
+import { checkedMarks, isChecking } from "./state.js";
 
 const FORMATS = ["md", "html", "json", "trace"];
 const ATTACHED = "\n\nAttached file: ";
 const MOST_TRIES = 20; // places of a question's text where its files might begin
 const LONG = 200; // characters; a longer question is no heading
-const MOST_MODELS = 12; // in the menu; the picker below has them all
+const MOST_MODELS = 6; // in a menu; "another model" has them all, with a search
 
 /** A file as it stands in a question, in a fence that its own text cannot close. */
 export function attached({ name, text }) {
@@ -56,7 +57,13 @@ export function questionView(first, on) {
   let editor = null;
   const { words, files, rest } = partsOf(first.question);
   const long = words.length > LONG;
-  const bubble = h("div", { class: long ? "bubble long folded" : "bubble", dir: "auto" }, words, first.attachments.map((file) => attachmentView(file, on.fileUrl(file.digest))), files.map(fileView));
+  const bubble = h(
+    "div",
+    { class: long ? "bubble long folded" : "bubble", dir: "auto" },
+    words,
+    first.attachments.map(file => attachmentView(file, on.fileUrl(file.digest))),
+    files.map(fileView),
+  );
   const whole = h("button", { type: "button", class: "small", hidden: !long }, t("turn.all"));
   whole.addEventListener("click", () => {
     bubble.classList.remove("folded");
@@ -74,7 +81,7 @@ export function questionView(first, on) {
 
   function write(text) {
     const box = (editor = h("textarea", { "aria-label": t("turn.edit"), dir: "auto", rows: "1" }));
-    const end = async (again) => {
+    const end = async again => {
       editor = null;
       element.replaceChildren(element.firstChild, bubble, whole, tools);
       update(turn);
@@ -86,7 +93,7 @@ export function questionView(first, on) {
       else on.keep(edited);
     };
     box.value = text;
-    box.addEventListener("keydown", (event) => {
+    box.addEventListener("keydown", event => {
       if (isComposing(event) || (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey))) return;
       event.preventDefault();
       event.stopPropagation();
@@ -111,7 +118,14 @@ export function questionView(first, on) {
 function attachmentView({ name, width, height, pages, size, media_type: kind }, url) {
   const shown = { href: url, target: "_blank", rel: "noopener", class: width ? "shot" : "attached" };
   if (width) return h("a", shown, h("img", { src: url, alt: name, width, height, loading: "lazy" }));
-  return h("a", shown, icon("page"), h("bdi", {}, name), " ", h("span", { class: "hint" }, aboutFile({ kind, pages, size })));
+  return h(
+    "a",
+    shown,
+    icon("page"),
+    h("bdi", {}, name),
+    " ",
+    h("span", { class: "hint" }, aboutFile({ kind, pages, size })),
+  );
 }
 
 /** How large a file is, in words: a PDF in pages, anything else in bytes. */
@@ -131,7 +145,14 @@ function fileView({ name, text }) {
   return h(
     "details",
     { class: "attached" },
-    h("summary", {}, icon("page"), h("bdi", {}, name), " ", h("span", { class: "hint" }, t("file.length", { n: number(text.length) }))),
+    h(
+      "summary",
+      {},
+      icon("page"),
+      h("bdi", {}, name),
+      " ",
+      h("span", { class: "hint" }, t("file.length", { n: number(text.length) })),
+    ),
     h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text),
   );
 }
@@ -148,7 +169,11 @@ function versionsOf(turn, show) {
     });
   return [
     to(-1, "left", t("turn.earlier")),
-    h("span", { class: "versions", "aria-label": t("turn.version", { at: at + 1, of }), role: "img" }, `${at + 1}/${of}`),
+    h(
+      "span",
+      { class: "versions", "aria-label": t("turn.version", { at: at + 1, of }), role: "img" },
+      `${at + 1}/${of}`,
+    ),
     to(1, "right", t("turn.later")),
   ];
 }
@@ -157,7 +182,7 @@ function versionsOf(turn, show) {
 export function answerTools(turn, on) {
   const copy = iconButton("copy", t("turn.copy"), () => on.copyAnswer(turn, copy), { class: "quiet" });
   const menu = (symbol, label, items) => {
-    const open = async () => (await import("../lib/menu.js")).openMenu(button, label, items());
+    const open = async () => (await import("../lib/menu.js")).openMenu(button, label, items(button));
     const button = iconButton(symbol, label, open, {
       class: "quiet",
       "aria-haspopup": "menu",
@@ -165,55 +190,80 @@ export function answerTools(turn, on) {
     });
     return button;
   };
+  const { open, unclear } = checkedMarks(turn);
   return h(
     "div",
     { class: "tools", role: "group", "aria-label": t("turn.actions") },
     turn.text ? copy : null,
-    readable(turn) ? menu("check", t("second.ask"), () => readers(turn, on)) : null,
-    menu("again", t("turn.again"), () => waysToAskAgain(turn, on)),
+    open && !isChecking(turn) && on.checks() !== "never"
+      ? h("button", { type: "button", class: "small", onclick: () => on.check(turn) }, t("check.sources", { n: open }))
+      : null,
+    (open || unclear) && !isChecking(turn) ? menu("check", t("check.ask"), () => waysToCheck(turn, on)) : null,
+    menu("again", t("turn.again"), button => waysToAskAgain(button, turn, on)),
     menu("columns", t("compare.title"), () => waysToCompare(turn, on)),
     menu("export", t("turn.export"), () =>
-      FORMATS.map((format) => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
+      FORMATS.map(format => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
     ),
     iconButton("trash", t("turn.remove"), () => on.removeTurn(turn), { class: "quiet" }),
   );
 }
 
+const PER_MARK = 400; // tokens of a claim with its sentences, about
+
 const modelItem = ({ id }, label, run) => ({ label, hint: nameOf(id.split(":")[0]), run });
 
-// A model can judge the marks of pages that were read, and not twice at once.
-const readable = (turn) =>
-  !isJudging(turn) && turn.citations.some((c) => c.marks?.some((mark) => mark.span && mark.passage));
-
-// The models that can judge: that of the answer first. Without any, the server says what is missing.
-function readers(turn, on) {
-  const able = on.models().filter((model) => !model.id.startsWith("builtin:"));
+// What reads the marks: our own comparison of words, or a model too; that of the answer first.
+function waysToCheck(turn, on) {
+  const able = on.models().filter(model => !model.id.startsWith("builtin:"));
   able.sort((a, b) => (b.id === turn.model) - (a.id === turn.model));
-  if (!able.length) return [{ label: t("second.ask"), run: () => on.readAgain(turn) }];
-  return able.slice(0, MOST_MODELS).map((model) => modelItem(model, titleOf(model), () => on.readAgain(turn, model.id)));
+  const { open, unclear } = checkedMarks(turn);
+  const hint = t("check.about", { n: number((open + unclear) * PER_MARK) });
+  const read = model => ({
+    ...modelItem(model, t("check.with", { model: titleOf(model) }), () => on.check(turn, model.id)),
+    hint,
+  });
+  return [
+    { label: t("check.words"), run: () => on.check(turn, "words") },
+    able.length ? null : undefined,
+    ...able.slice(0, MOST_MODELS).map(read),
+  ];
 }
 
 // The answers there are side by side, or one more beside this one.
 function waysToCompare(turn, on) {
-  const others = on.models().filter((model) => model.id !== turn.model).slice(0, MOST_MODELS);
-  const beside = async (model) => (await on.again(turn, { model: model.id })) && on.compare(turn);
-  const more = others.map((model) => modelItem(model, t("compare.with", { model: titleOf(model) }), () => beside(model)));
+  const others = on
+    .models()
+    .filter(model => model.id !== turn.model)
+    .slice(0, MOST_MODELS);
+  const beside = async model => (await on.again(turn, { model: model.id, aside: true })) && on.compare(turn);
+  const more = others.map(model => modelItem(model, t("compare.with", { model: titleOf(model) }), () => beside(model)));
   const there = { label: t("compare.there", { n: turn.versions.length }), run: () => on.compare(turn) };
   const items = turn.versions.length > 1 ? [there, more.length ? null : undefined, ...more] : more;
   return items.length ? items : [{ label: t("compare.none"), run: () => {} }];
 }
 
 /** The menu of ways to ask again: with another model, with or without search. */
-export const openWays = async (button, turn, on) => (await import("../lib/menu.js")).openMenu(button, t("turn.again"), waysToAskAgain(turn, on));
+export const openWays = async (button, turn, on) =>
+  (await import("../lib/menu.js")).openMenu(button, t("turn.again"), waysToAskAgain(button, turn, on));
 
-function waysToAskAgain(turn, on) {
+function waysToAskAgain(button, turn, on) {
   const searched = turn.search && turn.search !== "off";
   const other = { search: searched ? "off" : "auto" };
-  const models = on.models().filter((model) => model.id !== turn.model);
+  const models = on.models().filter(model => model.id !== turn.model);
   return [
     { label: t("again.same"), run: () => on.again(turn, {}) },
     { label: t(searched ? "again.offline" : "again.online"), run: () => on.again(turn, other) },
     models.length ? null : undefined,
-    ...models.slice(0, MOST_MODELS).map((model) => modelItem(model, t("again.model", { model: titleOf(model) }), () => on.again(turn, { model: model.id }))),
+    ...models
+      .slice(0, MOST_MODELS)
+      .map(model =>
+        modelItem(model, t("again.model", { model: titleOf(model) }), () => on.again(turn, { model: model.id })),
+      ),
+    models.length > MOST_MODELS ? { label: t("again.more"), run: () => pickAnother(button, turn, on) } : undefined,
   ];
+}
+
+async function pickAnother(button, turn, on) {
+  const { openPicker } = await import("../composer/model_picker.js");
+  openPicker(button, on.models(), turn.model, model => on.again(turn, { model }));
 }

@@ -38,7 +38,11 @@ export function fileShelf(shelf, on) {
   }
 
   function itemOf(file) {
-    const about = file.looking ? t("file.looking") : file.data ? hintOf(file) : t("file.length", { n: number(file.text.length) });
+    const about = file.looking
+      ? t("file.looking")
+      : file.data
+        ? hintOf(file)
+        : t("file.length", { n: number(file.text.length) });
     return h(
       "li",
       { class: "file", "aria-busy": file.looking ? "true" : null },
@@ -59,7 +63,11 @@ export function fileShelf(shelf, on) {
   }
 
   function remove(file) {
-    for (const [where, files] of trays) trays.set(where, files.filter((other) => other !== file));
+    for (const [where, files] of trays)
+      trays.set(
+        where,
+        files.filter(other => other !== file),
+      );
   }
 
   let refusals = []; // of the files that came last
@@ -67,13 +75,16 @@ export function fileShelf(shelf, on) {
   // Reading takes a while: `home` says whose they are then.
   async function add(given, home) {
     const read = await Promise.allSettled(given.map(readText));
-    put(read.map(({ value, reason }) => value ?? reason), home);
+    put(
+      read.map(({ value, reason }) => value ?? reason),
+      home,
+    );
   }
 
   function put(given, home) {
     const to = home();
     if (to === undefined) return;
-    refusals = given.filter((each) => each instanceof Error);
+    refusals = given.filter(each => each instanceof Error);
     for (const each of given) if (!refusals.includes(each)) (each instanceof File ? look : keep)(each, to);
     if (refusals.length) on.complain(...refusals);
     draw();
@@ -83,6 +94,7 @@ export function fileShelf(shelf, on) {
     if (to !== chat) return on.aside(to, attached(file));
     const size = new TextEncoder().encode(JSON.stringify(file.text)).length;
     const taken = waiting().reduce((sum, other) => sum + (other.text ? other.size : 0), size);
+    if (size > MOST) return refusals.push(refused("file.toolong", file.name, "file.next", LONGEST));
     if (taken > MOST) return refusals.push(refused("file.nofit", file.name, "file.nofit.next", MOST));
     trays.set(chat, [...waiting(), { ...file, size }]);
   }
@@ -92,12 +104,12 @@ export function fileShelf(shelf, on) {
     const item = { name: plain(file.name), data: "", size: file.size };
     trays.set(to, [...(trays.get(to) ?? []), item]);
     item.looking = lookedAt(file, item).then(
-      (known) => {
+      known => {
         Object.assign(item, known, { looking: null });
         on.say(t("file.added", { name: item.name, about: hintOf(item) }));
         return true;
       },
-      (failure) => {
+      failure => {
         remove(item);
         refusals.push(failure);
         on.complain(...refusals);
@@ -107,21 +119,28 @@ export function fileShelf(shelf, on) {
     item.looking.then(draw);
   }
 
-  const looking = () => waiting().some((file) => file.looking);
+  const looking = () => waiting().some(file => file.looking);
 
   /** Once all files were looked at: whether every one of them can go. */
-  const looked = async () => (await Promise.all(waiting().map((file) => file.looking ?? true))).every(Boolean);
+  const looked = async () => (await Promise.all(waiting().map(file => file.looking ?? true))).every(Boolean);
 
   /** What the texts add to the question's text. */
-  const text = () => waiting().filter((file) => file.text !== undefined).map(attached).join("");
+  const text = () =>
+    waiting()
+      .filter(file => file.text !== undefined)
+      .map(attached)
+      .join("");
 
   /** The same, and the rest as the server takes it; the shelf is empty then, until they come `back`. */
   function take() {
     const [taken, added] = [waiting(), text()];
-    const files = taken.filter((file) => file.data).map(({ name, kind, data }) => ({ name, media_type: kind, data }));
+    const files = taken.filter(file => file.data).map(({ name, kind, data }) => ({ name, media_type: kind, data }));
     trays.delete(chat);
     draw();
-    const back = (to) => (trays.set(to, [...(to === chat ? taken : taken.filter(noText)), ...(trays.get(to) ?? [])]), draw());
+    const back = to => {
+      trays.set(to, [...(to === chat ? taken : taken.filter(noText)), ...(trays.get(to) ?? [])]);
+      draw();
+    };
     return { text: added, more: files.length ? { attachments: files } : {}, back };
   }
 
@@ -134,10 +153,20 @@ export function fileShelf(shelf, on) {
     if (turned) draw();
   }
 
-  return { add, put, text, take, looking, looked, follow, count: () => waiting().length, forget: (gone) => trays.delete(gone) };
+  return {
+    add,
+    put,
+    text,
+    take,
+    looking,
+    looked,
+    follow,
+    count: () => waiting().length,
+    forget: gone => trays.delete(gone),
+  };
 }
 
-const noText = (file) => file.text === undefined;
+const noText = file => file.text === undefined;
 
 function hintOf({ kind, pages, size, before, length }) {
   if (before > size) return t("file.resized", { before: bytes(before), after: bytes(size) });
@@ -169,7 +198,7 @@ async function smaller(file, name) {
   const thumb = drawn(picture, THUMB / largest).toDataURL("image/png");
   if (largest <= SIDE && file.size <= ENOUGH) return { blob: file, thumb };
   const canvas = drawn(picture, Math.min(1, SIDE / largest));
-  const blob = await new Promise((made) => canvas.toBlob(made, "image/jpeg", 0.9));
+  const blob = await new Promise(made => canvas.toBlob(made, "image/jpeg", 0.9));
   return { blob: blob && blob.size < file.size ? blob : file, thumb };
 }
 
@@ -214,7 +243,7 @@ async function isText(file) {
 // A text with its name; of other files the file itself.
 async function readText(file) {
   if (!(file instanceof File && (await isText(file)))) return file;
-  const no = (key) => refused(key, plain(file.name), "file.next", LONGEST);
+  const no = key => refused(key, plain(file.name), "file.next", LONGEST);
   if (file.size > LONGEST * 4) throw no("file.toolong");
   const text = new TextDecoder("utf-8").decode(await file.arrayBuffer());
   if (text.length > LONGEST) throw no("file.toolong");

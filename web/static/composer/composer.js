@@ -7,8 +7,8 @@
 import { partsOf } from "../chat/turn_actions.js";
 import { isComposing, setText } from "../lib/dom.js";
 import { nameOf, t, titleOf } from "../locales/index.js";
-import { describeSwitch, heldIn, modelOf } from "./search_switch.js";
 import { unsentTexts } from "./drafts.js";
+import { describeSwitch, heldIn, modelOf } from "./search_switch.js";
 
 const POINTED = 400; // milliseconds after which the switch tells more of itself
 const PHONE = "(max-width: 620px)"; // there the model stands in the head of the page
@@ -43,7 +43,7 @@ export function composer(el, on) {
     slash: el("slash"),
     attach: el("attach"),
     files: el("files"),
-    drop: el("main"),
+    drop: document.body,
     send: el("send"),
     stop: el("stop"),
   };
@@ -77,7 +77,9 @@ export function composer(el, on) {
     updateHead(session);
     updateSwitch();
     follows();
-    question.placeholder = t(facts.running ? "composer.next" : session.messages ? "composer.more" : "composer.placeholder");
+    question.placeholder = t(
+      facts.running ? "composer.next" : session.messages ? "composer.more" : "composer.placeholder",
+    );
     page.send.hidden = facts.running;
     page.stop.hidden = !facts.running;
     for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace]) {
@@ -124,12 +126,12 @@ export function composer(el, on) {
 
   async function pickModel() {
     const { openPicker } = await import("./model_picker.js");
-    openPicker(page.model, facts.models, facts.session.model, (model) => change(page.model, { model }));
+    openPicker(page.model, facts.models, facts.session.model, model => change(page.model, { model }));
   }
 
   async function pickAgent() {
     const { openAgents } = await import("../settings/chat_setup.js");
-    openAgents(page.agent, facts.session, { ...on, change: (changes) => change(page.agent, changes) });
+    openAgents(page.agent, facts.session, { ...on, change: changes => change(page.agent, changes) });
   }
 
   async function pickWorkspace() {
@@ -140,12 +142,12 @@ export function composer(el, on) {
 
   async function pickMode() {
     const { openModes } = await import("./menus.js");
-    openModes(page.mode, facts.session.mode, (mode) => change(page.mode, { mode }));
+    openModes(page.mode, facts.session.mode, mode => change(page.mode, { mode }));
   }
 
   async function pickVia() {
     const { openVias } = await import("./menus.js");
-    openVias(page.via, facts, (search) => change(page.via, { search }));
+    openVias(page.via, facts, search => change(page.via, { search }));
   }
 
   // Each chat has its own words, which wait for it while another is on show.
@@ -188,7 +190,7 @@ export function composer(el, on) {
     if (facts.running) return enqueue(text);
     if (place.session.pending && place.session.id) held = place;
     if (held) return;
-    if (shelf?.looking()) return shelf.looked().then((good) => good && facts.place === place && send());
+    if (shelf?.looking()) return shelf.looked().then(good => good && facts.place === place && send());
     const home = here();
     const files = shelf?.take() ?? NO_FILES;
     const release = unsent.hold(at.chat, text + files.text);
@@ -218,7 +220,14 @@ export function composer(el, on) {
   }
 
   function queued() {
-    const made = ({ questionQueue }) => (line = questionQueue(el("queue"), { unsent, send: deliver, edit: giveBack, say: on.say, focus: () => question.focus() }));
+    const made = ({ questionQueue }) =>
+      (line = questionQueue(el("queue"), {
+        unsent,
+        send: deliver,
+        edit: giveBack,
+        say: on.say,
+        focus: () => question.focus(),
+      }));
     return (lining ??= import("./queue.js").then(made)).then(() => line.follow(at.chat, facts));
   }
 
@@ -250,7 +259,10 @@ export function composer(el, on) {
   /** Keeps these texts too: the page is about to go. */
   function leave(texts) {
     const own = question.value + rest + (shelf?.text() ?? "");
-    unsent.put(at.chat, texts.reduceRight((all, text) => joined(text, all), own));
+    unsent.put(
+      at.chat,
+      texts.reduceRight((all, text) => joined(text, all), own),
+    );
     unsent.store();
   }
 
@@ -311,7 +323,7 @@ export function composer(el, on) {
   };
 
   function shelved() {
-    const ready = (made) => (shelf = made.fileShelf(el("shelf"), { ...shelfNews, chat: at.chat }));
+    const ready = made => (shelf = made.fileShelf(el("shelf"), { ...shelfNews, chat: at.chat }));
     return (shelving ??= import("./attachments.js").then(ready));
   }
 
@@ -325,7 +337,7 @@ export function composer(el, on) {
   async function add(given) {
     const home = here();
     if (!given.length) return;
-    const all = (arriving = Promise.all([arriving, shelved().then((made) => made.add(given, home))]));
+    const all = (arriving = Promise.all([arriving, shelved().then(made => made.add(given, home))]));
     await all.finally(() => arriving === all && (arriving = null));
   }
 
@@ -393,7 +405,7 @@ export function composer(el, on) {
   });
   question.addEventListener("paste", onPaste);
   question.addEventListener("keydown", onKey);
-  el("composer").addEventListener("submit", (event) => {
+  el("composer").addEventListener("submit", event => {
     event.preventDefault();
     send();
   });
@@ -435,12 +447,12 @@ function explained(input, label, facts) {
     tip?.later();
   }
 
-  label.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && (timer = setTimeout(show, POINTED)));
+  label.addEventListener("pointerenter", e => e.pointerType === "mouse" && (timer = setTimeout(show, POINTED)));
   label.addEventListener("pointerleave", away);
   input.addEventListener("focus", () => input.matches(":focus-visible") && show());
   input.addEventListener("blur", away);
   input.addEventListener("change", () => tip?.shown() && tip.show());
-  input.addEventListener("keydown", (event) => {
+  input.addEventListener("keydown", event => {
     if (event.key !== "Escape" || !tip?.shown()) return;
     event.preventDefault();
     tip.hide();
@@ -451,7 +463,9 @@ function explained(input, label, facts) {
 function filesGo({ session, models }, count) {
   if (!count) return "";
   const local = modelOf(session, models)?.local;
-  return local ? t("file.stay", { n: count }) : t("file.go", { n: count, to: nameOf((session.model ?? "").split(":")[0]) });
+  return local
+    ? t("file.stay", { n: count })
+    : t("file.go", { n: count, to: nameOf((session.model ?? "").split(":")[0]) });
 }
 
 // Under which name a chat's words are kept: a new chat's under none, a temporary one's nowhere.
@@ -472,6 +486,6 @@ function folderName(path) {
 
 // What stands on the button of the model picker.
 function modelName(models, id) {
-  const model = models.find((m) => m.id === id);
+  const model = models.find(m => m.id === id);
   return model ? titleOf(model) : t("model.unlisted", { id });
 }

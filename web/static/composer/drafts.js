@@ -22,20 +22,20 @@ export function unsentTexts() {
   let texts = stored(); // {chat, text, held?}, the newest last
   let timer = 0;
 
-  const own = (chat) => texts.find((entry) => entry.chat === chat && !entry.held && !entry.queued);
+  const own = chat => texts.find(entry => entry.chat === chat && !entry.held && !entry.queued);
 
   function queue(chat) {
-    const found = texts.filter((entry) => entry.chat === chat && entry.queued);
-    return { texts: found.map((entry) => entry.text), held: found.some((entry) => entry.queued === "held") };
+    const found = texts.filter(entry => entry.chat === chat && entry.queued);
+    return { texts: found.map(entry => entry.text), held: found.some(entry => entry.queued === "held") };
   }
 
   function setQueue(chat, questions, held = false) {
-    texts = texts.filter((entry) => !(entry.chat === chat && entry.queued));
-    if (chat !== null) texts.push(...questions.map((text) => ({ chat, text, queued: held ? "held" : "waits" })));
+    texts = texts.filter(entry => !(entry.chat === chat && entry.queued));
+    if (chat !== null) texts.push(...questions.map(text => ({ chat, text, queued: held ? "held" : "waits" })));
     later();
   }
 
-  const get = (chat) => own(chat)?.text ?? "";
+  const get = chat => own(chat)?.text ?? "";
 
   function put(chat, text) {
     if (get(chat) === text) return;
@@ -51,7 +51,7 @@ export function unsentTexts() {
 
   function move(from, to) {
     for (const entry of texts) if (entry.chat === from) entry.chat = to;
-    texts = texts.filter((entry) => entry.chat !== null);
+    texts = texts.filter(entry => entry.chat !== null);
     later();
   }
 
@@ -61,7 +61,7 @@ export function unsentTexts() {
   }
 
   function drop(entry) {
-    texts = texts.filter((other) => other !== entry);
+    texts = texts.filter(other => other !== entry);
     later();
   }
 

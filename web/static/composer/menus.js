@@ -7,12 +7,17 @@ import { named, nameOf, t } from "../locales/index.js";
 import { costText, heldIn, leavingText, modelOf } from "./search_switch.js";
 
 const MODES = ["ask", "plan", "agent"];
-const sentence = (text) => text[0].toUpperCase() + text.slice(1);
-const choiceOf = (value, current, pick, label, hint) => ({ label, hint: sentence(hint), checked: value === current, run: () => value === current || pick(value) });
+const sentence = text => text[0].toUpperCase() + text.slice(1);
+const choiceOf = (value, current, pick, label, hint) => ({
+  label,
+  hint: sentence(hint),
+  checked: value === current,
+  run: () => value === current || pick(value),
+});
 
 /** The modes above `anchor`, each with what it may do; `pick(mode)` is called with another one. */
 export function openModes(anchor, current, pick) {
-  const entry = (mode) => choiceOf(mode, current, pick, t(`mode.${mode}`), t(`mode.${mode}.effect`));
+  const entry = mode => choiceOf(mode, current, pick, t(`mode.${mode}`), t(`mode.${mode}.effect`));
   openMenu(anchor, t("mode.label"), MODES.map(entry), "tall");
 }
 
@@ -29,7 +34,14 @@ export function openVias(anchor, facts, pick) {
   const [first] = engines.ready;
   const ways = {
     auto: [t("via.auto"), t(own && held ? "via.held" : own ? "via.auto.native" : "via.auto.local")],
-    native: [t("via.native"), own && held ? t("via.held") : own ? costText({ ...session, search: "native" }, model, engines) : t("switch.nonative")],
+    native: [
+      t("via.native"),
+      own && held
+        ? t("via.held")
+        : own
+          ? costText({ ...session, search: "native" }, model, engines)
+          : t("switch.nonative"),
+    ],
     local: [
       first ? t("via.local.engine", { name: nameOf(first) }) : t("via.local"),
       first ? t("via.local.order", { names }) : t("switch.noengine", { why: engines.why[0] ?? "" }),
@@ -52,7 +64,7 @@ export function tipOf(anchor, facts) {
     const { session, models, engines } = facts();
     const known = [session, modelOf(session, models), engines, heldIn(facts())];
     const words = [leavingText(...known), costText(...known)];
-    tip.replaceChildren(...words.map((text) => h("p", {}, text)));
+    tip.replaceChildren(...words.map(text => h("p", {}, text)));
     if (!tip.isConnected) document.querySelector("main").append(tip);
     tip.showPopover();
     place(tip, anchor);

@@ -27,12 +27,12 @@ export function openPicker(anchor, models, current, pick) {
 
   function draw() {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const fits = (model) => words.every((word) => textOf(model).includes(word));
+    const fits = model => words.every(word => textOf(model).includes(word));
     const groups = byProvider(models.filter(fits));
     list.replaceChildren(...groups.map(([provider, found]) => group(provider, found)));
     if (!groups.length) list.append(h("p", { class: "muted" }, t("model.nomatch", { q: find.value })));
     options = [...list.querySelectorAll('[role="option"]:not([aria-disabled])')];
-    const chosen = options.findIndex((option) => option.dataset.id === current);
+    const chosen = options.findIndex(option => option.dataset.id === current);
     mark(words.length ? 0 : Math.max(0, chosen));
   }
 
@@ -77,7 +77,7 @@ export function openPicker(anchor, models, current, pick) {
   }
 
   find.addEventListener("input", draw);
-  find.addEventListener("keydown", (event) => {
+  find.addEventListener("keydown", event => {
     if (isComposing(event)) return;
     if (event.key === "ArrowDown") mark(at + 1);
     else if (event.key === "ArrowUp") mark(at - 1);
@@ -102,7 +102,7 @@ function byProvider(models) {
     const provider = model.id.split(":")[0];
     groups.set(provider, [...(groups.get(provider) ?? []), model]);
   }
-  const usable = ([, list]) => list.some((m) => m.available !== false);
+  const usable = ([, list]) => list.some(m => m.available !== false);
   return [...groups].sort((a, b) => usable(b) - usable(a)); // what can be chosen stands first
 }
 

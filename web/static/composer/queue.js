@@ -84,7 +84,11 @@ export function questionQueue(list, on) {
 
   function row(text, i) {
     const about = { "aria-describedby": `waits-${i}` };
-    const without = () => keep(texts.filter((_, other) => other !== i), held);
+    const without = () =>
+      keep(
+        texts.filter((_, other) => other !== i),
+        held,
+      );
     const edit = () => {
       without();
       on.edit(text);
@@ -95,7 +99,14 @@ export function questionQueue(list, on) {
       on.say(t("queue.removed"));
       if (!texts.length) on.focus();
     };
-    const go = i === 0 && !running ? h("button", { ...about, type: "button", class: "small primary", "data-focus": "send", onclick: next }, t("queue.send")) : null;
+    const go =
+      i === 0 && !running
+        ? h(
+            "button",
+            { ...about, type: "button", class: "small primary", "data-focus": "send", onclick: next },
+            t("queue.send"),
+          )
+        : null;
     return h(
       "li",
       {},

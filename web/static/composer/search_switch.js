@@ -8,7 +8,7 @@ import { named, nameOf, t, translated } from "../locales/index.js";
 /** The model of a session: of one that is in no list it is known whether it has a search of its own. */
 export function modelOf(session, models) {
   const unlisted = { id: session.model, capabilities: { native_search: Boolean(session.native_search) } };
-  return models.find((model) => model.id === session.model) ?? unlisted;
+  return models.find(model => model.id === session.model) ?? unlisted;
 }
 
 /** Why the model may not search by itself in the chat on show: review, private, or nothing. */
@@ -24,6 +24,7 @@ export function describeSwitch(session, model, engines, held) {
     const who = model.id?.startsWith("builtin:") || model.local === undefined ? "" : model.local ? ".local" : ".cloud";
     return { on: false, kind: "off", text: t(`switch.off${who}`, { name: providerOf(model.id ?? "") }) };
   }
+  if (session.search === "offline") return on("local", t("switch.local", { name: nameOf("library") }));
   if (isNative(session, model, engines, held)) {
     const [name, engine] = [providerOf(model.id), giveWay(session, model) && engineOf(session, engines)];
     return on("native", t(engine ? "switch.native.either" : "switch.native", { name, engine: nameOf(engine || "") }));
@@ -48,17 +49,17 @@ export function describeSwitch(session, model, engines, held) {
  */
 export function engineFacts(data) {
   const chain = (data?.engines ?? [])
-    .filter((e) => e.in_chain ?? e.position !== null)
+    .filter(e => e.in_chain ?? e.position !== null)
     .sort((a, b) => (a.position ?? 0) - (b.position ?? 0));
-  const ready = chain.filter((e) => e.available);
+  const ready = chain.filter(e => e.available);
   return {
-    ready: ready.map((e) => e.name),
-    why: chain.filter((e) => !e.available && e.reason).map(reasonOf),
+    ready: ready.map(e => e.name),
+    why: chain.filter(e => !e.available && e.reason).map(reasonOf),
     offline: Boolean(data?.offline),
-    stays: ready.every((e) => e.remote === false),
-    remote: ready.filter((e) => e.remote !== false).map((e) => e.name),
-    keyed: ready.filter((e) => (e.needs ?? []).some((name) => name.endsWith("_KEY"))).map((e) => e.name),
-    resting: ready.filter((e) => e.resting).map((e) => e.name),
+    stays: ready.every(e => e.remote === false),
+    remote: ready.filter(e => e.remote !== false).map(e => e.name),
+    keyed: ready.filter(e => (e.needs ?? []).some(name => name.endsWith("_KEY"))).map(e => e.name),
+    resting: ready.filter(e => e.resting).map(e => e.name),
   };
 }
 
@@ -95,13 +96,13 @@ function giveWay({ search }, { capabilities }) {
   return search === "auto" && capabilities.tools === true && capabilities.tools_with_native_search === false;
 }
 
-const providerOf = (model) => nameOf(model.split(":")[0]);
+const providerOf = model => nameOf(model.split(":")[0]);
 
 // The engine that the next search asks first: the last one used, unless it rests after failures.
 function engineOf(session, { ready, resting }) {
   const used = /^local:(.+)$/.exec(session.search_path ?? "")?.[1];
   const order = used ? [used, ...ready] : ready;
-  return order.find((name) => !resting.includes(name)) ?? order[0];
+  return order.find(name => !resting.includes(name)) ?? order[0];
 }
 
 function on(kind, text) {
@@ -119,5 +120,6 @@ export function pathText(path) {
   const [where, ...rest] = path.split(":");
   const who = nameOf(rest.join(":"));
   if (where === "native") return t("foot.native", { name: who });
+  if (where === "offline") return t("foot.local", { engine: nameOf("library") });
   return who ? t("foot.local", { engine: who }) : t("foot.local.unknown");
 }

@@ -19,6 +19,7 @@ export function slashList(box, list, on) {
     ["/search off", () => on.change({ search: "off" })],
     ["/search native", () => on.change({ search: "native" })],
     ["/search local", () => on.change({ search: "local" })],
+    ["/search offline", () => on.change({ search: "offline" })],
     ["/ask", () => on.change({ mode: "ask" })],
     ["/plan", () => on.change({ mode: "plan" })],
     ["/agent", () => on.change({ mode: "agent" })],
@@ -45,7 +46,14 @@ export function slashList(box, list, on) {
 
   function fitting(typed) {
     const [, command, given] = /^\/(agent|workspace) (.*)$/.exec(typed) ?? [];
-    if (command === "workspace") return [[typed, () => given.trim() ? on.change({ workspace: given.trim() }) : on.pickWorkspace(), t("slash.workspace.path")]];
+    if (command === "workspace")
+      return [
+        [
+          typed,
+          () => (given.trim() ? on.change({ workspace: given.trim() }) : on.pickWorkspace()),
+          t("slash.workspace.path"),
+        ],
+      ];
     if (command === "agent") return named(typed, given.trim());
     if (!/^\/[a-z ]*$/.test(typed)) return [];
     return all.filter(([name]) => name.startsWith(typed.trimEnd()));
@@ -55,13 +63,15 @@ export function slashList(box, list, on) {
   function named(typed, given) {
     if (!agents) {
       agents = [];
-      api.agents().then((known) => {
+      api.agents().then(known => {
         agents = known;
         update();
       }, on.complain);
     }
-    const take = (agent) => () => on.change({ agent });
-    const known = agents.filter(({ name }) => name.startsWith(given)).map(({ name, description }) => [`/agent ${name}`, take(name), description]);
+    const take = agent => () => on.change({ agent });
+    const known = agents
+      .filter(({ name }) => name.startsWith(given))
+      .map(({ name, description }) => [`/agent ${name}`, take(name), description]);
     if (!given) return [...known, ["/agent none", take(null), t("agent.none")]];
     return known.length ? known : [[typed, take(given === "none" ? null : given), t("slash.agent.name")]];
   }

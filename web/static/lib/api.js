@@ -16,7 +16,7 @@ export class Failure extends Error {
   }
 }
 
-async function call(method, path, body, { read = (r) => r.json(), ...options } = {}) {
+async function call(method, path, body, { read = r => r.json(), ...options } = {}) {
   let response;
   try {
     response = await fetch(path, {
@@ -44,7 +44,7 @@ function unexplained(status) {
   return { code: `http_${status}`, message: t("net.bad", { status }), remedy: t("net.bad.next") };
 }
 
-const session = (id) => `/api/sessions/${encodeURIComponent(id)}`;
+const session = id => `/api/sessions/${encodeURIComponent(id)}`;
 const listOf = (data, name) => (Array.isArray(data) ? data : (data?.[name] ?? []));
 
 export const health = () => call("GET", "/api/health");
@@ -54,15 +54,21 @@ export const health = () => call("GET", "/api/health");
  */
 export const models = async () => {
   const data = await call("GET", "/api/models");
-  return { list: listOf(data, "models"), servers: data?.servers ?? [], chosen: data?.default, why: data?.default_why?.by, search: data?.search, held: data?.held_back };
+  return {
+    list: listOf(data, "models"),
+    servers: data?.servers ?? [],
+    chosen: data?.default,
+    why: data?.default_why?.by,
+    search: data?.search,
+    held: data?.held_back,
+  };
 };
 export const pulls = async () => listOf(await call("GET", "/api/models/pull"), "pulls");
-export const pullModel = (model) => call("POST", "/api/models/pull", { model });
-export const cancelPull = (model) => call("DELETE", `/api/models/pull?model=${encodeURIComponent(model)}`);
-export const removeModel = (model) => call("DELETE", `/api/models?model=${encodeURIComponent(model)}`);
+export const pullModel = model => call("POST", "/api/models/pull", { model });
+export const cancelPull = model => call("DELETE", `/api/models/pull?model=${encodeURIComponent(model)}`);
+export const removeModel = model => call("DELETE", `/api/models?model=${encodeURIComponent(model)}`);
 export const settings = async () => listOf(await call("GET", "/api/settings"), "settings");
-export const changeSettings = async (settings) =>
-  listOf(await call("PATCH", "/api/settings", { settings }), "settings");
+export const changeSettings = async settings => listOf(await call("PATCH", "/api/settings", { settings }), "settings");
 export const me = () => call("GET", "/api/me");
 export const signOut = () => call("POST", "/api/sign-out", {});
 export const newToken = () => call("POST", "/api/new-token", {});
@@ -77,48 +83,76 @@ export function importChats(file, sent, signal) {
     request.open("POST", "/api/sessions/import");
     request.setRequestHeader("Content-Type", "application/octet-stream");
     request.responseType = "json";
-    request.upload.onprogress = (event) => sent(event.loaded / (event.total || file.size || 1));
-    request.onload = () => (request.status === 202 ? done(request.response) : fail(new Failure(request.status, request.response?.error ?? unexplained(request.status), !request.response?.error)));
+    request.upload.onprogress = event => sent(event.loaded / (event.total || file.size || 1));
+    request.onload = () =>
+      request.status === 202
+        ? done(request.response)
+        : fail(
+            new Failure(
+              request.status,
+              request.response?.error ?? unexplained(request.status),
+              !request.response?.error,
+            ),
+          );
     request.onerror = () => fail(new Failure(0, unexplained(0)));
     request.onabort = () => fail(new DOMException("stopped", "AbortError"));
     signal.addEventListener("abort", () => request.abort());
     request.send(file);
   });
 }
+/** Audits a report; `told(event)` hears of each page. Resolves to the whole. */
+export async function audit(body, told, signal) {
+  const last = await call("POST", "/api/audit", body, { signal, read: response => eventsOf(response, told) });
+  if (last?.type !== "audit_finished") throw new Failure(0, unexplained(0));
+  return last;
+}
+
+async function eventsOf(response, told) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let last = null;
+  for (let rest = ""; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return last;
+    const frames = (rest + value).split("\n\n");
+    rest = frames.pop();
+    for (const frame of frames) told((last = JSON.parse(frame.slice("data: ".length))));
+  }
+}
 export const deleteEverything = () => call("DELETE", "/api/sessions");
 export const providers = async () => listOf(await call("GET", "/api/providers"), "providers");
 /** Asks a provider for its models, with {key?, address?} if given; `save: true` keeps what worked. */
 export const testProvider = (name, changes) => call("POST", `/api/providers/${encodeURIComponent(name)}/test`, changes);
-export const unloadModel = (model) => call("POST", "/api/models/unload", { model });
-export const folders = (path) => call("GET", `/api/folders${path ? `?path=${encodeURIComponent(path)}` : ""}`);
+export const unloadModel = model => call("POST", "/api/models/unload", { model });
+export const folders = path => call("GET", `/api/folders${path ? `?path=${encodeURIComponent(path)}` : ""}`);
 export const keys = async () => listOf(await call("GET", "/api/keys"), "keys");
 export const saveKey = async (name, value) => listOf(await call("PUT", `/api/keys/${name}`, { value }), "keys");
-export const forgetKey = async (name) => listOf(await call("DELETE", `/api/keys/${name}`), "keys");
-const inFolder = (folder) => (folder ? `?workspace=${encodeURIComponent(folder)}` : "");
-export const mcp = (folder) => call("GET", `/api/mcp${inFolder(folder)}`);
+export const forgetKey = async name => listOf(await call("DELETE", `/api/keys/${name}`), "keys");
+const inFolder = folder => (folder ? `?workspace=${encodeURIComponent(folder)}` : "");
+export const mcp = folder => call("GET", `/api/mcp${inFolder(folder)}`);
 export const trustMcp = (workspace, hash) => call("POST", "/api/mcp/trust", { workspace, hash });
 export const addMcp = (config, save, replace) => call("POST", "/api/mcp", { config, save, replace: Boolean(replace) });
-const server = (name) => `/api/mcp/${encodeURIComponent(name)}`;
-export const mcpEntry = async (name) => (await call("GET", server(name))).config;
+const server = name => `/api/mcp/${encodeURIComponent(name)}`;
+export const mcpEntry = async name => (await call("GET", server(name))).config;
 export const changeMcp = (name, changes) => call("PATCH", server(name), changes);
-export const removeMcp = (name) => call("DELETE", server(name));
+export const removeMcp = name => call("DELETE", server(name));
 export const testMcp = (name, folder) => call("POST", `${server(name)}/test${inFolder(folder)}`, {});
 export const approveMcpTool = (name, tool, definition, folder) =>
   call("POST", `${server(name)}/tools/${encodeURIComponent(tool)}/approve${inFolder(folder)}`, { definition });
 export const policy = () => call("GET", "/api/policy");
-export const changePolicy = (policy) => call("PUT", "/api/policy", policy);
+export const changePolicy = policy => call("PUT", "/api/policy", policy);
 export const library = () => call("GET", "/api/library");
 export const addToLibrary = (path, exclude) => call("POST", "/api/library", exclude ? { path, exclude } : { path });
-export const pauseLibrary = (path) => call("PATCH", "/api/library", { path, paused: true });
-export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });
-export const search = (query) => call("POST", "/api/web-search", query);
+export const pauseLibrary = path => call("PATCH", "/api/library", { path, paused: true });
+export const removeFromLibrary = path => call("DELETE", "/api/library", { path });
+export const search = query => call("POST", "/api/web-search", query);
 export const engines = () => call("GET", "/api/engines");
 /** {sessions, projects?, archived?}: the chats that hold the words `q`, or those of `which` {project?, archived?}. */
-export const sessions = (q, limit, which = {}) => call("GET", `/api/sessions?${new URLSearchParams({ limit, ...(q ? { q } : {}), ...which })}`);
+export const sessions = (q, limit, which = {}) =>
+  call("GET", `/api/sessions?${new URLSearchParams({ limit, ...(q ? { q } : {}), ...which })}`);
 export const changeSessions = (ids, changes) => call("PATCH", "/api/sessions", { ids, ...changes });
-const oneProject = (id) => `/api/projects/${encodeURIComponent(id)}`;
-export const project = (id) => call("GET", oneProject(id));
-export const createProject = (project) => call("POST", "/api/projects", project);
+const oneProject = id => `/api/projects/${encodeURIComponent(id)}`;
+export const project = id => call("GET", oneProject(id));
+export const createProject = project => call("POST", "/api/projects", project);
 export const changeProject = (id, changes) => call("PATCH", oneProject(id), changes);
 /** `chats`: what becomes of its chats, keep, archive or delete. */
 export const deleteProject = (id, chats) => call("DELETE", `${oneProject(id)}?chats=${chats}`);
@@ -127,27 +161,27 @@ export const addProjectFile = (id, file) => call("POST", `${oneProject(id)}/file
 export const removeProjectFile = (id, digest) => call("DELETE", projectFileUrl(id, digest));
 /** What the person tells every chat: {about, answer}. */
 export const ownWords = () => call("GET", "/api/instructions");
-export const changeOwnWords = (words) => call("PATCH", "/api/instructions", words);
-export const createSession = (settings) => call("POST", "/api/sessions", settings);
-export const readSession = (id) => call("GET", session(id));
+export const changeOwnWords = words => call("PATCH", "/api/instructions", words);
+export const createSession = settings => call("POST", "/api/sessions", settings);
+export const readSession = id => call("GET", session(id));
 export const changeSession = (id, changes) => call("PATCH", session(id), changes);
-export const deleteSession = (id) => call("DELETE", session(id), undefined, { keepalive: true });
+export const deleteSession = id => call("DELETE", session(id), undefined, { keepalive: true });
 export const ask = (id, message) => call("POST", `${session(id)}/messages`, message);
 export const changeTurn = (id, turn, change) => call("PATCH", `${session(id)}/turns/${turn}`, change);
-export const readAgain = (id, turn, model) => call("POST", `${session(id)}/turns/${turn}/check`, model ? { model } : {});
+export const check = (id, turn, model) => call("POST", `${session(id)}/check`, { turn, ...(model ? { model } : {}) });
 export const approve = (id, callId, decision) =>
   call("POST", `${session(id)}/approvals/${encodeURIComponent(callId)}`, decision);
-export const makePlan = (id) => call("POST", `${session(id)}/plans`, {});
+export const makePlan = id => call("POST", `${session(id)}/plans`, {});
 export const runPlan = (id, plan) => call("POST", `${session(id)}/plans/${encodeURIComponent(plan)}/run`, {});
-export const undoFiles = (id) => call("POST", `${session(id)}/undo`, {});
+export const undoFiles = id => call("POST", `${session(id)}/undo`, {});
 export const agents = async () => listOf(await call("GET", "/api/agents"), "agents");
-export const createAgent = (agent) => call("POST", "/api/agents", agent);
-const preset = (name) => `/api/agents/${encodeURIComponent(name)}`;
+export const createAgent = agent => call("POST", "/api/agents", agent);
+const preset = name => `/api/agents/${encodeURIComponent(name)}`;
 export const changeAgent = (name, changes) => call("PATCH", preset(name), changes);
-export const removeAgent = (name) => call("DELETE", preset(name));
-export const compact = (id) => call("POST", `${session(id)}/compact`, {});
+export const removeAgent = name => call("DELETE", preset(name));
+export const compact = id => call("POST", `${session(id)}/compact`, {});
 export const editSummary = (id, text) => call("PATCH", `${session(id)}/summary`, { text });
-export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
+export const cancel = id => call("POST", `${session(id)}/cancel`, {});
 /** The bytes of a file as the server takes them. */
 export async function base64(blob) {
   const read = new FileReader();
@@ -157,7 +191,7 @@ export async function base64(blob) {
   return read.result.slice(read.result.indexOf(",") + 1);
 }
 /** Checks a file {name, media_type, data (base64)} before it is sent: its kind, size and pages. */
-export const lookAt = (file) => call("POST", "/api/attachments", file);
+export const lookAt = file => call("POST", "/api/attachments", file);
 /** Where a file of a chat's questions is. */
 export const fileUrl = (id, digest) => `${session(id)}/attachments/${digest}`;
 const ATTACHED = /^attachment:\/\/(\w+)\/[^#]*(?:#page=(\d+))?$/;
@@ -177,7 +211,7 @@ export function openPage(page, signal, id) {
 export const exportUrl = (id, format, turn) =>
   `${session(id)}/export?lang=${document.documentElement.lang}&format=${format}${turn ? `&turn=${turn}` : ""}`;
 export const exported = (id, format, turn) =>
-  call("GET", exportUrl(id, format, turn), undefined, { read: (response) => response.text() });
+  call("GET", exportUrl(id, format, turn), undefined, { read: response => response.text() });
 
 /** The address of a session's event stream, after event number `seq`. */
 export const eventsUrl = (id, seq) => `${session(id)}/events?view=page&after=${seq}`;

@@ -1,12 +1,19 @@
 // A difference between two texts, as it is shown before and after a change.
 
 import { h } from "./dom.js";
+import { named } from "./signs.js";
 
 const SIGNS = { "+": "added", "-": "gone", "@": "place" };
 
-/** A unified diff of one file, whose name stands elsewhere, each line marked by its sign as well as by its colour; `label` is read aloud. */
+/**
+ * A unified diff of one file, each line marked by its sign as well as by its colour.
+ * `label` is read aloud.
+ */
 export function diff(text, label) {
-  const said = text.replace(/^---.*\n\+\+\+.*\n/, "").replace(/\n$/, "").split("\n");
-  const lines = said.map((line) => h("span", { class: SIGNS[line[0]] }, `${line}\n`));
+  const said = text
+    .replace(/^---.*\n\+\+\+.*\n/, "")
+    .replace(/\n$/, "")
+    .split("\n");
+  const lines = said.map(line => h("span", { class: SIGNS[line[0]] }, named(`${line}\n`)));
   return h("pre", { class: "diff", tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, lines);
 }

@@ -15,19 +15,19 @@ export function h(tag, props = {}, ...children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  node.append(...children.flat().filter(c => c !== null && c !== undefined && c !== false));
   return node;
 }
 
 /** Follows a link inside the page by `act`; a click that asks for a tab of its own opens one. */
-export const plainly = (act) => (event) => {
+export const plainly = act => event => {
   if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
   act(event);
 };
 
 /** Does `act` for an event, unless what it did before is not over, or gave true: then it is done for good. */
-export const unlessBusy = (control, act) => async (event) => {
+export const unlessBusy = (control, act) => async event => {
   event.preventDefault();
   if (control.ariaBusy) return;
   control.ariaBusy = "true"; // not disabled: the focus stays where it is
@@ -40,12 +40,13 @@ export function isComposing(event) {
 }
 
 /** A symbol of the sprite in index.html. */
-export const icon = (name) => drawing("use", "href", `#i-${name}`);
+export const icon = name => drawing("use", "href", `#i-${name}`);
 
 /** A symbol of one shape, which has one attribute; `props` are those of the whole. */
 export function drawing(shape, name, value, props = {}) {
-  const [svg, part] = ["svg", shape].map((tag) => document.createElementNS(SVG, tag));
-  for (const [key, given] of Object.entries({ class: "icon", "aria-hidden": "true", ...props })) svg.setAttribute(key, given);
+  const [svg, part] = ["svg", shape].map(tag => document.createElementNS(SVG, tag));
+  for (const [key, given] of Object.entries({ class: "icon", "aria-hidden": "true", ...props }))
+    svg.setAttribute(key, given);
   part.setAttribute(name, value);
   svg.append(part);
   return svg;
@@ -59,9 +60,9 @@ export function iconButton(name, label, onclick, props = {}) {
 /** Draws parts of `root` anew by `draw`, and gives the focus back to what had it: by its data-focus, id or name. */
 export function keepFocus(root, draw) {
   const focused = root.contains(document.activeElement) && document.activeElement;
-  const keyOf = (node) => node.dataset.focus || node.id || node.ariaLabel || node.textContent;
+  const keyOf = node => node.dataset.focus || node.id || node.ariaLabel || node.textContent;
   const key = focused && keyOf(focused);
-  const alike = () => [...root.querySelectorAll(focused.localName)].filter((node) => keyOf(node) === key);
+  const alike = () => [...root.querySelectorAll(focused.localName)].filter(node => keyOf(node) === key);
   const at = focused && alike().indexOf(focused);
   draw();
   if (focused && document.activeElement === document.body) alike()[at]?.focus();
@@ -77,13 +78,7 @@ export function outLink(url, props, ...children) {
   if (!isWeb(url)) return h("span", props, ...children);
   return h(
     "a",
-    {
-      ...props,
-      href: url,
-      target: "_blank",
-      rel: "noopener noreferrer nofollow",
-      referrerpolicy: "no-referrer",
-    },
+    { ...props, href: url, target: "_blank", rel: "noopener noreferrer nofollow", referrerpolicy: "no-referrer" },
     ...children,
   );
 }
@@ -126,12 +121,12 @@ function decoded(path) {
   }
 }
 
-const PLAIN = new Set(
-  "p ul blockquote em strong del thead tbody tr hr br code dl dt dd sup".split(" "),
-);
+const PLAIN = new Set("p ul blockquote em strong del thead tbody tr hr br code dl dt dd sup".split(" "));
 const MATHML = new Set(
-  ("math mrow mfrac msup msub msubsup msqrt mroot mtext mn mstyle mpadded mphantom mtr munder mover munderover"
-    + " mmultiscripts menclose mi mo mspace mtable mtd").split(" "),
+  (
+    "math mrow mfrac msup msub msubsup msqrt mroot mtext mn mstyle mpadded mphantom mtr munder mover munderover" +
+    " mmultiscripts menclose mi mo mspace mtable mtd"
+  ).split(" "),
 );
 const MATH_ATTRIBUTES = new Set(
   "display alttext notation mathvariant stretchy fence form separator accent width displaystyle columnalign".split(" "),
@@ -187,7 +182,7 @@ function grouped(nodes, cite, depth) {
     if (out.length && node.matches?.(".chip.quoted")) out.push(inFace(out.pop()));
     out.push(node);
     if (end - i <= ALONE) continue;
-    out.push(moreChips(nodes.slice(i + 1, end).map((node) => render(node, cite, depth))));
+    out.push(moreChips(nodes.slice(i + 1, end).map(node => render(node, cite, depth))));
     i = end - 1;
   }
   return out;
@@ -200,10 +195,14 @@ function inFace(node) {
 }
 
 function moreChips(chips) {
-  if (chips.some((chip) => chip.matches(".contradicted, .misquoted"))) return h("span", {}, chips); // no doubt is hidden
+  if (chips.some(chip => chip.matches(".contradicted, .misquoted"))) return h("span", {}, chips); // no doubt is hidden
   const rest = h("span", { hidden: true }, chips);
   const label = t("cite.more", { n: chips.length });
-  const button = h("button", { type: "button", class: "chip", "aria-label": label, title: label, "aria-expanded": "false" }, `+${chips.length}`);
+  const button = h(
+    "button",
+    { type: "button", class: "chip", "aria-label": label, title: label, "aria-expanded": "false" },
+    `+${chips.length}`,
+  );
   button.addEventListener("click", () => {
     rest.hidden = false;
     button.remove();
@@ -223,19 +222,20 @@ function formula(node, attrs, children) {
     if (MATH_ATTRIBUTES.has(name)) element.setAttribute(name, value);
   }
   element.append(...children);
-  return node.t === "math" && attrs.display === "block" ? h("span", { class: "scroll-x", tabindex: "0", role: "group", "aria-label": t("formula.label") }, element) : element;
+  return node.t === "math" && attrs.display === "block"
+    ? h("span", { class: "scroll-x", tabindex: "0", role: "group", "aria-label": t("formula.label") }, element)
+    : element;
 }
 
 const SPECIAL = {
-  cite: (attrs, children, cite) => cite(Number(attrs.n), attrs.m?.split(",").map(Number)),
+  cite: (attrs, _children, cite) => cite(Number(attrs.n), attrs.m?.split(",").map(Number)),
   a: (attrs, children) => outLink(attrs.href, { class: "out" }, children()),
-  span: (attrs, children) =>
-    h("span", { class: SPANS.has(attrs.class) ? attrs.class : null }, children()),
+  span: (attrs, children) => h("span", { class: SPANS.has(attrs.class) ? attrs.class : null }, children()),
   li: (attrs, children) => h("li", { class: attrs.class === "task" ? "task" : null }, children()),
   div: (attrs, children) => h("div", { class: attrs.class === "footnote" ? "footnote" : null }, children()),
   ol: (attrs, children) => h("ol", { start: whole(attrs.start) }, children()),
-  pre: (attrs, children, cite, node) => codeBlock(attrs.lang, textOf(node), children()),
-  table: (attrs, children) =>
+  pre: (attrs, children, _cite, node) => codeBlock(attrs.lang, textOf(node), children()),
+  table: (_attrs, children) =>
     h(
       "div",
       { class: "scroll-x", tabindex: "0", role: "group", "aria-label": t("table.label") },
@@ -246,7 +246,7 @@ const SPECIAL = {
 };
 // The page's own headings are h1 (chat) and h2 (question), so an answer's start at h3.
 for (let level = 1; level <= 6; level++) {
-  SPECIAL[`h${level}`] = (attrs, children) => h(`h${Math.min(level + 2, 6)}`, {}, children());
+  SPECIAL[`h${level}`] = (_attrs, children) => h(`h${Math.min(level + 2, 6)}`, {}, children());
 }
 
 function alignOf(attrs) {
@@ -296,7 +296,12 @@ async function toClipboard(text) {
 const labels = new WeakMap(); // button -> {nodes: what it says otherwise, timer}
 
 /** Puts text on the clipboard and says so on the button for two seconds. */
-export const copyText = (text, button) => copyFrom(async () => text, button, () => {});
+export const copyText = (text, button) =>
+  copyFrom(
+    async () => text,
+    button,
+    () => {},
+  );
 
 /** As `copyText`, of a text that has yet to come; `complain(failure)` when it does not. */
 export async function copyFrom(fetched, button, complain) {

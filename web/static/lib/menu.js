@@ -8,7 +8,11 @@ import { h } from "./dom.js";
  * Escape and a click elsewhere close it, and the focus goes back to the button.
  */
 export function openMenu(anchor, label, items, kind = "") {
-  const menu = h("div", { class: `menu ${kind}`, role: "menu", popover: "auto", "aria-label": label }, items.filter((item) => item !== undefined).map(entry));
+  const menu = h(
+    "div",
+    { class: `menu ${kind}`, role: "menu", popover: "auto", "aria-label": label },
+    items.filter(item => item !== undefined).map(entry),
+  );
 
   function entry(item) {
     if (!item) return h("hr");
@@ -26,7 +30,7 @@ export function openMenu(anchor, label, items, kind = "") {
     );
   }
 
-  menu.addEventListener("keydown", (event) => {
+  menu.addEventListener("keydown", event => {
     const buttons = [...menu.querySelectorAll("button")];
     const at = buttons.indexOf(document.activeElement);
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
@@ -41,7 +45,7 @@ export function openMenu(anchor, label, items, kind = "") {
 
 /** Opens a popover at `anchor`, which gets the focus back when it closes. */
 export function openAt(anchor, popover) {
-  popover.addEventListener("toggle", (event) => {
+  popover.addEventListener("toggle", event => {
     if (event.newState === "open") return;
     anchor.setAttribute("aria-expanded", "false");
     if (popover.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();

@@ -1,7 +1,7 @@
 // Small messages: toasts with Undo, error boxes, and what is read aloud.
 
+import { t, titleOf, translated } from "../locales/index.js";
 import { copyText, h, icon } from "./dom.js";
-import { t, translated } from "../locales/index.js";
 
 const SHOWN = 7000; // milliseconds a toast stays
 
@@ -48,7 +48,9 @@ export function errorText(error) {
 // Names of settings, and what stands between backticks, are small print inside a sentence.
 function prose(text) {
   const parts = String(text ?? "").split(/(`[^`]+`|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b)/);
-  return parts.map((part, i) => (i % 2 ? h("code", { class: "small-print", dir: "ltr" }, part.replaceAll("`", "")) : part));
+  return parts.map((part, i) =>
+    i % 2 ? h("code", { class: "small-print", dir: "ltr" }, part.replaceAll("`", "")) : part,
+  );
 }
 
 // What somebody else said may lack the full stop before what is said next.
@@ -58,11 +60,13 @@ function ended(message) {
 
 /**
  * An error as people need it: cause, what to do, and buttons. `error` {code, message, remedy}; the code
- * is on the element for programs, and in what `details` copies.
+ * is on the element for programs, and in what `details` copies. `ways` [{label, run}] are what can be pressed.
  */
-export function errorBox(error, { title, tone = "bad", onretry, details } = {}) {
+export function errorBox(error, { title, tone = "bad", ways = [], onretry, details } = {}) {
   const { code, message, remedy, original } = translated(error);
-  const buttons = [];
+  const buttons = ways.map(({ label, run }, n) =>
+    h("button", { type: "button", class: n ? "small" : "small primary", onclick: run }, label),
+  );
   if (onretry) {
     buttons.push(
       h("button", { type: "button", class: "small", title: t("retry.title"), onclick: onretry }, t("retry")),
@@ -83,10 +87,43 @@ export function errorBox(error, { title, tone = "bad", onretry, details } = {}) 
       title ? h("strong", {}, title, " ") : null,
       h("span", { dir: "auto" }, prose(remedy ? ended(message) : message)),
       remedy ? h("span", { class: "remedy", dir: "auto" }, " ", prose(remedy)) : null,
-      original ? h("details", { class: "original" }, h("summary", {}, t("error.original")), h("p", { lang: "en", dir: "auto" }, prose(original))) : null,
+      original
+        ? h(
+            "details",
+            { class: "original" },
+            h("summary", {}, t("error.original")),
+            h("p", { lang: "en", dir: "auto" }, prose(original)),
+          )
+        : null,
       buttons.length ? h("div", { class: "note-buttons" }, buttons) : null,
     ),
   );
+}
+
+const GONE = ["unknown_model", "model_not_found", "no_chat"];
+const LOCKED = ["missing_key", "unauthorized", "quota"];
+
+/**
+ * What can be pressed beside an error so that the next try can succeed: [{label, run}] for its `code` with
+ * `model`; none where asking again is all there is.
+ * `on` holds models(), servers() -> those that get models, use(id), pull(id), settings(room, card).
+ */
+export function waysOut(code, model, on) {
+  const [provider, name] = [model.split(":")[0], model.slice(model.indexOf(":") + 1)];
+  const others = on.models().filter(other => other.available !== false && other.id !== model);
+  const another = list => {
+    const best = list.find(({ id }) => id.startsWith(`${provider}:`)) ?? list.find(m => m.local) ?? list[0];
+    return best ? [{ label: t("out.use", { model: titleOf(best) }), run: () => on.use(best.id) }] : [];
+  };
+  if (GONE.includes(code)) {
+    const gets = on.servers().some(server => server.provider === provider);
+    const get = { label: t("out.get", { model: name }), run: () => on.pull(model) };
+    return [...another(others), ...(gets ? [get] : [])];
+  }
+  if (LOCKED.includes(code))
+    return [{ label: t("out.key"), run: () => on.settings("models", `provider-${provider}`) }, ...another(others)];
+  if (code === "cannot_see") return another(others.filter(({ capabilities }) => capabilities?.vision));
+  return [];
 }
 
 /**

@@ -12,11 +12,11 @@ export const languages = Object.entries(LANGUAGES);
 export const chosenLanguage = () => localStorage.getItem(KEPT) ?? "";
 
 /** Chooses a language for this browser; the page has to be loaded anew. */
-export const chooseLanguage = (name) => localStorage.setItem(KEPT, name);
+export const chooseLanguage = name => localStorage.setItem(KEPT, name);
 
 const language = [chosenLanguage(), ...navigator.languages, "en"]
-  .flatMap((name) => [name, name.split("-")[0]])
-  .find((name) => Object.hasOwn(LANGUAGES, name));
+  .flatMap(name => [name, name.split("-")[0]])
+  .find(name => Object.hasOwn(LANGUAGES, name));
 const [en, other] = await Promise.all([load("en"), language === "en" ? null : load(language)]);
 const texts = other ?? en;
 const tag = texts["language.tag"];
@@ -33,7 +33,7 @@ export function t(key, values = {}) {
   const entry = texts[key] ?? en[key];
   if (entry === undefined) throw new Error(`no text called ${key}`);
   const form = typeof entry === "string" ? entry : (entry[plural.select(values.n)] ?? entry.other);
-  return form.replace(/( ?)\{(\w+)\}( ?)/g, (whole, before, name, after) => {
+  return form.replace(/( ?)\{(\w+)\}( ?)/g, (_whole, before, name, after) => {
     const value = isolated(values[name] ?? `{${name}}`);
     return `${isHan(value.at(0)) ? "" : before}${value}${isHan(value.at(-1)) ? "" : after}`;
   });
@@ -52,7 +52,7 @@ function isolated(value) {
 }
 
 /** The same text in English; null when that is the language of the page. */
-export const english = (key) => (language === "en" ? null : en[key]);
+export const english = key => (language === "en" ? null : en[key]);
 
 /** What the server says in English, `original`; in the words that a catalogue has for `key`, if it has any. */
 export const worded = (key, original) => texts[key] ?? original;
@@ -62,10 +62,10 @@ export const number = (n, places) =>
   n.toLocaleString(tag, places === undefined ? {} : { minimumFractionDigits: places, maximumFractionDigits: places });
 
 /** Names, one after the other. */
-export const named = (names) => names.join(t("list.names"));
+export const named = names => names.join(t("list.names"));
 
 /** Parts of a sentence, those that are there, one after the other. */
-export const clauses = (parts) => parts.filter(Boolean).join(t("list.clauses"));
+export const clauses = parts => parts.filter(Boolean).join(t("list.clauses"));
 
 /** Two sentences, of which each may be missing, and the first may lack its full stop. */
 export function sentences(first, second) {
@@ -77,7 +77,7 @@ export function sentences(first, second) {
 export const helpOf = ({ name, help }) => worded(`help.${name}`, help);
 
 /** Where a value of a setting comes from, as the server calls it. */
-export const originOf = (name) => (has(`origin.${name}`) ? t(`origin.${name}`) : name);
+export const originOf = name => (has(`origin.${name}`) ? t(`origin.${name}`) : name);
 
 /** Whether there is a text called `key`. */
 export function has(key) {
@@ -92,7 +92,9 @@ export function has(key) {
  * What is `own`, worded by the page, and what no catalogue knows, stays as it is.
  */
 export function translated({ code = "", message = "", remedy = "", own = false }) {
-  const key = `error.${String(code).replace(/^reader_/, "").replace(/^http_\d+$/, "http")}`;
+  const key = `error.${String(code)
+    .replace(/^reader_/, "")
+    .replace(/^http_\d+$/, "http")}`;
   if (own || language === "en" || !has(key)) return { code, message, remedy };
   for (let n = 1; has(`${key}.${n}`); n++) {
     const values = filled(en[`${key}.${n}`], message);
@@ -108,7 +110,7 @@ export function translated({ code = "", message = "", remedy = "", own = false }
 /** What keeps a model from being chosen, as the server says of it: a key, or why and what to do. */
 export function lackOf({ missing, remedy } = {}) {
   if (/^[A-Z0-9_]+$/.test(missing ?? "")) return t("model.needs");
-  const forms = language === "en" || !missing ? [] : Object.keys(en).filter((key) => key.startsWith("error."));
+  const forms = language === "en" || !missing ? [] : Object.keys(en).filter(key => key.startsWith("error."));
   for (const key of forms) {
     const values = filled(en[key], missing);
     if (values) return t(key, values);

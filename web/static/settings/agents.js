@@ -3,14 +3,23 @@
 import * as api from "../lib/api.js";
 import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
+import { t } from "../locales/index.js";
 import { aboutOf, setsText } from "./chat_setup.js";
 import { attempt, choice, tag, textArea, textBox } from "./kit.js";
 import { ownWordsFields } from "./own_words.js";
-import { t } from "../locales/index.js";
 
 const MODES = ["ask", "plan", "agent"];
 const SEARCHES = ["off", "auto", "native", "local"];
-const EMPTY = { name: "", description: "", system: "", model: null, mode: null, search: "off", tools: null, servers: null };
+const EMPTY = {
+  name: "",
+  description: "",
+  system: "",
+  model: null,
+  mode: null,
+  search: "off",
+  tools: null,
+  servers: null,
+};
 
 /** The list of agents, and the form of one. */
 export async function agentsPage(body, { facts }) {
@@ -21,9 +30,17 @@ export async function agentsPage(body, { facts }) {
   /** Shows all; `from` is the agent whose row the focus goes back to. */
   async function list(from = null, problem = "") {
     const agents = await api.agents();
-    const fresh = h("button", { type: "button", class: "small primary", onclick: () => edit(EMPTY, null) }, t("agents.new"));
+    const fresh = h(
+      "button",
+      { type: "button", class: "small primary", onclick: () => edit(EMPTY, null) },
+      t("agents.new"),
+    );
     part.replaceChildren(
-      h("ul", { class: "cards" }, agents.map((agent) => row(agent, agents))),
+      h(
+        "ul",
+        { class: "cards" },
+        agents.map(agent => row(agent, agents)),
+      ),
       h("p", { class: "problem", role: "alert" }, problem),
       h("div", {}, fresh),
     );
@@ -45,8 +62,13 @@ export async function agentsPage(body, { facts }) {
         h(
           "span",
           { class: "acts" },
-          iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), { class: "quiet", "data-edit": name }),
-          iconButton("copy", t("agents.copy", { name }), () => edit({ ...agent, name: free(name, agents) }, null), { class: "quiet" }),
+          iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), {
+            class: "quiet",
+            "data-edit": name,
+          }),
+          iconButton("copy", t("agents.copy", { name }), () => edit({ ...agent, name: free(name, agents) }, null), {
+            class: "quiet",
+          }),
           builtin ? null : goes(name, changed),
         ),
       ),
@@ -59,10 +81,15 @@ export async function agentsPage(body, { facts }) {
   function goes(name, changed) {
     if (!changed) return iconButton("trash", t("agents.delete", { name }), () => remove(name), { class: "quiet" });
     const sure = h("button", { type: "button", class: "small", onclick: () => remove(name) }, t("agents.restore.sure"));
-    const back = iconButton("again", t("agents.restore", { name }), () => {
-      back.replaceWith(sure);
-      sure.focus();
-    }, { class: "quiet" });
+    const back = iconButton(
+      "again",
+      t("agents.restore", { name }),
+      () => {
+        back.replaceWith(sure);
+        sure.focus();
+      },
+      { class: "quiet" },
+    );
     return back;
   }
 
@@ -74,18 +101,18 @@ export async function agentsPage(body, { facts }) {
   /** The form of one; `existing` is its name at the server, null for a new one. */
   function edit(agent, existing) {
     const problem = h("p", { class: "problem", role: "alert" });
-    const models = facts().models.map((model) => [model.id, model.id]);
+    const models = facts().models.map(model => [model.id, model.id]);
     const fields = {
       name: textBox(agent.name, { disabled: existing !== null }),
       description: textBox(agent.description),
       system: textArea(agent.system, { rows: "6" }),
       model: choice([["", t("agents.any")], ...models])(agent.model ?? ""),
-      mode: choice([["", t("agents.any")], ...MODES.map((m) => [m, t(`mode.${m}`)])])(agent.mode ?? ""),
-      search: choice(SEARCHES.map((s) => [s, t(`via.${s}`)]))(agent.search),
+      mode: choice([["", t("agents.any")], ...MODES.map(m => [m, t(`mode.${m}`)])])(agent.mode ?? ""),
+      search: choice(SEARCHES.map(s => [s, t(`via.${s}`)]))(agent.search),
       tools: textBox(patternsText(agent.tools), { placeholder: t("agents.all") }),
       servers: textBox(patternsText(agent.servers), { placeholder: t("agents.all") }),
     };
-    const save = async (event) => {
+    const save = async event => {
       event.preventDefault();
       const { name, ...data } = read(fields);
       await attempt(problem, async () => {
@@ -110,7 +137,12 @@ export async function agentsPage(body, { facts }) {
 
 function field(name, control) {
   control.id = `preset-${name}`;
-  const hint = { name: "agents.name.hint", tools: "agents.patterns", servers: "agents.patterns", system: "agents.system.hint" }[name];
+  const hint = {
+    name: "agents.name.hint",
+    tools: "agents.patterns",
+    servers: "agents.patterns",
+    system: "agents.system.hint",
+  }[name];
   if (hint) control.setAttribute("aria-describedby", `${control.id}-hint`);
   return h(
     "div",
@@ -140,12 +172,15 @@ function patternsText(patterns) {
 }
 
 function patternsOf(text) {
-  const names = text.split(",").map((name) => name.trim()).filter(Boolean);
+  const names = text
+    .split(",")
+    .map(name => name.trim())
+    .filter(Boolean);
   if (!names.length || (names.length === 1 && names[0] === "all")) return null;
   return names.length === 1 && names[0] === "none" ? [] : names;
 }
 
 function free(name, agents) {
-  const taken = new Set(agents.map((agent) => agent.name));
+  const taken = new Set(agents.map(agent => agent.name));
   for (let n = 2; ; n++) if (!taken.has(`${name}-${n}`)) return `${name}-${n}`;
 }

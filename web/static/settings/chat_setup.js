@@ -4,8 +4,8 @@ import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { openAt, openMenu } from "../lib/menu.js";
 import { errorText } from "../lib/messages.js";
-import { textArea, textBox } from "./kit.js";
 import { clauses, named, t, worded } from "../locales/index.js";
+import { textArea, textBox } from "./kit.js";
 
 /**
  * The agents below `anchor`, each with what it is for and what it sets. `on` holds change(changes),
@@ -19,8 +19,8 @@ export async function openAgents(anchor, session, on) {
     on.complain(failure);
     return;
   }
-  const gone = session.agent && !agents.some((agent) => agent.name === session.agent);
-  const entry = (agent) => ({
+  const gone = session.agent && !agents.some(agent => agent.name === session.agent);
+  const entry = agent => ({
     label: agent.name,
     hint: [aboutOf(agent), setsText(agent)].filter(Boolean).join(" · "),
     checked: agent.name === session.agent,
@@ -47,7 +47,11 @@ export function aboutOf({ name, description, builtin }) {
 
 /** What an agent sets when it is taken; everything can be changed afterwards. */
 export function setsText({ model, mode, search, tools, servers }) {
-  const parts = [mode ? t("agent.mode", { mode: t(`mode.${mode}`) }) : null, model, t("agent.search", { search: t(`via.${search}`) })];
+  const parts = [
+    mode ? t("agent.mode", { mode: t(`mode.${mode}`) }) : null,
+    model,
+    t("agent.search", { search: t(`via.${search}`) }),
+  ];
   if (tools) parts.push(tools.length ? t("agent.tools", { names: named(tools) }) : t("agent.notools"));
   if (servers) parts.push(servers.length ? t("agent.servers", { names: named(servers) }) : t("agent.noservers"));
   return t("agent.sets", { what: clauses(parts) });
@@ -55,29 +59,46 @@ export function setsText({ model, mode, search, tools, servers }) {
 
 /** A form below `anchor` for the chat's folder; what the server says against one stands in it. */
 export function openWorkspace(anchor, session, on) {
-  const box = textBox(session.workspace ?? "", { id: "workspace-path", dir: "ltr", placeholder: t("workspace.example") });
+  const box = textBox(session.workspace ?? "", {
+    id: "workspace-path",
+    dir: "ltr",
+    placeholder: t("workspace.example"),
+  });
   const remove = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("workspace.remove"));
   const hint = h("p", { class: "hint" }, t("workspace.lead"));
   const words = { label: t("workspace.label"), path: t("workspace.path"), use: t("workspace.use") };
-  const use = formAt(anchor, words, { box, hint, more: session.workspace ? remove : null }, (workspace, refused) => on.change({ workspace }, refused));
+  const use = formAt(anchor, words, { box, hint, more: session.workspace ? remove : null }, (workspace, refused) =>
+    on.change({ workspace }, refused),
+  );
 }
 
 /** What can be done with the whole chat: a summary of its older turns, and the words of that one. */
 export function openChat(anchor, turns, on) {
-  const summary = turns.findLast((turn) => turn.summary)?.summary;
+  const summary = turns.findLast(turn => turn.summary)?.summary;
   const edit = { label: t("summary.edit"), hint: t("summary.edit.hint"), run: () => openSummary(anchor, summary, on) };
   const make = { label: t("compact"), hint: t("compact.hint"), run: () => on.compact(turns) };
   const share = { label: t("share.page"), hint: t("share.page.hint"), run: () => on.exportAs("html") };
-  const options = { label: t("options.open"), hint: on.taken.length ? t("options.hint") : t("options.none"), run: () => on.taken.length && setTimeout(() => openOptions(anchor, on)) };
+  const options = {
+    label: t("options.open"),
+    hint: on.taken.length ? t("options.hint") : t("options.none"),
+    run: () => on.taken.length && setTimeout(() => openOptions(anchor, on)),
+  };
   const keep = { label: t("chat.keep"), hint: t("chat.keep.hint"), run: () => setTimeout(on.row) };
-  openMenu(anchor, t("chat.menu"), turns.length ? [share, make, keep, options, ...(summary ? [edit] : [])] : [options], "tall");
+  openMenu(
+    anchor,
+    t("chat.menu"),
+    turns.length ? [share, make, keep, options, ...(summary ? [edit] : [])] : [options],
+    "tall",
+  );
 }
 
 // The options that the chat's model takes, each empty where the model's own holds.
 function openOptions(anchor, { session, taken, change }) {
   const given = session.settings.options ?? {};
-  const now = (name) => (name === "stop" ? (given.stop ?? []).join("\n") : (given[name] ?? ""));
-  const boxes = taken.map((name) => textBox(now(name), { id: `option-${name}`, dir: "ltr", inputmode: name === "stop" ? null : "decimal" }));
+  const now = name => (name === "stop" ? (given.stop ?? []).join("\n") : (given[name] ?? ""));
+  const boxes = taken.map(name =>
+    textBox(now(name), { id: `option-${name}`, dir: "ltr", inputmode: name === "stop" ? null : "decimal" }),
+  );
   const rest = boxes.slice(1).flatMap((box, i) => [h("label", { for: box.id }, t(`option.${taken[i + 1]}`)), box]);
   const hint = h("div", {}, rest, h("p", { class: "hint" }, t("options.lead")));
   const clear = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("options.reset"));
@@ -86,7 +107,12 @@ function openOptions(anchor, { session, taken, change }) {
     const pairs = taken.map((name, i) => [name, boxes[i].value.trim()]).filter(([, text]) => text);
     return pairs.length ? Object.fromEntries(pairs.map(([name, text]) => [name, value(name, text)])) : null;
   };
-  const use = formAt(anchor, { label: t("options.open"), path: t(`option.${taken[0]}`), use: t("summary.use") }, { box: boxes[0], hint, more: clear, value: all }, (options, refused) => change({ options }, refused));
+  const use = formAt(
+    anchor,
+    { label: t("options.open"), path: t(`option.${taken[0]}`), use: t("summary.use") },
+    { box: boxes[0], hint, more: clear, value: all },
+    (options, refused) => change({ options }, refused),
+  );
 }
 
 function openSummary(anchor, summary, on) {
@@ -113,17 +139,18 @@ export function formAt(anchor, words, { box, hint = "", more = "", value = () =>
   );
 
   if (hint) hint.id = `${box.id}-hint`;
-  for (const each of form.querySelectorAll("input, textarea")) each.setAttribute("aria-describedby", hint ? `${hint.id} ${problem.id}` : problem.id);
+  for (const each of form.querySelectorAll("input, textarea"))
+    each.setAttribute("aria-describedby", hint ? `${hint.id} ${problem.id}` : problem.id);
 
   async function use(value) {
     let refused = null;
-    await send(value, (failure) => (refused = failure));
+    await send(value, failure => (refused = failure));
     problem.textContent = errorText(refused);
     if (refused) box.focus();
     else form.hidePopover();
   }
 
-  form.addEventListener("submit", (event) => {
+  form.addEventListener("submit", event => {
     event.preventDefault();
     use(value());
   });

@@ -3,8 +3,8 @@
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { card } from "./kit.js";
 import { number, t } from "../locales/index.js";
+import { card } from "./kit.js";
 
 const LOOK = 700; // milliseconds between looks at an import that goes on
 
@@ -12,7 +12,12 @@ const LOOK = 700; // milliseconds between looks at an import that goes on
 export function chatFiles(changed) {
   const said = h("p", { class: "muted", role: "status" });
   const told = h("div", {});
-  const picker = h("input", { type: "file", accept: ".zip,.json,application/zip,application/json", hidden: true, "aria-label": t("import.choose") });
+  const picker = h("input", {
+    type: "file",
+    accept: ".zip,.json,application/zip,application/json",
+    hidden: true,
+    "aria-label": t("import.choose"),
+  });
   const choose = h("button", { type: "button", class: "small", onclick: () => picker.click() }, t("import.choose"));
   const stop = h("button", { type: "button", class: "small", hidden: true }, t("import.stop"));
   let sending = null;
@@ -31,7 +36,8 @@ export function chatFiles(changed) {
     told.replaceChildren();
     busy(true);
     sending = new AbortController();
-    const sent = (share) => (said.textContent = t("import.sending", { name: file.name, share: number(Math.floor(share * 100)) }));
+    const sent = share =>
+      (said.textContent = t("import.sending", { name: file.name, share: number(Math.floor(share * 100)) }));
     sent(0);
     try {
       await api.importChats(file, sent, sending.signal);
@@ -47,10 +53,10 @@ export function chatFiles(changed) {
   async function watch() {
     for (;;) {
       const now = await api.importState().catch(fail);
-      if (!now || now.state !== "running") return end(now);
+      if (now?.state !== "running") return end(now);
       busy(true);
       said.textContent = t("import.running", { n: now.brought + now.known });
-      await new Promise((done) => setTimeout(done, LOOK));
+      await new Promise(done => setTimeout(done, LOOK));
       if (!said.isConnected) return; // it goes on, and is shown when somebody looks again
     }
   }
@@ -59,11 +65,25 @@ export function chatFiles(changed) {
     busy(false);
     if (!now || now.state === "none") return;
     if (now.error) return fail(now.error);
-    const counts = [t("import.brought", { n: now.brought }), now.projects ? t("import.projects", { n: now.projects }) : "", now.known ? t("import.known", { n: now.known }) : "", now.empty ? t("import.empty", { n: now.empty }) : ""];
+    const counts = [
+      t("import.brought", { n: now.brought }),
+      now.projects ? t("import.projects", { n: now.projects }) : "",
+      now.known ? t("import.known", { n: now.known }) : "",
+      now.empty ? t("import.empty", { n: now.empty }) : "",
+    ];
     said.textContent = [now.state === "cancelled" ? t("import.stopped") : "", ...counts].filter(Boolean).join(" ");
     const left = Object.entries(now.left_out).map(([name, n]) => `${name} (${number(n)})`);
     told.replaceChildren(
-      ...(now.refused ? [h("p", {}, t("import.refused", { n: now.refused })), h("ul", {}, now.problems.map((problem) => h("li", { lang: "en", dir: "auto" }, problem)))] : []),
+      ...(now.refused
+        ? [
+            h("p", {}, t("import.refused", { n: now.refused })),
+            h(
+              "ul",
+              {},
+              now.problems.map(problem => h("li", { lang: "en", dir: "auto" }, problem)),
+            ),
+          ]
+        : []),
       ...(left.length ? [h("p", { class: "muted" }, t("import.left", { parts: left.join(", ") }))] : []),
     );
     if (now.brought || now.projects) changed();
@@ -83,7 +103,14 @@ export function chatFiles(changed) {
   return card(
     { id: "chat-files", title: t("import.title") },
     h("p", { class: "muted" }, t("import.lead")),
-    h("div", { class: "line" }, choose, picker, stop, h("a", { class: "button small", href: api.allChatsUrl, download: "" }, t("import.export"))),
+    h(
+      "div",
+      { class: "line" },
+      choose,
+      picker,
+      stop,
+      h("a", { class: "button small", href: api.allChatsUrl, download: "" }, t("import.export")),
+    ),
     said,
     told,
   );

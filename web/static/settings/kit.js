@@ -16,25 +16,48 @@ export function card({ id, title, state, note, env }, ...content) {
 }
 
 /** The name by which the environment and `config.toml` have a setting. */
-export const small = (name) => h("code", { class: "env", dir: "ltr" }, name);
+export const small = name => h("code", { class: "env", dir: "ltr" }, name);
 
 /** A state in a word: ok, bad, warn, busy or none. */
 export function tag(kind, text) {
-  const sign = kind === "busy" ? h("span", { class: "spinner", "aria-hidden": "true" }) : SIGNS[kind] && icon(SIGNS[kind]);
+  const sign =
+    kind === "busy" ? h("span", { class: "spinner", "aria-hidden": "true" }) : SIGNS[kind] && icon(SIGNS[kind]);
   return h("span", { class: `tag ${kind}` }, sign, text);
 }
 
 /** A small button with words. */
-export const button = (label, onclick, props = {}) => h("button", { type: "button", onclick, ...props, class: `small ${props.class ?? ""}`.trim() }, label);
+export const button = (label, onclick, props = {}) =>
+  h("button", { type: "button", onclick, ...props, class: `small ${props.class ?? ""}`.trim() }, label);
+
+/** Fetches the look of forms when the first of them is opened. */
+export async function styled() {
+  if (document.querySelector("#settings-style")) return;
+  const href = new URL("settings.css", import.meta.url);
+  const style = h("link", { id: "settings-style", rel: "stylesheet", href });
+  const ready = new Promise(done => style.addEventListener("load", done, { once: true }));
+  document.head.append(style);
+  await ready;
+}
 
 /** A button that does its work at the second press; the first one changes its words. `name` is read aloud. */
 export function confirmed(label, sure, work, name = label) {
-  const yes = button(sure, () => (back(), work()), { class: "danger" });
+  const yes = button(
+    sure,
+    () => {
+      back();
+      return work();
+    },
+    { class: "danger" },
+  );
   const no = button(t("privacy.no"), () => back());
-  const first = button(label, () => {
-    place.replaceChildren(yes, no);
-    no.focus();
-  }, { class: "danger", "aria-label": name });
+  const first = button(
+    label,
+    () => {
+      place.replaceChildren(yes, no);
+      no.focus();
+    },
+    { class: "danger", "aria-label": name },
+  );
   const place = h("span", { class: "line" }, first);
   function back() {
     place.replaceChildren(first);
@@ -71,9 +94,13 @@ export function textArea(value = "", props = {}) {
 
 /** A control that offers [value, label] pairs; a value that is not among them stays choosable. */
 export function choice(options) {
-  return (value) => {
+  return value => {
     const all = options.some(([v]) => v === value) ? options : [[value, value], ...options];
-    const select = h("select", {}, all.map(([v, label]) => h("option", { value: v }, label)));
+    const select = h(
+      "select",
+      {},
+      all.map(([v, label]) => h("option", { value: v }, label)),
+    );
     select.value = value;
     return select;
   };
@@ -87,7 +114,11 @@ export function segments(name, label, options, value, set) {
     radio.addEventListener("change", () => set(v));
     return h("label", {}, radio, words);
   };
-  return h("div", { class: "field" }, h("fieldset", { class: "seg", id: `set-${name}` }, h("legend", {}, label), options.map(one)));
+  return h(
+    "div",
+    { class: "field" },
+    h("fieldset", { class: "seg", id: `set-${name}` }, h("legend", {}, label), options.map(one)),
+  );
 }
 
 /** A switch with its words. `change(on)` may return a promise. */
@@ -100,23 +131,29 @@ export function toggle(label, on, change, props = {}) {
 // Settings whose only value is 1 say so in their help.
 const ON = /^1\s*=\s*/;
 const isSwitch = ({ help }) => ON.test(help ?? "");
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const sentence = text => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** What a setting is for, as the label of its field. */
-export const labelOf = (setting) => sentence(helpOf(setting).replace(ON, ""));
+export const labelOf = setting => sentence(helpOf(setting).replace(ON, ""));
 
 /**
  * A labelled control of one setting. `make(value)` gives the control; its `value` is sent when it
  * changes. Without `make` it is a line of text, or a switch where there is only on and off. A field
  * may edit one `part` of a value: `read` takes it out of the setting, `write` returns the whole value.
  */
-export function settingField(store, name, { label, hint, make = textBox, part, read = valueOf, write = (value) => value, done } = {}) {
+export function settingField(
+  store,
+  name,
+  { label, hint, make = textBox, part, read = currentValue, write = value => value, done } = {},
+) {
   const id = part ? `set-${name}-${part}` : `set-${name}`;
   const setting = store.get(name);
   if (!setting) return null;
   const problem = h("p", { class: "problem", role: "alert", id: `${id}-problem` });
   const start = setting.origin === "default";
-  const fixed = setting.changeable ? "" : t(start ? "settings.start" : "settings.fixed", { origin: originOf(setting.origin) });
+  const fixed = setting.changeable
+    ? ""
+    : t(start ? "settings.start" : "settings.fixed", { origin: originOf(setting.origin) });
   const about = { id, "aria-describedby": `${id}-hint ${id}-problem` };
   const send = async (control, value) => {
     control.setAttribute("aria-busy", "true");
@@ -126,9 +163,9 @@ export function settingField(store, name, { label, hint, make = textBox, part, r
   const words = label ?? labelOf(setting);
   const under = [h("p", { class: "muted", id: `${id}-hint` }, sentences(hint, fixed)), problem];
   if (isSwitch(setting)) {
-    const isOn = () => ["1", "true", "yes", "on"].includes(valueOf(store.get(name)).toLowerCase());
+    const isOn = () => ["1", "true", "yes", "on"].includes(currentValue(store.get(name)).toLowerCase());
     const off = setting.default ? "0" : ""; // what is on by itself is switched off by its own word
-    const change = async (value) => {
+    const change = async value => {
       await send(whole.firstChild, value ? "1" : off);
       whole.firstChild.checked = isOn();
     };
@@ -142,10 +179,16 @@ export function settingField(store, name, { label, hint, make = textBox, part, r
     await send(control, write(control.value.trim()));
     if (!problem.textContent) control.value = read(store.get(name));
   });
-  return h("div", { class: "field" }, h("div", { class: "label" }, h("label", { for: id }, words), part ? null : small(name)), control, under);
+  return h(
+    "div",
+    { class: "field" },
+    h("div", { class: "label" }, h("label", { for: id }, words), part ? null : small(name)),
+    control,
+    under,
+  );
 }
 
-const valueOf = (setting) => setting.value || setting.default || "";
+const currentValue = setting => setting.value || setting.default || "";
 
 /** What the help of a key says: where it is made, and how it begins. */
 export function aboutKey({ help }) {
@@ -182,7 +225,13 @@ export function trialForm(provider, changes, fields, done) {
       state.replaceChildren(tag(kind, t(word)));
       const untested = kind !== "bad" && wanted.key && !("address" in wanted);
       const keep = async () => (await attempt(said, () => api.saveKey(key.name, wanted.key))) && done(name);
-      said.replaceChildren(errorText(failure), " ", t("keys.unsaved"), " ", untested ? button(t("keys.anyway"), keep) : "");
+      said.replaceChildren(
+        errorText(failure),
+        " ",
+        t("keys.unsaved"),
+        " ",
+        untested ? button(t("keys.anyway"), keep) : "",
+      );
     }
   });
   const form = h("form", { class: "trial", onsubmit: submit }, h("div", { class: "line" }, fields, go), state, said);

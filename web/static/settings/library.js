@@ -3,8 +3,8 @@
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { attempt, button, card, confirmed, settingField, tag, textBox } from "./kit.js";
 import { clauses, t } from "../locales/index.js";
+import { attempt, button, card, confirmed, settingField, tag, textBox } from "./kit.js";
 
 /** The folders with their progress, and the form that adds one. */
 export async function libraryPage(body, { store }) {
@@ -17,9 +17,11 @@ export async function libraryPage(body, { store }) {
   const rules = textBox("", { id: "library-exclude", dir: "ltr", placeholder: "drafts/ *.log" });
   const add = h("button", { type: "submit", class: "small primary" }, t("library.add"));
   const picker = h("div", { class: "picker-place" });
-  const choose = button(t("library.choose"), () => (picker.childElementCount ? close() : browse("")), { "aria-expanded": "false" });
+  const choose = button(t("library.choose"), () => (picker.childElementCount ? close() : browse("")), {
+    "aria-expanded": "false",
+  });
   const me = await api.me();
-  const submit = (event) => {
+  const submit = event => {
     event.preventDefault();
     const patterns = rules.value.trim() ? rules.value.trim().split(/\s+/) : undefined;
     if (box.value.trim()) work(box.value.trim(), patterns);
@@ -27,7 +29,12 @@ export async function libraryPage(body, { store }) {
   const form = h(
     "form",
     { class: "settings-page", onsubmit: submit },
-    h("div", { class: "field" }, h("label", { for: box.id }, t("library.path")), h("div", { class: "line" }, box, me.name ? null : choose)),
+    h(
+      "div",
+      { class: "field" },
+      h("label", { for: box.id }, t("library.path")),
+      h("div", { class: "line" }, box, me.name ? null : choose),
+    ),
     picker,
     h("div", { class: "field" }, h("label", { for: rules.id }, t("library.exclude")), rules),
     h("div", { class: "line" }, add, said),
@@ -37,7 +44,10 @@ export async function libraryPage(body, { store }) {
     card({ id: "folders", title: t("library.folders"), state: total }, list),
     card({ id: "add-folder", title: t("library.new") }, form),
   );
-  for (const [id, name, hint] of [["archives", "ZIM_FILES"], ["meaning", "SEARCHLOOP_EMBEDDINGS", t("library.meaning.hint")]]) {
+  for (const [id, name, hint] of [
+    ["archives", "ZIM_FILES"],
+    ["meaning", "SEARCHLOOP_EMBEDDINGS", t("library.meaning.hint")],
+  ]) {
     const field = settingField(store, name, { hint });
     if (field) body.append(card({ id, title: t(`library.${id}`) }, field));
   }
@@ -50,12 +60,17 @@ export async function libraryPage(body, { store }) {
     let found;
     if (!(await attempt(said, async () => (found = await api.folders(path))))) return;
     choose.setAttribute("aria-expanded", "true");
-    const step = (label, to, props = {}) => h("li", {}, h("button", { type: "button", class: "hit", onclick: () => browse(to), ...props }, label));
-    const here = button(t("library.this"), () => {
-      box.value = found.path;
-      close();
-      rules.focus();
-    }, { class: "primary" });
+    const step = (label, to, props = {}) =>
+      h("li", {}, h("button", { type: "button", class: "hit", onclick: () => browse(to), ...props }, label));
+    const here = button(
+      t("library.this"),
+      () => {
+        box.value = found.path;
+        close();
+        rules.focus();
+      },
+      { class: "primary" },
+    );
     const title = h("strong", { dir: "ltr", tabindex: "-1" }, found.path);
     picker.replaceChildren(
       h(
@@ -91,7 +106,7 @@ export async function libraryPage(body, { store }) {
       const n = added + updated + unchanged;
       said.textContent = state ? t("library.goes_on") : t("library.added", { n, added, updated, skipped });
       const files = [...(its.skipped_files ?? []), ...(its.kept_files ?? [])];
-      named.replaceChildren(...files.map((f) => h("li", { dir: "auto" }, `${f.path}: ${f.why}`)));
+      named.replaceChildren(...files.map(f => h("li", { dir: "auto" }, `${f.path}: ${f.why}`)));
       more.hidden = !files.length;
       box.value = rules.value = "";
     } catch (failure) {
@@ -106,12 +121,13 @@ export async function libraryPage(body, { store }) {
   async function draw() {
     const { collections } = await api.library();
     const was = drawn;
-    drawn = new Map(collections.map((c) => [c.state === "reading" ? c.path : JSON.stringify(c), c]));
+    drawn = new Map(collections.map(c => [c.state === "reading" ? c.path : JSON.stringify(c), c]));
     for (const [key, c] of drawn) drawn.set(key, moved(was.get(key), c) ?? collection(c));
     const rows = [...drawn.values()];
-    if (rows.length !== list.childElementCount || rows.some((row) => row.parentNode !== list)) list.replaceChildren(...rows);
+    if (rows.length !== list.childElementCount || rows.some(row => row.parentNode !== list))
+      list.replaceChildren(...rows);
     total.textContent = t("library.documents", { n: collections.reduce((sum, each) => sum + each.documents, 0) });
-    const reading = collections.some((c) => c.state === "reading");
+    const reading = collections.some(c => c.state === "reading");
     if (reading) setTimeout(() => list.isConnected && draw().catch(() => {}), 1000);
   }
 
@@ -131,7 +147,12 @@ export async function libraryPage(body, { store }) {
     const own = kind === "docs" || kind === "pages";
     const reading = state === "reading";
     const progress = reading || state === "paused";
-    const counts = [t("library.documents", { n: documents }), skipped && t("library.skipped", { n: skipped }), kept && t("library.kept", { n: kept }), note && t("library.away")];
+    const counts = [
+      t("library.documents", { n: documents }),
+      skipped && t("library.skipped", { n: skipped }),
+      kept && t("library.kept", { n: kept }),
+      note && t("library.away"),
+    ];
     return h(
       "li",
       { class: "row" },
@@ -140,12 +161,35 @@ export async function libraryPage(body, { store }) {
         { class: "grow" },
         h("strong", { dir: "auto" }, own ? t(`library.${kind}`) : path),
         h("p", { class: "muted" }, progress ? t(`library.${state}`, { done, total: all }) : clauses(counts)),
-        reading ? h("progress", { max: String(all || 1), value: String(done), "aria-label": t("library.reading", { done, total: all }) }) : null,
+        reading
+          ? h("progress", {
+              max: String(all || 1),
+              value: String(done),
+              "aria-label": t("library.reading", { done, total: all }),
+            })
+          : null,
       ),
-      reading ? tag("busy", t("library.state.reading")) : state === "paused" ? tag("warn", t("library.state.paused")) : note ? tag("warn", t("library.state.away")) : tag("ok", t("state.ready")),
-      own || reading ? null : button(t(progress ? "library.go_on" : "library.again"), () => work(path), { "aria-label": t("library.again.of", { name }) }),
+      reading
+        ? tag("busy", t("library.state.reading"))
+        : state === "paused"
+          ? tag("warn", t("library.state.paused"))
+          : note
+            ? tag("warn", t("library.state.away"))
+            : tag("ok", t("state.ready")),
+      own || reading
+        ? null
+        : button(t(progress ? "library.go_on" : "library.again"), () => work(path), {
+            "aria-label": t("library.again.of", { name }),
+          }),
       reading ? button(t("library.pause"), () => change(() => api.pauseLibrary(path))) : null,
-      own ? null : confirmed(t("library.forget"), t("library.sure"), () => change(() => api.removeFromLibrary(path)), t("library.remove", { name })),
+      own
+        ? null
+        : confirmed(
+            t("library.forget"),
+            t("library.sure"),
+            () => change(() => api.removeFromLibrary(path)),
+            t("library.remove", { name }),
+          ),
     );
   }
 }

@@ -3,13 +3,20 @@
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { segments, textArea, textBox } from "./kit.js";
 import { t } from "../locales/index.js";
+import { segments, textArea, textBox } from "./kit.js";
 
 const TYPED = { spellcheck: "false", dir: "ltr" };
 const FIELDS = { program: ["name", "command", "env"], address: ["name", "url", "headers"] };
 // Which field the server's refusal is about, by its code or by the name of the field in its words.
-const BLAMED = { missing_command: "command", missing_url: "url", server_exists: "name", bad_json: "config", bad_servers: "config", no_servers: "config" };
+const BLAMED = {
+  missing_command: "command",
+  missing_url: "url",
+  server_exists: "name",
+  bad_json: "config",
+  bad_servers: "config",
+  no_servers: "config",
+};
 
 /**
  * The form; `add(config, names)` saves what has been looked at, and throws where it is refused. `given` is
@@ -22,7 +29,11 @@ export function serverForm(add, given = "") {
     url: textBox("", { dir: "ltr", placeholder: "https://example.com/mcp" }),
     env: textArea("", { ...TYPED, rows: "2", placeholder: "API_TOKEN=…" }),
     headers: textArea("", { ...TYPED, rows: "2", placeholder: "Authorization=Bearer …" }),
-    config: textArea(given, { ...TYPED, rows: "8", placeholder: '{"mcpServers": {"notes": {"command": "npx", "args": []}}}' }),
+    config: textArea(given, {
+      ...TYPED,
+      rows: "8",
+      placeholder: '{"mcpServers": {"notes": {"command": "npx", "args": []}}}',
+    }),
   };
   const fields = Object.fromEntries(Object.entries(boxes).map(([name, box]) => [name, field(name, box)]));
   const problem = h("p", { class: "problem", role: "alert" });
@@ -37,23 +48,36 @@ export function serverForm(add, given = "") {
 
   function pick(wanted) {
     kind = wanted;
-    const kinds = segments(given ? "mcp-kind-edited" : "mcp-kind", t("mcp.kind"), ["program", "address"].map((each) => [each, t(`mcp.kind.${each}`)]), kind, (each) => {
-      pick(each);
-      toJson();
-      part.querySelector("input:checked").focus();
-    });
-    part.replaceChildren(kinds, ...FIELDS[kind].map((name) => fields[name]), several);
+    const kinds = segments(
+      given ? "mcp-kind-edited" : "mcp-kind",
+      t("mcp.kind"),
+      ["program", "address"].map(each => [each, t(`mcp.kind.${each}`)]),
+      kind,
+      each => {
+        pick(each);
+        toJson();
+        part.querySelector("input:checked").focus();
+      },
+    );
+    part.replaceChildren(kinds, ...FIELDS[kind].map(name => fields[name]), several);
   }
 
   function toJson() {
     settle();
-    const pairs = (text) => Object.fromEntries(text.split("\n").filter((line) => line.trim()).map((line) => [line.split("=")[0].trim(), line.split("=").slice(1).join("=").trim()]));
+    const pairs = text =>
+      Object.fromEntries(
+        text
+          .split("\n")
+          .filter(line => line.trim())
+          .map(line => [line.split("=")[0].trim(), line.split("=").slice(1).join("=").trim()]),
+      );
     const [command, ...args] = words(boxes.command.value);
     const env = pairs(boxes.env.value);
     const headers = pairs(boxes.headers.value);
-    const own = kind === "program"
-      ? { command: command ?? "", ...(args.length ? { args } : {}), ...(Object.keys(env).length ? { env } : {}) }
-      : { url: boxes.url.value.trim(), ...(Object.keys(headers).length ? { headers } : {}) };
+    const own =
+      kind === "program"
+        ? { command: command ?? "", ...(args.length ? { args } : {}), ...(Object.keys(env).length ? { env } : {}) }
+        : { url: boxes.url.value.trim(), ...(Object.keys(headers).length ? { headers } : {}) };
     boxes.config.value = JSON.stringify({ mcpServers: { [boxes.name.value.trim()]: { ...own, ...rest } } }, null, 2);
   }
 
@@ -63,7 +87,9 @@ export function serverForm(add, given = "") {
     let found;
     try {
       const value = JSON.parse(boxes.config.value || "{}");
-      found = Object.entries(value.mcpServers ?? value.servers ?? value).filter(([, each]) => each && typeof each === "object");
+      found = Object.entries(value.mcpServers ?? value.servers ?? value).filter(
+        ([, each]) => each && typeof each === "object",
+      );
     } catch {
       blame("config", t("mcp.json.broken"));
       return;
@@ -72,7 +98,10 @@ export function serverForm(add, given = "") {
     if (!found.length) return;
     const [[name, { command, args = [], env = {}, url, headers = {}, ...others }]] = found;
     rest = others;
-    const lines = (pairs) => Object.entries(pairs).map((pair) => pair.join("=")).join("\n");
+    const lines = pairs =>
+      Object.entries(pairs)
+        .map(pair => pair.join("="))
+        .join("\n");
     boxes.name.value = name;
     boxes.command.value = [command ?? "", ...(Array.isArray(args) ? args : [])].map(quoted).join(" ").trim();
     boxes.url.value = url ?? "";
@@ -100,7 +129,10 @@ export function serverForm(add, given = "") {
   // At the field that the server names; where it names none, under the form.
   function refused(failure) {
     const named = /'(command|args|env|url|headers)'/.exec(failure.message)?.[1];
-    const name = BLAMED[failure.code] ?? (named === "args" ? "command" : named) ?? (/a name that/.test(failure.message) ? "name" : null);
+    const name =
+      BLAMED[failure.code] ??
+      (named === "args" ? "command" : named) ??
+      (/a name that/.test(failure.message) ? "name" : null);
     if (name) blame(name, errorText(failure)).focus();
     else problem.textContent = errorText(failure);
   }
@@ -113,10 +145,17 @@ export function serverForm(add, given = "") {
     const config = boxes.config.value;
     try {
       const { servers } = await api.addMcp(config, false);
-      const keep = h("button", { type: "button", class: "small primary" }, t(given ? "tools.keep.edited" : "tools.keep"));
+      const keep = h(
+        "button",
+        { type: "button", class: "small primary" },
+        t(given ? "tools.keep.edited" : "tools.keep"),
+      );
       keep.addEventListener("click", async () => {
         try {
-          await add(config, servers.map((server) => server.name));
+          await add(
+            config,
+            servers.map(server => server.name),
+          );
           if (given) return;
           rest = {};
           for (const box of Object.values(boxes)) box.value = "";
@@ -125,7 +164,17 @@ export function serverForm(add, given = "") {
           refused(failure);
         }
       });
-      plan.replaceChildren(h("p", {}, t("tools.willrun")), h("ul", {}, servers.map((s) => h("li", {}, h("strong", { dir: "auto" }, s.name), " ", h("code", { dir: "ltr" }, s.command.join(" "))))), keep);
+      plan.replaceChildren(
+        h("p", {}, t("tools.willrun")),
+        h(
+          "ul",
+          {},
+          servers.map(s =>
+            h("li", {}, h("strong", { dir: "auto" }, s.name), " ", h("code", { dir: "ltr" }, s.command.join(" "))),
+          ),
+        ),
+        keep,
+      );
       keep.focus();
     } catch (failure) {
       refused(failure);
@@ -146,9 +195,18 @@ export function serverForm(add, given = "") {
 function field(name, box) {
   box.id = document.getElementById(`mcp-${name}`) ? `mcp-edited-${name}` : `mcp-${name}`;
   box.setAttribute("aria-describedby", `${box.id}-problem`);
-  return h("div", { class: "field" }, h("label", { for: box.id }, t(`mcp.${name}`)), box, h("p", { class: "problem", id: `${box.id}-problem`, role: "alert" }));
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: box.id }, t(`mcp.${name}`)),
+    box,
+    h("p", { class: "problem", id: `${box.id}-problem`, role: "alert" }),
+  );
 }
 
 // A command as people type it: words, in quotes where they hold blanks.
-const words = (text) => [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(([, double, single, plain]) => (double === undefined ? (single ?? plain) : double.replace(/\\(.)/g, "$1")));
-const quoted = (word) => (/[\s"']/.test(word) || word === "" ? `"${String(word).replace(/["\\]/g, "\\$&")}"` : word);
+const words = text =>
+  [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(([, double, single, plain]) =>
+    double === undefined ? (single ?? plain) : double.replace(/\\(.)/g, "$1"),
+  );
+const quoted = word => (/[\s"']/.test(word) || word === "" ? `"${String(word).replace(/["\\]/g, "\\$&")}"` : word);

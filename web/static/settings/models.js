@@ -1,11 +1,24 @@
 // The room of models: a card for each provider, the models of one's own server, the usual model.
 
+import { badges } from "../composer/model_picker.js";
 import * as api from "../lib/api.js";
 import { copyText, h, iconButton, keepFocus, outLink } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { badges } from "../composer/model_picker.js";
-import { aboutKey, attempt, button, card, choice, confirmed, refusal, settingField, small, tag, textBox, trialForm } from "./kit.js";
 import { clauses, nameOf, number, originOf, t, titleOf } from "../locales/index.js";
+import {
+  aboutKey,
+  attempt,
+  button,
+  card,
+  choice,
+  confirmed,
+  refusal,
+  settingField,
+  small,
+  tag,
+  textBox,
+  trialForm,
+} from "./kit.js";
 
 const LOOK = 700; // milliseconds between looks at models on their way
 const USUAL = "SEARCHLOOP_MODEL";
@@ -21,11 +34,11 @@ export async function modelsPage(body, { changed, store }) {
   let timer = 0;
   body.append(usual, own, others);
   let [{ list, servers }, providers] = await Promise.all([api.models(), api.providers()]);
-  const hosts = new Set(servers.map((server) => server.provider));
+  const hosts = new Set(servers.map(server => server.provider));
   draw();
   const rank = ({ address, key }) => (address ? 2 : key?.set ? 0 : 1);
   const rest = providers.filter(({ name }) => !hosts.has(name)).sort((a, b) => rank(a) - rank(b));
-  others.replaceChildren(...rest.map((provider) => providerCard(provider)));
+  others.replaceChildren(...rest.map(provider => providerCard(provider)));
   return () => clearTimeout(timer);
 
   /** What is there now, after something was got, deleted or saved. */
@@ -36,8 +49,11 @@ export async function modelsPage(body, { changed, store }) {
   }
 
   function draw() {
-    const ready = list.filter((model) => model.available).map(({ id, ...model }) => [id, choiceOf({ id, ...model })]);
-    const field = settingField(store, USUAL, { label: t(`set.${USUAL}`), make: choice([["", t("set.model.last")], ...ready]) });
+    const ready = list.filter(model => model.available).map(({ id, ...model }) => [id, choiceOf({ id, ...model })]);
+    const field = settingField(store, USUAL, {
+      label: t(`set.${USUAL}`),
+      make: choice([["", t("set.model.last")], ...ready]),
+    });
     usual.replaceChildren(field);
     keepFocus(own, () => own.replaceChildren(...servers.map(serverCard)));
   }
@@ -46,10 +62,12 @@ export async function modelsPage(body, { changed, store }) {
 
   function serverCard(server) {
     const { provider, name, version, address } = server;
-    const models = list.filter((model) => model.id.startsWith(`${provider}:`) && model.available);
+    const models = list.filter(model => model.id.startsWith(`${provider}:`) && model.available);
     const up = version !== null;
-    const settings = providers.find((each) => each.name === provider);
-    const state = up ? tag(models.length ? "ok" : "warn", t(models.length ? "state.works" : "state.nomodel")) : tag("bad", t("state.notfound"));
+    const settings = providers.find(each => each.name === provider);
+    const state = up
+      ? tag(models.length ? "ok" : "warn", t(models.length ? "state.works" : "state.nomodel"))
+      : tag("bad", t("state.notfound"));
     const note = up ? t("models.up", { version, address }) : "";
     return card(
       { id: `provider-${provider}`, title: name, state, note, env: settings?.address?.name },
@@ -64,7 +82,12 @@ export async function modelsPage(body, { changed, store }) {
     const command = t("models.start");
     const copy = button(t("copy"), () => copyText(command, copy));
     const again = button(t("models.look"), look, { id: "look-again" });
-    return h("div", {}, h("p", {}, t("models.down", { name, address })), h("p", { class: "line" }, h("code", { dir: "ltr" }, command), copy, again));
+    return h(
+      "div",
+      {},
+      h("p", {}, t("models.down", { name, address })),
+      h("p", { class: "line" }, h("code", { dir: "ltr" }, command), copy, again),
+    );
   }
 
   // Where it is, the window to ask for, its cloud: seldom needed.
@@ -73,7 +96,13 @@ export async function modelsPage(body, { changed, store }) {
       "details",
       { class: "more" },
       h("summary", {}, t("models.more")),
-      h("div", { class: "settings-page" }, addressForm(name, address, null), more.map((setting) => settingField(store, setting.name)), key ? keyPart({ name, key, address: null }) : null),
+      h(
+        "div",
+        { class: "settings-page" },
+        addressForm(name, address, null),
+        more.map(setting => settingField(store, setting.name)),
+        key ? keyPart({ name, key, address: null }) : null,
+      ),
     );
   }
 
@@ -84,33 +113,38 @@ export async function modelsPage(body, { changed, store }) {
     const about = [
       model.disk > GB / 20 ? t("models.disk", { size: number(model.disk / GB, 1) }) : "",
       ...badges(model),
-      model.loaded ? t(window ? "models.loaded.window" : "models.loaded", { k: number(Math.round((window ?? 0) / 1024)) }) : "",
+      model.loaded
+        ? t(window ? "models.loaded.window" : "models.loaded", { k: number(Math.round((window ?? 0) / 1024)) })
+        : "",
     ];
-    const act = (work) => async () => (await attempt(said, () => work(model.id))) && look();
+    const act = work => async () => (await attempt(said, () => work(model.id))) && look();
     return h(
       "li",
       { class: "row" },
       h("div", { class: "grow" }, h("strong", {}, name), h("p", { class: "muted" }, clauses(about)), said),
-      h(
-        "div",
-        { class: "acts" },
-        [
-          useButton(model),
-          model.loaded ? button(t("models.unload"), act(api.unloadModel), { "aria-label": t("models.unload.of", { model: name }) }) : null,
-          removal(model.id, t("models.remove", { model: name }), act(api.removeModel)),
-        ],
-      ),
+      h("div", { class: "acts" }, [
+        useButton(model),
+        model.loaded
+          ? button(t("models.unload"), act(api.unloadModel), { "aria-label": t("models.unload.of", { model: name }) })
+          : null,
+        removal(model.id, t("models.remove", { model: name }), act(api.removeModel)),
+      ]),
     );
   }
 
   // An icon that asks once more, in words, before it does its work; a list drawn anew still asks.
   function removal(id, label, work) {
     const yes = button(t("models.sure"), () => sure.delete(id) && work(), { id: `remove-${id}`, class: "danger" });
-    const ask = iconButton("trash", label, () => {
-      sure.add(id);
-      ask.replaceWith(yes);
-      yes.focus();
-    }, { class: "quiet" });
+    const ask = iconButton(
+      "trash",
+      label,
+      () => {
+        sure.add(id);
+        ask.replaceWith(yes);
+        yes.focus();
+      },
+      { class: "quiet" },
+    );
     return sure.has(id) ? yes : ask;
   }
 
@@ -122,7 +156,10 @@ export async function modelsPage(body, { changed, store }) {
       await store.change({ [USUAL]: id });
       draw();
     };
-    return button(t("models.use"), use, { id: `use-${id}`, "aria-label": t("models.use.of", { model: titleOf({ id, ...model }) }) });
+    return button(t("models.use"), use, {
+      id: `use-${id}`,
+      "aria-label": t("models.use.of", { model: titleOf({ id, ...model }) }),
+    });
   }
 
   // The form stays the same while what is above it changes: somebody may be typing.
@@ -138,7 +175,7 @@ export async function modelsPage(body, { changed, store }) {
     const box = textBox("", { id: `pull-${provider}`, placeholder: t("models.example"), dir: "ltr" });
     const said = h("p", { class: "problem", role: "alert" });
     const under = h("ul", { class: "rows" });
-    const submit = async (event) => {
+    const submit = async event => {
       event.preventDefault();
       const name = box.value.trim();
       if (!name) return;
@@ -151,11 +188,11 @@ export async function modelsPage(body, { changed, store }) {
     let running = new Set();
     const watch = async () => {
       clearTimeout(timer);
-      const pulls = (await api.pulls()).filter((pull) => pull.state !== "done");
+      const pulls = (await api.pulls()).filter(pull => pull.state !== "done");
       if (!under.isConnected) return;
-      under.replaceChildren(...pulls.map((pull) => pullRow(pull, watch)));
-      const now = new Set(pulls.filter((pull) => pull.state === "running").map((pull) => pull.model));
-      const ended = [...running].some((model) => !now.has(model));
+      under.replaceChildren(...pulls.map(pull => pullRow(pull, watch)));
+      const now = new Set(pulls.filter(pull => pull.state === "running").map(pull => pull.model));
+      const ended = [...running].some(model => !now.has(model));
       running = now;
       if (now.size) timer = setTimeout(() => watch().catch(() => {}), LOOK);
       if (ended) await look();
@@ -186,7 +223,10 @@ export async function modelsPage(body, { changed, store }) {
       names,
       address ? addressForm(name, address, key) : keyPart(provider),
     );
-    const show = (kind, word, text) => (state.replaceChildren(tag(kind, t(word))), (told.textContent = text ?? ""));
+    const show = (kind, word, text) => {
+      state.replaceChildren(tag(kind, t(word)));
+      told.textContent = text ?? "";
+    };
     whole.test = async () => {
       show("busy", "state.testing", t("models.testing"));
       try {
@@ -208,7 +248,7 @@ export async function modelsPage(body, { changed, store }) {
   async function redraw(name) {
     providers = await api.providers();
     const old = others.querySelector(`#provider-${CSS.escape(name)}`);
-    const fresh = providers.find((each) => each.name === name);
+    const fresh = providers.find(each => each.name === name);
     await look();
     if (!old || !fresh) return;
     const made = providerCard(fresh);
@@ -221,12 +261,20 @@ export async function modelsPage(body, { changed, store }) {
     const { name, key } = provider;
     const { url } = aboutKey(key);
     if (key.set && !key.saved) {
-      return h("div", { class: "line" }, h("p", { class: "muted" }, t("keys.fixed", { origin: originOf(key.origin) })), again(name));
+      return h(
+        "div",
+        { class: "line" },
+        h("p", { class: "muted" }, t("keys.fixed", { origin: originOf(key.origin) })),
+        again(name),
+      );
     }
     const form = secretForm({ name, key, url });
     if (!key.saved) return form;
     form.hidden = true;
-    const other = button(t("keys.replace"), () => ((form.hidden = false), form.querySelector("input").focus()));
+    const other = button(t("keys.replace"), () => {
+      form.hidden = false;
+      form.querySelector("input").focus();
+    });
     const said = h("p", { class: "problem", role: "alert" });
     const remove = confirmed(t("keys.remove"), t("keys.sure"), async () => {
       if (await attempt(said, () => api.forgetKey(key.name))) redraw(name);
@@ -239,32 +287,67 @@ export async function modelsPage(body, { changed, store }) {
   }
 
   function secretForm({ name, key, url }) {
-    const box = h("input", { type: "password", id: `key-${key.name}`, autocomplete: "off", placeholder: t("keys.paste") });
-    const where = url ? h("p", { class: "muted" }, t("keys.where"), " ", outLink(url, {}, new URL(url).hostname)) : null;
+    const box = h("input", {
+      type: "password",
+      id: `key-${key.name}`,
+      autocomplete: "off",
+      placeholder: t("keys.paste"),
+    });
+    const where = url
+      ? h("p", { class: "muted" }, t("keys.where"), " ", outLink(url, {}, new URL(url).hostname))
+      : null;
     return h(
       "div",
       {},
-      trialForm(() => ({ name, key }), () => (box.value.trim() ? { key: box.value.trim() } : null), [h("label", { class: "vh", for: box.id }, t("keys.of", { name: nameOf(name) })), box], redraw),
+      trialForm(
+        () => ({ name, key }),
+        () => (box.value.trim() ? { key: box.value.trim() } : null),
+        [h("label", { class: "vh", for: box.id }, t("keys.of", { name: nameOf(name) })), box],
+        redraw,
+      ),
       where,
     );
   }
 
   // Another server: its address, and a key if it wants one.
   function addressForm(name, address, key) {
-    const box = textBox(address.value, { id: `set-${address.name}`, dir: "ltr", placeholder: address.default || "http://127.0.0.1:8000/v1", "aria-describedby": `${address.name}-hint` });
+    const box = textBox(address.value, {
+      id: `set-${address.name}`,
+      dir: "ltr",
+      placeholder: address.default || "http://127.0.0.1:8000/v1",
+      "aria-describedby": `${address.name}-hint`,
+    });
     const hint = h("p", { class: "muted", id: `${address.name}-hint` });
     const label = h("div", { class: "label" }, h("label", { for: box.id }, t("models.address")), small(address.name));
     const fields = [h("div", { class: "field grow" }, label, box, hint)];
     if (!address.changeable) {
       box.disabled = true;
-      hint.textContent = t(address.origin === "default" ? "settings.start" : "settings.fixed", { origin: originOf(address.origin) });
+      hint.textContent = t(address.origin === "default" ? "settings.start" : "settings.fixed", {
+        origin: originOf(address.origin),
+      });
       return h("div", {}, fields, key ? keyPart({ name, key }) : null);
     }
-    const secret = h("input", { type: "password", id: `key-${name}`, autocomplete: "off", placeholder: key?.set ? t("keys.kept") : "" });
-    if (key) fields.push(h("div", { class: "field grow" }, h("div", { class: "label" }, h("label", { for: secret.id }, t("models.address.key"))), secret));
+    const secret = h("input", {
+      type: "password",
+      id: `key-${name}`,
+      autocomplete: "off",
+      placeholder: key?.set ? t("keys.kept") : "",
+    });
+    if (key)
+      fields.push(
+        h(
+          "div",
+          { class: "field grow" },
+          h("div", { class: "label" }, h("label", { for: secret.id }, t("models.address.key"))),
+          secret,
+        ),
+      );
     const changes = () => {
       const moved = box.value.trim() !== (address.value ?? "");
-      const found = { ...(moved ? { address: box.value.trim() || null } : {}), ...(secret.value.trim() ? { key: secret.value.trim() } : {}) };
+      const found = {
+        ...(moved ? { address: box.value.trim() || null } : {}),
+        ...(secret.value.trim() ? { key: secret.value.trim() } : {}),
+      };
       return Object.keys(found).length ? found : null;
     };
     return trialForm(() => ({ name, key }), changes, fields, redraw);
@@ -275,23 +358,45 @@ export async function modelsPage(body, { changed, store }) {
     const rows = h("ul", { class: "rows" });
     const fill = ({ target }) => {
       if (!target.open) return;
-      const found = list.filter((model) => model.id.startsWith(`${name}:`) && model.available);
-      rows.replaceChildren(...found.map((model) => h("li", { class: "row" }, h("div", { class: "grow" }, h("strong", {}, titleOf(model)), h("p", { class: "muted" }, clauses(badges(model)))), useButton(model))));
+      const found = list.filter(model => model.id.startsWith(`${name}:`) && model.available);
+      rows.replaceChildren(
+        ...found.map(model =>
+          h(
+            "li",
+            { class: "row" },
+            h(
+              "div",
+              { class: "grow" },
+              h("strong", {}, titleOf(model)),
+              h("p", { class: "muted" }, clauses(badges(model))),
+            ),
+            useButton(model),
+          ),
+        ),
+      );
     };
     return h("details", { class: "more", ontoggle: fill }, h("summary", {}, t("models.list")), rows);
   }
 }
 
 function choiceOf(model) {
-  return model.id.startsWith("builtin:") ? titleOf(model) : t("models.of", { model: titleOf(model), name: nameOf(model.id.split(":")[0]) });
+  return model.id.startsWith("builtin:")
+    ? titleOf(model)
+    : t("models.of", { model: titleOf(model), name: nameOf(model.id.split(":")[0]) });
 }
 
 function pullRow(pull, look) {
   const label = t("models.progress", { model: pull.model });
-  const bar = h("progress", { max: String(pull.total || 1), value: pull.total ? String(pull.done) : null, "aria-label": label });
-  const cancel = button(t("models.stop"), () => api.cancelPull(pull.model).then(look, look), { "aria-label": t("models.cancel", { model: pull.model }) });
+  const bar = h("progress", {
+    max: String(pull.total || 1),
+    value: pull.total ? String(pull.done) : null,
+    "aria-label": label,
+  });
+  const cancel = button(t("models.stop"), () => api.cancelPull(pull.model).then(look, look), {
+    "aria-label": t("models.cancel", { model: pull.model }),
+  });
   const running = pull.state === "running";
-  const size = (bytes) => number(bytes / GB, 1);
+  const size = bytes => number(bytes / GB, 1);
   const words = pull.error
     ? errorText(pull.error)
     : !running
@@ -299,5 +404,16 @@ function pullRow(pull, look) {
       : pull.total
         ? t("models.bytes", { done: size(pull.done), total: size(pull.total) })
         : t("models.begins");
-  return h("li", { class: "row" }, h("div", { class: "grow" }, h("strong", {}, pull.model.split(":").slice(1).join(":")), h("p", { class: "muted" }, words), running ? bar : null), running ? cancel : null);
+  return h(
+    "li",
+    { class: "row" },
+    h(
+      "div",
+      { class: "grow" },
+      h("strong", {}, pull.model.split(":").slice(1).join(":")),
+      h("p", { class: "muted" }, words),
+      running ? bar : null,
+    ),
+    running ? cancel : null,
+  );
 }

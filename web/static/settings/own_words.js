@@ -2,8 +2,8 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { attempt, textArea } from "./kit.js";
 import { t } from "../locales/index.js";
+import { attempt, textArea } from "./kit.js";
 
 /** A control whose change is sent at once; the line below says that it is saved, or why not. */
 export function savedField(id, label, control, hint, send) {
@@ -19,8 +19,10 @@ export function savedField(id, label, control, hint, send) {
 /** Both fields, as the server has them. */
 export async function ownWordsFields() {
   const words = await api.ownWords();
-  return ["about", "answer"].map((name) => {
+  return ["about", "answer"].map(name => {
     const box = textArea(words[name], { rows: "3", maxlength: "20000" });
-    return savedField(`words-${name}`, t(`words.${name}`), box, t(`words.${name}.hint`), (text) => api.changeOwnWords({ [name]: text }));
+    return savedField(`words-${name}`, t(`words.${name}`), box, t(`words.${name}.hint`), text =>
+      api.changeOwnWords({ [name]: text }),
+    );
   });
 }

@@ -2,9 +2,9 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
+import { number, t } from "../locales/index.js";
 import { chatFiles } from "./imports.js";
 import { attempt, button, card, confirmed, settingField } from "./kit.js";
-import { number, t } from "../locales/index.js";
 
 const LEAVES = ["local", "cloud", "web"];
 
@@ -22,7 +22,11 @@ export async function privacyPage(body, { store, newChat, changed }) {
     card(
       { id: "chats", title: t("privacy.chats") },
       h("p", { class: "muted" }, t("privacy.temporary")),
-      h("div", { class: "line" }, button(t("privacy.temporary.new"), () => newChat(true))),
+      h(
+        "div",
+        { class: "line" },
+        button(t("privacy.temporary.new"), () => newChat(true)),
+      ),
       settingField(store, "SEARCHLOOP_CHATS"),
     ),
     chatFiles(changed),
@@ -33,8 +37,14 @@ export async function privacyPage(body, { store, newChat, changed }) {
 }
 
 function leaving() {
-  const head = ["when", "what", "whom"].map((name) => h("th", { scope: "col" }, t(`privacy.${name}`)));
-  const rows = LEAVES.map((name) => h("tr", {}, ["when", "what", "whom"].map((part) => h("td", {}, t(`privacy.${name}.${part}`)))));
+  const head = ["when", "what", "whom"].map(name => h("th", { scope: "col" }, t(`privacy.${name}`)));
+  const rows = LEAVES.map(name =>
+    h(
+      "tr",
+      {},
+      ["when", "what", "whom"].map(part => h("td", {}, t(`privacy.${name}.${part}`))),
+    ),
+  );
   return table(t("settings.privacy.lead"), head, rows);
 }
 
@@ -49,42 +59,70 @@ function table(label, head, rows) {
 // Who asks; a proxy signs its own people out.
 function signedIn({ name, people, token }) {
   const said = h("p", { class: "muted", role: "status" });
-  const out = button(t("privacy.out"), () => attempt(said, async () => {
-    await api.signOut();
-    location.assign("/");
-  }));
-  const renew = confirmed(t("privacy.token.new"), t("privacy.token.sure"), () => attempt(said, async () => {
-    await api.newToken();
-    said.textContent = t("privacy.token.done");
-  }));
+  const out = button(t("privacy.out"), () =>
+    attempt(said, async () => {
+      await api.signOut();
+      location.assign("/");
+    }),
+  );
+  const renew = confirmed(t("privacy.token.new"), t("privacy.token.sure"), () =>
+    attempt(said, async () => {
+      await api.newToken();
+      said.textContent = t("privacy.token.done");
+    }),
+  );
   return card(
     { id: "who", title: t("privacy.who") },
     h("p", {}, name ? t("privacy.who.name", { name }) : t("privacy.who.token")),
     h("p", { class: "muted" }, t(name ? "privacy.who.own" : people ? "privacy.who.operator" : "privacy.who.all")),
-    name ? null : h("div", { class: "line" }, out, token === "kept" ? renew : h("span", { class: "muted" }, t("privacy.token.set"))),
+    name
+      ? null
+      : h(
+          "div",
+          { class: "line" },
+          out,
+          token === "kept" ? renew : h("span", { class: "muted" }, t("privacy.token.set")),
+        ),
     said,
   );
 }
 
 function deletion() {
   const said = h("p", { class: "muted", role: "status" });
-  const all = confirmed(t("privacy.delete"), t("privacy.delete.sure"), () => attempt(said, async () => {
-    const { deleted } = await api.deleteEverything();
-    said.textContent = t("privacy.deleted", { n: deleted });
-    setTimeout(() => location.assign("/"), 1500);
-  }));
-  return card({ id: "delete", title: t("privacy.all") }, h("p", { class: "muted" }, t("privacy.delete.lead")), all, said);
+  const all = confirmed(t("privacy.delete"), t("privacy.delete.sure"), () =>
+    attempt(said, async () => {
+      const { deleted } = await api.deleteEverything();
+      said.textContent = t("privacy.deleted", { n: deleted });
+      setTimeout(() => location.assign("/"), 1500);
+    }),
+  );
+  return card(
+    { id: "delete", title: t("privacy.all") },
+    h("p", { class: "muted" }, t("privacy.delete.lead")),
+    all,
+    said,
+  );
 }
 
 // For an administrator: how much, never what.
 async function used() {
   const uses = await api.usage();
   const columns = ["person", "day", "answers", "tokens", "cost"];
-  const head = columns.map((name) => h("th", { scope: "col" }, t(`privacy.used.${name}`)));
-  const rows = uses.map((use) => {
-    const cost = use.unpriced ? t("privacy.used.unpriced", { cost: number(use.cost_usd, 2), n: use.unpriced }) : number(use.cost_usd, 2);
+  const head = columns.map(name => h("th", { scope: "col" }, t(`privacy.used.${name}`)));
+  const rows = uses.map(use => {
+    const cost = use.unpriced
+      ? t("privacy.used.unpriced", { cost: number(use.cost_usd, 2), n: use.unpriced })
+      : number(use.cost_usd, 2);
     const cells = [use.person, use.day, number(use.answers), number(use.input_tokens + use.output_tokens), cost];
-    return h("tr", {}, cells.map((cell) => h("td", { dir: "auto" }, cell)));
+    return h(
+      "tr",
+      {},
+      cells.map(cell => h("td", { dir: "auto" }, cell)),
+    );
   });
-  return card({ id: "used", title: t("privacy.used") }, h("p", { class: "muted" }, t("privacy.used.lead")), table(t("privacy.used.lead"), head, rows));
+  return card(
+    { id: "used", title: t("privacy.used") },
+    h("p", { class: "muted" }, t("privacy.used.lead")),
+    table(t("privacy.used.lead"), head, rows),
+  );
 }

@@ -1,11 +1,11 @@
 // The room of search: who searches, the engines in their order, and what every search is held to.
 
+import { reasonOf } from "../composer/search_switch.js";
 import * as api from "../lib/api.js";
 import { h, iconButton, keepFocus, unlessBusy } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
-import { attempt, button, card, choice, labelOf, settingField, small, tag, toggle } from "./kit.js";
-import { reasonOf } from "../composer/search_switch.js";
 import { has, nameOf, t } from "../locales/index.js";
+import { attempt, button, card, choice, labelOf, settingField, small, tag, toggle } from "./kit.js";
 
 const TRIAL = "weather"; // what a test searches for
 const OFFLINE = "offline";
@@ -21,19 +21,36 @@ export async function enginesPage(body, { store, changed }) {
   const spoken = h("p", { class: "vh", role: "status" });
   const offline = h("p", { class: "muted", hidden: true }, t("settings.search.offline"));
   const tried = new Map(); // engine -> what its test said
-  const chosen = () => (store.get(CHAIN)?.value ?? "").split(",").map((name) => name.trim()).filter(Boolean);
+  const chosen = () =>
+    (store.get(CHAIN)?.value ?? "")
+      .split(",")
+      .map(name => name.trim())
+      .filter(Boolean);
   const fits = () => !chosen().length || chosen().includes(SITES);
   const sites = h("div", {});
   let last = Promise.resolve();
   let names = [];
   let keys = new Map();
   body.append(
-    settingField(store, "SEARCHLOOP_SEARCH", { label: t("set.SEARCHLOOP_SEARCH"), hint: t("settings.search.auto"), make: choice(["off", "auto", "native", "local"].map((s) => [s, t(`via.${s}`)])) }),
-    card({ id: "engines", title: t("engine.title"), note: t("engine.order"), env: CHAIN }, offline, list, problem, spoken, sites),
+    settingField(store, "SEARCHLOOP_SEARCH", {
+      label: t("set.SEARCHLOOP_SEARCH"),
+      hint: t("settings.search.auto"),
+      make: choice(["off", "auto", "native", "local"].map(s => [s, t(`via.${s}`)])),
+    }),
+    card(
+      { id: "engines", title: t("engine.title"), note: t("engine.order"), env: CHAIN },
+      offline,
+      list,
+      problem,
+      spoken,
+      sites,
+    ),
     card({ id: "more-engines", title: t("engine.more") }, more, rest),
     card(
       { id: "sites", title: t("engine.sites") },
-      ["SEARCH_ALLOWED_DOMAINS", "SEARCH_BLOCKED_DOMAINS"].map((name) => settingField(store, name, { label: t(`set.${name}`), hint: t("settings.sites") })),
+      ["SEARCH_ALLOWED_DOMAINS", "SEARCH_BLOCKED_DOMAINS"].map(name =>
+        settingField(store, name, { label: t(`set.${name}`), hint: t("settings.sites") }),
+      ),
       settingField(store, "SEARCH_COUNTRY", { label: t("set.SEARCH_COUNTRY") }),
       settingField(store, "SEARCH_CONTACT"),
     ),
@@ -44,17 +61,22 @@ export async function enginesPage(body, { store, changed }) {
     const before = last;
     const [{ engines }, saved, providers] = await Promise.all([api.engines(), api.keys(), api.providers()]);
     if (before !== last || list.querySelector(".dragged")) return; // old by now, or pulled from under the hand
-    keys = new Map(saved.map((key) => [key.name, key]));
-    const placed = new Set([...engines.flatMap((engine) => engine.needs ?? []), ...providers.map(({ key }) => key?.name)]);
-    offline.hidden = !engines.some((e) => e.problem?.code === OFFLINE);
-    const chain = engines.filter((e) => e.position).sort((a, b) => a.position - b.position);
-    const others = engines.filter((e) => !e.position).sort((a, b) => b.available - a.available);
-    names = chain.map((e) => e.name);
+    keys = new Map(saved.map(key => [key.name, key]));
+    const placed = new Set([
+      ...engines.flatMap(engine => engine.needs ?? []),
+      ...providers.map(({ key }) => key?.name),
+    ]);
+    offline.hidden = !engines.some(e => e.problem?.code === OFFLINE);
+    const chain = engines.filter(e => e.position).sort((a, b) => a.position - b.position);
+    const others = engines.filter(e => !e.position).sort((a, b) => b.available - a.available);
+    names = chain.map(e => e.name);
     keepFocus(body, () => {
-      list.replaceChildren(...chain.map((engine) => row(engine, placeButtons(engine.name))));
-      more.replaceChildren(...others.map((engine) => row(engine, [useButton(engine)])));
+      list.replaceChildren(...chain.map(engine => row(engine, placeButtons(engine.name))));
+      more.replaceChildren(...others.map(engine => row(engine, [useButton(engine)])));
       rest.replaceChildren(...saved.filter(({ name }) => !placed.has(name)).map(optionalKey));
-      sites.replaceChildren(toggle(t("engine.fitting"), fits(), (on) => keep((all) => all, on), { id: "set-sites", disabled: !free() }));
+      sites.replaceChildren(
+        toggle(t("engine.fitting"), fits(), on => keep(all => all, on), { id: "set-sites", disabled: !free() }),
+      );
     });
   }
 
@@ -66,9 +88,11 @@ export async function enginesPage(body, { store, changed }) {
   function keep(reorder, official) {
     const mine = last.then(async () => {
       const wanted = reorder(names);
-      const kept = await attempt(problem, () => store.change({ [CHAIN]: [...wanted, ...((official ?? fits()) ? [SITES] : [])].join(",") }));
+      const kept = await attempt(problem, () =>
+        store.change({ [CHAIN]: [...wanted, ...((official ?? fits()) ? [SITES] : [])].join(",") }),
+      );
       if (kept) names = wanted;
-      else list.append(...names.map((name) => body.querySelector(`#engine-${CSS.escape(name)}`)));
+      else list.append(...names.map(name => body.querySelector(`#engine-${CSS.escape(name)}`)));
       if (mine === last) await draw().catch(() => {});
       return kept;
     });
@@ -77,8 +101,8 @@ export async function enginesPage(body, { store, changed }) {
 
   // place: its index -> the one it should have, which is kept within the list.
   async function move(name, place) {
-    const moved = await keep((all) => {
-      const others = all.filter((each) => each !== name);
+    const moved = await keep(all => {
+      const others = all.filter(each => each !== name);
       return others.toSpliced(Math.max(0, place(all.indexOf(name))), 0, name);
     });
     if (moved) spoken.textContent = t("engine.moved", { name: nameOf(name), n: names.indexOf(name) + 1 });
@@ -87,18 +111,42 @@ export async function enginesPage(body, { store, changed }) {
   // The handle is dragged, or moved with the arrow keys.
   function placeButtons(name) {
     const title = nameOf(name);
-    const grip = h("button", { type: "button", class: "quiet grip", "data-focus": `grip-${name}`, "aria-label": t("engine.grip", { name: title }), title: t("engine.grip", { name: title }), disabled: !free() }, "⠿");
-    grip.addEventListener("keydown", (event) => {
+    const grip = h(
+      "button",
+      {
+        type: "button",
+        class: "quiet grip",
+        "data-focus": `grip-${name}`,
+        "aria-label": t("engine.grip", { name: title }),
+        title: t("engine.grip", { name: title }),
+        disabled: !free(),
+      },
+      "⠿",
+    );
+    grip.addEventListener("keydown", event => {
       const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
       if (!by) return;
       event.preventDefault();
-      move(name, (at) => at + by);
+      move(name, at => at + by);
     });
-    grip.addEventListener("pointerdown", (event) => drag(event, grip, name));
+    grip.addEventListener("pointerdown", event => drag(event, grip, name));
     const index = names.indexOf(name);
     return [
-      index ? iconButton("send", t("engine.up", { name: title }), () => move(name, (at) => at - 1), { class: "quiet", disabled: !free(), "data-focus": `up-${name}` }) : null,
-      names.length > 1 ? iconButton("close", t("engine.remove", { name: title }), () => keep((all) => all.filter((each) => each !== name)), { class: "quiet", disabled: !free() }) : null,
+      index
+        ? iconButton("send", t("engine.up", { name: title }), () => move(name, at => at - 1), {
+            class: "quiet",
+            disabled: !free(),
+            "data-focus": `up-${name}`,
+          })
+        : null,
+      names.length > 1
+        ? iconButton(
+            "close",
+            t("engine.remove", { name: title }),
+            () => keep(all => all.filter(each => each !== name)),
+            { class: "quiet", disabled: !free() },
+          )
+        : null,
       grip,
     ];
   }
@@ -109,8 +157,8 @@ export async function enginesPage(body, { store, changed }) {
     list.setPointerCapture(event.pointerId); // the grip would lose it, as its row is moved
     dragged.classList.add("dragged");
     const follow = ({ clientY }) => {
-      const others = [...list.children].filter((each) => each !== dragged);
-      const next = others.find((each) => clientY < each.getBoundingClientRect().top + each.offsetHeight / 2);
+      const others = [...list.children].filter(each => each !== dragged);
+      const next = others.find(each => clientY < each.getBoundingClientRect().top + each.offsetHeight / 2);
       if (dragged.nextElementSibling !== (next ?? null)) list.insertBefore(dragged, next ?? null);
     };
     const end = ({ type }) => {
@@ -125,7 +173,10 @@ export async function enginesPage(body, { store, changed }) {
   }
 
   function useButton({ name, available }) {
-    return button(t("engine.use"), () => keep((all) => [...all, name]), { disabled: !free() || !available, "aria-label": t("engine.use.of", { name: nameOf(name) }) });
+    return button(t("engine.use"), () => keep(all => [...all, name]), {
+      disabled: !free() || !available,
+      "aria-label": t("engine.use.of", { name: nameOf(name) }),
+    });
   }
 
   function row(engine, buttons) {
@@ -133,17 +184,42 @@ export async function enginesPage(body, { store, changed }) {
     const said = h("p", { class: "muted", role: "status" }, tried.get(name)?.text ?? aboutOf(engine));
     const state = h("span", {}, stateOf(engine, tried.get(name)));
     const test = button(t("engine.test"), null, { "aria-label": t("engine.test.of", { name: nameOf(name) }) });
-    test.addEventListener("click", unlessBusy(test, async () => {
-      state.replaceChildren(tag("busy", t("engine.testing")));
-      tried.set(name, await trial(name));
-      said.textContent = tried.get(name).text;
-      state.replaceChildren(stateOf(engine, tried.get(name)));
-    }));
-    const key = needs.find((each) => each.endsWith("_KEY"));
+    test.addEventListener(
+      "click",
+      unlessBusy(test, async () => {
+        state.replaceChildren(tag("busy", t("engine.testing")));
+        tried.set(name, await trial(name));
+        said.textContent = tried.get(name).text;
+        state.replaceChildren(stateOf(engine, tried.get(name)));
+      }),
+    );
+    const key = needs.find(each => each.endsWith("_KEY"));
     const form = key ? keyForm(name, key) : null;
     const lacks = missing.includes(key);
-    const opens = key && lacks ? button(t("engine.key"), () => ((form.hidden = false), form.querySelector("input").focus()), { "aria-label": t("engine.key.of", { name: nameOf(name) }) }) : null;
-    const gone = keys.get(key)?.saved ? button(t("engine.key.remove"), () => attempt(problem, async () => (await api.forgetKey(key), changed(), await draw())), { "aria-label": t("engine.key.remove.of", { name: nameOf(name) }) }) : null;
+    const opens =
+      key && lacks
+        ? button(
+            t("engine.key"),
+            () => {
+              form.hidden = false;
+              form.querySelector("input").focus();
+            },
+            { "aria-label": t("engine.key.of", { name: nameOf(name) }) },
+          )
+        : null;
+    const gone = keys.get(key)?.saved
+      ? button(
+          t("engine.key.remove"),
+          () =>
+            attempt(problem, () =>
+              api
+                .forgetKey(key)
+                .then(changed)
+                .then(() => draw()),
+            ),
+          { "aria-label": t("engine.key.remove.of", { name: nameOf(name) }) },
+        )
+      : null;
     return h(
       "li",
       { class: available ? "row" : "row away", id: `engine-${name}`, tabindex: "-1" },
@@ -156,15 +232,36 @@ export async function enginesPage(body, { store, changed }) {
 
   // One that its engine or reader works without.
   function optionalKey(key) {
-    const box = h("input", { type: "password", id: `key-${key.name}`, autocomplete: "off", placeholder: t(key.set ? "keys.kept" : "keys.paste") });
+    const box = h("input", {
+      type: "password",
+      id: `key-${key.name}`,
+      autocomplete: "off",
+      placeholder: t(key.set ? "keys.kept" : "keys.paste"),
+    });
     const said = h("p", { class: "problem", role: "alert" });
-    const submit = async (event) => {
+    const submit = async event => {
       event.preventDefault();
       if (box.value.trim() && (await attempt(said, () => api.saveKey(key.name, box.value)))) await draw();
     };
-    const gone = key.saved ? button(t("engine.key.remove"), () => attempt(said, async () => (await api.forgetKey(key.name), await draw())), { "aria-label": t("engine.key.remove.of", { name: key.name }) }) : null;
-    const line = h("div", { class: "line" }, box, h("button", { type: "submit", class: "small" }, t("keys.save")), gone);
-    return h("form", { class: "field", id: `set-${key.name}`, onsubmit: submit }, h("div", { class: "label" }, h("label", { for: box.id }, labelOf(key)), small(key.name)), line, said);
+    const gone = key.saved
+      ? button(t("engine.key.remove"), () => attempt(said, () => api.forgetKey(key.name).then(() => draw())), {
+          "aria-label": t("engine.key.remove.of", { name: key.name }),
+        })
+      : null;
+    const line = h(
+      "div",
+      { class: "line" },
+      box,
+      h("button", { type: "submit", class: "small" }, t("keys.save")),
+      gone,
+    );
+    return h(
+      "form",
+      { class: "field", id: `set-${key.name}`, onsubmit: submit },
+      h("div", { class: "label" }, h("label", { for: box.id }, labelOf(key)), small(key.name)),
+      line,
+      said,
+    );
   }
 
   // A key is saved and tried with a search at once; a refused one does not stay.
@@ -188,7 +285,13 @@ export async function enginesPage(body, { store, changed }) {
         }
       }
     });
-    return h("form", { hidden: true, onsubmit: submit }, h("div", { class: "label" }, h("label", { for: id }, t("keys.of", { name: nameOf(name) })), small(key)), h("div", { class: "line" }, box, go), said);
+    return h(
+      "form",
+      { hidden: true, onsubmit: submit },
+      h("div", { class: "label" }, h("label", { for: id }, t("keys.of", { name: nameOf(name) })), small(key)),
+      h("div", { class: "line" }, box, go),
+      said,
+    );
   }
 }
 
@@ -196,7 +299,8 @@ function stateOf(engine, tried) {
   if (tried) return tag(tried.ok ? "ok" : "bad", t(tried.ok ? "state.works" : "state.failed"));
   const { available, problem, resting, routed, missing = [], untested } = engine;
   if (problem?.code === OFFLINE) return tag("none", t("state.offline"));
-  if (missing.length) return tag("none", t(missing.some((name) => name.endsWith("_KEY")) ? "state.nokey" : "state.unset"));
+  if (missing.length)
+    return tag("none", t(missing.some(name => name.endsWith("_KEY")) ? "state.nokey" : "state.unset"));
   if (!available) return tag("bad", t("state.failed"));
   if (resting) return tag("warn", t("state.resting", { seconds: resting.seconds }));
   if (routed) return tag("none", t("state.fitting"));
@@ -206,21 +310,21 @@ function stateOf(engine, tried) {
 // What is already said by the state, or once for all, is not said again.
 function aboutOf(engine) {
   if (engine.resting) return t("engine.resting", { cause: reasonWord(engine.resting.cause) });
-  if (engine.missing?.some((name) => name.endsWith("_KEY"))) return t("engine.needs.key");
+  if (engine.missing?.some(name => name.endsWith("_KEY"))) return t("engine.needs.key");
   if (engine.problem?.code === OFFLINE) return "";
   if (!engine.available) return reasonOf(engine);
-  if (engine.needs?.some((name) => name.endsWith("_KEY"))) return t("engine.keyed");
+  if (engine.needs?.some(name => name.endsWith("_KEY"))) return t("engine.keyed");
   return t(engine.remote ? "engine.keyless" : "engine.here");
 }
 
-const reasonWord = (cause) => (has(`attempt.${cause}`) ? t(`attempt.${cause}`) : cause);
+const reasonWord = cause => (has(`attempt.${cause}`) ? t(`attempt.${cause}`) : cause);
 
 async function trial(engine) {
   const began = performance.now();
   try {
     const answer = await api.search({ query: TRIAL, engine, max_results: 3 });
     const ms = Math.round(performance.now() - began);
-    const failed = answer.attempts.find((a) => a.status !== "ok" && a.error);
+    const failed = answer.attempts.find(a => a.status !== "ok" && a.error);
     if (failed) return { ok: false, code: failed.error.code, text: errorText(failed.error) };
     return { ok: true, text: t("engine.answered", { n: answer.results.length, ms }) };
   } catch (failure) {

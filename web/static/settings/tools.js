@@ -3,9 +3,9 @@
 import * as api from "../lib/api.js";
 import { h, icon, iconButton, keepFocus } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
+import { has, number, t } from "../locales/index.js";
 import { attempt, button, card, confirmed, tag, toggle } from "./kit.js";
 import { serverForm } from "./mcp_form.js";
-import { has, number, t } from "../locales/index.js";
 
 const LOOK = 1000; // milliseconds between looks at servers that are starting
 
@@ -19,11 +19,14 @@ export async function toolsPage(body, { facts, changed: tell }) {
   let timer = 0;
   body.append(
     card({ id: "servers", title: t("tools.servers") }, list, problem),
-    card({ id: "add-server", title: t("tools.add") }, serverForm(async (config, names) => {
-      await api.addMcp(config, true);
-      await show();
-      names.forEach(start);
-    })),
+    card(
+      { id: "add-server", title: t("tools.add") },
+      serverForm(async (config, names) => {
+        await api.addMcp(config, true);
+        await show();
+        names.forEach(start);
+      }),
+    ),
     card({ id: "rules", title: t("rules.title") }, rules),
   );
   await show();
@@ -35,7 +38,8 @@ export async function toolsPage(body, { facts, changed: tell }) {
     clearTimeout(timer);
     const found = await api.mcp(folder);
     drawServers(found);
-    if (found.servers.some((server) => server.state === "connecting")) timer = setTimeout(() => show().catch(() => {}), LOOK);
+    if (found.servers.some(server => server.state === "connecting"))
+      timer = setTimeout(() => show().catch(() => {}), LOOK);
   }
 
   function start(name) {
@@ -54,8 +58,8 @@ export async function toolsPage(body, { facts, changed: tell }) {
     const { servers, problems, untrusted } = found;
     if (drawn === JSON.stringify(found)) return; // a question that was asked meanwhile stays
     if (drawn && list.querySelector("form")) return; // and what is being edited
-    const open = new Set([...list.querySelectorAll(".server[open]")].map((part) => part.dataset.name));
-    const known = new Set([...list.querySelectorAll(".server")].map((part) => part.dataset.name));
+    const open = new Set([...list.querySelectorAll(".server[open]")].map(part => part.dataset.name));
+    const known = new Set([...list.querySelectorAll(".server")].map(part => part.dataset.name));
     keepFocus(list, () => {
       list.replaceChildren(...servers.map(serverPart));
       for (const part of list.querySelectorAll(".server")) {
@@ -84,7 +88,11 @@ export async function toolsPage(body, { facts, changed: tell }) {
         {},
         h("p", {}, t("tools.untrusted"), " ", h("code", { dir: "ltr" }, file)),
         h("ul", {}, what.length ? what : h("li", {}, t("tools.nothing"))),
-        h("div", { class: "note-buttons" }, h("button", { type: "button", class: "small", onclick: trust }, t("tools.trust"))),
+        h(
+          "div",
+          { class: "note-buttons" },
+          h("button", { type: "button", class: "small", onclick: trust }, t("tools.trust")),
+        ),
       ),
     );
   }
@@ -92,29 +100,55 @@ export async function toolsPage(body, { facts, changed: tell }) {
   function serverPart(server) {
     const project = server.workspace !== null; // its file belongs to the folder, so it is not edited here
     const { name } = server;
-    const on = flag(t("tools.enabled", { name }), !server.disabled, `${name}/on`, (value) =>
+    const on = flag(t("tools.enabled", { name }), !server.disabled, `${name}/on`, value =>
       act(() => api.changeMcp(name, { disabled: !value })),
     );
-    const own = flag(t("tools.private"), server.private, `${name}/private`, (value) =>
+    const own = flag(t("tools.private"), server.private, `${name}/private`, value =>
       act(() => api.changeMcp(name, { private: value })),
     );
     const ask = h("button", { type: "button", class: "small", "data-focus": `${name}/test` }, t("engine.test"));
-    ask.addEventListener("click", () => {
-      ask.setAttribute("aria-disabled", "true"); // not disabled: that would take the focus away
-      start(name);
-    }, { once: true });
+    ask.addEventListener(
+      "click",
+      () => {
+        ask.setAttribute("aria-disabled", "true"); // not disabled: that would take the focus away
+        start(name);
+      },
+      { once: true },
+    );
     const form = h("div", {});
-    const edit = button(t("tools.edit"), () => act(async () => form.replaceChildren(form.firstChild ? "" : serverForm(async (config) => {
-      await api.addMcp(config, true, true);
-      drawn = "";
-      await show();
-      start(name);
-    }, await api.mcpEntry(name)))), { "data-focus": `${name}/edit` });
+    const edit = button(
+      t("tools.edit"),
+      () =>
+        act(async () =>
+          form.replaceChildren(
+            form.firstChild
+              ? ""
+              : serverForm(
+                  async config => {
+                    await api.addMcp(config, true, true);
+                    drawn = "";
+                    await show();
+                    start(name);
+                  },
+                  await api.mcpEntry(name),
+                ),
+          ),
+        ),
+      { "data-focus": `${name}/edit` },
+    );
     const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: number(server.tokens) }) : "";
     return h(
       "details",
       { class: "server", "data-name": name, id: `server-${name}` },
-      h("summary", {}, h("strong", { dir: "auto" }, server.name), " ", stateOf(server), " ", h("span", { class: "muted" }, cost)),
+      h(
+        "summary",
+        {},
+        h("strong", { dir: "auto" }, server.name),
+        " ",
+        stateOf(server),
+        " ",
+        h("span", { class: "muted" }, cost),
+      ),
       server.error ? h("p", { class: "problem" }, errorText(server.error)) : null,
       h("p", { class: "muted" }, h("code", { dir: "ltr" }, server.command.join(" "))),
       project ? h("p", { class: "muted" }, t("tools.project"), " ", h("code", { dir: "ltr" }, server.file)) : null,
@@ -122,10 +156,22 @@ export async function toolsPage(body, { facts, changed: tell }) {
         "div",
         { class: "line" },
         project ? null : [on, own],
-        h("div", { class: "acts" }, ask, project ? null : edit, project ? null : confirmed(t("tools.remove", { name }), t("tools.sure"), () => act(() => api.removeMcp(name)))),
+        h(
+          "div",
+          { class: "acts" },
+          ask,
+          project ? null : edit,
+          project
+            ? null
+            : confirmed(t("tools.remove", { name }), t("tools.sure"), () => act(() => api.removeMcp(name))),
+        ),
       ),
       form,
-      h("ul", { class: "rows" }, server.tools.map((tool) => toolRow(server, tool))),
+      h(
+        "ul",
+        { class: "rows" },
+        server.tools.map(tool => toolRow(server, tool)),
+      ),
     );
   }
 
@@ -141,13 +187,25 @@ export async function toolsPage(body, { facts, changed: tell }) {
   function toolRow(server, tool) {
     const effect = tool.effect ?? server.effect;
     const key = `effect.${effect}`;
-    const words = [has(key) ? t(key) : effect, t("tools.tokens", { n: number(tool.tokens) }), tool.unusable].filter(Boolean);
-    const change = (value) => act(() => api.changeMcp(server.name, { tools: { [tool.name]: { enabled: value } } }));
+    const words = [has(key) ? t(key) : effect, t("tools.tokens", { n: number(tool.tokens) }), tool.unusable].filter(
+      Boolean,
+    );
+    const change = value => act(() => api.changeMcp(server.name, { tools: { [tool.name]: { enabled: value } } }));
     return h(
       "li",
       { class: "row" },
-      h("div", { class: "grow" }, h("strong", {}, tool.name), h("p", { class: "muted", dir: "auto" }, tool.description ?? ""), h("p", { class: "muted" }, words.join(" · "))),
-      tool.suspended ? changed(server, tool) : server.workspace !== null ? null : bareFlag(t("tools.use", { name: tool.name }), tool.enabled, `${server.name}/${tool.name}`, change),
+      h(
+        "div",
+        { class: "grow" },
+        h("strong", {}, tool.name),
+        h("p", { class: "muted", dir: "auto" }, tool.description ?? ""),
+        h("p", { class: "muted" }, words.join(" · ")),
+      ),
+      tool.suspended
+        ? changed(server, tool)
+        : server.workspace !== null
+          ? null
+          : bareFlag(t("tools.use", { name: tool.name }), tool.enabled, `${server.name}/${tool.name}`, change),
     );
   }
 
@@ -164,14 +222,18 @@ export async function toolsPage(body, { facts, changed: tell }) {
   }
 
   function drawRules(policy) {
-    const change = async (changes) => {
+    const change = async changes => {
       const kept = await attempt(problem, async () => drawRules(await api.changePolicy({ ...policy, ...changes })));
       if (kept) tell();
       else drawRules(policy);
     };
     const parts = [
-      flag(t("rules.review"), policy.review_queries, "review", (value) => change({ review_queries: value })),
-      h("ul", { class: "rows" }, policy.rules.map((rule, i) => ruleRow(rule, () => change({ rules: policy.rules.toSpliced(i, 1) })))),
+      flag(t("rules.review"), policy.review_queries, "review", value => change({ review_queries: value })),
+      h(
+        "ul",
+        { class: "rows" },
+        policy.rules.map((rule, i) => ruleRow(rule, () => change({ rules: policy.rules.toSpliced(i, 1) }))),
+      ),
       policy.rules.length ? null : h("p", { class: "muted" }, t("rules.none")),
     ];
     rules.replaceChildren(...parts.filter(Boolean));
@@ -179,11 +241,18 @@ export async function toolsPage(body, { facts, changed: tell }) {
 
   function ruleRow(rule, remove) {
     const { action, decision, ...rest } = rule;
-    const words = Object.entries(rest).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+    const words = Object.entries(rest).map(
+      ([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
+    );
     return h(
       "li",
       { class: "row" },
-      h("div", { class: "grow" }, h("strong", {}, String(action ?? decision ?? "")), h("p", { class: "muted", dir: "auto" }, words.join(" · "))),
+      h(
+        "div",
+        { class: "grow" },
+        h("strong", {}, String(action ?? decision ?? "")),
+        h("p", { class: "muted", dir: "auto" }, words.join(" · ")),
+      ),
       iconButton("trash", t("rules.remove"), remove, { class: "quiet" }),
     );
   }

@@ -15,15 +15,23 @@ export function reader(dialog, chat) {
   let asking = null;
 
   dialog.addEventListener("close", () => asking?.abort());
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("click", event => event.target === dialog && dialog.close());
 
   async function open(found) {
     const source = { ...found, chat: chat() };
     asking?.abort();
     asking = new AbortController();
-    const body = h("div", { class: "reader-body", tabindex: "0", dir: "auto" }, h("p", { class: "muted" }, t("reader.loading")));
+    const body = h(
+      "div",
+      { class: "reader-body", tabindex: "0", dir: "auto" },
+      h("p", { class: "muted" }, t("reader.loading")),
+    );
     const foot = h("div", { class: "reader-foot" });
-    dialog.replaceChildren(head(source, () => dialog.close()), body, foot);
+    dialog.replaceChildren(
+      head(source, () => dialog.close()),
+      body,
+      foot,
+    );
     if (!dialog.open) dialog.showModal();
     body.focus();
     await load(source, body, foot, 0, asking.signal);
@@ -62,7 +70,7 @@ async function load(source, body, foot, offset, signal, tries = 0) {
     return;
   }
   if (!offset) body.replaceChildren();
-  body.append(...page.blocks.map((block) => render(block, () => "")));
+  body.append(...page.blocks.map(block => render(block, () => "")));
   if (!body.hasChildNodes()) body.append(h("p", { class: "muted" }, t("reader.empty")));
   const place = tries < MOST_TRIES ? placeIn(body, source) : null;
   place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
@@ -85,7 +93,7 @@ function placeIn(body, source) {
   const section = sectionOf(source.url);
   if (marked || !section) return marked;
   const headings = [...body.querySelectorAll("h3, h4, h5, h6")];
-  return headings.find((heading) => anchorOf(heading.textContent) === anchorOf(section)) ?? null;
+  return headings.find(heading => anchorOf(heading.textContent) === anchorOf(section)) ?? null;
 }
 
 function sectionOf(url) {
@@ -97,7 +105,10 @@ function sectionOf(url) {
 }
 
 function anchorOf(words) {
-  return words.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
+  return words
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, "-")
+    .replace(/^-|-$/g, "");
 }
 
 // Quote and page may differ in white space and in marks, so both are compared without. The words
@@ -110,7 +121,10 @@ function mark(body, quote) {
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
     for (let i = 0; i < node.data.length; i++) if (!NOISE.test(node.data[i])) letters.push([node, i]);
   }
-  const at = letters.map(([node, i]) => node.data[i]).join("").indexOf(wanted);
+  const at = letters
+    .map(([node, i]) => node.data[i])
+    .join("")
+    .indexOf(wanted);
   if (at < 0) return null;
   const ends = new Map(); // text node -> [start, end] of what is quoted in it
   for (const [node, i] of letters.slice(at, at + wanted.length)) {
@@ -127,5 +141,5 @@ function mark(body, quote) {
 const NOISE = /[\s*_`#>|·-]/; // also what stands between the cells of a passage
 
 function bare(text) {
-  return [...text].filter((c) => !NOISE.test(c)).join("");
+  return [...text].filter(c => !NOISE.test(c)).join("");
 }

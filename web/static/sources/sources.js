@@ -1,7 +1,7 @@
 // Sources: the chips in the text, the card that a chip shows, and the numbered list underneath.
 
-import { h, hostOf, icon, isWeb, outLink, placeOf, setText } from "../lib/dom.js";
 import { wasRead } from "../chat/state.js";
+import { h, hostOf, icon, isWeb, outLink, placeOf, setText } from "../lib/dom.js";
 import { clauses, sentences, t } from "../locales/index.js";
 
 // In the order in which several are told; a chip that stands for several shows the first.
@@ -40,7 +40,9 @@ export function chips(card, open) {
     owner = null;
     chip.removeAttribute("aria-describedby");
     still = true;
-    const twin = chip.isConnected ? chip : document.querySelector(`.turn:last-of-type .chip[data-n="${chip.dataset.n}"]`);
+    const twin = chip.isConnected
+      ? chip
+      : document.querySelector(`.turn:last-of-type .chip[data-n="${chip.dataset.n}"]`);
     if (card.contains(document.activeElement)) twin?.focus({ preventScroll: true });
     still = false;
     card.hidePopover();
@@ -79,14 +81,15 @@ export function chips(card, open) {
   function chip(n, find, places = []) {
     const source = find();
     if (!source) return h("span", { class: "chip lost", title: t("cite.unknown", { n }) }, `[${n}]`);
-    const marksOf = (known) => judged(places.map((i) => known.marks?.[i]));
+    const marksOf = known => judged(places.map(i => known.marks?.[i]));
     const [worst] = marksOf(source);
     const reveal = () => {
       const known = find() ?? source; // a verdict may have come since
       const marks = marksOf(known); // in logs from before there were verdicts: what is quoted
-      if (!still) show(node, known, marks.length ? marks : places.map((i) => known.marks?.[i]).filter((mark) => mark?.quote));
+      if (!still)
+        show(node, known, marks.length ? marks : places.map(i => known.marks?.[i]).filter(mark => mark?.quote));
     };
-    const pin = (event) => {
+    const pin = event => {
       if (isWeb(source.url) && (event.ctrlKey || event.metaKey || event.shiftKey)) return;
       event.preventDefault();
       reveal();
@@ -101,9 +104,11 @@ export function chips(card, open) {
     };
     // A link and not a button: only text may not be torn from the sentence at a line's end.
     const content = [worst ? icon(worst.verdict) : null, String(n)];
-    const node = isWeb(source.url) ? outLink(source.url, props, content) : h("a", { ...props, href: "#reader" }, content);
+    const node = isWeb(source.url)
+      ? outLink(source.url, props, content)
+      : h("a", { ...props, href: "#reader" }, content);
     standing.set(node, () => marksOf(find() ?? source));
-    node.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && reveal());
+    node.addEventListener("pointerenter", e => e.pointerType === "mouse" && reveal());
     node.addEventListener("pointerleave", later);
     node.addEventListener("focus", reveal);
     node.addEventListener("blur", later);
@@ -114,10 +119,12 @@ export function chips(card, open) {
 }
 
 function cardContent(source, marks, claim, open) {
-  const state = marks.some((mark) => mark.verdict === "unread") ? null : stateOf(source);
+  const state = marks.some(mark => mark.verdict === "unread") ? null : stateOf(source);
   return [
-    h("div", { id: "card-text" },
-      marks.flatMap((mark) => evidence(mark, claim)),
+    h(
+      "div",
+      { id: "card-text" },
+      marks.flatMap(mark => evidence(mark, claim)),
       h("strong", { dir: "auto" }, source.title || source.url),
       h("span", { class: "muted" }, [placeAndDate(source), state].filter(Boolean).join(" · ")),
       source.unseen ? h("p", { class: "muted" }, t("page.unseen", { n: source.unseen })) : null,
@@ -134,7 +141,7 @@ function wayTo(source, marks, open, props, words) {
 
 // Where a page is opened: at the words that a mark rests on.
 function placeIn(marks = []) {
-  const found = marks.find((mark) => mark.passage) ?? marks.find((mark) => mark.quote);
+  const found = marks.find(mark => mark.passage) ?? marks.find(mark => mark.quote);
   return (found?.passage ?? found?.quote)?.replace(/…$/, "");
 }
 
@@ -157,10 +164,17 @@ function place(card, chip) {
 
 // Those of the marks that have a verdict, what is worst first; logs from before there were any have none.
 function judged(marks = []) {
-  return marks.filter((mark) => NAMES.includes(mark?.verdict)).sort((a, b) => NAMES.indexOf(a.verdict) - NAMES.indexOf(b.verdict));
+  return marks
+    .filter(mark => NAMES.includes(mark?.verdict))
+    .sort((a, b) => NAMES.indexOf(a.verdict) - NAMES.indexOf(b.verdict));
 }
 
 const wordsOf = ({ verdict }) => t(`verdict.${verdict}`);
+
+/** Who checked a mark, in words: our comparison, the provider's quotation, or a model by its name. */
+export const whoChecked = by => (by === "words" || by === "provider" ? t(`by.${by}`) : t("by.model", { model: by }));
+
+const toldBy = mark => (mark.by ? clauses([wordsOf(mark), whoChecked(mark.by)]) : wordsOf(mark));
 
 function line(verdict, words) {
   return h("span", { class: `verdict ${verdict}` }, icon(verdict), h("span", {}, words));
@@ -168,19 +182,16 @@ function line(verdict, words) {
 
 // What a mark rests on: its verdict and the passage, in which the words of the claim are marked.
 function evidence(mark, claim) {
-  const { verdict, quote, passage, second } = mark;
+  const { verdict, quote, passage } = mark;
   const known = NAMES.includes(verdict);
   const missing = verdict === "misquoted" && quote ? h("q", { dir: "auto" }, quote) : null;
   const said = passage || (missing ? "" : quote);
   const label = passage && NEAREST.includes(verdict) ? "cite.nearest" : !passage && known ? "cite.given" : null;
   return [
-    known ? line(verdict, wordsOf(mark)) : null,
+    known ? line(verdict, toldBy(mark)) : null,
     missing,
     said && label ? h("span", { class: "muted" }, t(label)) : null,
     said ? h("blockquote", { dir: "auto" }, withShared(said, claim)) : null,
-    second
-      ? h("p", { class: "second" }, t("second.says", { model: second.model, words: wordsOf(second) }), " ", h("q", { dir: "auto" }, second.reason))
-      : null,
   ];
 }
 
@@ -207,7 +218,9 @@ function withShared(passage, claim) {
   const out = [];
   let run = [];
   const close = () => {
-    const [, before, shared, after] = /^([^\p{L}\p{N}]*)(.*?)([^\p{L}\p{N}]*)$/su.exec(run.map(({ segment }) => segment).join(""));
+    const [, before, shared, after] = /^([^\p{L}\p{N}]*)(.*?)([^\p{L}\p{N}]*)$/su.exec(
+      run.map(({ segment }) => segment).join(""),
+    );
     out.push(before, run.some(says) ? h("mark", {}, shared) : shared, after);
     run = [];
   };
@@ -236,7 +249,10 @@ if (wavy) CSS.highlights.set("contradicted", wavy);
 function underline(chip, { length }) {
   if (!wavy) return;
   const range = document.createRange();
-  const texts = document.createTreeWalker(chip.closest("p, li, td, th, dd") ?? chip.parentElement, NodeFilter.SHOW_TEXT);
+  const texts = document.createTreeWalker(
+    chip.closest("p, li, td, th, dd") ?? chip.parentElement,
+    NodeFilter.SHOW_TEXT,
+  );
   texts.currentNode = chip;
   for (let left = length, node = texts.previousNode(); node && left > 0; node = texts.previousNode()) {
     if (node.parentElement.closest(".chip")) continue;
@@ -247,48 +263,89 @@ function underline(chip, { length }) {
   wavy.add(range);
 }
 
-const isGone = (range) => range.collapsed || !range.startContainer.isConnected;
+const isGone = range => range.collapsed || !range.startContainer.isConnected;
 
-/** What a page says otherwise than the answer: a note for each mark that it contradicts. `again(button)` shows the ways to ask anew. */
+/**
+ * Notes on an answer, one for each mark that its page contradicts.
+ * `again(button)` shows the ways to ask anew.
+ */
 export function contradictionsOf(turn, answer, open, again) {
   if (turn.running) return [];
   const chips = [...answer.querySelectorAll(".chip.contradicted")].slice(0, MOST_NOTES);
   // Only then does the answer stand in the page.
-  requestAnimationFrame(() => wavy?.forEach((range) => isGone(range) && wavy.delete(range)));
-  return chips.flatMap((chip) => {
+  requestAnimationFrame(() =>
+    wavy?.forEach(range => {
+      if (isGone(range)) wavy.delete(range);
+    }),
+  );
+  return chips.flatMap(chip => {
     const source = listed(turn).find(({ n }) => n === Number(chip.dataset.n));
-    const mark = standing.get(chip)?.().find(({ verdict, passage }) => verdict === "contradicted" && passage);
+    const mark = standing
+      .get(chip)?.()
+      .find(({ verdict, passage }) => verdict === "contradicted" && passage);
     if (!source || !mark) return [];
     const claim = claimBefore(chip);
     underline(chip, claim);
     return h(
       "section",
       { class: "contradiction" },
-      h("strong", { class: "verdict contradicted" }, icon("contradicted"), h("span", {}, t("contradicted.title", { n: source.n }))),
-      h("dl", {},
-        h("dt", {}, t("contradicted.answer")), h("dd", { dir: "auto" }, claim),
-        h("dt", {}, t("contradicted.page")), h("dd", {}, h("q", { dir: "auto" }, withShared(mark.passage, claim)))),
-      h("div", {}, wayTo(source, [mark], open, { class: "small" }, t("contradicted.see")),
-        h("button", { type: "button", class: "quiet small", "aria-haspopup": "menu", "aria-expanded": "false", onclick: (e) => again(e.currentTarget) }, t("again.with"))),
+      h(
+        "strong",
+        { class: "verdict contradicted" },
+        icon("contradicted"),
+        h("span", {}, t("contradicted.title", { n: source.n })),
+      ),
+      h(
+        "dl",
+        {},
+        h("dt", {}, t("contradicted.answer")),
+        h("dd", { dir: "auto" }, claim),
+        h("dt", {}, t("contradicted.page")),
+        h("dd", {}, h("q", { dir: "auto" }, withShared(mark.passage, claim))),
+      ),
+      h(
+        "div",
+        {},
+        wayTo(source, [mark], open, { class: "small" }, t("contradicted.see")),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "quiet small",
+            "aria-haspopup": "menu",
+            "aria-expanded": "false",
+            onclick: e => again(e.currentTarget),
+          },
+          t("again.with"),
+        ),
+      ),
     );
   });
 }
 
 // The bar in words.
 function sharesText(marks) {
-  const kinds = Object.groupBy(judged(marks), ({ verdict }) => (verdict === "quoted" || verdict === "supported" ? "hold" : verdict));
-  return clauses(["hold", "contradicted", "misquoted", "unclear", "unread"].filter((kind) => kinds[kind]).map((kind) => t(`shares.${kind}`, { n: kinds[kind].length })));
+  const kinds = Object.groupBy(judged(marks), ({ verdict }) =>
+    verdict === "quoted" || verdict === "supported" ? "hold" : verdict,
+  );
+  return clauses(
+    ["hold", "contradicted", "misquoted", "unclear", "unread"]
+      .filter(kind => kinds[kind])
+      .map(kind => t(`shares.${kind}`, { n: kinds[kind].length })),
+  );
 }
 
 // One bar for all marks: how many hold, are contradicted, unclear or unread.
 function sharesOf(marks) {
-  const places = Map.groupBy(judged(marks), (mark) => mark.verdict);
+  const places = Map.groupBy(judged(marks), mark => mark.verdict);
   return [...places].reverse().map(([verdict, { length }]) => {
     const part = h("span", { class: verdict });
     part.style.setProperty("--n", length);
     return part;
   });
 }
+
+const PARTS = ["sources", "citations", "check"];
 
 /** The Sources block of one turn: {element, update(turn)}. */
 export function sourcesView(open) {
@@ -299,7 +356,9 @@ export function sourcesView(open) {
   const restList = h("ol", { class: "source-list" });
   const restTitle = h("summary");
   const rest = h("details", { class: "rest" }, restTitle, restList);
-  const element = h("details", { class: "sources", open: true },
+  const element = h(
+    "details",
+    { class: "sources", open: true },
     h("summary", {}, t("sources.title"), " ", counts),
     shares,
     told,
@@ -311,18 +370,18 @@ export function sourcesView(open) {
   function update(turn) {
     element.hidden = turn.running || listed(turn).length === 0;
     if (turn.running) return;
-    if (shown?.sources === turn.sources && shown?.citations === turn.citations) return;
-    shown = { sources: turn.sources, citations: turn.citations };
+    if (PARTS.every(part => shown?.[part] === turn[part])) return;
+    shown = turn;
     const all = listed(turn);
-    const cited = all.filter((s) => s.state === "cited");
-    const others = all.filter((s) => s.state !== "cited");
+    const cited = all.filter(s => s.state === "cited");
+    const others = all.filter(s => s.state !== "cited");
     setText(counts, countsOf(turn, cited.length, all));
-    const marks = judged(cited.flatMap((s) => s.marks ?? []));
+    const marks = judged(cited.flatMap(s => s.marks ?? []));
     setText(told, sharesText(marks));
     shares.replaceChildren(...sharesOf(marks));
     shares.hidden = !shares.childElementCount;
-    list.replaceChildren(...cited.map((s) => item(s, open)));
-    restList.replaceChildren(...others.map((s) => item(s, open)));
+    list.replaceChildren(...cited.map(s => item(s, open)));
+    restList.replaceChildren(...others.map(s => item(s, open)));
     list.hidden = cited.length === 0;
     rest.hidden = others.length === 0;
     rest.open = cited.length === 0;
@@ -335,18 +394,19 @@ export function sourcesView(open) {
 // Cited, read (by us, or as the provider says of itself) and found. A provider that searches by itself
 // and tells of no page that it read may have read some: nothing is said of it then.
 function countsOf(turn, cited, sources) {
-  const read = sources.filter((source) => source.read).length;
+  const read = sources.filter(source => source.read).length;
   const untold = !read && turn.path?.startsWith("native:");
   return t(untold ? "sources.counts.native" : "sources.counts", { cited, read, found: sources.length });
 }
 
 // A citation's source counts as cited even when the provider's own list leaves it out.
 function listed(turn) {
-  const byUrl = new Map(turn.sources.map((s) => [s.url, s]));
+  const byUrl = new Map(turn.sources.map(s => [s.url, s]));
   for (const { n, url, title, marks } of turn.citations) {
     byUrl.set(url, { ...byUrl.get(url), n, url, title, marks, state: "cited" });
   }
-  const all = [...byUrl.values()].map((source) => ({ ...source, read: wasRead(turn, source) }));
+  const lost = turn.check?.lost ?? {};
+  const all = [...byUrl.values()].map(source => ({ ...source, read: wasRead(turn, source), lost: lost[source.url] }));
   return all.sort((a, b) => (a.n ?? Infinity) - (b.n ?? Infinity));
 }
 
@@ -356,13 +416,24 @@ function item(source, open) {
   const body = [
     h("span", { class: "source-host" }, placeAndDate(source)),
     h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
-    h("span", { class: "source-end" }, h("span", { class: "told" }, told.length ? told : h("span", { class: "state" }, stateOf(source))), trailOf(source)),
+    h(
+      "span",
+      { class: "source-end" },
+      h("span", { class: "told" }, told.length ? told : h("span", { class: "state" }, stateOf(source))),
+      trailOf(source),
+    ),
+    source.lost ? h("span", { class: "muted", dir: "auto" }, t("check.why", { why: source.lost })) : null,
   ];
   const title = isWeb(source.url) ? source.url : null;
   const link = wayTo(source, [...marks, ...(source.marks ?? [])], open, { class: "source-link", title }, body);
   const cited = source.n && source.state === "cited";
   const look = cited ? `number chip ${marks[0]?.verdict ?? ""}` : "number";
-  const number = h("span", { class: look }, marks.length ? icon(marks[0].verdict) : null, cited ? String(source.n) : "·");
+  const number = h(
+    "span",
+    { class: look },
+    marks.length ? icon(marks[0].verdict) : null,
+    cited ? String(source.n) : "·",
+  );
   return h("li", { class: "source", "data-n": source.n }, number, link);
 }
 
@@ -375,7 +446,7 @@ function trailOf({ state, read }) {
 
 // The verdicts at the places of a source, in a word each; the whole words come when it is pointed at.
 function shortLines(marks) {
-  const places = Map.groupBy(marks, (mark) => mark.verdict);
+  const places = Map.groupBy(marks, mark => mark.verdict);
   return [...places].map(([verdict, { length: n }]) => {
     const words = t(`short.${verdict}`);
     const more = n > 1 || places.size > 1 ? t("short.places", { words, n }) : words;

@@ -15,15 +15,13 @@ from searchloop.search_backend.readers._html.text import bare, plain
 
 _CODE = NAMES["code"]
 _CODE_TABLES = _CODE | {"code", "blob"}
-_TOKEN = re.compile(r"<([^>]*)>")
+_TOKEN = re.compile(r"<([^<>]*)>")
 _CLASS = re.compile(r' class="([^"]*)"')
 _LINE, _GUTTER, _TOOLS = (
     re.compile(rf"(?i)(?<![\w-])(?:{WORDS[kind]})(?![\w-])") for kind in ("line", "gutter", "tools")
 )
 # What a visitor does not copy, and a search engine does not quote.
 _UNCOPIED = re.compile(r"user-select: ?none| data-nosnippet")
-# Numbers that only a link or their colour tells apart, as on https://www.cnblogs.com
-_FIRST = re.compile(r"(?m)^<(?:a |span [^>]*(?:#008080|0, 128, 128))[^>]*>( *\d+)</\w+>(?![.):])")
 _IS_LINE = re.compile(r" data-line=|display: ?block")
 _DIFF = re.compile(r' data-code-marker="([+-])"| class="[^"]*\bdiff (add|remove)\b')
 _ROWS = frozenset(("div", "p", "li", "tr", "pre"))
@@ -34,15 +32,11 @@ _SHAPED = re.compile(
 )
 _SHAPING = re.compile(r"(?i)line|lnt?\b|gutter|blob|nums?\b|copy|btn|toolbar")
 _is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
-_INLINE_CODE = re.compile(r"<(code|tt|samp)((?: [^>]*)?)>([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>")
+_INLINE_CODE = re.compile(r"<(code|tt|samp)((?: [^<>]*)?)>([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>")
 _BREAK = re.compile(
-    r"<(?:br|div|p|li|tr|pre)[ >]|<span [^>]*(?:display: ?block|\"line\"|data-line=)"
+    r"<(?:br|div|p|li|tr|pre)[ >]|<span [^<>]*(?:display: ?block|\"line\"|data-line=)"
 )
 _BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
-_EDITED = re.compile(
-    r"(^(?:<code[^>]*>)?|\n)?<(del|s|strike|ins)(?: [^>]*)?>([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+)</\2>"
-)
-_ends_line = re.compile(r"\n|</|$").match
 _LANGUAGE = re.compile(
     r'(?:data-lang(?:uage)?="|[ "](?:lang(?:uage)?-|highlight-(?:source-|text-)?|brush: ?'
     r"|(?:sourceCode|hljs|syntaxhighlighter|prettyprint)(?: sourceCode)? ))"
@@ -103,10 +97,6 @@ def is_count(code: str) -> bool:
 def lines(html: str) -> str:
     """Returns the code inside an element, line by line, without numbers of lines and buttons."""
     classes = set(_CLASS.findall(html))
-    html = _EDITED.sub(_edited, html)
-    numbers = _FIRST.findall(html)
-    if len(numbers) == html.count("\n") + 1 and is_count(" ".join(numbers)):
-        return dedent(lines(_FIRST.sub("", html)))
     if "<sup" in html or "<sub" in html:
         html = marks(Scripts(html, "\0").written())
     if not _SHAPED.search(html) and not any(map(_SHAPING.search, classes)):
@@ -122,18 +112,6 @@ def lines(html: str) -> str:
         found.text(text)
     code = _tidy(plain("".join(found.out)))
     return dedent(code) if found.numbered else code
-
-
-def _edited(edit: re.Match[str]) -> str:
-    """Marks what was struck in code: lines with the sign of a diff, words as in a text."""
-    start, inside = edit[1], edit[3]
-    sign = "+" if edit[2] == "ins" else "-"
-    is_line = start is not None and _ends_line(edit.string, edit.end())
-    if is_line:
-        return start + "\n".join(
-            line if line.startswith(sign) else sign + line for line in inside.split("\n")
-        )
-    return f"{start or ''}{inside if sign == '+' else f'~~{inside}~~'}"
 
 
 def _tidy(code: str) -> str:

@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
-from operator import itemgetter
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-# Characters of TeX, of the MathML that makes it, and of the drawing that makes that.
-LONGEST, LONGEST_DRAWN, MOST_DRAWN = 4_000, 40_000, 200_000
+# Characters of TeX, and of the MathML that an attribute holds.
+LONGEST, LONGEST_HELD = 4_000, 40_000
 DEEPEST = 40
 _SCRIPTS = 'script[type^="math/tex"]'
 # What holds a formula more than once; lexbor looks for the first of them.
@@ -26,17 +23,8 @@ _HOLDERS = ".katex,mjx-container,.mwe-math-element,.MathJax[data-mathml]"
 _MATH = r"math,m\:math,mml\:math"
 FORMULAS = f"{_SCRIPTS},{_HOLDERS},{_MATH}"
 _RENDERED = frozenset(("MathJax", "MathJax_Preview", "MathJax_Display", "MathJax_SVG"))
-# The sign that an element draws, and what has several parts.
-_CODE = re.compile(r'(?:mjx-c|data-c="|href="#[^">]*-)([0-9A-F]{2,5})(?=[ "])[^>]*')
-_LIFTED = re.compile(r"translate\([^,]*,\s*(-?[\d.]+)")
-_STACKS = frozenset(("msupsub", "mfrac", "op-limits", "accent", "overline"))
-_is_operator = re.compile(r"(?:<mrow>)*<m[io]>(?:[∑-∳⋀-⋃⨀-⨆]|[a-z]{2})").match
-_LAYER_NAMES = "script frac dbox dtable row box sqrt root table itable g svg"
-_LAYERS = frozenset(_LAYER_NAMES.split())
-_SCRIPTED = frozenset(("msub", "msup", "msubsup", "munder", "mover", "munderover"))
-_DRAWN = _SCRIPTED | {"mfrac", "msqrt", "mroot", "mtable", "mtr", "mtd"}
 _STYLED = re.compile(r"^(\{\s*)?\\(?:display|text)style(?![a-z])\s*(.*)(?(1)\})$", re.DOTALL)
-_COMMANDS = re.compile(r"\\(?:begin|end|color|label|hspace\*?)\s*\{[^}]*\}|\\[a-zA-Z]+|\\.")
+_COMMANDS = re.compile(r"\\(?:begin|end|color|label|hspace\*?)\s*\{[^{}]*\}|\\[a-zA-Z]+|\\.")
 # Functions by name, and the TeX of signs, accents and styles of letters.
 _TEX = json.loads((files(__package__) / "tex.json").read_text("utf-8"))
 FUNCTIONS, _SIGNS = frozenset(_TEX["functions"].split()), _TEX["signs"]
@@ -59,102 +47,22 @@ def write_formulas(tree: LexborHTMLParser) -> None:
         source = holder.css_first("[data-latex]")
         if holder.parent is None:
             continue
-        if image is math is source is None and len(holder.html or "") < MOST_DRAWN:
-            made = (
-                holder.attributes.get("data-mathml") or f"<math>{''.join(_drawn(holder, 0))}</math>"
-            )
-            math = LexborHTMLParser(made[:LONGEST_DRAWN]).css_first("math")
+        if held := holder.attributes.get("data-mathml"):
+            math = LexborHTMLParser(held[:LONGEST_HELD]).css_first("math")
+        said = f"{holder.attributes.get('class')} {' '.join(_classes(holder.parent))}"
+        is_display = holder.attributes.get("display") == "true" or "katex-display" in said
         if image is not None:
-            said = f"{image.attributes.get('class')} {holder.attributes.get('class')}"
-            is_display = "display" in said or "block" in said
+            said += f" {image.attributes.get('class')}"
+            is_display = is_display or "display" in said or "block" in said
             holder.replace_with(as_formula(image.attributes.get("alt") or "", is_display))
         elif math is not None:
-            is_display = "katex-display" in _classes(holder.parent) or _is_display(math)
-            is_display = is_display or holder.attributes.get("display") == "true"
+            is_display = is_display or _is_display(math)
             holder.replace_with(as_formula(_source(math), is_display))
         elif source is not None:  # MathJax 4 has no MathML
-            is_display = holder.attributes.get("display") == "true"
             holder.replace_with(as_formula(source.attributes["data-latex"] or "", is_display))
     for math in tree.css(_MATH):
         if math.parent is not None:
             math.replace_with(as_formula(_source(math), _is_display(math)))
-
-
-def _drawn(node: LexborNode, depth: int) -> list[str]:
-    """Returns the MathML of what MathJax or KaTeX drew for eyes alone."""
-    if node.is_text_node:
-        text = (node.text() or "").strip(" \n\u200b")
-        return _sign("mn" if text[:1].isdigit() else "mo", text)
-    said = node.attributes.get("data-mml-node")
-    tag = (said or (node.tag or "").removeprefix("mjx-")).lower()
-    classes = {name.removeprefix("katex-") for name in _classes(node)}
-    if tag in ("mi", "mn", "mo", "mtext"):
-        drawn = "".join(chr(int(code, 16)) for code in _CODE.findall(node.html or ""))
-        drawn = unicodedata.normalize("NFKC", drawn) if max(drawn, default="") > "\ud7ff" else drawn
-        return _sign(tag, drawn.strip("√"))
-    if depth > 9 * DEEPEST or tag in ("surd", "style", "defs"):
-        return []
-    if "text" in classes or "overlay" in classes:
-        return _sign("mtext", node.text(deep=True)) if "text" in classes else _sign("mo", "→")
-    if "mtable" in classes:
-        stacks = [column.css_first(".vlist") for column in node.css("[class^=col-align]")]
-        cells = [[_drawn(cell, depth + 1) for cell in one.iter()] for one in stacks if one]
-        rows = [
-            "".join(_wrapped("mtd", cell)[0] for cell in row if cell)
-            for row in zip(*cells, strict=False)
-        ]
-        return _wrapped("mtable", [f"<mtr>{row}</mtr>" for row in rows])
-    stack = node.css_first(".vlist") if not _STACKS.isdisjoint(classes) else None
-    made: list[tuple[float, str]] = []
-    for child in (stack or node).iter(include_text=True):
-        parts = _drawn(child, depth + 1)
-        if parts and "msupsub" in _classes(child):
-            low = "msub" if child.css_first(".vlist-t2") is not None else "msup"
-            base = made.pop()[1] if made else "<mrow></mrow>"
-            parts = _wrapped("msubsup" if len(parts) > 1 else low, [base, *parts])
-        found = _LIFTED.match(child.attributes.get("transform") or "") if said and made else None
-        made += [(float(found[1]) if found else 0.0, part) for part in parts]
-    if tag in _SCRIPTED and said:  # a drawing says how high each script stands
-        made[1:] = sorted(made[1:], key=itemgetter(0))
-    if "mfrac" in classes or tag == "mfrac":
-        is_line = any(sign in (node.html or "") for sign in ("frac-line", "<rect", "<mjx-line"))
-        tag = "mfrac" if is_line else 'mfrac linethickness="0"'
-    return _laid(tag, said, classes, [part for _, part in made])
-
-
-def _laid(tag: str, said: str | None, classes: set[str], parts: list[str]) -> list[str]:
-    """Returns the parts of a drawn element in the order of MathML. KaTeX stacks from the bottom up,
-    MathJax writes from the top down."""
-    if "msupsub" in classes or tag in _LAYERS:
-        return parts
-    if tag.startswith("mfrac"):
-        return _wrapped(tag, parts[::-1] if "mfrac" in classes else parts)
-    if "overline" in classes or "accent" in classes:
-        return _wrapped("mover", [*parts, *_sign("mo", "¯")][:2])
-    if "op-limits" in classes:
-        at = next((k for k, part in enumerate(parts) if _is_operator(part) or k), 0)
-        tag = ("mover", "munder")[at] if len(parts) == 2 else "munderover"
-        return _wrapped(tag, [parts[at], *parts[:at], *parts[at + 1 :]])
-    if tag == "munderover" and len(parts) == 2:  # above it, and the rest
-        parts = [parts[1].removeprefix("<munder>").removesuffix("</munder>"), parts[0]]
-    elif tag in ("msubsup", "munderover") and not said:
-        parts[1:] = parts[:0:-1]
-    elif (tag in ("mover", "mroot") and not said) or "sqrt" in classes:
-        parts = parts[::-1]
-    name = "mroot" if len(parts) > 1 else "msqrt"
-    name = tag if tag in _DRAWN else name if "sqrt" in classes else "mrow"
-    if name == "mrow" and (len(parts) == 1 or (not parts and tag != "texatom")):
-        return parts
-    return _wrapped(name, parts)
-
-
-def _sign(tag: str, text: str) -> list[str]:
-    tag = "mi" if tag == "mo" and text.isalpha() else tag
-    return [f"<{tag}>{escape(text)}</{tag}>"] if text else []
-
-
-def _wrapped(tag: str, parts: Sequence[str]) -> list[str]:
-    return [f"<{tag}>{''.join(parts)}</{tag.partition(' ')[0]}>"]
 
 
 def as_formula(tex: str, is_display: bool) -> str:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html import escape
-from urllib.parse import unquote, unquote_plus
 
-from searchloop.search_backend.readers._html.parts import WORDS
 from searchloop.search_backend.readers._html.parts.code import ticked
 from searchloop.search_backend.readers._html.parts.formulas import as_formula
 from searchloop.search_backend.readers._html.parts.scripts import Scripts, marks
 from searchloop.search_backend.readers._html.text import TAG, plain
 
 LONGEST_ALT = 100
-_IMAGE = re.compile(r"<img(?: [^>]*)?>")
+_IMAGE = re.compile(r"<img(?: [^<>]*)?>")
 _ALT = re.compile(r' alt="([^"]+)"')
 _LABEL = re.compile(r' (?:aria-label|title)="([^"]+)"')
 _PICTURED = re.compile(
-    r"<(t[dh]|h[1-6])((?: [^>]*)?)>([^<]*+(?:<(?!/?(?:t[dhr]|table|h[1-6])[ >])[^<]*+)*+)</\1>"
+    r"<(t[dh]|h[1-6])((?: [^<>]*)?)>([^<]*+(?:<(?!/?(?:t[dhr]|table|h[1-6])[ >])[^<]*+)*+)</\1>"
 )
-_TITLED = re.compile(r"<td(?: [^>]*)?>\s*<\w+ [^>]*title=\"[^>]*></")
+_TITLED = re.compile(r"<td(?: [^<>]*)?>\s*<\w+ [^<>]*title=\"[^<>]*></")
 _DECORATION = re.compile(
     r"(?i)\b(?:logo|icon|image|photo|avatar|spacer|thumb\w*|picture)\b|\.\w{3,4}$|^\W?$"
 )
@@ -28,27 +25,26 @@ _OF_FORMULA = re.compile(
     r'(?i) (?:class|src)="[^"]*(?:\bmath|latex|\btex\b|equation|formula|mimetex)'
 )
 _IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
-_DRAWN = re.compile(rf' src="[^"]*(?:{WORDS["drawn"]})')
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
 _INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
-_STRUCK_LINK = re.compile(r"(<a [^>]*line-through[^>]*>)([^<]*+(?:<(?!/?a[ >])[^<]*+)*+)</a>")
+_STRUCK_LINK = re.compile(r"(<a [^<>]*line-through[^<>]*>)([^<]*+(?:<(?!/?a[ >])[^<]*+)*+)</a>")
 # By any length only a number is raised: badges and drawings are moved so, too.
 _SCRIPT_LIKE = re.compile(
-    rf"<({_INLINE})(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
+    rf"<({_INLINE})(?: [^<>]*)?(?:vertical-align: ?(super|sub)\b"
     r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "]'
-    r"|(?:vertical-align: ?|[\"; ]top: ?-)[.\d]*[1-9](?=[^>]*>\s*[-−–+]?\d{1,3}\s*<))[^>]*>"
+    r"|(?:vertical-align: ?|[\"; ]top: ?-)[.\d]*[1-9](?=[^<>]*>\s*[-−–+]?\d{1,3}\s*<))[^<>]*>"
     r"([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>"
 )
 _FRACTION = re.compile(
-    r"(\d(?:<[^>]*>)*)?<sup(?: [^>]*)?>\s*(\d+)\s*</sup>\s*"
-    r"(?:⁄\s*(?:<sub(?: [^>]*)?>\s*)?(\d+)(?:\s*</sub>)?"
-    r"|/\s*<sub(?: [^>]*)?>\s*(\d+)\s*</sub>)"
+    r"(\d(?:<[^<>]*>)*)?<sup(?: [^<>]*)?>\s*(\d+)\s*</sup>\s*"
+    r"(?:⁄\s*(?:<sub(?: [^<>]*)?>\s*)?(\d+)(?:\s*</sub>)?"
+    r"|/\s*<sub(?: [^<>]*)?>\s*(\d+)\s*</sub>)"
 )
 # A fraction whose numbers have tags around them, behind a whole number.
-_MIXED = re.compile(r"(?<=\d)((?:<[^>]*>)+)(?=\d+(?:<[^>]*>)*⁄)")
-_SLASH = re.compile(r"(?<=\d)((?:<[^>]*>)*)⁄((?:<[^>]*>)*)(?=\d)")
-_NO_SCRIPT = re.compile(r"<(?!/?su[bp][ >])[^>]*>")
+_MIXED = re.compile(r"(?<=\d)((?:<[^<>]*>)+)(?=\d+(?:<[^<>]*>)*⁄)")
+_SLASH = re.compile(r"(?<=\d)((?:<[^<>]*>)*)⁄((?:<[^<>]*>)*)(?=\d)")
+_NO_SCRIPT = re.compile(r"<(?!/?su[bp][ >])[^<>]*>")
 # A number over another beside a sign: of Wikipedia, by a class or by hand.
 _OVER = re.compile(
     r'<span class="template-chem2-su">\s*<span>([^<]*)</span>\s*<span>([^<]*)</span>\s*</span>'
@@ -56,7 +52,8 @@ _OVER = re.compile(
     r"\s*(?:<sup>)?([^<]*)(?:</sup>)?\s*<br>\s*(?:<sub>)?([^<]*)(?:</sub>)?\s*</span>"
 )
 _SIGN_LINK = re.compile(
-    r"<a( [^>]*+)>\s*+(?:<[^/][^>]*+>)*+[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?(?:</[^a][^>]*+>)*+\s*+</a>"
+    r"<a( [^<>]*+)>\s*+(?:<[^/][^<>]*+>){0,9}+[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?"
+    r"(?:</[^a][^<>]*+>){0,9}+\s*+</a>"
 )
 
 
@@ -120,8 +117,8 @@ def inline(pieces: list[str], signs: str) -> list[str]:
 
 
 def _code(text: str, cut: str) -> str:
-    found = re.compile(rf"<code(?: [^>]*)?>([^<{cut}]*+(?:<(?!/?code[ >])[^<{cut}]*+)*+)</code>")
-    link = re.compile(r"(\s*<a(?: [^>]*)?>)([^<]*(?:<(?!/?a[ >])[^<]*)*)(</a>\s*)").fullmatch
+    found = re.compile(rf"<code(?: [^<>]*)?>([^<{cut}]*+(?:<(?!/?code[ >])[^<{cut}]*+)*+)</code>")
+    link = re.compile(r"(\s*<a(?: [^<>]*)?>)([^<]*(?:<(?!/?a[ >])[^<]*)*)(</a>\s*)").fullmatch
 
     def written(code: re.Match[str]) -> str:
         start, inside, end = linked.groups() if (linked := link(code[1])) else ("", code[1], "")
@@ -135,8 +132,8 @@ def _struck(text: str, cut: str) -> str:
     """Marks struck text, in each of the pieces that it runs through."""
     text = _STRUCK_LINK.sub(r"\1<s>\2</s></a>", text)
     tag = re.compile(
-        rf"<(?:(s|del|strike)(?: [^>]*)?|({_INLINE})(?: [^>]*line-through[^>]*)"
-        rf"|(/?)(s|del|strike|{_INLINE})(?: [^>]*)?)>|{cut}"
+        rf"<(?:(s|del|strike)(?: [^<>]*)?|({_INLINE})(?: [^<>]*line-through[^<>]*)"
+        rf"|(/?)(s|del|strike|{_INLINE})(?: [^<>]*)?)>|{cut}"
     )
     opened: list[tuple[str, bool]] = []
     parts: list[str] = []
@@ -167,17 +164,14 @@ def _wrapped(piece: str) -> str:
 
 
 def _reading(text: str, cut: str) -> str:
-    text = re.sub(rf"<rp(?: [^>]*)?>[^<{cut}]*</rp>", "", text)
-    return re.sub(r"<rt(?: [^>]*)?>", "(", text).replace("</rt>", ")")
+    text = re.sub(rf"<rp(?: [^<>]*)?>[^<{cut}]*</rp>", "", text)
+    return re.sub(r"<rt(?: [^<>]*)?>", "(", text).replace("</rt>", ")")
 
 
 def _images(text: str, _: str) -> str:
     def words(image: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
-        if not alt and (drawn := _DRAWN.search(image[0])):  # only its address says what it shows
-            tex = unquote(drawn[1]) if drawn[1] else unquote_plus(drawn[2])
-            return as_formula(escape(plain(tex).replace("&space;", " "), quote=False), False)
         if alt and (_is_of_formula(image[0]) or _IS_TEX.search(alt)):
             return as_formula(alt, "-display" in image[0])
         return alt if _is_sign(plain(alt)) else image[0]
@@ -211,13 +205,13 @@ def _apart(text: str, _: str) -> str:
 
 
 _ON_ITS_LINE = re.compile(
-    r"(<(span|[abi]|strong|em|small) [^>]*"
-    r'(?:style="[^"]*(?:display: ?(?:block|flex|grid|table)|float: ?right)[^>]*>'
-    r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^>]*>'
+    r"(<(span|[abi]|strong|em|small) [^<>]*"
+    r'(?:style="[^"]*(?:display: ?(?:block|flex|grid|table)|float: ?right)[^<>]*>'
+    r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^<>]*>'
     r"(?=[^<]*[^\W\d_])))([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+</\2>)?"
 )
 # Between two elements that a site has named a sheet elsewhere ends the line.
-_CUSTOM = re.compile(r"(</[a-z]++-[^>]*+>)(?=<[a-z]++-)")
+_CUSTOM = re.compile(r"(</[a-z]++-[^<>]*+>)(?=<[a-z]++-)")
 _RAISED = ("vertical-align", 'class="su', "top:")
 # The tags and the words of which one is there when there is something to change.
 _CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]], ...] = (
@@ -225,7 +219,7 @@ _CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]
     (frozenset(("code",)), (), _code),
     (frozenset(), ('href="#',), _anchors),
     (frozenset(("img",)), (), _images),
-    (frozenset("q"), (), lambda text, _: re.sub("<q(?: [^>]*)?>", "“", text).replace("</q>", "”")),
+    (frozenset("q"), (), lambda text, _: re.sub("<q(?: [^<>]*)?>", "“", text).replace("</q>", "”")),
     (frozenset(("rt",)), (), _reading),
     (frozenset(), _RAISED, lambda text, _: _SCRIPT_LIKE.sub(_as_script, text)),
     (frozenset(("s", "del", "strike")), ("line-through",), _struck),

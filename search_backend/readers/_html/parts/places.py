@@ -14,7 +14,8 @@ _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _STRUCK = re.compile(r"line-through|(?<![\w-])strike")
 _NUMBER = re.compile(r' (start|value)="\s*(-?\d{1,9})')
 _TYPE = re.compile(
-    r' type="([aAiI1])"|list-style[^;"]*?(?:(lower|upper)-(alpha|latin|roman)|(none))'
+    r' type="([aAiI1])"'
+    r'|list-style(?:(?!list-style)[^;"])*?(?:(lower|upper)-(alpha|latin|roman)|(none))'
 )
 _ROMAN = (
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L")),

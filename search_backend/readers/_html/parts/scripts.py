@@ -16,7 +16,7 @@ from searchloop.search_backend.readers._html.parts import WORDS
 from searchloop.search_backend.readers._html.text import TAG, plain
 
 _REACH = 400
-_LINKED_MARK = re.compile(r"<a ([^>]*+)>\s*+([\d*†‡]{1,3}|[a-z])\s*</a>")
+_LINKED_MARK = re.compile(r"<a ([^<>]*+)>\s*+([\d*†‡]{1,3}|[a-z])\s*</a>")
 _NAMED_NOTE = re.compile(r"(?i)\b(?:reference|foot-?note|end-?note|note-?ref|cite|citation|fn)")
 _ELEMENT = WORDS["elements"]
 _is_isotope = re.compile(rf"\d*(?:{_ELEMENT})(?![a-z])").match
@@ -52,17 +52,15 @@ _goes_on = re.compile(r"(?:.*[^\s>]|.*</\w{1,6}>)(?<!\b10)", re.DOTALL).fullmatc
 _ends_in_variable = re.compile(r"(?:\b[a-z]+\s|[^\w\s]\s?)[^\W\d_]$").search
 _ends_in_name = re.compile(r"\b[A-Z][a-z]+\s$").search
 _INDEX = re.compile(
-    r"(?<=[a-zA-Zα-ω>])<sub(?: [^>]*)?>(?:[^<]|<(?!/?su[bp][ >]))*</sub>(?:</\w+>)*$"
+    r"(?<=[a-zA-Zα-ω>])<sub(?: [^<>]*)?>(?:[^<]|<(?!/?su[bp][ >]))*</sub>(?:</\w+>)*$"
 )
-# A script that is still open: what stands before it is not what the one inside belongs to.
-_OPEN = re.compile(r".*<su[bp](?: [^>]*)?>(?!.*</su[bp]>)", re.DOTALL)
 # Letters of formulas beyond the alphabets: ℝ, ℓ, 𝔽.
 _is_math_sign = re.compile("[\u2100-\u214f\U0001d400-\U0001d7ff]").fullmatch
-_BEHIND_SCRIPT = re.compile(r"</su[bp]>(?=(?:<[^>]*>)*[^\W\d])")
+_BEHIND_SCRIPT = re.compile(r"</su[bp]>(?=(?:<[^<>]*>){0,9}[^\W\d])")
 _OPERATOR = "=+×·⋅*÷<>≤≥≈∼±∝≡"
 _ends_in_operator = re.compile(rf"[{_OPERATOR}(√∑∫^−]\s*$").search
 _begins_with_operator = re.compile(rf"\s*[{_OPERATOR}]").match
-_NUMBER_BEFORE = re.compile(r"[\d.,\u202f\xa0]*\d$")
+_NUMBER_BEFORE = re.compile(r"(?<![\d.,\u202f\xa0])[\d.,\u202f\xa0]*\d$")
 _LETTERS_BEFORE = re.compile(r"[^\W\d_]+$")
 _BRACKETS_BEFORE = re.compile(r"[(\[|]([^()\[\]|]{1,60})[)\]|]$")
 _is_calculation = re.compile(rf"[^\W\d_]|.*[{_OPERATOR}/−-].*|[\d.]+").fullmatch
@@ -76,8 +74,8 @@ class Scripts:
         self._text, self._cut = text, cut
         anything = rf"[^{cut}<]*+(?:<(?!/?su[bp][ >])[^{cut}<]*+)*+"
         self._script = re.compile(
-            rf"(<a (?P<link>[^>]*)>\s*)?<(?P<tag>su[bp])(?P<name>(?: [^>]*)?)>(?P<held>{anything})"
-            r"</(?P=tag)>(?(1)(\s*</a>)?)"
+            r"(<a (?P<link>[^<>]*)>\s*)?<(?P<tag>su[bp])(?P<name>(?: [^<>]*)?)>"
+            rf"(?P<held>{anything})</(?P=tag)>(?(1)(\s*</a>)?)"
         )
 
     @cached_property
@@ -86,11 +84,11 @@ class Scripts:
 
     @cached_property
     def _has_hours(self) -> bool:
-        return re.search(r"\d<sup(?: [^>]*)?>00</sup>", self._text) is not None
+        return re.search(r"\d<sup(?: [^<>]*)?>00</sup>", self._text) is not None
 
     def _counted(self) -> set[str]:
         """The numbers from 1 on that stand raised behind a word or number; nobody writes `x^1`."""
-        raised = re.finditer(r"<sup(?: [^>]*)?>\s*(\d{1,3}|[a-z])\s*</sup>", self._text)
+        raised = re.finditer(r"<sup(?: [^<>]*)?>\s*(\d{1,3}|[a-z])\s*</sup>", self._text)
         found = set()
         for mark in raised:
             before = self._text[max(0, mark.start() - 40) : mark.start()]
@@ -102,8 +100,8 @@ class Scripts:
 
     def _explained(self) -> set[str]:
         """The marks that begin a piece, as notes do."""
-        start = rf"(?:^|{self._cut})\s*(?:<(?!su[bp])[^>{self._cut}]*>)*"
-        mark = r"<sup(?: [^>]*)?>\s*[\[(]?(\w{1,3})[\])]?\s*</sup>(?!(?:<[^>]*>|\d)*[A-Z])"
+        start = rf"(?:^|{self._cut})\s*(?:<(?!su[bp])[^<>{self._cut}]*>)*"
+        mark = r"<sup(?: [^<>]*)?>\s*[\[(]?(\w{1,3})[\])]?\s*</sup>(?!(?:<[^<>]*>|\d)*[A-Z])"
         return set(re.findall(start + mark, self._text))
 
     def written(self) -> str:
@@ -128,7 +126,10 @@ class Scripts:
             space = " " if whole[match.end() : match.end() + 1] in ("(", ":") else ""
             return f"{kept}{escape(_note(held), quote=False)}{space}"
         before = whole[max(0, match.start() - _REACH) : match.start()].rpartition(self._cut)[2]
-        before = _OPEN.sub("", before)
+        # What stands before a script that is still open is not what the one inside belongs to.
+        start = max(before.rfind("<sup"), before.rfind("<sub"))
+        if start >= 0 and "</su" not in before[start:]:
+            before = before[start:].partition(">")[2]
         after = whole[match.end() : match.end() + _REACH].partition(self._cut)[0]
         is_next = not after.startswith(("<sup", "<sub"))
         if match["tag"] == "sup":  # x_i^2 is a power of x, and a^n b^n one of b

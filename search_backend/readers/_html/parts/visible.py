@@ -10,28 +10,24 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.hidden import COUNTS, INLINE, remove_hidden
+from searchloop.search_backend.readers._html.hidden import INLINE, remove_hidden
 from searchloop.search_backend.readers._html.parts import MORE, SELECTORS
 from searchloop.search_backend.readers._html.parts.formulas import FORMULAS, write_formulas
 from searchloop.search_backend.readers._html.styles import Cascade, names_in, split_selectors
 
 _OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th": "columnheader"}
-_MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values(), "[style*=white-space]"))
+_MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values()))
 _WITH_NAMES = [(one, frozenset(names_in(one))) for one in split_selectors(_MAY_SHOW)]
 _ROWS_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:inline-)?(?:flex|grid)\b")
 _LINES_LAID = re.compile(
     r"[;{]\s*(?:display\s*:\s*(?:block|table|list-item|flex|grid)|float\s*:\s*right)\b"
 )
 _LAST = re.compile(r"[.#]-?[^\W\d][\w-]*(?:(?:\s+|\s*>\s*)[a-z]+)?$")
-LONGEST_LABEL = 40
-# Lines of a page; each takes an element.
-MOST_TYPED = 5_000
-is_typed = re.compile(r"white-space: ?(?:pre|break)").search
 
 
 def show(tree: LexborHTMLParser) -> None:
     """Changes `tree`."""
-    cascade = Cascade(tree, COUNTS)
+    cascade = Cascade(tree)
     # All at once: one search of the tree tells that an ordinary page has none of them.
     likely = [one for one, names in _WITH_NAMES if names <= cascade.names]
     is_ordinary = tree.css_first(",".join(likely)) is None
@@ -48,7 +44,6 @@ def show(tree: LexborHTMLParser) -> None:
         for note in tree.css(SELECTORS["notes"]):  # behind its mark, in LaTeXML
             note.insert_before(" (")
             note.insert_after(")")
-        _write_labels(tree)
         for cell in reversed(tree.css(SELECTORS["cells"])):
             name = (cell.attributes.get("class") or "").partition(" ")[0]
             if role := cell.attributes.get("role") or _OF_PAPERS.get(name):
@@ -56,10 +51,8 @@ def show(tree: LexborHTMLParser) -> None:
                 cell.replace_with(LexborHTMLParser(inside).css("div")[0])
         del cascade.names  # some have changed
     remove_hidden(tree, cascade)
-    is_shaped = cascade.write_shapes()
+    cascade.write_shapes()
     _keep_apart(tree, cascade)
-    if is_shaped or not is_ordinary:
-        _break_lines(tree)
 
 
 def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:
@@ -86,7 +79,7 @@ def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:
 
 def _selectors(cascade: Cascade, laid: re.Pattern[str]) -> set[str]:
     """Returns the classes and ids that rules of a page lay out so."""
-    rules = cascade.rules_at(match.start() for match in laid.finditer(cascade.text))
+    rules = cascade.rules_with(laid)
     found = [_LAST.search(one) for rule in rules for one in cascade.selectors(rule)]
     return {last[0] for last in found if last}
 
@@ -95,26 +88,6 @@ def _found(tree: LexborHTMLParser, cascade: Cascade, query: str) -> list[LexborN
     """Returns the elements that a query finds; none if it costs too much."""
     price = len(query) * len(cascade.nodes) // 64
     return tree.css(query) if query and cascade.pay(price) else []
-
-
-def _break_lines(tree: LexborHTMLParser) -> None:
-    """Ends the lines of text that a style shows as typed, but for code."""
-    end, left = tree.create_node("br"), MOST_TYPED
-    for around in tree.css("[style*=white-space]:not(pre,code)"):
-        style = around.attributes["style"] or ""
-        if not is_typed(style) or "monospace" in style or _around(around, "pre") is not None:
-            continue
-        for node in [*around.traverse(include_text=True)]:
-            lines = (node.text_content or "").split("\n") if node.is_text_node else []
-            left -= len(lines)
-            if len(lines) < 2 or left < 0:
-                continue
-            for number, line in enumerate(lines):
-                if number:
-                    node.insert_before(end)
-                if line:
-                    node.insert_before(line)
-            node.remove()
 
 
 def _write_checkboxes(tree: LexborHTMLParser) -> None:
@@ -133,11 +106,10 @@ def _write_checkboxes(tree: LexborHTMLParser) -> None:
 
 
 def _put_code_in_order(tree: LexborHTMLParser) -> None:
-    """Removes numbers of lines beside some code; puts the name of a file in front of its code."""
+    """Removes numbers of lines beside some code."""
     for label in tree.css(SELECTORS["language"]):  # the fence says it
         label.remove()
-    set_in = (item for item in tree.css(SELECTORS["items"]) if item.text()[:1] == "\xa0")
-    for line in (*tree.css(SELECTORS["lines"]), *set_in):
+    for line in tree.css(SELECTORS["lines"]):
         while (whole := line.parent) is not None and whole.tag in ("li", "tr", "tbody"):
             line = whole
         if whole is not None:
@@ -149,11 +121,6 @@ def _put_code_in_order(tree: LexborHTMLParser) -> None:
         is_beside = code is not None and (code.tag == "pre" or code.css_first(MORE["code"]))
         if is_beside and re.fullmatch(r"[\d\s]+", numbers.text(deep=True)):
             numbers.remove()
-    for name in tree.css(SELECTORS["file"]):
-        row, table = _around(name, "tr"), _around(name, "table")
-        if row is not None and table is not None:
-            table.insert_before(name.text(deep=True))
-            row.remove()
 
 
 def _around(node: LexborNode, tag: str) -> LexborNode | None:
@@ -161,13 +128,3 @@ def _around(node: LexborNode, tag: str) -> LexborNode | None:
     while around is not None and around.tag != tag:
         around = around.parent
     return around
-
-
-def _write_labels(tree: LexborHTMLParser) -> None:
-    """Shows the words that say alone what a sign or a drawing in a cell means."""
-    for sign in tree.css(SELECTORS["labels"]):
-        said = sign if sign.tag != "svg" else sign.css_first("title")
-        words = sign.attributes.get("aria-label") or (said.text(deep=True) if said else "")
-        around = (sign.parent.text(deep=True) or "") if sign.parent is not None else ""
-        if words.strip() and not around.replace(words, "").strip():
-            sign.replace_with(words.strip()[:LONGEST_LABEL])

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
-from searchloop.agent.providers._thinking import ThinkSplitter, split_late
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.providers._answer import ThinkSplitter, split_late
 from searchloop.agent.providers.ollama.config import parse_address, read_config
 from searchloop.agent.providers.ollama.errors import Fault, provider_error
 from searchloop.agent.providers.ollama.response import OllamaCodec
@@ -29,23 +27,10 @@ from searchloop.agent.types import (
     ToolCall,
     ToolSpec,
 )
+from tests.agent.providers.vendors import OLLAMA
 from tests.tables import each_row
 
-HERE = Path(__file__).parents[3] / "recordings" / "ollama"
 SIZES = (1, 2, 3, 7, 64, 1 << 20)
-SEARCH = ToolSpec(
-    "web_search",
-    "Search the web.",
-    {
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "minLength": 1},
-            "span": {"anyOf": [{"type": "object", "properties": {"from": {"type": "integer"}}}]},
-        },
-        "required": ["query"],
-        "additionalProperties": False,
-    },
-)
 USER = Message("user", "When does the ferry leave?")
 
 
@@ -94,126 +79,18 @@ def last(events: Sequence[StreamEvent]) -> Finished:
     return found[0]
 
 
-def shape(events: Iterable[StreamEvent]) -> list[Any]:
-    """Events in a form that compares; minted ids are left out."""
-    out: list[Any] = []
-    for event in events:
-        if isinstance(event, Finished):
-            message = event.message
-            calls = [(c.name, c.arguments, c.problem) for c in message.tool_calls]
-            ends = (event.stop_reason, event.usage, message.details)
-            out.append((message.content, message.thinking, calls, *ends))
-        else:
-            out.append(event)
-    return out
-
-
-def responses(folder: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Every recorded answer of /api/chat of status 200, named."""
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        for number, exchange in enumerate(json.loads(path.read_text("utf-8"))["exchanges"]):
-            asked, answer = exchange["request"], exchange["response"]
-            chat = asked is None or asked["url"].endswith("/api/chat")
-            if chat and answer["status"] in (None, 200):
-                found.append((f"{path.stem}-{number}", answer))
-    return found
-
-
-def body_of(answer: dict[str, Any]) -> bytes:
-    """The bytes of a recorded answer."""
-    return (answer["text"] if "text" in answer else json.dumps(answer["body"])).encode()
-
-
-OWN = dict(responses(HERE))
-GOOD = [name for name in OWN if not name.startswith("error")]
-
-
-@each_row("size", SIZES)
-@each_row("name", GOOD)
-def test_events_do_not_depend_on_how_bytes_are_cut(name: str, size: int) -> None:
-    """Each recording gives the same events at every chunk size, its text and thinking in full."""
-    data = body_of(OWN[name])
-    events = decode(data, size)
-    assert shape(events) == shape(decode(data))
-    message = last(events).message
-    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == message.content
-    assert "".join(e.text for e in events if isinstance(e, ThinkingDelta)) == message.thinking
-
-
-def test_recorded_traffic_decodes(recordings: Path) -> None:
-    """Real answers end once, with counts, and read the same byte by byte and whole."""
-    found = responses(recordings / "ollama")
-    assert len(found) >= 7
-    for name, answer in found:
-        data = body_of(answer)
-        events = decode(data, content_type="")
-        assert last(events).usage.input_tokens, name
-        if len(data) < 20_000:
-            assert shape(decode(data, 1, content_type="")) == shape(events), name
-
-
-def test_recorded_tool_run(recordings: Path) -> None:
-    """Two calls in two lines get an id each; think tags in the content become thinking."""
-    runs = [a for n, a in responses(recordings / "ollama") if n.startswith("chat_tool_calls_three")]
-    first, _, third = (last(decode(body_of(answer), content_type="")) for answer in runs)
-    assert first.stop_reason == "tool_calls"
-    assert [c.name for c in first.message.tool_calls] == ["weather", "search"]
-    assert len({c.id for c in first.message.tool_calls}) == 2
-    assert third.message.thinking.startswith("Okay, let me figure out")
-    assert third.message.content.startswith("The Detroit Tigers game is today")
-
-
 def test_counts_and_times() -> None:
     """The last line becomes usage, and times in milliseconds in the details."""
-    done = last(decode(body_of(OWN["chat_text_stream-0"])))
+    done = last(decode(OLLAMA.stream_of("chat_text_stream")))
     assert (done.usage.input_tokens, done.usage.output_tokens) == (61, 24)
     assert done.usage.cost_usd is None
     assert done.message.details == {
-        "total_ms": 1843.0,
         "load_ms": 92.0,
         "prompt_ms": 210.0,
         "eval_ms": 1200.0,
         "tokens_per_second": 20.0,
     }
     assert done.message.content == "The Lindhøj ferry leaves at 07:40 — bring a coat 🧥."
-
-
-@each_row("name", GOOD)
-def test_a_cut_stream_is_never_finished(name: str) -> None:
-    """Cut at any byte before its closing brace, a response raises IncompleteError."""
-    data = body_of(OWN[name]).rstrip()
-    for end in range(len(data)):
-        decoder = codec().decoder(request(), "application/x-ndjson")
-        events = list(decoder.feed(data[:end]))
-        assert not any(isinstance(event, Finished) for event in events)
-        with pytest.raises(IncompleteError) as caught:
-            list(decoder.close())
-        assert caught.value.retryable
-
-
-def test_a_last_line_without_newline_counts() -> None:
-    """A proxy may drop the last newline; the object before it is whole."""
-    assert last(decode(lines(*text("Hi")).rstrip(), 5)).message.content == "Hi"
-
-
-@each_row("size", SIZES)
-@each_row("indent", [None, 2])
-def test_a_plain_document_is_read(size: int, indent: int | None) -> None:
-    """`stream` ignored by a proxy: one JSON document, pretty or not, is an answer too."""
-    body = {
-        "message": {"content": "At 07:40.", "thinking": "Hm.", "tool_calls": [call("f", {"a": 1})]},
-        "done": True,
-        "eval_count": 3,
-    }
-    data = json.dumps(body, indent=indent).encode()
-    events = decode(data, size, content_type="application/json; charset=utf-8")
-    done = last(events)
-    assert (done.message.content, done.message.thinking) == ("At 07:40.", "Hm.")
-    assert done.stop_reason == "tool_calls"
-    for end in range(0, len(data), 11):
-        with pytest.raises(IncompleteError):
-            decode(data[:end], content_type="application/json")
 
 
 def call(name: Any, arguments: Any, call_id: Any = None) -> dict[str, Any]:
@@ -236,46 +113,13 @@ def test_calls_in_every_line_are_added_up() -> None:
     assert (done.stop_reason, done.message.content) == ("tool_calls", "xx")
 
 
-def test_ids_are_unique_in_the_session() -> None:
-    """A given id is kept; one that is missing, empty or used in the session is replaced."""
-    earlier = Message("assistant", "", tool_calls=(ToolCall("call_1", "f", {}),))
-    asked = request(USER, earlier, Message("tool", "x", tool_call_id="call_1"))
+def test_ids_are_unique_in_an_answer() -> None:
+    """A given id is kept; one that is missing, empty or used already is replaced."""
     ids = [call("f", {}, given) for given in ("call_2", "", None, 7, "call_1", "call_2")]
-    made = [c.id for c in calls_of(*ids, asked=asked)]
-    assert made[0] == "call_2"
-    assert len({*made, "call_1"}) == 7
+    made = [c.id for c in calls_of(*ids)]
+    assert (made[0], made[4]) == ("call_2", "call_1")
+    assert len(set(made)) == 6
     assert all(made)
-
-
-def test_minted_ids_never_repeat() -> None:
-    """A thousand calls without an id get a thousand ids."""
-    assert len({c.id for c in calls_of(*[call("f", {})] * 1000)}) == 1000
-
-
-@each_row(
-    ("raw", "arguments"),
-    [
-        ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}),
-        ('{"a": 1}', {"a": 1}),
-        ('"{\\"a\\": 1}"', {"a": 1}),
-        ("  ", {}),
-        (None, {}),
-        ({}, {}),
-    ],
-)
-def test_arguments_that_are_an_object(raw: Any, arguments: dict[str, Any]) -> None:
-    """An object, or one written as a string once or twice, is the arguments."""
-    assert calls_of(call("f", raw))[0].arguments == arguments
-    assert read_arguments(raw) == (arguments, None)
-
-
-@each_row("raw", ['{"a": ', "tram news", [1], 7, True, '"x"', "[" * 100_000])
-def test_arguments_that_are_not_an_object(raw: Any) -> None:
-    """Anything else is a call with a problem and without arguments."""
-    found = calls_of(call("f", raw))[0]
-    assert found.arguments == {}
-    assert found.problem is not None
-    assert found.name == "f"
 
 
 @each_row("item", [None, 3, {}, {"function": None}, call(None, {}), call(["f"], {})])
@@ -286,7 +130,7 @@ def test_a_call_without_a_name_has_a_problem(item: Any) -> None:
 
 def test_length_and_stop() -> None:
     """`done_reason` length is length, unless there are calls to answer."""
-    assert last(decode(body_of(OWN["chat_length_stream-0"]))).stop_reason == "length"
+    assert last(decode(OLLAMA.stream_of("chat_length_stream"))).stop_reason == "length"
     ends = {"message": {"content": "", "tool_calls": [call("f", {})]}, "done": True}
     done = last(decode(lines({**ends, "done_reason": "length"}, done=False)))
     assert done.stop_reason == "tool_calls"
@@ -295,22 +139,6 @@ def test_length_and_stop() -> None:
 def test_nothing_after_the_end_is_read() -> None:
     """Lines after `done` change nothing, not even broken ones."""
     assert last(decode(lines(*text("a")) + b"{]\n" + lines(*text("b")))).message.content == "a"
-
-
-def test_an_error_line_is_raised() -> None:
-    """An error in the middle of a stream is a ProviderError that quotes the server."""
-    with pytest.raises(ProviderError, match="exit status 2") as caught:
-        decode(body_of(OWN["error_mid_stream-0"]))
-    assert (caught.value.code, caught.value.status) == ("model_crashed", None)
-
-
-@pytest.mark.parametrize("data", [b"<html>\n", b"[]\n", b"nope", b'{"done": tru}\n', b"\xff\xfe\n"])
-def test_what_is_not_ollama_is_refused(data: bytes) -> None:
-    """HTML, bare values and broken lines are errors that name OLLAMA_HOST, not answers."""
-    with pytest.raises(ProviderError) as caught:
-        decode(data)
-    assert caught.value.code == "bad_response"
-    assert "OLLAMA_HOST" in caught.value.remedy
 
 
 def test_odd_fields_do_no_harm() -> None:
@@ -409,35 +237,6 @@ def encoded(asked: Request, **env: str) -> Any:
     return json.loads(codec(**env).encode(asked))
 
 
-def test_a_body_says_what_it_must() -> None:
-    """Streaming, no silent cut, whole schemas, and nothing that was not asked for."""
-    body = encoded(request(system="Be brief.", tools=(SEARCH,)))
-    assert {key: body[key] for key in ("model", "stream", "truncate")} == {
-        "model": "qwen3:8b",
-        "stream": True,
-        "truncate": False,
-    }
-    assert body["tools"][0]["type"] == "function"
-    assert body["tools"][0]["function"]["parameters"] == SEARCH.parameters
-    assert [m["role"] for m in body["messages"]] == ["system", "user"]
-    assert set(body) == {"model", "stream", "truncate", "tools", "messages"}
-    assert set(encoded(request())) == {"model", "stream", "truncate", "messages"}
-
-
-def test_settings_on_the_wire() -> None:
-    """Context length and the limit of tokens arrive with the types they need."""
-    asked = request(max_output_tokens=50)
-    body = encoded(asked, OLLAMA_CONTEXT_LENGTH="16384")
-    assert body["options"] == {"num_ctx": 16384, "num_predict": 50}
-
-
-def test_answer_now_lists_no_tools() -> None:
-    """There is no tool_choice: without tools the model must answer; the next request has them."""
-    one = codec()
-    assert "tools" not in json.loads(one.encode(request(tools=(SEARCH,), answer_now=True)))
-    assert "tools" in json.loads(one.encode(request(tools=(SEARCH,))))
-
-
 def test_calls_and_results_on_the_wire() -> None:
     """Arguments are an object; a result names its tool and its call."""
     asked = Message("assistant", "", tool_calls=(ToolCall("c1", "web_search", {"query": "ø"}),))
@@ -465,43 +264,6 @@ def test_thinking_goes_back_inside_its_turn_only() -> None:
     assert "thinking" not in later[1]
     other = encoded(Request("llama3.2", (USER, made, result)))["messages"]
     assert "thinking" not in other[1]
-
-
-def test_a_message_is_encoded_once() -> None:
-    """The memo of a message is what is sent again."""
-    one, message = codec(), Message("user", "Hello")
-    first = one.encode(request(message))
-    assert list(message.encoded) == ["ollama"]
-    message.encoded["ollama"] = b'{"role":"user","content":"memo"}'
-    assert json.loads(one.encode(request(message)))["messages"][0]["content"] == "memo"
-    assert json.loads(first)["messages"][0]["content"] == "Hello"
-
-
-CONTENT = st.text(max_size=20)
-STEPS = st.lists(
-    st.tuples(CONTENT, CONTENT, st.dictionaries(st.text(max_size=3), CONTENT, max_size=2)),
-    min_size=1,
-    max_size=6,
-)
-
-
-@given(STEPS)
-def test_a_step_only_appends(steps: list[tuple[str, str, dict[str, str]]]) -> None:
-    """Within a turn, the body of a step but for its closing brackets begins the next body."""
-    one, messages, before = codec(), [USER], b""
-    for number, (said, result, arguments) in enumerate(steps):
-        body = one.encode(request(*messages, system="Be brief.", tools=(SEARCH,)))
-        assert body.startswith(before)
-        json.loads(body)
-        before = body.removesuffix(b"]}")
-        calls = (ToolCall(f"c{number}", "web_search", arguments),)
-        messages.append(Message("assistant", said, tool_calls=calls))
-        messages.append(Message("tool", result, tool_call_id=calls[0].id, tool_name="web_search"))
-
-
-def test_half_a_surrogate_pair_is_sent_as_a_question_mark() -> None:
-    """Text that is not valid Unicode does not stop a request."""
-    assert encoded(request(Message("user", "a\ud83db")))["messages"][0]["content"] == "a?b"
 
 
 # --- addresses --------------------------------------------------------------------------------
@@ -572,22 +334,6 @@ def test_the_key_goes_only_where_it_belongs(host: str, sent: bool) -> None:
     """OLLAMA_API_KEY is for ollama.com over https, and for no other host."""
     env = {"OLLAMA_HOST": host, "OLLAMA_API_KEY": "k1"}
     assert (codec(**env).headers().get("authorization") == "Bearer k1") is sent
-
-
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"OLLAMA_CONTEXT_LENGTH": "8k"},
-        {"OLLAMA_CONTEXT_LENGTH": "-1"},
-    ],
-)
-def test_a_wrong_setting_is_named(env: dict[str, str]) -> None:
-    """The error names the setting and shows how to write it."""
-    with pytest.raises(ConfigError) as caught:
-        read_config(env)
-    name = next(iter(env))
-    assert name in caught.value.message
-    assert f"{name}=" in caught.value.remedy
 
 
 # --- errors -----------------------------------------------------------------------------------
@@ -674,53 +420,6 @@ def test_lines_of_a_log_do_not_tell_the_cause(status: int | None, log: str) -> N
     assert (error.code, error.retryable) == ("model_crashed", True)
 
 
-PAGES = [
-    "<html><body><h1>502 Bad Gateway</h1></body></html>",
-    "<!DOCTYPE html>\n<title>Moved</title>",
-    "\n  <HTML lang=en>",
-    "Sorry! <h1>Nothing here</h1>",
-]
-
-
-@each_row("page", PAGES)
-@each_row("status", [400, 404, 408, 429, 500, 502, 503])
-def test_a_web_page_is_never_shown(status: int, page: str) -> None:
-    """As a body, as the text of an error, and in a stream: a sentence stands for it."""
-    for body in (page.encode(), json.dumps({"error": page}).encode()):
-        error = codec().error(status, {}, body)
-        assert not {"<", ">"} & set(error.message + error.remedy)
-        assert error.message.endswith(".")
-    with pytest.raises(ProviderError) as caught:
-        decode(page.encode() + b"\n")
-    assert "<" not in caught.value.message
-
-
-@pytest.mark.parametrize(
-    "key", ["sk-abcdefghij", "Bearer abcdefgh", "key=abcdefgh", "AIzaabcdefgh"]
-)
-def test_keys_are_not_quoted(key: str) -> None:
-    """Servers and proxies repeat what they were sent, also where a long text is cut."""
-    for text in (f"refused {key} here", "x" * 230 + f" {key}"):
-        assert (
-            "abcdefgh" not in codec().error(400, {}, json.dumps({"error": text}).encode()).message
-        )
-
-
-@pytest.mark.parametrize(
-    ("status", "wish", "again"),
-    [(408, None, True), (409, None, True), (400, "true", True), (500, "false", False)],
-)
-def test_the_server_decides_about_retries(status: int, wish: str | None, again: bool) -> None:
-    """A time-out is tried again; `x-should-retry` has the last word."""
-    headers = {"x-should-retry": wish} if wish else {}
-    assert codec().error(status, headers, b'{"error":"no"}').retryable is again
-
-
-def test_words_of_the_server_end_with_a_full_stop() -> None:
-    """The remedy follows them on the same line."""
-    assert codec().error(500, {}, b'{"error":"unexpected EOF"}').message.endswith("EOF.")
-
-
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[1]", b'{"error":{}}', b"{"])
 def test_any_error_body_is_an_error(body: bytes) -> None:
     """A body of another shape is quoted, never a traceback."""
@@ -734,26 +433,6 @@ def test_a_sign_in_link_is_passed_on() -> None:
     assert "https://ollama.com/c?n=1" in codec().error(401, {}, body).remedy
     kept = codec(OLLAMA_HOST="https://gpu-box", OLLAMA_API_KEY="k1")
     assert "OLLAMA_HOST=https://NAME:PASSWORD@gpu-box" in kept.error(401, {}, b"{}").remedy
-
-
-def test_installed_models_are_offered() -> None:
-    """An unknown model names those that are there, once they are known."""
-    one = OllamaCodec(read_config({}), lambda: ["qwen3:8b", "llama3.2:latest"])
-    remedy = one.error(404, {}, b'{"error": "model \'x\' not found"}').remedy
-    assert "qwen3:8b, llama3.2:latest" in remedy
-
-
-def test_transport_errors_get_a_remedy() -> None:
-    """A server that is not running is named with the command that starts it."""
-    error = codec(OLLAMA_HOST="http://127.0.0.1:9").explain(ProviderError("unreachable", "no"))
-    assert error.message == "Ollama does not answer at http://127.0.0.1:9."
-    assert "`ollama serve`" in error.remedy
-    cut = IncompleteError("connection_lost", "gone", retryable=True)
-    told = codec().explain(cut)
-    assert isinstance(told, IncompleteError)
-    assert told.retryable
-    same = ProviderError("busy", "x")
-    assert codec().explain(same) is same
 
 
 # --- calls in words ---------------------------------------------------------------------------
@@ -778,12 +457,6 @@ def test_a_call_in_words_becomes_a_call(size: int) -> None:
     assert (done.stop_reason, done.message.content) == ("tool_calls", "I will look.\n")
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "I will look.\n"
     assert done.message.details["calls_as_text"] is True
-
-
-def test_a_call_in_words_needs_an_offer() -> None:
-    """Without tools in the request, the same text is an answer."""
-    done = last(decode(lines(*text(WRITTEN))))
-    assert (done.message.tool_calls, done.message.content) == ((), WRITTEN)
 
 
 def test_a_call_in_the_thinking_alone_counts() -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
 
-from searchloop import Agent, Settings
-from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
+from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers import ModelServer, load
 from searchloop.agent.providers.ollama import Ollama, create
-from searchloop.agent.providers.ollama.server import checked_name
-from searchloop.agent.settings import load_environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
@@ -28,19 +23,14 @@ from searchloop.agent.types import (
     ModelInfo,
     Request,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
-    ToolSpec,
 )
-from tests.fake_ollama import Answer, FakeOllama, Model, call, call_part, say, slip, think
+from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.ports import closed_address
 from tests.tables import each_row
 
-RECORDINGS = Path(__file__).parents[3] / "recordings" / "ollama"
 QWEN = Model("qwen3:8b", ("completion", "tools", "thinking"))
 CLOUD = Model("big:cloud", remote_host="https://ollama.com:443")
-SEARCH = ToolSpec("web_search", "Search.", {"type": "object", "properties": {"query": {}}})
 T = TypeVar("T")
 
 
@@ -100,127 +90,12 @@ def end(events: list[StreamEvent]) -> Finished:
     return events[-1]
 
 
-def test_an_answer_streams() -> None:
-    """Text and thinking arrive piece by piece, then the end with the server's counts."""
-    with FakeOllama([QWEN], [think("Easy.", "At ", "07:40.")]) as server:
-        events = ask(server, system="Be brief.")
-    assert events[:-1] == [ThinkingDelta("Easy."), TextDelta("At "), TextDelta("07:40.")]
-    assert end(events).stop_reason == "stop"
-    assert end(events).usage.input_tokens == server.prompt_tokens[0]
-    assert server.requests[0].path == "/api/chat"
-    assert server.chats[0]["truncate"] is False
-    assert "authorization" not in server.requests[0].headers
-
-
 def test_a_path_below_the_host_is_kept() -> None:
     """A base URL is used as given; where nothing of Ollama's is found there, that is said."""
     with FakeOllama([QWEN], []) as server:
         url = f"{server.url}/proxy/"
         assert refused("", env={"OLLAMA_HOST": "", "OLLAMA_BASE_URL": url}).code == "not_ollama"
     assert server.requests[0].path == "/proxy/api/chat"
-
-
-@each_row("native", [False, True])
-@each_row("cut", [0, 1, 7])
-def test_a_tool_run(native: bool, cut: int) -> None:
-    """Call, result, answer: the server accepts what we send back, in both of its modes."""
-    model = Model("qwen3:8b", native=native)
-    first = [{"content": "Let me look."}, call_part("web_search", {"query": "ferry"})]
-    answers = [Answer(first, cut=cut), say("At ", "07:40 [1].", cut=cut)]
-    with FakeOllama([model], answers) as server:
-        user = Message("user", "When?")
-        asked = end(ask(server, user, tools=(SEARCH,))).message
-        found = asked.tool_calls[0]
-        result = Message("tool", "[1] 07:40", tool_call_id=found.id, tool_name=found.name)
-        done = end(ask(server, user, asked, result, tools=(SEARCH,)))
-    assert (asked.content, found.arguments) == ("Let me look.", {"query": "ferry"})
-    assert done.message.content == "At 07:40 [1]."
-    assert server.chats[1]["messages"][2]["tool_call_id"] == found.id
-    assert server.chats[1]["messages"][1]["tool_calls"][0]["id"] == found.id
-
-
-def test_a_call_with_a_problem_can_be_replayed() -> None:
-    """Arguments that were no object are sent back as an empty one, which the server accepts."""
-    with FakeOllama([QWEN], [call("web_search", "tram {"), say("Sorry.")]) as server:
-        user = Message("user", "When?")
-        asked = end(ask(server, user, tools=(SEARCH,))).message
-        found = asked.tool_calls[0]
-        result = Message("tool", "bad", tool_call_id=found.id, tool_name="web_search")
-        assert end(ask(server, user, asked, result)).message.content == "Sorry."
-    assert found.problem
-
-
-def test_a_parser_slip_is_tried_again() -> None:
-    """A 500 for what the model wrote is tried again before anything was shown."""
-    with FakeOllama([QWEN], [slip(headers={"retry-after-ms": "1"}), say("Fine.")]) as server:
-        assert end(ask(server)).message.content == "Fine."
-    assert len(server.chats) == 2
-
-
-def test_nothing_is_tried_again_once_text_was_shown() -> None:
-    """An error line after text ends the answer with the server's reason."""
-    broken = say("Hel", "lo", error="an error was encountered while running the model: EOF")
-    with FakeOllama([QWEN], [broken, say("never")]) as server:
-        error = refused(server)
-    assert (error.code, len(server.chats)) == ("model_crashed", 1)
-    assert "EOF" in error.message
-
-
-@pytest.mark.parametrize("drop", [1, 2, 40, 200])
-def test_a_body_that_ends_early_is_incomplete(drop: int) -> None:
-    """Bytes missing at the end: incomplete, unless only the newline is missing."""
-    with FakeOllama([QWEN], [say("Hello", drop=drop)] * 3) as server:
-        if drop == 1:
-            assert end(ask(server)).message.content == "Hello"
-        else:
-            assert isinstance(refused(server), IncompleteError)
-
-
-def test_a_connection_that_breaks_is_incomplete() -> None:
-    """The server dies in the middle of an answer: what came is not taken for an answer."""
-    with FakeOllama([QWEN], [say("Hello", drop=60, end="cut")]) as server:
-        assert isinstance(refused(server), IncompleteError)
-
-
-def test_a_server_that_is_not_running() -> None:
-    """The command that starts it is in the remedy."""
-    url = closed_address()
-    error = refused(url)
-    assert error.code == "unreachable"
-    assert error.message == f"Ollama does not answer at {url}."
-    assert "`ollama serve`" in error.remedy
-
-
-def test_an_unknown_model() -> None:
-    """The pull command is in the remedy; nothing is tried again."""
-    with FakeOllama([QWEN], []) as server:
-        error = refused(server, model="qwen9:1b")
-    assert error.code == "unknown_model"
-    assert "`ollama pull qwen9:1b`" in error.remedy
-    assert len(server.requests) == 1
-
-
-def test_a_model_without_tools() -> None:
-    """Tools offered to a model that has none: refused once, then asked in another way."""
-    chosen = say('{"tool": "web_search", "arguments": {"query": "ferry"}}')
-    with FakeOllama([Model("tiny", ("completion",))], [chosen]) as server:
-        message = end(ask(server, model="tiny", tools=(SEARCH,))).message
-    assert [call.name for call in message.tool_calls] == ["web_search"]
-    assert ["tools" in body for body in server.chats] == [True, False]
-
-
-@pytest.mark.parametrize("native", [False, True])
-def test_a_prompt_that_does_not_fit_is_an_error(native: bool) -> None:
-    """No silent cut: the window is named, and a larger one makes room."""
-    model = Model("qwen3:8b", num_ctx=2048, native=native)
-    long = Message("user", "ferry " * 3000)
-    with FakeOllama([model], [say("Read it all.")]) as server:
-        error = refused(server, long)
-        assert error.code == "question_too_long"
-        assert "OLLAMA_CONTEXT_LENGTH=16384" in error.remedy
-        wide = {"OLLAMA_CONTEXT_LENGTH": "8192"}
-        assert end(ask(server, long, env=wide)).message.content == "Read it all."
-    assert server.chats[1]["options"] == {"num_ctx": 8192}
 
 
 def test_the_key_stays_here() -> None:
@@ -329,23 +204,6 @@ def test_models_and_what_they_can_do(listed: bool) -> None:
     assert all(m.available and not m.capabilities.native_search for m in found.values())
     assert [m.calls for m in found.values()] == ["native", "envelope", "native"]
     assert found["ollama:qwen3:8b"].disk == 1_000_000
-
-
-def test_what_was_learnt_is_remembered() -> None:
-    """After a look, capabilities are known by any name; each model is shown once."""
-
-    async def work(provider: Ollama) -> list[Capabilities]:
-        before = provider.capabilities("tiny")
-        await provider.models()
-        await provider.models()
-        names = ("tiny", "tiny:latest", "other")
-        return [before, *map(provider.capabilities, names)]
-
-    with FakeOllama([Model("tiny", ("completion", "vision"), listed=False)]) as server:
-        before, short, full, other = using({"OLLAMA_HOST": server.url}, work)
-    assert before == other == Capabilities()
-    assert short == full == Capabilities(tools=False, vision=True)
-    assert [r.path for r in server.requests].count("/api/show") == 1
 
 
 def test_the_window_is_the_one_that_is_there() -> None:
@@ -460,12 +318,6 @@ def test_only_the_library_s_own_names_are_got(name: str) -> None:
     assert not server.requests
 
 
-@pytest.mark.parametrize("name", ["qwen3:8b", "llama3.2", "user/m:q4_K_M", "hf.co/user/m-GGUF:Q4"])
-def test_names_of_the_library_are_names(name: str) -> None:
-    """What the library and its known neighbour use is passed on."""
-    assert checked_name(name) == name
-
-
 def missing(found: list[ModelInfo]) -> tuple[str, str]:
     """What the only entry says is missing, and its remedy."""
     assert [(model.id, model.available) for model in found] == [("ollama:", False)]
@@ -559,45 +411,6 @@ def test_a_wrong_setting_is_said_in_the_picker() -> None:
 
 
 # --- a whole run ------------------------------------------------------------------------------
-
-
-def backend(environ: dict[str, Any], start: Any) -> list[bytes]:
-    """A search backend with one result for everything."""
-    result = {"title": "Timetable", "url": "https://ferry.example/t", "snippet": "Daily 07:40."}
-    answers: dict[str, Any] = {
-        "/api/engines": {"engines": [{"name": "library", "available": True, "position": 1}]},
-        "/api/web-search": {
-            "query": "ferry",
-            "engine": "library",
-            "status": "ok",
-            "results": [{**result, "source": "library"}],
-            "attempts": [{"engine": "library", "status": "ok", "ms": 1}],
-        },
-    }
-    start("200 OK", [("Content-Type", "application/json")])
-    return [json.dumps(answers[environ["PATH_INFO"]]).encode()]
-
-
-def test_recorded_streams_drive_the_loop(tmp_path: Path) -> None:
-    """Two recorded calls are executed, their results sent back, and the answer is cited."""
-    recorded = json.loads((RECORDINGS / "chat_tool_calls_stream.json").read_text("utf-8"))
-    streams = [exchange["response"]["text"].encode() for exchange in recorded["exchanges"]]
-    kind = {"content-type": "application/x-ndjson"}
-    with FakeServer([Reply([stream], headers=kind) for stream in streams]) as server:
-        flags = {"SEARCHLOOP_HOME": str(tmp_path), "OLLAMA_HOST": server.url}
-        settings = Settings.load(load_environment(flags, {}, tmp_path))
-        with Agent(settings, search_backend=backend) as agent:
-            answer = agent.ask("Does it run?", model="ollama:qwen3:8b", search="auto")
-    assert answer.error is None
-    assert (answer.reason, answer.search_path) == ("stop", "local:library")
-    assert answer.text == "It runs, unless the wind turns [1]."
-    assert [c.url for c in answer.citations] == ["https://ferry.example/t"]
-    assert (answer.usage.input_tokens, answer.usage.searches) == (590, 2)
-    sent = server.requests[1].json["messages"]
-    assert [m["role"] for m in sent] == ["system", "user", "assistant", "tool", "tool"]
-    ids = [item["id"] for item in sent[2]["tool_calls"]]
-    assert [m["tool_call_id"] for m in sent[3:]] == ids
-    assert len(set(ids)) == 2
 
 
 @pytest.mark.parametrize("size", [0, None, "6 GB", 6_000_000_000])

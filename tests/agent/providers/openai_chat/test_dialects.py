@@ -13,18 +13,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from searchloop import Agent, AnswerError, Settings
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import load
 from searchloop.agent.providers.openai_chat import ChatCodec
-from searchloop.agent.providers.openai_chat.models import (
-    ChatServer,
-    Dialect,
-    Dialects,
-    ListedModels,
-)
+from searchloop.agent.providers.openai_chat.models import ChatServer, Dialects, ListedModels
 from searchloop.agent.settings import load_environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -39,14 +33,9 @@ from searchloop.agent.types import (
     ThinkingDelta,
     ToolCall,
 )
-from tests.agent.providers.openai_chat.test_openai_chat import (
-    FERRY,
-    chunk,
-    fresh,
-    results,
-    stream_of,
-    transcripts,
-)
+from tests.agent.providers.openai_chat.test_openai_chat import chunk, stream_of
+from tests.agent.providers.test_contract_requests import TURNS, transcript
+from tests.agent.providers.vendors import FERRY, results
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check, check_mistral, check_templates
 from tests.tables import each_row
@@ -95,72 +84,22 @@ def whole(message: Mapping[str, Any], **more: Any) -> bytes:
     return json.dumps({"choices": [{**choice, **more.pop("choice", {})}], **more}).encode()
 
 
-# --- the table ---
-
-SONAR: dict[str, Any] = {"search": "options", "marks": True, "flat_place": True}
-
-
-@each_row(
-    ("host", "model", "traits"),
-    [
-        ("api.mistral.ai", "anything", {"id_length": 9, "user_after_tool": False}),
-        ("127.0.0.1", "mistralai/Devstral-2507", {"id_length": 9, "user_after_tool": False}),
-        ("gpu-box", "Ministral-8B.gguf", {"id_length": 9, "user_after_tool": False}),
-        ("openrouter.ai", "tide/finder", {"search": "openrouter:web_search"}),
-        ("openrouter.ai", "tide/finder:online", {"search": "always"}),
-        ("openrouter.ai", "perplexity/sonar", SONAR),
-        ("api.perplexity.ai", "sonar-pro", SONAR | {"domains": "search_domain_filter"}),
-        ("api.groq.com", "groq/compound-mini", {"search": "always"}),
-        ("api.deepseek.com", "deepseek-chat", {"reasoning": "reasoning_content"}),
-        ("llm.example", "moonshotai/Kimi-K2.5", {"reasoning": "reasoning_content"}),
-        ("127.0.0.1", "DeepSeek-R1-Distill", {"opened": True}),
-        ("api.openai.com", "gpt-6-luna", {"limit": "max_completion_tokens", "prints": False}),
-        ("tide.openai.azure.com", "o4", {"limit": "max_completion_tokens", "prints": False}),
-        ("127.0.0.1", "tidewater-8b", {}),
-    ],
-)
-def test_who_speaks_which_dialect(host: str, model: str, traits: dict[str, Any]) -> None:
-    """An address or a family decides; a model that nobody listed speaks the API as it is."""
-    assert Dialects(host).of(model) == Dialect(**traits)
-
-
 # --- requests: ids, order, reasoning, arguments ---
 
 
-@given(transcripts())
-@settings(max_examples=150, deadline=None)
-def test_no_history_is_refused_by_mistral(messages: list[Message]) -> None:
+@given(TURNS)
+@settings(max_examples=100, deadline=None)
+def test_no_history_is_refused_by_mistral(turns: list[tuple[int, str]]) -> None:
     """Whoever made it, ids are nine letters and digits, and no question follows a result."""
-    sent = body(MISTRAL, *fresh(list(messages)), tools=(FERRY,), system="Be brief.")
+    messages = transcript(turns)
+    sent = body(MISTRAL, *messages, tools=(FERRY,), system="Be brief.")
     check_mistral(sent)
-    assert sent == body(MISTRAL, *fresh(list(messages)), tools=(FERRY,), system="Be brief.")
-    # The memo of one dialect is not that of another.
+    # What is remembered of one dialect is not that of another, and ids stay the same.
     body("tidewater-8b", *messages, tools=(FERRY,))
-    check_mistral(body(MISTRAL, *messages, tools=(FERRY,)))
-
-
-@given(transcripts())
-@settings(max_examples=80, deadline=None)
-def test_a_request_to_mistral_begins_with_the_one_before(messages: list[Message]) -> None:
-    """What was sent once is not changed by what follows."""
-    asked = [*messages, Message("user", "And then?")]
-    before = codec().encode(Request(MISTRAL, asked)).removesuffix(b'"}]}')
-    after = codec().encode(Request(MISTRAL, [*asked, Message("assistant", "Then.")]))
-    assert after.startswith(before)
-
-
-@given(st.lists(st.text(max_size=60), unique=True, max_size=50))
-def test_ids_are_stable_and_distinct(names: list[str]) -> None:
-    """One call has one id in every request, and two calls have two."""
-    calls = tuple(ToolCall(name, "f", {}) for name in names)
-    message = Message("assistant", "", tool_calls=calls)
-    first, second = (
-        body(MISTRAL, USER, *fresh([message, *results(message)]))["messages"] for _ in range(2)
-    )
-    assert first == second
-    wires = [call["id"] for m in first for call in m.get("tool_calls") or ()]
-    assert len(set(wires)) == len(names)
-    assert [m["tool_call_id"] for m in first if m["role"] == "tool"] == wires
+    assert sent == body(MISTRAL, *messages, tools=(FERRY,), system="Be brief.")
+    before = codec().encode(Request(MISTRAL, messages)).removesuffix(b'"}]}')
+    more = [*messages, Message("assistant", "Then."), Message("user", "And then?")]
+    assert messages[-1].role != "user" or codec().encode(Request(MISTRAL, more)).startswith(before)
 
 
 def test_an_id_of_mistral_s_own_is_kept() -> None:
@@ -185,26 +124,7 @@ def test_reasoning_that_a_server_demands() -> None:
         " ",
         None,
     ]
-    assert "reasoning_content" not in json.dumps(body("tidewater-8b", *fresh(told)))
-
-
-def quoted(value: Any, times: int) -> str:
-    text = json.dumps(value)
-    for _ in range(times):
-        text = json.dumps(text)
-    return text
-
-
-@each_row("times", [0, 1])
-@each_row("arguments", [{}, {"query": "ferry"}, {"query": 'a "b" \\ {c}', "n": 2}])
-def test_arguments_go_back_as_one_object(arguments: dict[str, Any], times: int) -> None:
-    """An object inside a string is read as the object, and sent as one."""
-    function = {"name": "f", "arguments": quoted(arguments, times)}
-    data = chunk({"tool_calls": [{"index": 0, "id": "a", "function": function}]}, "tool_calls")
-    message = finished(decode(data + DONE)).message
-    assert message.tool_calls[0].arguments == arguments
-    sent = body("m", USER, message, *results(message))["messages"][1]["tool_calls"][0]["function"]
-    assert json.loads(sent["arguments"]) == arguments
+    assert "reasoning_content" not in json.dumps(body("tidewater-8b", *told))
 
 
 # --- search ---
@@ -214,14 +134,11 @@ OPENROUTER = "openrouter.ai"
 
 def test_openrouter_searches_with_its_own_tool() -> None:
     """The switch adds the server's tool beside ours, and without it nothing searches."""
-    search = NativeSearch(
-        allowed_domains=("tides.example",), context_size="low", country="DK", max_searches=3
-    )
+    search = NativeSearch(allowed_domains=("tides.example",), country="DK", max_searches=3)
     sent = body("tide/finder", host=OPENROUTER, native_search=search, tools=(FERRY,))
     assert [t["type"] for t in sent["tools"]] == ["function", "openrouter:web_search"]
     assert sent["tools"][1]["parameters"] == {
         "max_uses": 3,
-        "search_context_size": "low",
         "allowed_domains": ["tides.example"],
         "user_location": {"type": "approximate", "country": "DK"},
     }
@@ -256,14 +173,6 @@ def test_perplexity_restricts_its_search() -> None:
         with pytest.raises(ConfigError) as caught:
             codec().encode(Request(model, (USER,), native_search=search))
         assert caught.value.code == "no_domain_filter"
-
-
-@pytest.mark.parametrize("model", ["sonar", "sonar-deep-research", "groq/compound", "a/b:online"])
-def test_a_model_that_always_searches_is_refused_with_the_switch_off(model: str) -> None:
-    """It could not obey."""
-    with pytest.raises(ConfigError) as caught:
-        codec(OPENROUTER).encode(Request(model, (USER,)))
-    assert caught.value.code == "always_searches"
 
 
 NOTE = {"type": "url_citation", "url_citation": {"url": "https://tides.example/", "title": "Tides"}}
@@ -340,11 +249,7 @@ def test_the_marks_of_perplexity_are_citations(shape: str) -> None:
     message = finished(events).message
     assert message.content == shown(events) == SAID
     cited = {c.url: [SAID[a:b] for a, b in c.spans] for c in message.citations}
-    assert cited == {
-        PAGES[1]: ["[2]", "[2, 3]"],
-        PAGES[0]: ["[1]"],
-        PAGES[2]: ["[3]", "[2, 3]"],
-    }
+    assert cited == {PAGES[1]: ["[2]", "[2, 3]"], PAGES[0]: ["[1]"], PAGES[2]: ["[3]", "[2, 3]"]}
     assert [c.n for c in message.citations] == [1, 2, 3]
     assert {c.title for c in message.citations} == {"Page 0", "Page 1", "Page 2"}
 
@@ -417,12 +322,6 @@ def test_calls_of_a_closing_message() -> None:
     for deltas in ((), ({"tool_calls": [{"index": 0, **CALL}]},)):
         calls = finished(decode(closed(message, *deltas))).message.tool_calls
         assert [(c.name, c.arguments) for c in calls] == [("f", {"n": 1})]
-
-
-def test_a_closing_message_that_differs_changes_nothing() -> None:
-    """What was shown stands."""
-    events = decode(closed({**CLOSING, "content": "Another."}, {"content": "At 07:40."}))
-    assert finished(events).message.content == shown(events) == "At 07:40."
 
 
 def printed(text: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from searchloop.agent.types import (
 )
 from tests.agent.log.test_context_plan import research
 from tests.agent.providers.local_desk import FACT, lake
-from tests.agent.scripted import check_calls_are_answered
+from tests.agent.providers.vendors import CHAT
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check
 from tests.tables import each_row
@@ -152,19 +153,16 @@ class Small(FakeServer):
         return sse_reply(spoken("At 07:40."))
 
 
+def told(server: FakeServer, *messages: Message, times: int = 1) -> list[list[StreamEvent]]:
+    """The events of the same question, asked several times of one provider."""
+    request = Request("m", messages, system="Be brief.")
+    events = CHAT.stream(server, *[request] * times)
+    ends = [0, *(n for n, e in enumerate(events, 1) if isinstance(e, Finished))]
+    return [events[a:b] for a, b in pairwise(ends)]
+
+
 def ask(server: FakeServer, *messages: Message, times: int = 1) -> list[Finished]:
-    """The same provider asked several times with these messages."""
-
-    async def main() -> list[Finished]:
-        transport = Transport()
-        try:
-            provider = load("openai-chat", {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}, transport)
-            request = Request("m", messages, system="Be brief.")
-            return [end([e async for e in provider.stream(request)]) for _ in range(times)]
-        finally:
-            await transport.aclose()
-
-    return asyncio.run(main())
+    return [end(events) for events in told(server, *messages, times=times)]
 
 
 @pytest.mark.parametrize(
@@ -214,81 +212,33 @@ def test_whose_server_it_is(base: str, own: bool) -> None:
     assert ChatServer(base).own is own
 
 
-def test_calls_keep_their_results_when_a_session_is_shortened() -> None:
-    """The transcript that reaches the wire is one that servers accept."""
-    said = [*research(3), Message("user", "And on Sunday?")]
-    check_calls_are_answered(said)
-    with Small(3000, LLAMA) as server:
-        ask(server, *said)
-    check(server.requests[-1].json)
+OVER = "the request exceeds the available context size"
+WINDOWS = [
+    LLAMA.format(n=4096, asked=9000),
+    VLLM.format(n=4096, asked=9000),
+    STUDIO.format(n=4096),
+    "You passed 9001 input tokens and requested 0 output tokens. However, the model's context "
+    "length is only 4096 tokens, resulting in a maximum input length of 4096 tokens.",
+    "Input length (9000) exceeds model's maximum context length (4096).",
+    "The decoder prompt (length 9000) is longer than the maximum model length of 4096.",
+    "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded "
+    "with context length of only 4096 tokens",
+    "The number of tokens to keep from the initial prompt is greater than the context length "
+    "(n_keep: 9000>= n_ctx: 4096)",
+    "The input (9000 tokens) is longer than the model's context length (4096 tokens).",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9000",
+    "Prompt length 9000 is greater than max_seq_len 4096",
+]
+SAID: list[tuple[dict[str, Any], int | None]] = [
+    *(({"message": words}, 4096) for words in WINDOWS),
+    ({"message": OVER, "n_ctx": 4096}, 4096),
+    ({"message": f"{OVER}. try again", "n_prompt_tokens": 9000, "n_ctx": 4096}, 4096),
+    ({"message": "prompt too long; exceeded max context length by 4904 tokens"}, None),
+    ({"message": MUTE}, None),
+]
 
 
-@each_row(
-    ("said", "size"),
-    [
-        ({"message": LLAMA.format(n=4096, asked=9000)}, 4096),
-        ({"message": "the request exceeds the available context size", "n_ctx": 4096}, 4096),
-        (
-            {
-                "message": "the request exceeds the available context size. try increasing the "
-                "context size or enable context shift",
-                "type": "exceed_context_size_error",
-                "n_prompt_tokens": 9000,
-                "n_ctx": 4096,
-            },
-            4096,
-        ),
-        ({"message": VLLM.format(n=4096, asked=9000)}, 4096),
-        (
-            {
-                "message": "You passed 9001 input tokens and requested 0 output tokens. However, "
-                "the model's context length is only 4096 tokens, resulting in a maximum input "
-                "length of 4096 tokens."
-            },
-            4096,
-        ),
-        ({"message": "Input length (9000) exceeds model's maximum context length (4096)."}, 4096),
-        (
-            {
-                "message": "The decoder prompt (length 9000) is longer than the maximum model "
-                "length of 4096."
-            },
-            4096,
-        ),
-        ({"message": STUDIO.format(n=4096)}, 4096),
-        (
-            {
-                "message": "Trying to keep the first 9000 tokens when context the overflows. "
-                "However, the model is loaded with context length of only 4096 tokens"
-            },
-            4096,
-        ),
-        (
-            {
-                "message": "The number of tokens to keep from the initial prompt is greater than "
-                "the context length (n_keep: 9000>= n_ctx: 4096)"
-            },
-            4096,
-        ),
-        (
-            {
-                "message": "The input (9000 tokens) is longer than the model's context length "
-                "(4096 tokens)."
-            },
-            4096,
-        ),
-        (
-            {
-                "message": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= "
-                "4096. Given: 9000 `inputs` tokens"
-            },
-            4096,
-        ),
-        ({"message": "Prompt length 9000 is greater than max_seq_len 4096"}, 4096),
-        ({"message": "prompt too long; exceeded max context length by 4904 tokens"}, None),
-        ({"message": MUTE}, None),
-    ],
-)
+@each_row(("said", "size"), SAID)
 def test_the_window_in_the_words_of_each_server(said: dict[str, Any], size: int | None) -> None:
     """The size of the window, never that of the prompt, and by the body's own member first."""
     error = ChatCodec(OWN).error(400, {}, json.dumps({"error": said}).encode())
@@ -321,23 +271,7 @@ class Cutting(FakeServer):
         return sse_reply(spoken("At 07:40.", system_fingerprint=self._print, **counts))
 
 
-def told(server: FakeServer, *messages: Message, times: int = 1) -> list[list[StreamEvent]]:
-    """The events of the same question, asked several times."""
-
-    async def main() -> list[list[StreamEvent]]:
-        transport = Transport()
-        try:
-            provider = load("openai-chat", {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}, transport)
-            request = Request("m", messages, system="Be brief.")
-            return [[e async for e in provider.stream(request)] for _ in range(times)]
-        finally:
-            await transport.aclose()
-
-    return asyncio.run(main())
-
-
 LONG = (Message("user", "x" * 4000), Message("assistant", "Yes."), Message("user", "y" * 27_000))
-STUDIO_MODEL = {"id": "m", "max_context_length": 32_768, "loaded_context_length": 4096}
 OLLAMA_PS = {"/api/ps": {"models": [{"name": "m:latest", "context_length": 4096}]}}
 
 
@@ -362,10 +296,7 @@ def test_a_prompt_that_was_cut_without_a_word() -> None:
 
 def test_a_question_that_is_cut_says_so_before_it_is_sent_again() -> None:
     """Once the window is known, what cannot fit is refused in our words, with the better door."""
-    with (
-        Cutting(4096, OLLAMA_PS, "fp_ollama") as server,
-        pytest.raises(ProviderError) as caught,
-    ):
+    with Cutting(4096, OLLAMA_PS, "fp_ollama") as server, pytest.raises(ProviderError) as caught:
         told(server, *LONG, times=2)
     assert caught.value.code == "question_too_long"
     assert "OLLAMA_HOST=" in caught.value.remedy

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from searchloop.agent import providers
-from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers.openai_chat import SETTINGS, ChatCodec, create
-from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, ListedModels, find_server
+from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, find_server
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Message, ModelInfo, Request, StreamEvent
 from tests.fakes import FakeServer, Reply, json_reply, sse
@@ -72,20 +72,6 @@ def test_what_a_server_elsewhere_costs_is_unknown(base: str) -> None:
     assert last.usage.cost_usd is None
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_the_base_url_is_used_as_given(slash: str) -> None:
-    """With or without a slash at its end; without a key nothing is authorized."""
-    with FakeServer([ANSWER, ANSWER]) as server:
-        *_, last = stream({"OPENAI_CHAT_BASE_URL": f"{server.url}/deep/v1{slash}"})
-        stream({"OPENAI_BASE_URL": f"{server.url}/v1{slash}", "OPENAI_API_KEY": "key-of-that"})
-    assert isinstance(last, Finished)
-    assert last.message.content == "07:40"
-    first, second = server.requests
-    assert (first.path, second.path) == ("/deep/v1/chat/completions", "/v1/chat/completions")
-    assert "authorization" not in first.headers
-    assert second.headers["authorization"] == "Bearer key-of-that"
-
-
 @each_row(
     ("env", "base", "key"),
     [
@@ -130,38 +116,6 @@ def test_a_server_that_refuses_to_count() -> None:
     assert ["stream_options" in r.json for r in server.requests] == [True, False, False]
 
 
-def test_another_refusal_is_not_repeated() -> None:
-    """A request that the server does not take is sent once."""
-    with FakeServer([json_reply({"error": {"message": "No."}}, 400)]) as server:
-        with pytest.raises(AgentError) as caught:
-            stream({"OPENAI_CHAT_BASE_URL": server.url})
-        assert len(server.requests) == 1
-    assert caught.value.code == "bad_request"
-
-
-def test_a_model_that_cannot_be_told_not_to_search() -> None:
-    """With the switch off nothing is sent to it at all."""
-    with FakeServer([ANSWER]) as server:
-        with pytest.raises(ConfigError) as caught:
-            stream({"OPENAI_CHAT_BASE_URL": server.url}, "gpt-5-search-api")
-        assert not server.requests
-    assert caught.value.code == "always_searches"
-
-
-def test_a_server_that_is_not_there() -> None:
-    """The remedy names the setting; the key is in no text."""
-    with FakeServer([]) as server:
-        gone = server.url
-    closed = Reply(status=401, headers={"content-type": "application/json"})
-    with FakeServer([closed]) as server, pytest.raises(AgentError) as caught:
-        stream({"OPENAI_CHAT_BASE_URL": server.url, "OPENAI_CHAT_API_KEY": "key-0123456789"})
-    assert caught.value.code == "unauthorized"
-    assert "key-0123456789" not in f"{caught.value.message} {caught.value.remedy}"
-    (entry,) = models({"OPENAI_CHAT_BASE_URL": gone})
-    assert not entry.available
-    assert "OPENAI_CHAT_BASE_URL" in (entry.remedy or "")
-
-
 def test_the_models_of_a_server() -> None:
     """Sorted, with what the server says of them; models here are marked as local."""
     listed = [
@@ -204,12 +158,3 @@ def test_nobody_set_it_up() -> None:
     for env in ({}, {"OPENAI_API_KEY": "shared"}):
         (entry,) = models(env)
         assert (entry.available, entry.missing) == (False, "OPENAI_CHAT_BASE_URL")
-
-
-def test_only_models_known_to_search_have_native_search() -> None:
-    """By name, and then without function tools beside it."""
-    catalog = ListedModels()
-    assert catalog.capabilities("anything") == Capabilities()
-    for name in ("gpt-5-search-api", "openai/gpt-4o-search-preview", "x/y:online"):
-        can = catalog.capabilities(name)
-        assert (can.native_search, can.tools, can.tools_with_native_search) == (True, False, False)

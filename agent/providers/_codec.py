@@ -1,0 +1,203 @@
+"""The base classes of codecs and decoders."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from searchloop.agent.errors import ProviderError
+from searchloop.agent.providers._wire import error_in
+from searchloop.agent.transport.exchange import (
+    Endpoint,
+    ResponseBody,
+    document_of,
+    guarded,
+    incomplete,
+    unreadable,
+)
+from searchloop.agent.transport.refusals import TOO_LONG, Refusal, quoted, with_wishes
+from searchloop.agent.types import StreamEvent
+
+_decode = json.JSONDecoder().decode  # faster than json.loads
+
+
+# What vendors, and the servers that follow them, name the cause of an error.
+_CREDIT = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
+    | {"credit_balance_exhausted", "organization_spend_limit_exceeded"}
+    | {"project_spend_limit_exceeded", "organization_usage_limit_exceeded"}
+)
+_KEY = frozenset({"invalid_api_key", "authentication_error"})
+_RATE = frozenset({"rate_limit_exceeded", "slow_down", "rate_limit_error", "too_many_requests"})
+_BUSY = frozenset(
+    {"server_error", "server_is_overloaded", "service_unavailable_error", "overloaded_error"}
+    | {"vector_store_timeout", "api_error", "timeout_error", "conflict_error"}
+    | {"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED", "UNKNOWN"}
+)
+_FORBIDDEN = frozenset({"permission_error", "PERMISSION_DENIED", "FAILED_PRECONDITION"})
+_MONEY = re.compile("credit balance is too low|spend(?:ing)? limit|usage limits", re.IGNORECASE)
+_MODEL = re.compile(
+    r"model\b.{0,120}\b(?:not found|does not exist|not exist|is not (?:a )?valid)|^model: "
+    r"|(?:unknown|invalid|no such) model|no endpoints found for|is not a valid model",
+    re.IGNORECASE | re.DOTALL,
+)
+# Signed thinking of earlier answers.
+_THINKING = re.compile(
+    r"bound to a different conversation|blocks in the latest assistant message"
+    r"|invalid [`'\"]?(?:signature|data)[`'\"]? in [`'\"]?(?:redacted_)?thinking"
+    r"|content\.\d+\.(?:(?:redacted_)?thinking\.)?(?:signature|data)\b|signature verification"
+    r"|expected [`'\"]?thinking|thinking[`'\"]? blocks?\b.{0,60}(?:different|expired|decrypt)"
+    r"|thought[\s_-]*signature|continuation[\s_-]*token",
+    re.IGNORECASE,
+)
+# What else stands for earlier answers: the server cannot decrypt, find or match it. What someone
+# wrote into a message is not meant.
+_HISTORY = re.compile(
+    r"encrypted[ _](?:content|index)|without its required|item (?:with id )?\S{1,80} not found"
+    r"|items are not persisted|duplicate item|no tool (?:output|call) found|an id that begins with"
+    r"|(?:decrypt|verify|parse).{0,40}\breasoning|\breasoning (?:item|content)\b.{0,60}"
+    r"(?:decrypt|expired|signature|mismatch|corrupt|not found)"
+    r"|\binput\[\d+\](?!\.(?:content|output|arguments|name))"
+    r"|without a (?:corresponding|preceding)|`tool_use` ids were found without"
+    r"|unexpected `tool_use_id`|function (?:call|response) (?:turn|part)"
+    r"|reasoning_(?:content|details)|(?:invalid|corrupted) [`'\"]?signature"
+    r"|\breasoning\b[`'\"]{0,2}:? (?:is )?(?:unsupported|not (?:supported|allowed|permitted))",
+    re.IGNORECASE,
+)
+
+
+class CodecBase:
+    """Base of a `Codec` for one endpoint. Sends the key as a bearer token, if there is one.
+
+    `setting` and `key_setting` name the settings of the server and of its key, `api` what it
+    speaks, `ends` how its address usually ends.
+    """
+
+    vendor: ClassVar[str]
+    home: ClassVar[str]
+    setting: ClassVar[str]
+    key_setting: ClassVar[str]
+    api: ClassVar[str]
+    ends: ClassVar[str] = "/v1"
+
+    def __init__(self, key: str = "", base_url: str = "") -> None:
+        self.endpoint = Endpoint(
+            base_url or self.home, key, vendor=self.vendor, home=self.home, setting=self.setting
+        )
+
+    def headers(self) -> Mapping[str, str]:
+        return {"authorization": f"Bearer {self.endpoint.key}"} if self.endpoint.key else {}
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        details = self.details_of(document_of(body))
+        return with_wishes(self.refused(details, status), headers)
+
+    def details_of(self, document: Any) -> Mapping[str, Any]:
+        """Returns the error object in the body of an error answer."""
+        return error_in(document) or {}
+
+    def refused(self, details: Mapping[str, Any], status: int | None = None) -> ProviderError:
+        """Returns the error for an error object; `status` is None inside a stream."""
+        status = status or _status(details.get("code")) or _status(details.get("status"))
+        said = quoted(details.get("message"), self.endpoint.key)
+        return self.classify(details, Refusal(self.endpoint.name, said, status))
+
+    def classify(self, details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
+        """Returns our error for an error object {message, type, code, status, param ...}."""
+        codes = {str(details.get(name)) for name in ("code", "type", "status")}
+        param, status = str(details.get("param") or ""), refusal.status or 0
+        text = str(details.get("message") or "")
+        told = f"{param} {text} {' '.join(codes)}"
+        if status == 402 or codes & _CREDIT or _MONEY.search(text):
+            return refusal.no_credit()
+        if status == 401 or codes & _KEY or (status == 400 and "api key" in text.lower()):
+            sent = "the key" if self.endpoint.key else "requests without a key"
+            return refusal.unauthorized(self.key_setting, sent)
+        if status == 429 or codes & _RATE:
+            return refusal.too_many()
+        if thinking := _THINKING.search(told):  # a signature that is missing can be replaced
+            missing = "signature" in thinking[0].lower() and "missing" in text.lower()
+            return refusal.no_history() if missing else refusal.no_thinking()
+        if _HISTORY.search(told):
+            return refusal.no_history()
+        if status == 413 or TOO_LONG.search(told):
+            return refusal.too_long()
+        if "model_not_found" in codes or param == "model" or _MODEL.search(text):
+            return refusal.no_model()
+        if codes & _BUSY or status >= 500 or status in (408, 409, 499):
+            return refusal.failed()
+        if status == 403 or codes & _FORBIDDEN:
+            return refusal.forbidden()
+        if status == 404 or "NOT_FOUND" in codes:
+            if "NOT_FOUND" in codes:
+                return refusal.no_model()
+            remedy = f"Check {self.setting}; it usually ends in {self.ends}."
+            return refusal.wrong_address(self.api, remedy)
+        unknown = not status and not any("invalid" in code for code in codes)
+        return refusal.failed() if unknown else refusal.bad_request()
+
+    def explain(self, error: ProviderError) -> ProviderError:
+        return self.endpoint.explain(error)
+
+
+def _status(code: Any) -> int | None:
+    """Reads a status that a body names, also as text."""
+    if isinstance(code, str) and code.isascii() and code.isdigit():
+        code = int(code[:6])
+    return code if type(code) is int and 400 <= code <= 599 else None
+
+
+class DecoderBase:
+    """Base of a `Decoder` for a stream with a terminal event, or for one JSON document.
+
+    A subclass yields the events of one payload in `_read` and of a document in
+    `_read_whole`, and sets `_finished`. A stream without its end raises IncompleteError, so no
+    call is read from half its arguments.
+    """
+
+    begins: ClassVar[tuple[bytes, ...]] = (b"{",)
+
+    def __init__(self, codec: CodecBase, content_type: str) -> None:
+        self._codec = codec
+        self._server = codec.endpoint.name
+        self._body = ResponseBody(self._server, content_type, self.begins)
+        self._finished = False
+
+    def feed(self, data: bytes) -> Iterable[StreamEvent]:
+        return guarded(self._unreadable, self._read_payloads, self._body.feed(data))
+
+    def close(self) -> Iterable[StreamEvent]:
+        return guarded(self._unreadable, self._read_end, self._body.document)
+
+    def _read(self, event: Any) -> Iterable[StreamEvent]:
+        raise NotImplementedError
+
+    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
+        raise NotImplementedError
+
+    def _read_done(self) -> Iterable[StreamEvent]:
+        return ()  # most APIs do not need the mark `[DONE]`
+
+    def _end_of_stream(self) -> Iterable[StreamEvent]:
+        raise incomplete(self._server)
+
+    def _read_payloads(self, events: list[StreamEvent], payloads: Sequence[bytes]) -> None:
+        for payload in payloads:
+            if self._finished:
+                return
+            text = payload.decode()
+            done = text.startswith("[DONE]")
+            events.extend(self._read_done() if done else self._read(_decode(text)))
+
+    def _read_end(self, events: list[StreamEvent], document: bytes | None) -> None:
+        if document is not None:
+            events.extend(self._read_whole(document_of(document)))
+            return
+        self._read_payloads(events, self._body.rest())
+        if not self._finished:
+            events.extend(self._end_of_stream())
+
+    def _unreadable(self) -> ProviderError:
+        return unreadable(self._server, self._codec.api)

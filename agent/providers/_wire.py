@@ -1,0 +1,149 @@
+"""What encoders share: JSON, names, options, and transcripts in steps."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from searchloop.agent.calls.schema import is_strict
+from searchloop.agent.types import Message, Request
+
+# The names that most APIs share. A provider's `options` maps ours to those of its API.
+SAMPLING = {"temperature": "temperature", "top_p": "top_p"}
+
+
+def sampling(request: Request, names: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the options of a request under the names of an API."""
+    return {names[key]: value for key, value in request.options.items() if key in names}
+
+
+def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the schema as OpenAI's APIs take it."""
+    return {"name": "answer", "schema": schema, "strict": is_strict(schema)}
+
+
+LOST = "No result: the call was interrupted."
+_BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
+
+
+def dump(value: Any) -> bytes:
+    """Encodes `value` as compact JSON; half a surrogate pair becomes a question mark."""
+    return _ENCODER.encode(value).encode("utf-8", "replace")
+
+
+def body(head: bytes, name: str, items: Sequence[bytes], tail: Mapping[str, Any]) -> bytes:
+    """Returns the object `head` with the encoded list `items` under `name`, then `tail`.
+
+    Messages come behind what stays the same, so that prompt caches hit.
+    """
+    pieces = [*items] or [b""]
+    pieces[0] = b'%b,"%b":[%b' % (head[:-1], name.encode(), pieces[0])
+    pieces[-1] += (b"]," if tail else b"]") + dump(tail)[1:]
+    return b",".join(pieces)  # the one copy of a long history
+
+
+# Words in the names of models that turn text into something else than text, or into vectors.
+_NO_CHAT = re.compile(r"whisper|(?<![a-z])(?:tts|bge)(?![a-z])|embed|rerank|dall-?e|flux|gpt-image")
+_KINDS_OF_CHAT = ("chat", "llm", "vlm", "language", "text", "model", "code", "multimodal")
+
+
+def can_chat(entry: Any) -> bool:
+    """Tells whether a model of a list answers in text: by what is said of it, else by its name."""
+    kind = text_in(entry, "type").lower()
+    made = member(entry, "output_modalities") or member(
+        member(entry, "architecture"), "output_modalities"
+    )
+    if isinstance(made, list) and made:
+        return "text" in made
+    if kind and not kind.startswith(_KINDS_OF_CHAT):
+        return False
+    return not _NO_CHAT.search(text_in(entry, "id").lower())
+
+
+def member(value: Any, key: str) -> Any:
+    """Returns a member of an object, None for anything else."""
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def text_in(value: Any, key: str) -> str:
+    """Returns a text in an object, "" for anything else."""
+    found = member(value, key)
+    return found if isinstance(found, str) else ""
+
+
+def function_name(name: str) -> str:
+    """Replaces what APIs refuse in the name of a function: models make names up."""
+    return _BAD_NAME.sub("_", name)[:64] or "unknown"
+
+
+def hashed_id(call_id: str, prefix: str) -> str:
+    """Makes a short id from one that an API refuses."""
+    return prefix + blake2b(call_id.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def error_in(value: Any) -> Mapping[str, Any] | None:
+    """Returns the error object of a body or an event, also inside a list; None without one."""
+    if isinstance(value, list):
+        return next((error for error in map(error_in, value) if error), None)
+    error = value.get("error") if isinstance(value, dict) else None
+    if isinstance(error, str) and error:
+        return {"message": error}
+    return error if isinstance(error, dict) and error else None
+
+
+def remembered(message: Message, key: str, encode: Callable[[], bytes]) -> bytes:
+    """Returns `message.encoded[key]`; calls `encode` for it the first time."""
+    encoded = message.encoded.get(key)
+    if encoded is None:
+        encoded = message.encoded[key] = encode()
+    return encoded
+
+
+def result_text(message: Message) -> str:
+    """Returns the text of a tool result; one of a failed call begins with "Error"."""
+    text = message.content or "(empty)"
+    if message.is_error and text is not LOST and not text.lower().startswith("error"):
+        return f"Error: {text}"
+    return text
+
+
+def stray_text(message: Message) -> str:
+    """Words a result without its call as text: APIs refuse it as a result."""
+    return f"(Result of {message.tool_name or 'a tool'}, out of order)\n{message.content}"
+
+
+Step = tuple[Message | None, Sequence[Message], Sequence[Message]]
+"""A message, one result for each of its calls in their order, and results that answer no call."""
+
+
+def steps(messages: Iterable[Message]) -> Iterator[Step]:
+    """Yields the transcript in steps. A call without a result gets LOST: APIs refuse it alone."""
+    head: Message | None = None
+    results: dict[str, Message | None] = {}
+    strays: list[Message] = []
+    for message in messages:
+        if message.role == "tool":
+            call_id = message.tool_call_id or ""
+            if results.get(call_id, message) is None:
+                results[call_id] = message
+            else:
+                strays.append(message)
+            continue
+        yield head, _answers(head, results) if results else (), strays
+        head, strays = message, []
+        results = {call.id: None for call in message.tool_calls} if message.tool_calls else {}
+    yield head, _answers(head, results), strays
+
+
+def _answers(head: Message | None, results: Mapping[str, Message | None]) -> Sequence[Message]:
+    if head is None or not head.tool_calls:
+        return ()
+    return [
+        results[call.id]
+        or Message("tool", LOST, tool_call_id=call.id, tool_name=call.name, is_error=True)
+        for call in {call.id: call for call in head.tool_calls}.values()
+    ]

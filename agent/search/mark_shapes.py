@@ -1,0 +1,89 @@
+"""Writes citation marks of other shapes as `[n]`: `**[1]**`, `[1-2]`, `［2］`, `【1】`, `[^1]`,
+`¹`, `[[1]](address)`, `[Source 1]`.
+
+Models learned many ways to cite. Each place is only proposed here; `marks.find` decides, by the
+words around it, whether it is a mark, and what is none keeps the writer's own form.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Container
+from typing import NamedTuple
+
+_MOST = 8  # numbers of one range
+_N = "[1-9０-９][0-9０-９]{0,2}"
+_LIST = rf"{_N}(?:\s?[,;、，；–—-]\s?{_N}){{0,7}}"
+_SOURCE = (
+    "(?:[Ss]ources?|[Rr]ef(?:erence)?s?|[Cc]itations?|Quellen?|Belege?|[Ff]uentes?"
+    "|来源|參考|参考|出典|资料)"
+)
+SHAPE = re.compile(
+    r"(?<![\w\\!\[*_])(?P<open>\*{1,3}|_{1,3})(?P<bold>\[" + _LIST + r"\])(?P=open)(?![\w*_])"
+    rf"|(?<![\\!\[])\[\[(?P<link>{_N})\]\]\([^()\s]{{0,2000}}\)"
+    rf"|(?<![\\!\[])\[\^(?P<note>{_N})\](?!:)"
+    rf"|(?<![\\!\[])\[{_SOURCE}[ :#：]{{0,2}}(?P<named>{_LIST})\](?![(\[])"
+    rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<range>{_N}\s?[–—-]\s?{_N})\](?![(\[])"
+    rf"|［(?P<wide>{_LIST})］|【(?P<thick>{_LIST})】"
+    r"|(?:(?<=[^\W\d_]{4})|(?<=[^\W\d_][.!?。！？”»]))(?P<raised>[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?)(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
+)
+_DIGITS = str.maketrans("０１２３４５６７８９⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789" * 2)
+_PLAIN = re.compile(rf"\[{_N}\]")
+_NUMBER = re.compile(r"\d+|[–—-]")
+
+
+class Shaped(NamedTuple):
+    """A text whose possible marks are written `[n]`, and how it was: (start, end, as it was)."""
+
+    text: str
+    places: tuple[tuple[int, int, str], ...]
+
+    def part(self, start: int, end: int) -> str:
+        """Returns a part of the text as it was."""
+        out: list[str] = []
+        last = start
+        first = bisect_right(self.places, (start, -1, ""))
+        for begin, stop, was in self.places[first:]:
+            if stop > end:
+                break
+            out += (self.text[last:begin], was)
+            last = stop
+        return "".join([*out, self.text[last:end]])
+
+
+def shaped(text: str, known: Container[int]) -> Shaped:
+    """Writes what may be a mark of known numbers as `[n]`."""
+    raised = _PLAIN.search(text) is None  # beside other marks, a raised number is an exponent
+    out: list[str] = []
+    places: list[tuple[int, int, str]] = []
+    length = last = 0
+    for match in SHAPE.finditer(text):
+        kind = match.lastgroup or ""
+        numbers = _numbers(match[kind])
+        if not numbers or not all(n in known for n in numbers):
+            continue
+        if (kind == "raised" and not raised) or (kind == "note" and f"[^{match[kind]}]:" in text):
+            continue
+        out += (text[last : match.start()], f"[{', '.join(map(str, numbers))}]")
+        length += len(out[-2])
+        places.append((length, length + len(out[-1]), match[0]))
+        length += len(out[-1])
+        last = match.end()
+    return Shaped("".join([*out, text[last:]]), tuple(places)) if places else Shaped(text, ())
+
+
+def _numbers(said: str) -> list[int]:
+    """Reads `1, 2` and `1-3`; nothing of what is no rising range."""
+    found: list[int] = []
+    until = False
+    for part in _NUMBER.findall(said.translate(_DIGITS)):
+        if not part.isdigit():
+            until = True
+            continue
+        n = int(part)
+        if until and not 0 < n - found[-1] < _MOST:
+            return []
+        found += range(found[-1] + 1, n + 1) if until else [n]
+        until = False
+    return found

@@ -1,0 +1,320 @@
+"""What takes the tick from a claim although its words stand in the source.
+
+`VETOES` is asked in order; the first that applies gives the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations, pairwise
+
+from searchloop.agent.verdicts import numbers
+from searchloop.agent.verdicts.compare import Comparison, Gap, align, aligned, closed
+from searchloop.agent.verdicts.text import OPPOSITES, Token
+from searchloop.analysis.words import table
+
+NUMBER = "The source gives another number."
+MISSING_NUMBER = "A number of the claim does not stand there."
+OPPOSITE = "The source says the opposite."
+DENIAL = "One of them denies what the other says."
+TURNED = "Names or numbers stand the other way round."
+REPLACED = "One word of the source's sentence is replaced by another."
+DEGREE = "The source says it of more or fewer, or less surely."
+# What a claim is refused for although its words stand in the source.
+FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, TURNED, REPLACED, DEGREE))
+
+_CLOSE = 0.65  # share of the claim that stands in the window, where a denial means it
+
+
+def quantity(found: Comparison) -> str:
+    """A number of the claim that its sentence of the source, or the whole page, does not hold."""
+    lost = [t for t in found.lost if t.number]
+    if found.near and (lost or any(map(_another, found.gaps))):
+        return NUMBER
+    return MISSING_NUMBER if any(_measured(found, t) for t in lost) else ""
+
+
+def _another(gap: Gap) -> bool:
+    """Tells of numbers where the window has others."""
+    ours, theirs = ({t.key for t in side if t.number} for side in gap)
+    return bool(ours and theirs) and not ours & theirs
+
+
+def _measured(found: Comparison, token: Token) -> bool:
+    """Tells of a number with a unit, or one that the page has nowhere."""
+    return bool(token.number and token.number.unit) or not found.page.has(token.key)
+
+
+# ---- opposites ------------------------------------------------------------------------------
+
+_PREFIXES = frozenset(["un", "in", "im", "ir", "il", "dis", "non", "des", "dés"])
+
+
+def opposite(found: Comparison) -> str:
+    """A word whose opposite stands in the window in its stead."""
+    own, have = _reversible(found.claim), _reversible(found.window)
+    places = [(own - have, have - own)]
+    places += [(_reversible(one), _reversible(other)) for one, other in found.gaps if one]
+    turned = any(_reverse(one, other) for own, have in places for one in own for other in have)
+    return OPPOSITE if turned else ""
+
+
+def _said(token: Token) -> str:
+    """Returns a token's word, or its two letters in scripts without spaces."""
+    return token.key if token.kind == "letter" else token.word
+
+
+def _reversible(tokens: Iterable[Token]) -> set[str]:
+    """Returns the words, and the pairs of letters that may have an opposite."""
+    return {
+        said
+        for t in tokens
+        if (said := _said(t))
+        if t.kind != "letter" or said in OPPOSITES or said[1:] in OPPOSITES
+    }
+
+
+def _reverse(one: str, other: str) -> bool:
+    """Tells whether two words begin like opposites of the table, or one is the other with `un-`."""
+    short, long = sorted((one, other), key=len)
+    if len(short) >= 4 and long.removesuffix(short) in _PREFIXES:
+        return True
+    if len(one) == len(other) == 2 and one[0] == other[0] and other[1] in OPPOSITES.get(one[1], ()):
+        return True  # `撞前` for `撞后`
+    for length in range(len(one), max(1, len(one) - 4), -1):
+        for reverse in OPPOSITES.get(one[:length], ()):
+            if other.startswith(reverse) and len(other) - len(reverse) <= 3:
+                return True
+    return False
+
+
+# ---- degrees --------------------------------------------------------------------------------
+
+_DEGREES = {
+    word: kind for kind, words in table(numbers.TABLES["degrees"]).items() for word in words
+}
+_LED = 3  # tokens between such a word and what it bears on
+
+
+def degree(found: Comparison) -> str:
+    """A word such as `all`, `may`, `second` or `only` that one side has, beside what both have."""
+    if not found.near:
+        return ""
+    pairs = aligned(found.claim, found.window)
+    sides = ((found.claim, {i for i, _ in pairs}), (found.window, {j for _, j in pairs}))
+    one, other = (
+        {_DEGREES.get(_said(t)) for t in tokens if not _is_name(t)} for tokens, _ in sides
+    )
+    for (tokens, held), beside in zip(sides, (other, one), strict=True):
+        for at, token in enumerate(tokens):
+            kind = None if _is_name(token) else _DEGREES.get(_said(token))
+            if kind and kind not in beside and not held.isdisjoint(range(at + 1, at + 1 + _LED)):
+                return DEGREE
+    return ""
+
+
+def _is_name(token: Token) -> bool:
+    """Tells the month and the man from the verbs."""
+    return token.capital and token.word in ("may", "will")
+
+
+# ---- denials --------------------------------------------------------------------------------
+
+_STILL = frozenset(numbers.TABLES["still"].split())
+_LAST = frozenset(("nicht", "nie", "niemals", "niet", "nooit"))  # end a clause
+
+
+def denial(found: Comparison) -> str:
+    """A word that stands denied on one side and plain on the other."""
+    have = {t.key for t in found.theirs}
+    if len(found.ours) * _CLOSE > sum(t.key in have for t in found.ours):
+        return ""
+    ours, theirs = found.claim, found.window
+    denied, there = _denied(ours), _denied(theirs)
+    plainly, plainly_there = {t.key for t in ours} - denied, {t.key for t in theirs} - there
+    letters = [t.key for t in theirs if t.kind == "letter"]
+    there -= {key for key in there if letters.count(key) > 1}  # once plainly
+    turns = any(gap.turns for gap in (*found.content_gaps, *found.gaps))
+    return DENIAL if denied & plainly_there or there & plainly or turns else ""
+
+
+def _denied(tokens: Sequence[Token]) -> set[str]:
+    """Returns the keys of the words behind a negation; of the one before it at the end.
+
+    In scripts without spaces a negation may follow, so that both sides count.
+    """
+    ends = [t for t, after in pairwise(tokens) if after.start > t.end + 1]
+    tokens = [t for t in tokens if t.kind != "stop" and t.word not in _STILL]
+    found: set[str] = set()
+    for i, token in enumerate(tokens):
+        if token.kind != "not":
+            continue
+        behind = [t for t in tokens[i + 1 : i + 9] if t.start >= token.end][:3]
+        behind = [t for t in behind if t.kind != "not"]
+        if token.word and behind and behind[0].kind != "letter" and closed(tokens, i, i + 1):
+            behind = []  # `未婚，2003年`
+        before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
+        follows = not token.word or "ぁ" <= token.word[-1] <= "ゟ"  # a Japanese denial
+        found.update(t.key for t in behind[:1])
+        last = token.word in _LAST and token in ends
+        if not behind or last or (before and before[-1].kind == "letter" and follows):
+            found.update(t.key for t in before[-2:])
+    return found
+
+
+def _clear(token: Token, negation: Token) -> bool:
+    """Tells whether a token, two letters wide in scripts without spaces, ends before a negation."""
+    return token.end + (token.kind == "letter") <= negation.start
+
+
+# ---- names and numbers exchanged --------------------------------------------------------------
+
+_BY = frozenset(numbers.TABLES["agents"].split())
+_MOST = 12  # names and numbers that are tried against each other
+_GAIN = 2  # words that stand in order once two are exchanged back
+
+
+def exchanged(found: Comparison) -> str:
+    """Two names or numbers: exchanged back, the claim follows the source better."""
+    swaps = [({t.key for t in g.ours}, {t.key for t in g.theirs}) for g in found.gaps]
+    swaps = [(ours - {"not"}, theirs - {"not"}) for ours, theirs in swaps]
+    for (ours, theirs), (left, right) in combinations(swaps, 2):
+        if theirs & left and ours & right:
+            return TURNED
+    if found.letters and found.near and _moved(found):
+        return TURNED
+    claim, window = ([t.key for t in side] for side in (found.claim, found.window))
+    passive = len({not _BY.isdisjoint(side) for side in (claim, window)}) == 2
+    if found.near and not passive and found.page.lang != "de" and _loose(found):
+        return TURNED
+    places = {key: at for at, key in reversed(list(enumerate(window)))}
+    units = [unit for unit in _units(found.claim) if claim[unit[0]] in places][:_MOST]
+    in_order = len(align(tuple(claim), tuple(window)))
+    for (a, b), (c, d) in combinations(units, 2):
+        numbered = found.claim[a].number and found.claim[c].number
+        if places[claim[a]] > places[claim[c]] and (numbered or not passive):
+            back = (*claim[:a], *claim[c:d], *claim[b:c], *claim[a:b], *claim[d:])
+            gain = 1 if numbered and c - b <= 1 else _GAIN
+            if len(align(back, tuple(window))) >= in_order + gain:
+                return TURNED
+    return ""
+
+
+def _loose(found: Comparison) -> bool:
+    """Tells of one name that the window has at another place, and not at its beginning."""
+    for gap in found.gaps:
+        elsewhere = {t.key for other in found.gaps if other is not gap for t in other.theirs}
+        names = [t for t in gap.ours if t.capital and t.kind == "word"]
+        begins_ = gap.ours[:1] == found.claim[:1]
+        if names and not begins_ and all(t.key in elsewhere for t in names):
+            return True
+    return False
+
+
+def _units(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Returns the ranges of names, whose words stand side by side, and of numbers."""
+    found: list[tuple[int, int]] = []
+    for at, token in enumerate(tokens):
+        if token.number or not (token.capital or _caseless(token)):
+            if token.number:
+                found.append((at, at + 1))
+        elif found and found[-1][1] == at and not tokens[at - 1].number:
+            found[-1] = found[-1][0], at + 1
+        else:
+            found.append((at, at + 1))
+    return found
+
+
+def _caseless(token: Token) -> bool:
+    """Tells whether a word is of a script that writes names like other words."""
+    return token.kind == "word" and not token.word[0].islower()
+
+
+def _moved(found: Comparison) -> bool:
+    """Tells of letters on both sides of a gap that the other side has elsewhere."""
+    ours, theirs = ({t.key for t in side if _written(t)} for side in (found.claim, found.window))
+    return any(
+        sum(t.key in theirs for t in gap.ours) > 1 and any(t.key in ours for t in gap.theirs)
+        for gap in found.gaps
+    )
+
+
+def _written(token: Token) -> bool:
+    """Tells whether a token is of a script without spaces and more than an ending in hiragana."""
+    return token.kind == "letter" and not all("ぁ" <= c <= "ゟ" for c in token.key)
+
+
+# ---- one word for another -----------------------------------------------------------------------
+
+
+def replaced(found: Comparison) -> str:
+    """A word in place of another in the source's own sentence."""
+    own = [sides for gap in found.gaps if any(map(_tells, (sides := gap.content())[0]))]
+    for ours, theirs in own if found.near else ():
+        if not theirs or _bridges(ours, theirs) or any(_alike(a, b) for a in ours for b in theirs):
+            continue
+        if any(t.number for t in ours) and any(t.number for t in theirs):
+            continue  # quantities have a veto of their own
+        marked = all(any(t.capital or t.number for t in side) for side in (ours, theirs))
+        if len(found.gaps) == 1 or marked:
+            return REPLACED
+    return ""
+
+
+def _tells(token: Token) -> bool:
+    return token.kind != "letter" or _written(token)
+
+
+def _bridges(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:
+    """Tells of one pair of letters where the source has more: the claim leaves something out."""
+    edges = ours[0].key[0] == theirs[0].key[0] or ours[-1].key[-1] == theirs[-1].key[-1]
+    edges = edges or all(t.number or len(t.key) == 1 for t in theirs)  # a date
+    return ours[0].kind == "letter" and edges and len(ours) == 1 < len(theirs)
+
+
+_COMPOUND, _OF_COMPOUND = 10, 0.65  # letters of a compound, and the share that its forms have
+
+
+def _alike(one: Token, other: Token) -> bool:
+    """Tells whether two words or pairs of letters are forms of one; scales are not."""
+    if one.kind == other.kind == "letter":
+        if len(one.key) == 1:
+            return one.key in other.key
+        return one.key[0] == other.key[0] and all("ぁ" <= t.key[-1] <= "ゟ" for t in (one, other))
+    if one.key[0] in "#~" or any(numbers.scale(t.word, "") for t in (one, other)):
+        return False
+    same = 2 if one.key[0] >= "\uac00" else 4  # syllables, letters
+    longest = max(len(one.key), len(other.key))
+    if min(len(one.key), len(other.key)) >= _COMPOUND:  # `Sonntagabend`, `Sonntagmorgen`
+        same = int(_OF_COMPOUND * longest)
+    return len(one.key) >= same and one.key[:same] == other.key[:same]
+
+
+VETOES: dict[str, Callable[[Comparison], str]] = {
+    "quantity": quantity,
+    "opposite": opposite,
+    "denial": denial,
+    "degree": degree,
+    "exchanged": exchanged,
+    "replaced": replaced,
+}
+
+
+def veto(found: Comparison) -> str:
+    """Returns why a claim loses its tick, as a sentence, or an empty string."""
+    return next(filter(None, (rule(found) for rule in VETOES.values())), "")
+
+
+def accused(found: Comparison, fault: str) -> bool:
+    """Tells whether the fault is the one difference between the claim and the source's sentence."""
+    if not found.near or len(found.gaps) != 1:
+        return False
+    gap: Gap = found.gaps[0]
+    ours, theirs = gap.content()
+    if fault == NUMBER:
+        pair = [[t.number for t in side if t.number] for side in (ours, theirs)]
+        return [len(side) for side in pair] == [1, 1] and pair[0][0].differs(pair[1][0])
+    if fault == DENIAL:
+        plain = [sum(t.kind != "not" for t in side) for side in (ours, theirs)]
+        return gap.turns and (found.letters or plain[0] == plain[1])
+    return fault == OPPOSITE and len(ours) == 1 == len(theirs)

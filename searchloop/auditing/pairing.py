@@ -1,0 +1,445 @@
+"""Cuts a report into sentences and finds the addresses that each cites. Pure; never raises.
+
+It reads the marks of chat programs, encyclopedias and papers: links, footnotes, numbers in brackets
+or raised, author and year, bare addresses. Places are code points of the text as it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from searchloop.agent.verdicts.text import PIECE, sentences
+from searchloop.auditing.references import (
+    ADDRESS,
+    DIGITS,
+    SUPERSCRIPTS,
+    References,
+    address_of,
+    addresses,
+)
+
+LONGEST = 300_000  # characters of a report; what stands behind them is not audited
+_FEW = 3  # words; fewer claim nothing by themselves
+_BACK = 6  # sentences that a quotation may span
+_NUMBERS = r"\^?\d{1,3}(?:_\d{1,3})?(?:\s?[,;、，–-]\s?\^?\d{1,3}(?:_\d{1,3})?){0,15}"
+_TARGET = (
+    r"\((?:<[^<>\n]{1,2000}>|(?:[^()\s]|\([^()\s]{0,200}\)){0,2000})(?:\s+\"[^\"\n]{0,300}\")?\)"
+)
+_LABEL = r"(?:[^\[\]\n]|\[[^\[\]\n]{0,200}\]){0,400}"
+_LINK = rf"\[{_LABEL}\]{_TARGET}"
+_LEAD = (
+    r"(?i:(?:sources?|see(?: also)?|via|from|cf\.?|quellen?|siehe|fuentes?|fonte"
+    r"|来源|參考|参考|出典)"
+    r"[:：]?\s*)?"
+)
+_FENCE = re.compile(r"[ \t>]*(`{3,}+|~{3,}+)")
+_NOISE = re.compile(
+    r"!\[[^\]\n]{0,400}\]\([^()\s]{0,2000}\)|<!--.{0,5000}?-->"
+    r"|<su[bp]>(?!\d[\d, ]*<)|(?<!\d)</su[bp]>"
+    r"|\[cite_start\]|\[citation needed\]",
+    re.DOTALL | re.IGNORECASE,
+)
+_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]{1,500}\1(?!`)")
+# Headings and the heads of tables claim nothing.
+_HEADS = re.compile(
+    r"^[ \t]*#{1,6}[ \t][^\n]*$|^[^\n]*\n(?=[ \t]*\|?[ \t]*:?-{3,}[-:| \t]*$)", re.MULTILINE
+)
+_MARK = re.compile(
+    rf"(?P<group>[(（\[]{_LEAD}(?:{_LINK}[\s,;、&+]*){{1,12}}[)）\]])"
+    rf"|(?P<link>{_LINK})"
+    r"|(?P<named>\(?\[(?P<words>[^\[\]\n]{1,200})\]\[(?P<label>[\w.-]{1,20})\]\)?)"
+    rf"|(?<!\\)\[(?:cite:\s?)?(?P<many>{_NUMBERS})\](?:: ?\d{{1,4}}(?:[–-]\d{{1,4}})?)?(?!\()"
+    r"|\[\^(?P<note>[\w.-]{1,20})\]"
+    rf"|(?<!\d)<sup>(?P<html>{_NUMBERS})</sup>"
+    r"|【(?P<wide>\d{1,3})(?::\d{1,3})?(?:†(?P<file>[^】\n]{0,2000}))?】"
+    rf"|(?<=[^\W\d_]|[.,;:!?。！？”\")»%])"
+    rf"(?P<raised>[{SUPERSCRIPTS}]{{1,3}}(?:[,˒‚–⁻ʼ][{SUPERSCRIPTS}]{{1,3}}){{0,9}})"
+    r"|\ue200?cite(?P<turns>(?:\ue202?turn\d{1,3}[a-z]{3,12}\d{1,3})+)\ue201?"
+    rf"|(?P<beside>[(（][^()（）\n]{{0,120}}?(?:{ADDRESS})[^()（）\n]{{0,80}}[)）])"
+    r"|(?P<years>\([^()\n]{2,200}\b(?:1[89]|20)\d\d[a-z]?\b[^()\n]{0,60}\))"
+    r"|(?P<author>[A-ZÀ-Þ][\w'’-]{1,40})(?: et al\.?| (?:and|&|und|y|et) [A-ZÀ-Þ][\w'’-]{1,40})?"
+    r"(?P<aside> \((?P<year>(?:1[89]|20)\d\d[a-z]?)\))"
+    rf"|(?P<bare><?(?:{ADDRESS})>?)"
+)
+# Numbers that some programs lose the brackets of. They count where nothing else is a mark.
+_LOOSE = re.compile(
+    r"(?<=\w )\((?P<round>\d{1,3}(?:, ?\d{1,3})*)\)"
+    r"|(?<=[\w)”\"%]\.)(?P<lost>\d{1,3}(?:,\d{1,3})*)(?=[ \t]+[^\W\da-z]|[ \t]*$)",
+    re.MULTILINE,
+)
+_ONE_LINK = re.compile(
+    rf"\[(?P<words>(?:[^\[\]\n]|\[[^\[\]\n]{{0,200}}\]){{0,400}})\](?P<to>{_TARGET})"
+)
+# The words of a link that stand for a source and say nothing.
+_NAME_ONLY = re.compile(
+    r"\W*\+?\d{0,3}\W*|(?:www\.)?[\w-]+(?:\.[\w-]+)+|source|link|here|quelle|hier|fuente|来源|出典",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"\n[ \t>]*(?:\n|[-*+•][ \t]|\d{1,3}[.)][ \t]|\|)")
+_LEADS = re.compile(rf"\s*[(（*_]*{_LEAD}")
+_SURNAME = re.compile(r"[A-ZÀ-Þ][\w'’-]+")
+_YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b")
+_ORDINAL = re.compile(r"\s*(?:[-*+•>|][ \t]+|\(?\d{1,3}[.)][ \t]+)*")
+_CLOSING = tuple('”"»」』“')
+_OPENS, _SPACE = re.compile(r"\s+[“„\"«「『A-ZÀ-Þ]"), re.compile(r"\s*")
+# A link stands for a source between a sentence that has ended and the next.
+_SAID = re.compile(r"(?<!\d)[^\s\d.][.!?。”\")»*_]+[ \t]*\Z|\d[.!?。”\")»*_]+[ \t]*(?<!\n\d\. )\Z")
+_OPENS_OR_ENDS = re.compile(r"[ \t]+[“„\"«「『A-ZÀ-Þ\d\u3040-\u9fff]|[ \t]*(?:\n|\Z)")
+_PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))
+
+
+class Cited(NamedTuple):
+    """A source of a sentence; `url` is "" where its `mark` names no address of the report.
+
+    `readings` are the words that it may stand for, the widest first; `place` is the mark's, empty
+    behind a link that holds words. Marks with words between them are in another `group`.
+    """
+
+    url: str
+    mark: str
+    readings: tuple[str, ...] = ()
+    place: tuple[int, int] = (0, 0)
+    group: int = 0
+
+
+class Sentence(NamedTuple):
+    """A sentence at [`start`, `end`) with the words that it claims, and what it cites.
+
+    `near` are the addresses that a later sentence of its paragraph cites, where it cites nothing;
+    `figures` tells whether it holds a number, which needs a source.
+    """
+
+    start: int
+    end: int
+    claim: str
+    cited: tuple[Cited, ...] = ()
+    near: tuple[str, ...] = ()
+    figures: bool = False
+
+
+class Paired(NamedTuple):
+    """The sentences of a report. `listed` are addresses that no sentence cites; `cut` tells that
+    the report is longer than what is read of it."""
+
+    text: str
+    sentences: tuple[Sentence, ...]
+    listed: tuple[str, ...]
+    cut: bool
+
+
+class _Place(NamedTuple):
+    """A mark at [`start`, `end`) and its (address, label) pairs; `words`: where it holds some."""
+
+    start: int
+    end: int
+    sources: tuple[tuple[str, str], ...]
+    words: tuple[int, int] | None = None
+
+
+def pair(text: str) -> Paired:
+    """Returns the sentences of a report, each with the addresses that it cites."""
+    text, cut = text[:LONGEST], len(text) > LONGEST
+    given = text.replace("\r", " ")
+    quiet = _blanked(_without(given, _fenced(given)), _NOISE)
+    lists = References(_blanked(quiet, _CODE))
+    body = _without(quiet, lists.spans)
+    headless = _blanked(body, _HEADS)
+    marks = list(_marks(_blanked(headless, _CODE), lists))
+    said = _without(headless, _syntax(marks))
+    outside = _without(headless, ((mark.start, mark.end) for mark in marks))
+    spans = list(_after_quotations(said, _whole(said, sentences(said)), marks))
+    owned, loose = _owned(marks, spans, outside)
+    found = [
+        _sentence(said, span, owned[n])
+        for n, span in enumerate(spans)
+        if owned[n] or _words(outside[slice(*span)])
+    ]
+    near = list(_with_near(found, said))
+    cited = {each.url for sentence in near for each in sentence.cited}
+    others = [*(entry.url for entry in lists.entries), *loose]
+    listed = dict.fromkeys(url for url in others if url and url not in cited)
+    return Paired(text, tuple(near), tuple(listed), cut)
+
+
+# ---- marks -----------------------------------------------------------------------------------
+
+
+def _marks(prose: str, lists: References) -> Iterator[_Place]:
+    found = [place for match in _MARK.finditer(prose) if (place := _place(match, lists))]
+    if lists.entries and not any(label for place in found for _, label in place.sources):
+        for match in _LOOSE.finditer(prose):
+            labels = re.findall(r"\d+", match["round"] or match["lost"])
+            taken = any(place.start < match.end() and match.start() < place.end for place in found)
+            if not taken and all(map(lists.knows, labels)):
+                found.append(_Place(*match.span(), _named(labels, match.start(), lists)))
+    for place in sorted(found):
+        before = prose[max(0, place.start - 80) : place.start]
+        behind = _SAID.search(before) and _OPENS_OR_ENDS.match(prose, place.end)
+        yield place._replace(words=None) if place.words and behind else place
+
+
+def _place(match: re.Match[str], lists: References) -> _Place | None:
+    """Reads one mark; None where it is none."""
+    start, end = match.span()
+    if match["group"] or match["beside"] or match["bare"]:
+        links = [
+            address_of(link["to"][1:-1].split(' "')[0]) for link in _ONE_LINK.finditer(match[0])
+        ]
+        urls = links if match["group"] else addresses(match[0])
+        sources = tuple((url, "") for url in urls if url)
+        return _Place(start, end, sources)
+    if match["link"]:
+        return _link(match)
+    if match["named"]:
+        return _reference(match, lists)
+    if match["years"] or match["author"]:
+        return _by_author(match, lists)
+    if match["turns"]:
+        turns = re.findall(r"turn\d+[a-z]+\d+", match["turns"])
+        return _Place(start, end, tuple(("", turn) for turn in turns))
+    if url := address_of(match["file"] or ""):
+        return _Place(start, end, ((url, ""),))
+    if raised := match["raised"] or match["html"]:
+        labels = re.findall(r"\d+", raised.translate(DIGITS))
+        known = all(map(lists.knows, labels))
+        return _Place(start, end, _named(labels, start, lists)) if known else None
+    labels = _numbers(match["many"]) if match["many"] else [match["note"] or match["wide"] or ""]
+    return _Place(start, end, _named(labels, start, lists))
+
+
+def _target(link: re.Match[str]) -> str:
+    return address_of(link["to"][1:-1].split(' "')[0])
+
+
+def _link(match: re.Match[str]) -> _Place | None:
+    one = _ONE_LINK.fullmatch(match[0])
+    if one is None:
+        return None
+    url = _target(one)
+    start, end = match.span()
+    if not url:
+        return _Place(start, end, (), (start + 1, start + 1 + len(one["words"])))
+    if _NAME_ONLY.fullmatch(one["words"].strip()):
+        return _Place(start, end, ((url, ""),))
+    return _Place(start, end, ((url, ""),), (start + 1, start + 1 + len(one["words"])))
+
+
+def _reference(match: re.Match[str], lists: References) -> _Place | None:
+    """Reads `[words][1]`, which may also be two numbers."""
+    start, end = match.span()
+    words, label = match["words"], match["label"]
+    if re.fullmatch(_NUMBERS, words):
+        labels = [*_numbers(words), label]
+        return _Place(start, end, _named(labels, start, lists)) if label.isdigit() else None
+    if not lists.knows(label):
+        return None
+    held = None if match[0][0] == "(" else match.span("words")
+    return _Place(start, end, _named([label], start, lists), held)
+
+
+def _by_author(match: re.Match[str], lists: References) -> _Place | None:
+    if match["author"]:
+        url = lists.by(match["author"], match["year"])
+        return None if url is None else _Place(*match.span("aside"), ((url, match["author"]),))
+    sources = []
+    for work in match["years"].split(";"):
+        name, year = _SURNAME.search(work), _YEAR.search(work)
+        url = lists.by(name[0], year[0]) if name and year else None
+        if url is not None and name:
+            sources.append((url, name[0]))
+    return _Place(*match.span(), tuple(sources)) if sources else None
+
+
+def _numbers(written: str) -> list[str]:
+    """Returns the labels of `1, 3-5` or `1_2`."""
+    labels: list[str] = []
+    for part in re.split(r"\s?[,;、，]\s?", written.replace("^", "")):
+        first, _, last = re.sub(r"\s?[–-]\s?", "-", part).partition("-")
+        if last.isdigit() and first.isdigit() and 0 < int(last) - int(first) < 30:
+            labels += map(str, range(int(first), int(last) + 1))
+        else:
+            labels += filter(None, (first, last))
+    return labels
+
+
+def _named(labels: Iterable[str], place: int, lists: References) -> tuple[tuple[str, str], ...]:
+    return tuple((lists.url(label, place), label) for label in labels)
+
+
+# ---- sentences -------------------------------------------------------------------------------
+
+
+def _owned(
+    marks: Sequence[_Place], spans: Sequence[tuple[int, int]], outside: str
+) -> tuple[list[list[_Place]], list[str]]:
+    """Returns the marks of each sentence, and the addresses that belong to none."""
+    owned: list[list[_Place]] = [[] for _ in spans]
+    loose: list[str] = []
+    starts = [start for start, _ in spans]
+    for mark in marks:
+        at = mark.words[0] if mark.words else mark.start
+        n = max(0, bisect_right(starts, at) - 1)
+        if not spans:
+            loose += (url for url, _ in mark.sources)
+            continue
+        start, end = spans[n]
+        between = outside[end : mark.start]
+        opens = mark.start >= end and "\n" in between and n + 1 < len(spans)
+        if opens and "\n" not in outside[mark.end : starts[n + 1]]:  # the line of the next
+            n, (start, end) = n + 1, spans[n + 1]
+        if not _words(_LEADS.sub("", outside[start:end], count=1)):
+            before = outside[spans[n - 1][1] : mark.start] if n else ""
+            named = _LEADS.match(outside, start)
+            if not n or (_ITEM.search(before) and not (named and named[0].strip())):
+                loose += (url for url, _ in mark.sources)
+                continue
+            n -= 1
+        owned[n].append(mark)
+    return owned, loose
+
+
+def _sentence(said: str, span: tuple[int, int], marks: Sequence[_Place]) -> Sentence:
+    start, end = span
+    claim = _tidy(said[start:end])
+    figures = bool(re.search(r"\d", claim[_ends(_ORDINAL, claim) :])) and _words(claim) >= _FEW
+    figures = figures and claim.rstrip(" *_)")[-1:] not in ("?", "？", ":", "：")
+    cited: dict[str, Cited] = {}
+    groups = [list(g) for _, g in groupby(marks, lambda mark: _group(said, marks, mark))]
+    for number, group in enumerate(groups):
+        last = number == len(groups) - 1
+        to = end if last or group[0].words else group[0].start
+        readings = [claim if to >= end else _tidy(said[start:to])]
+        if number and not group[0].words:
+            readings.append(_tidy(said[groups[number - 1][-1].end : to]))
+        told = tuple(dict.fromkeys(r for r in readings if _words(r) >= _FEW)) or (claim,)
+        for mark in group:
+            place = (mark.end if mark.words else mark.start, mark.end)
+            for url, label in mark.sources:
+                cited.setdefault(url or f"?{label}", Cited(url, label, told, place, number))
+    return Sentence(start, end, claim, tuple(cited.values()), (), figures)
+
+
+def _group(said: str, marks: Sequence[_Place], mark: _Place) -> int:
+    """Numbers the runs of marks with no words between them."""
+    runs = 0
+    for one, other in pairwise(marks):
+        if other.start > mark.start:
+            break
+        runs += bool(re.search(r"\w", said[one.end : other.start])) or one.words is not None
+    return runs
+
+
+def _with_near(found: Sequence[Sentence], said: str) -> Iterator[Sentence]:
+    """Gives each sentence without a source those of the next one in its paragraph."""
+    for n, sentence in enumerate(found):
+        if sentence.cited or not sentence.figures:
+            yield sentence
+            continue
+        near: tuple[str, ...] = ()
+        for later in found[n + 1 : n + 1 + _BACK]:
+            if _ITEM.search(said[sentence.end - 1 : later.start + 2]):
+                break
+            if near := tuple(each.url for each in later.cited if each.url):
+                break
+        yield sentence._replace(near=near)
+
+
+def _whole(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Joins the sentences of one quotation."""
+    out: list[tuple[int, int]] = []
+    for start, end in spans:
+        if _torn(text[start:end]):
+            for back in range(1, min(_BACK, len(out)) + 1):
+                first = out[-back][0]
+                if "\n\n" in text[first:start]:
+                    break
+                if not _torn(text[first:end]):
+                    start, out = first, out[:-back]
+                    break
+        out.append((start, end))
+    return out
+
+
+def _after_quotations(
+    said: str, spans: Iterable[tuple[int, int]], marks: Iterable[_Place]
+) -> Iterator[tuple[int, int]]:
+    """Ends a sentence behind the mark of a quotation that has no full stop."""
+    ends = [
+        mark.end
+        for mark in marks
+        if not mark.words
+        and said[max(0, mark.start - 9) : mark.start].rstrip()[-1:] in _CLOSING
+        and _OPENS.match(said, mark.end)
+    ]
+    for start, end in spans:
+        while ends and ends[0] < end:
+            if (cut := ends.pop(0)) > start:
+                yield start, cut
+                start = _ends(_SPACE, said, cut)
+        yield start, end
+
+
+def _torn(text: str) -> bool:
+    return text.count('"') % 2 == 1 or any(text.count(b) > text.count(a) for a, b in _PAIRS)
+
+
+def _words(text: str) -> int:
+    """Counts words; two letters of a script without spaces count as one."""
+    return sum(len(m[0]) // 2 if m.lastgroup == "run" else 1 for m in PIECE.finditer(text))
+
+
+def _tidy(text: str) -> str:
+    return re.sub(r"\s+(?=[.,;:!?。，])", "", " ".join(text.split()))
+
+
+def _ends(shape: re.Pattern[str], text: str, at: int = 0) -> int:
+    found = shape.match(text, at)
+    return found.end() if found else 0
+
+
+# ---- blanks, which keep all places -------------------------------------------------------------
+
+
+def _syntax(marks: Iterable[_Place]) -> Iterator[tuple[int, int]]:
+    for mark in marks:
+        if mark.words is None:
+            yield mark.start, mark.end
+        else:
+            yield mark.start, mark.words[0]
+            yield mark.words[1], mark.end
+
+
+def _fenced(text: str) -> Iterator[tuple[int, int]]:
+    """Yields where the blocks of code stand; one that nothing closes goes to the end."""
+    fence, begun = "", 0
+    for line in re.finditer(r"[^\n]*\n?", text):
+        found = _FENCE.match(line[0])
+        if fence:
+            if found and found[1].startswith(fence):
+                yield begun, line.end()
+                fence = ""
+        elif found:
+            fence, begun = found[1], line.start()
+    if fence:
+        yield begun, len(text)
+
+
+def _blanked(text: str, shape: re.Pattern[str]) -> str:
+    return shape.sub(lambda found: _blank(found[0]), text)
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _without(text: str, places: Iterable[tuple[int, int]]) -> str:
+    out: list[str] = []
+    last = 0
+    for start, end in places:
+        out += (text[last:start], _blank(text[start:end]))
+        last = end
+    return "".join([*out, text[last:]])

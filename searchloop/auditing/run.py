@@ -1,0 +1,385 @@
+"""Opens each page that a report cites, once, side by side, and judges the sentences that cite it.
+
+What could not be fetched is said to be that: it never counts against a sentence, and beside such a
+page no other one accuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from searchloop.agent.errors import AgentError, ConfigError, ToolError
+from searchloop.agent.providers import ProviderRegistry
+from searchloop.agent.run.check_sources import ModelReader, reader_of
+from searchloop.agent.run.check_with import ModelSaid, ToRead, allowed, read_by, to_read
+from searchloop.agent.run.prices import load_prices, pricer
+from searchloop.agent.settings import Settings
+from searchloop.agent.tools.backend import Backend, backend_for, error_words
+from searchloop.agent.tools.open_page import whole_page
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import NOTHING
+from searchloop.agent.verdicts.check import Verdict, check
+from searchloop.agent.verdicts.page import Page
+from searchloop.analysis.addresses import url_key
+from searchloop.auditing.pairing import LONGEST, Cited, Paired, Sentence, pair
+from searchloop.auditing.results import (
+    ACCUSED,
+    TICKED,
+    Audit,
+    AuditedCitation,
+    AuditedPage,
+    AuditedSentence,
+    State,
+)
+from searchloop.compose import search_app
+from searchloop.compose.check import read_page
+
+MOST_PAGES = 300
+MOST_SENTENCES = 3_000  # that cite something
+_AT_ONCE, _OF_A_HOST = 12, 3
+_SECONDS = 90.0  # for one page, its readers included
+_PASSAGE = 600
+_LONG = 2_000  # characters of a claim that no model reads
+# The best of the sources of the same words decides: one of them may say it.
+_BEST = ("quoted", "supported", "contradicted", "misquoted", "unclear", "unread")
+_WORST = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")
+# What became of a page that was not read, by the code of its error.
+_PROBLEMS: Mapping[str, tuple[State, str]] = {
+    "not_found": ("unreachable", "dead"),
+    "login_required": ("refused", "paywalled"),
+    "http_402": ("refused", "paywalled"),
+    "blocked": ("refused", "blocked"),
+    "refused_url": ("refused", "private"),
+    "refused_domain": ("refused", "private"),
+    "offline": ("unreachable", "offline"),
+    **dict.fromkeys(
+        ("no_text", "unreadable", "unsupported_type", "too_large", "needs_js", "encrypted"),
+        ("unreachable", "unreadable"),
+    ),
+}
+# Where these stand in a short page, it is not the page that was cited.
+_WALL = re.compile(
+    r"(?i)subscribe (?:now )?to (?:continue|read|unlock)|(?:already a subscriber|subscribers only)"
+    r"|(?:log|sign) in to (?:continue|read)|create (?:a|your) free account to (?:continue|read)"
+    r"|to continue reading|unlock this article|jetzt weiterlesen|weiterlesen mit|nur für abonnenten"
+    r"|réservé aux abonnés|solo para suscriptores|登录后(?:查看|阅读)|订阅后(?:查看|阅读)|付费阅读"
+)
+_GONE = re.compile(
+    r"(?i)\W*(?:(?:error )?404\b.{0,60}|.{0,60}\b(?:page|seite|file|document) (?:was |wurde )?"
+    r"(?:not|nicht) (?:be )?(?:found|gefunden)\b.{0,60}"
+    r"|页面不存在.{0,20}|página no encontrada.{0,60})"
+)
+_SHORT = 4_000
+_BESIDE = "Another page that it cites could not be read."
+_PART = "Only a part of the page could be read."
+
+
+Key = TypeVar("Key")
+_READ_AT_ONCE = 10  # claims of one request
+_MOST_READ = 300
+Told = Callable[[AuditedPage, int, int], None]  # a page, how many are done, of how many
+
+
+@dataclass
+class Auditor:
+    """Audits one report; `audit` may be called again after a cancellation, for the part so far."""
+
+    report: str
+    backend: Backend
+    offline: bool = False
+    told: Told = lambda page, done, of: None
+    title: str = ""
+    reader: ModelReader | None = None
+    paired: Paired = field(init=False)
+    pages: dict[str, AuditedPage] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._verdicts: dict[tuple[int, str], Verdict] = {}
+        self._unclear: dict[tuple[int, str], ToRead] = {}
+        self._by: dict[tuple[int, str], str] = {}
+        self._spent = ""
+        self._wants = defaultdict[str, list[tuple[int, Cited]]](list)
+
+    async def run(self) -> None:
+        """Opens the pages and judges. What is done stays where this is cancelled."""
+        self.paired = await asyncio.to_thread(pair, self.report)
+        citing = [s for s in enumerate(self.paired.sentences) if s[1].cited or s[1].near]
+        for number, sentence in citing[:MOST_SENTENCES]:
+            near = tuple(Cited(url, "", (sentence.claim,)) for url in sentence.near)
+            for cited in (*sentence.cited, *near):
+                self._wants[cited.url].append((number, cited))
+        wanted = [*self._wants, *self.paired.listed]
+        urls = [url for url in dict.fromkeys(wanted) if url]
+        for url in urls[MOST_PAGES:]:
+            reason = f"An audit opens at most {MOST_PAGES} pages."
+            self.pages[url] = AuditedPage(url, "unreachable", "limit", reason)
+        gate = asyncio.Semaphore(_AT_ONCE)
+        hosts = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_OF_A_HOST))
+        done = 0
+
+        async def one(url: str) -> None:
+            nonlocal done
+            async with hosts[urlsplit(url).netloc], gate:
+                self.pages[url] = await self._opened(url)
+            done += 1
+            self.told(self.pages[url], done, len(urls[:MOST_PAGES]))
+
+        async with asyncio.TaskGroup() as group:
+            for url in urls[:MOST_PAGES]:
+                group.create_task(one(url))
+        if self.reader:
+            await self._read_by(self.reader)
+
+    async def _read_by(self, reader: ModelReader) -> None:
+        """Lets a model read what is unclear."""
+        found, self._spent = await read_unclear(self._unclear, reader)
+        for key, said in found.items():
+            verdict, reason = self._verdicts[key], f"{reader.id} read it so."
+            self._by[key] = reader.id
+            self._verdicts[key] = replace(
+                verdict, verdict=said.verdict, passage=said.sentence, reason=reason
+            )
+
+    async def _opened(self, url: str) -> AuditedPage:
+        """Opens a page, judges all that cites it, and keeps no more of it than its name."""
+        if _private(url):
+            reason = "It is an address of a private network, which is never opened."
+            return AuditedPage(url, "refused", "private", reason)
+        options = {"offline": True} if self.offline else {}
+        try:
+            async with asyncio.timeout(_SECONDS):
+                page = await whole_page(url, self.backend, **options)
+        except TimeoutError:
+            reason = f"The page did not come within {_SECONDS:g} s."
+            return AuditedPage(url, "unreachable", "unanswered", reason)
+        except ToolError as error:
+            return AuditedPage(url, "unreachable", "unanswered", error.message)
+        if page["status"] != "ok":
+            return _failed(url, page)
+        final = page.get("final_url") or url
+        moved: State = "read" if url_key(final) == url_key(url) else "redirected"
+        found = AuditedPage(
+            *(url, moved, "", "", page["title"], final, page.get("published")),
+            tuple(page.get("notes", ())),
+        )
+        if not page["content"].strip():
+            return replace(found, state="unreachable", problem="unreadable", reason="It is empty.")
+        short = len(page["content"]) < _SHORT
+        if short and _GONE.fullmatch(page["title"].strip()):
+            reason = "The site says that it has no such page."
+            return replace(found, state="unreachable", problem="dead", reason=reason)
+        judged = await asyncio.to_thread(self._judge, url, page)
+        if short and _WALL.search(page["content"]) and not judged:
+            self._forget(url)
+            reason = "The site shows the page to its subscribers only."
+            return replace(found, state="refused", problem="paywalled", reason=reason)
+        return found
+
+    def _judge(self, url: str, page: Mapping[str, Any]) -> bool:
+        """Compares each sentence that cites a page with it; tells whether one holds."""
+        text = Page(page["content"], page["title"])
+        holds = False
+        for number, cited in self._wants[url]:
+            verdict = _best(cited.readings, text)
+            if page.get("cut") and verdict.verdict == "misquoted":
+                verdict = replace(verdict, verdict="unclear", reason=f"{verdict.reason} {_PART}")
+            self._verdicts[number, url] = verdict
+            asks = self.reader and verdict.verdict == "unclear" and len(cited.readings[0]) < _LONG
+            if asks and (read := to_read(cited.readings[-1], [text])).sentences:
+                self._unclear[number, url] = read
+            holds = holds or verdict.verdict in TICKED
+        return holds
+
+    def _forget(self, url: str) -> None:
+        for number, _ in self._wants[url]:
+            self._verdicts.pop((number, url), None)
+            self._unclear.pop((number, url), None)
+
+    # ---- the result --------------------------------------------------------------------------
+
+    def result(self, *, stopped: bool = False) -> Audit:
+        """Returns what is known so far."""
+        pages = {url: self._told_apart(page) for url, page in self.pages.items()}
+        found = (self._audited(n, s, pages) for n, s in enumerate(self.paired.sentences))
+        notes = list[str]()
+        notes += [self._spent] if self._spent else []
+        if self.paired.cut:
+            notes.append(f"Only the first {LONGEST:,} characters of the report were audited.")
+        many = sum(bool(s.cited) for s in self.paired.sentences)
+        if many > MOST_SENTENCES:
+            notes.append(
+                f"{many} sentences cite something; the first {MOST_SENTENCES} were judged."
+            )
+        if any(page.problem == "limit" for page in pages.values()):
+            notes.append(f"Only the first {MOST_PAGES} pages were opened.")
+        sentences = tuple(each for each in found if each)
+        title = self.title or _title(self.paired.text)
+        return Audit(
+            self.paired.text, title, sentences, tuple(pages.values()), tuple(notes), stopped
+        )
+
+    def _told_apart(self, page: AuditedPage) -> AuditedPage:
+        """Calls an address dead at which no server answers, while others do."""
+        works = any(each.state in ("read", "redirected") for each in self.pages.values())
+        if page.problem == "not_reachable":
+            return replace(page, problem="dead" if works and not self.offline else "unanswered")
+        return page
+
+    def _audited(
+        self, number: int, sentence: Sentence, pages: Mapping[str, AuditedPage]
+    ) -> AuditedSentence | None:
+        span = (sentence.start, sentence.end)
+        if not sentence.cited:
+            near = (self._verdicts.get((number, url)) for url in sentence.near)
+            if not sentence.figures or any(v and v.verdict in TICKED for v in near):
+                return None  # what its paragraph cites says it
+            return AuditedSentence(sentence.claim, span, (), None)
+        cited = [self._citation(number, each, pages) for each in sentence.cited]
+        groups = [tuple(_fair(list(g))) for _, g in groupby(cited, lambda each: each.group)]
+        best = (min((c.verdict for c in group), key=_BEST.index) for group in groups)
+        verdict = min(best, key=_WORST.index)
+        return AuditedSentence(sentence.claim, span, tuple(chain(*groups)), verdict)
+
+    def _citation(
+        self, number: int, cited: Cited, pages: Mapping[str, AuditedPage]
+    ) -> AuditedCitation:
+        page = pages.get(cited.url)
+        if page is None:
+            problem = "limit" if cited.url else "unnamed"
+            why = "It was not opened." if cited.url else "The report gives no address for it."
+            page = AuditedPage(cited.url, "unreachable", problem, why)
+        verdict = self._verdicts.get((number, cited.url), Verdict("unread", reason=page.reason))
+        by = self._by.get((number, cited.url), "words")
+        passage = verdict.passage[:_PASSAGE] + "…" * (len(verdict.passage) > _PASSAGE)
+        return AuditedCitation(
+            *(cited.url, cited.mark, page.state, page.problem, verdict.verdict, by, passage),
+            *(verdict.reason, page.title, page.published, cited.place, cited.group),
+        )
+
+
+def _best(readings: Sequence[str], page: Page) -> Verdict:
+    """Compares the readings of a claim; where the wider one does not hold, the narrower decides."""
+    verdict = Verdict("unclear")
+    for claim in readings:
+        verdict = check(claim, page)
+        if verdict.verdict in TICKED:
+            break
+    return verdict
+
+
+def _fair(group: Sequence[AuditedCitation]) -> Iterator[AuditedCitation]:
+    """Yields the sources of the same words: what one does not say, another may."""
+    for each in group:
+        if each.verdict in ACCUSED and any(other.verdict == "unread" for other in group):
+            yield replace(each, verdict="unclear", reason=f"{each.reason} {_BESIDE}")
+        elif each.verdict == "misquoted" and any(other.verdict in TICKED for other in group):
+            yield replace(each, verdict="unclear")
+        else:
+            yield each
+
+
+def _failed(url: str, page: Mapping[str, Any]) -> AuditedPage:
+    error = page.get("error")
+    code = str(error.get("code", "")) if isinstance(error, Mapping) else ""
+    if page["status"] in ("blocked", "needs_js"):
+        code = code if code in _PROBLEMS else page["status"]
+    usual: tuple[State, str] = "unreachable", "unanswered"
+    state, problem = _PROBLEMS.get(code, usual)
+    problem = code if code == "not_reachable" else problem
+    return AuditedPage(url, state, problem, error_words(error) or page["status"])
+
+
+def _private(url: str) -> bool:
+    """Tells an address that names a private network itself; others only the backend can tell."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
+        return True
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return False
+
+
+def _title(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return re.sub(r"^[#*_\s]+|[*_\s]+$", "", line)[:120]
+
+
+async def report_at(url: str, settings: Settings) -> tuple[str, str]:
+    """Returns the text and the title of a report on the web. Raises ConfigError."""
+    async with aclosing(Transport(offline=settings.offline)) as transport:
+        read = await read_page(url, backend_for(settings, transport, search_app(settings)))
+    return read.text, read.title
+
+
+async def audited(
+    report: str,
+    settings: Settings,
+    *,
+    offline: bool = False,
+    model: str | None = None,
+    title: str = "",
+    told: Told = lambda page, done, of: None,
+) -> Audit:
+    """Audits a report with the search backend of these settings.
+
+    `model` is one that reads what words alone leave unclear. Where this is cancelled, the part that
+    is done comes back. Raises ConfigError without a report, and for a model that cannot be asked.
+    """
+    if not report.strip():
+        raise ConfigError("no_source", "The report is empty.", "Give a text with its sources.")
+    async with aclosing(Transport(offline=settings.offline)) as transport:
+        backend = backend_for(settings, transport, search_app(settings))
+        reader = model_reader(model, settings, transport) if model else None
+        auditor = Auditor(report, backend, offline, told, title, reader)
+        stopped = False
+        try:
+            await auditor.run()
+        except asyncio.CancelledError:
+            if not hasattr(auditor, "paired"):
+                raise
+            stopped = True
+        return auditor.result(stopped=stopped)
+
+
+def model_reader(model: str, settings: Settings, transport: Transport) -> ModelReader:
+    """Returns the model `provider:model` as a reader. Raises ConfigError for one that cannot."""
+    provider, name = ProviderRegistry(settings.env, transport).provider(model)
+    return reader_of(model, provider, name, pricer(model, load_prices(settings.home)))
+
+
+async def read_unclear(
+    reads: Mapping[Key, ToRead], reader: ModelReader
+) -> tuple[dict[Key, ModelSaid], str]:
+    """Returns what the model may say of these claims, and a sentence on what that took."""
+    keys, found, usage, error = list(reads)[:_MOST_READ], dict[Key, ModelSaid](), NOTHING, ""
+    window = reader.provider.capabilities(reader.model).context
+    for at in range(0, len(keys), _READ_AT_ONCE):
+        batch = [reads[key] for key in keys[at : at + _READ_AT_ONCE]]
+        try:
+            reading = await read_by(reader.provider, reader.model, batch, window)
+        except AgentError as failure:
+            error = f"{failure.message} {failure.remedy}".strip()
+            break
+        usage += reading.usage
+        if error := reading.error:
+            break
+        for n, said in reading.said.items():
+            if told := allowed(batch[n], said):
+                found[keys[at + n]] = told
+    if not keys:
+        return found, ""
+    cost = reader.price(usage)
+    money = "unknown cost" if cost is None else f"${cost:.4f}"
+    spent = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    said_so = f"{reader.id} read {len(keys)} unclear claims: {spent:,} tokens, {money}."
+    return found, f"{said_so} {error}".strip()

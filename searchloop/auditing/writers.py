@@ -1,0 +1,203 @@
+"""Writes an audit: as text, JSON, SARIF for code hosts, and one HTML page with the marks."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+from searchloop.agent import __version__
+from searchloop.agent.verdicts.words import NEAREST, plain
+from searchloop.analysis.characters import visible
+from searchloop.auditing.results import Audit, AuditedCitation, AuditedSentence
+from searchloop.render.shared_page import answer_html, framed, legend
+from searchloop.render.words import Words
+
+# In the order in which people look at them; each with its level in SARIF.
+_LOOK = {"contradicted": "error", "misquoted": "error", "unclear": "note", "unread": "warning"}
+_HOLD = ("supported", "quoted")
+_LONGEST = 300  # characters of one line
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def look_first(audit: Audit) -> list[AuditedSentence]:
+    """Returns the sentences that do not hold, the worst first."""
+    order = list(_LOOK)
+    found = [each for each in audit.sentences if each.verdict in order]
+    return sorted(found, key=lambda each: order.index(each.verdict or ""))
+
+
+def counts(audit: Audit, words: Words) -> str:
+    """Returns how many sentences of each verdict there are, in words."""
+    summary = audit.summary
+    told = [
+        words.say("audit.count", n=n, words=words[f"audit.{name}"])
+        for name in (*_HOLD, *_LOOK)
+        if (n := summary["by_verdict"].get(name))
+    ]
+    if n := summary["uncited_claims"]:
+        told.append(words.say("audit.count", n=n, words=words["audit.uncited.short"]))
+    said = words.say("audit.of", n=summary["cited"], pages=summary["pages"])
+    return f"{said}; {', '.join(told)}" if told else said
+
+
+def reason(cited: AuditedCitation, words: Words) -> str:
+    """Returns why one source of a sentence has its verdict."""
+    if cited.problem:
+        return f"{words[f'audit.{cited.problem}']}. {words.worded(cited.reason, 'error.')}".strip()
+    return words.worded(cited.reason, "reason.")
+
+
+def as_text(audit: Audit, words: Words, name: str = "") -> str:
+    """Writes what needs a look, with lines of the report and what the pages say."""
+    line = _lines(audit)
+    out = [f"{name or audit.title}{words['audit.colon']}{counts(audit, words)}"]
+    for each in look_first(audit):
+        head = f"{words[f'audit.{each.verdict}']}, {words.say('audit.line', n=line(each)[0])}"
+        out += ["", f"{head}: {_short(each.text)}"]
+        for cited in each.citations:
+            out.append(f"  {cited.url or f'[{cited.mark}]'}: {reason(cited, words)}")
+            if cited.passage:
+                near = f"{words['cite.nearest']} " if cited.verdict in NEAREST else ""
+                day = f" ({cited.published[:10]})" if cited.published else ""
+                out.append(f"    {near}{_short(plain(cited.passage))}{day}")
+    if unread := [page for page in audit.pages if page.problem]:
+        out += ["", f"{words['audit.pages']}:"]
+        out += [f"  {words[f'audit.{p.problem}']}: {p.url}" for p in unread]
+    if moved := [page for page in audit.pages if page.state == "redirected"]:
+        out += ["", f"{words['audit.moved']}:"]
+        out += [f"  {page.url} -> {page.final_url}" for page in moved]
+    if uncited := [each for each in audit.sentences if not each.citations]:
+        out += ["", f"{words['audit.uncited']}:"]
+        said = (words.say("audit.line", n=line(each)[0]) for each in uncited)
+        out += [f"  {at}: {_short(s.text)}" for at, s in zip(said, uncited, strict=True)]
+    out += ["", *audit.notes] if audit.notes else []
+    out += ["", words["audit.stopped"]] if audit.stopped else []
+    return "\n".join(out)
+
+
+def as_json(audit: Audit, words: Words, name: str = "") -> str:
+    """Writes one JSON object."""
+    return json.dumps(audit.as_dict(), ensure_ascii=False)
+
+
+def as_sarif(audit: Audit, words: Words, name: str = "") -> str:
+    """Writes SARIF 2.1.0, which code hosts show beside the lines of the report."""
+    line, results, rules = _lines(audit), [], dict[str, dict[str, Any]]()
+    uri = quote(name.replace("\\", "/"), safe="/:%") or "stdin"
+
+    def add(rule: str, level: str, words_: str, each: AuditedSentence) -> None:
+        rules[rule] = {"id": rule, "shortDescription": {"text": words[f"audit.{rule}"]}}
+        (first, column), (last, end) = line(each), line(each, each.span[1])
+        region = {"startLine": first, "startColumn": column, "endLine": last, "endColumn": end}
+        place = {"artifactLocation": {"uri": uri}, "region": region}
+        told = {"ruleId": rule, "level": level, "message": {"text": words_}}
+        results.append({**told, "locations": [{"physicalLocation": place}]})
+
+    for each in audit.sentences:
+        if not each.citations:
+            add("uncited", "note", f"{words['audit.uncited.short']}: {each.text}", each)
+        for cited in each.citations:
+            said = f"{cited.url or cited.mark}: {reason(cited, words)}"
+            said += f" “{plain(cited.passage)}”" if cited.passage else ""
+            if cited.problem:
+                add(cited.problem, "warning", said, each)
+            elif cited.verdict in _LOOK and each.verdict not in _HOLD:
+                add(cited.verdict, _LOOK[cited.verdict], said, each)
+            if cited.state == "redirected":
+                add("moved", "note", said, each)
+    driver = {"name": "searchloop", "version": __version__, "rules": list(rules.values())}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False)
+
+
+def as_html(audit: Audit, words: Words, name: str = "") -> str:
+    """Writes one page without other files: what needs a look, then the report with its marks."""
+    body = [f'<p class="note">{escape(counts(audit, words))}</p>', *_notes(audit, words)]
+    if found := look_first(audit):
+        body.append(f"<h2>{words['audit.look']}</h2><ul>")
+        body += (_entry(each, words) for each in found)
+        body.append("</ul>")
+    if unread := [page for page in audit.pages if page.problem]:
+        body.append(f"<h2>{words['audit.pages']}</h2><ul>")
+        for page in unread:
+            why = words.worded(page.reason, "error.")
+            said = f"{words[f'audit.{page.problem}']}: {page.url}"
+            body.append(f"<li>{_text(said)} <small>{_text(why)}</small></li>")
+        body.append("</ul>")
+    if uncited := [each for each in audit.sentences if not each.citations]:
+        body.append(f"<h2>{words['audit.uncited']}</h2><ul>")
+        body += (f'<li dir="auto">{_text(each.text)}</li>' for each in uncited)
+        body.append("</ul>")
+    marked = answer_html(audit.text, citations(audit), "r", words["language.tag"].partition("-")[0])
+    body += [f"<article>{marked}</article>", legend(words)]
+    return framed(audit.title or name or words["audit.title"], body, words)
+
+
+def _notes(audit: Audit, words: Words) -> Iterator[str]:
+    for note in (*audit.notes, *([words["audit.stopped"]] if audit.stopped else ())):
+        yield f"<p>{_text(note)}</p>"
+
+
+def _entry(each: AuditedSentence, words: Words) -> str:
+    said = []
+    for cited in each.citations:
+        parts = [cited.url or f"[{cited.mark}]", reason(cited, words)]
+        near = f"{words['cite.nearest']} " if cited.verdict in NEAREST else ""
+        day = f" ({cited.published[:10]})" if cited.published else ""
+        quoted = f" {near}“{plain(cited.passage)}”{day}" if cited.passage else ""
+        said.append(f"<li>{_text(': '.join(parts) + quoted)}</li>")
+    verdict = f'<span class="mark {each.verdict}">{_text(words[f"audit.{each.verdict}"])}</span>'
+    return f'<li dir="auto">{verdict} {_text(each.text)}<ul>{"".join(said)}</ul></li>'
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
+
+
+def citations(audit: Audit) -> list[dict[str, Any]]:
+    """Returns the pages as the citations of an answer, with a mark for each place."""
+    marks = defaultdict[str, list[dict[str, Any]]](list)
+    for sentence in audit.sentences:
+        for cited in (c for c in sentence.citations if c.url):
+            told = {"span": list(cited.place), "verdict": cited.verdict, "quote": None}
+            marks[cited.url].append({**told, "passage": cited.passage or None})
+    return [
+        {
+            "n": n,
+            "url": page.url,
+            "title": page.title or page.url,
+            "marks": marks[page.url],
+            "spans": [each["span"] for each in marks[page.url]],
+        }
+        for n, page in enumerate(audit.pages, 1)
+    ]
+
+
+def _lines(audit: Audit) -> Callable[..., tuple[int, int]]:
+    """Returns a function that gives the line and column of a sentence, or of a place in it."""
+    starts = [0, *(at + 1 for at, sign in enumerate(audit.text) if sign == "\n")]
+
+    def line(each: AuditedSentence, place: int | None = None) -> tuple[int, int]:
+        at = each.span[0] if place is None else place
+        number = bisect_right(starts, at)
+        return number, at - starts[number - 1] + 1
+
+    return line
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1]}…"
+
+
+WRITERS: Mapping[str, Callable[..., str]] = {
+    "text": as_text,
+    "json": as_json,
+    "sarif": as_sarif,
+    "html": as_html,
+}

@@ -1,0 +1,187 @@
+"""Brings the chats of other programs, or of our own export, into the log.
+
+A format is one module with ORIGIN and `read(item, unknown)`, which returns an ImportedChat for an
+object that is one of its own, and maybe `folder(item)`, which returns a project.
+
+Others may import: own.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pkgutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import IO, Any
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import AttachedFile
+from searchloop.agent.log.session import Session
+from searchloop.agent.run.prompts import LONGEST_SYSTEM
+from searchloop.agent.run.question.files import (
+    MOST_FILES,
+    MOST_IMAGE,
+    NewFile,
+    add_files,
+    checked_file,
+)
+from searchloop.agent.types.attachments import Attachment
+from searchloop.imports.chats import Folder, ImportedChat, events_of, title_of
+from searchloop.imports.reading import Fault, Pictures, chats_in
+
+_NO_FORMATS = {"chats", "reading"}
+_MOST_PICTURES = 64 << 20  # bytes of the pictures of one chat
+_MOST_REFUSED = 10_000  # parts of a file that are no chats: it is no export
+_MOST_TOLD = 20  # sentences about what could not be read
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of a file: chats `brought`, `known` before, `empty`; sentences about the rest.
+
+    `projects` counts those that were made.
+    `left_out` counts the parts of chats that were not brought along, by name; `origins` the chats
+    by program.
+    """
+
+    brought: int = 0
+    known: int = 0
+    empty: int = 0
+    refused: int = 0
+    projects: int = 0
+    origins: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def refuse(self, why: str) -> None:
+        """Counts what could not be read, and keeps the first sentences about it."""
+        self.refused += 1
+        if len(self.problems) < _MOST_TOLD:
+            self.problems.append(why)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns it as JSON; of the parts left out the most frequent."""
+        left = dict(self.left_out.most_common(_MOST_TOLD))
+        return {**asdict(self), "origins": dict(self.origins), "left_out": left}
+
+
+def import_chats(
+    file: IO[bytes],
+    log: EventLog,
+    model: str,
+    on_chat: Callable[[Report], None] = lambda report: None,
+) -> Report:
+    """Brings in what a file holds; `model` is for questions that follow. Raises StoreError.
+
+    `on_chat` is called before each chat; what it raises ends the import, and chats so far stay.
+    """
+    report = Report()
+    with closing(Pictures(file)) as pictures:
+        for item in chats_in(file):
+            on_chat(report)
+            if report.refused + report.empty >= _MOST_REFUSED:
+                report.problems.append("Too little of the file is chats; the rest was not read.")
+                break
+            if isinstance(item, Fault):
+                report.refuse(str(item))
+                continue
+            try:
+                _bring(item, log, model, pictures, report)
+            except ConfigError as error:
+                report.refuse(error.message)
+            except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+                why = str(error) if type(error) is ValueError else "it is damaged"
+                report.refuse(f"One chat was not read: {why[:200]}.")
+    return report
+
+
+@functools.cache
+def _formats() -> list[Any]:
+    """Returns the modules beside this one that read a format."""
+    names = (found.name for found in pkgutil.iter_modules(__path__))
+    return [import_module(f"{__name__}.{name}") for name in names if name not in _NO_FORMATS]
+
+
+def _bring(
+    item: dict[str, Any], log: EventLog, model: str, pictures: Pictures, report: Report
+) -> None:
+    for known in _formats():
+        if hasattr(known, "folder") and (folder := known.folder(item)):
+            return _bring_folder(folder, log, report)
+        chat = known.read(item, report.left_out)
+        if chat is not None:
+            break
+    else:
+        report.refuse("One part of the file is no chat of a program that searchloop knows.")
+        return None
+    report.origins[chat.origin] += 1
+    _illustrate(chat, pictures, report)
+    person = log.person
+    events = events_of(chat)
+    if not any(event.type == "user_message" for event in events):
+        report.empty += 1
+        return None
+    updated = chat.updated or max(event.at for event in events) or time.time()
+    session = Session(
+        *(chat.session_id(person), title_of(chat), model, "ask", "off", "off", None),
+        created=min(chat.created or updated, updated),
+        updated=updated,
+        messages=sum(event.type == "user_message" for event in events),
+        running=False,
+        settings=_settings(chat),
+    )
+    done = log.add_session(session, events, chat.files, chat.derived_id(person))
+    report.brought += done
+    report.known += not done
+    return None
+
+
+def _illustrate(chat: ImportedChat, pictures: Pictures, report: Report) -> None:
+    """Puts the pictures of a chat's questions to them; says so of one that the file lacks."""
+    files, room = list[tuple[str, bytes, str]](), _MOST_PICTURES
+    for node in chat.nodes.values():
+        lacking = list[str]()
+        for asset, name in node.assets:
+            found = pictures.get(asset, min(room, MOST_IMAGE))
+            try:
+                file = checked_file(NewFile(name or found[0], found[1])) if found else None
+            except ConfigError:
+                file = None
+            if not file or not file.attachment.is_image or len(node.attachments) == MOST_FILES:
+                report.left_out["image_asset_pointer"] += 1
+                lacking.append(f"[image {name or asset}: not in the chat]\n\n")
+                continue
+            node.attachments.append(file.attachment)
+            files.append((file.attachment.digest, file.data, "[]"))
+            room -= len(file.data)
+        node.parts[:0] = lacking
+    chat.files = [*chat.files, *files]
+
+
+def _bring_folder(folder: Folder, log: EventLog, report: Report) -> None:
+    """Makes a project; none where there is one of this name. Raises ConfigError."""
+    name = " ".join(folder.name.split())[:100]
+    if not name or name.casefold() in {each.name.casefold() for each in log.projects.all()}:
+        return
+    made = log.projects.create(name, {"instructions": folder.instructions[:LONGEST_SYSTEM]})
+    report.projects += 1
+    files = list[AttachedFile]()
+    for title, text in folder.texts:
+        data = text.encode()
+        called = " ".join(title.split())[-120:] or "document.txt"
+        size, digest = len(data), hashlib.sha256(data).hexdigest()
+        known = Attachment(called, "text/plain", size, digest, pages=1, length=len(text))
+        files.append(AttachedFile(known, data, (text,)))
+    if files:
+        add_files(log, made.id, files)
+
+
+def _settings(chat: ImportedChat) -> dict[str, Any]:
+    flags = {"pinned": chat.pinned, "archived": chat.archived}
+    return {"imported": chat.origin, **{name: True for name, set_ in flags.items() if set_}}

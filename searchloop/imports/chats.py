@@ -1,0 +1,289 @@
+"""A chat of another program as a tree of messages, and the events of our log that it becomes.
+
+A question with each of its answers is a turn; turns behind the same turn are siblings, as in
+`agent.log.session`. Everything in a chat is text of strangers: it brings no right, no folder, no
+setting and no tool call along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from searchloop.agent.log.events import citation_data, source_data
+from searchloop.agent.log.session import Event
+from searchloop.agent.text import well_formed
+from searchloop.agent.types import Citation, Mark, Source, Usage
+from searchloop.agent.types.attachments import Attachment
+
+MOST_NODES = 20_000  # messages of one chat
+_TITLE = 200  # characters
+_WITHIN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+Page = tuple[str, str]  # address and title of a source
+
+
+@dataclass(slots=True)
+class Node:
+    """A message, or a step that says nothing. `parts` are texts, and the pages cited there."""
+
+    id: str
+    parent: str | None
+    role: str = ""  # user, assistant, or nothing
+    parts: list[str | tuple[Page, ...]] = field(default_factory=list)
+    at: float = 0.0
+    model: str = ""
+    thinking: str = ""
+    pages: list[Page] = field(default_factory=list)  # found, and cited nowhere
+    assets: list[tuple[str, str]] = field(default_factory=list)  # pictures: id and name in the file
+    attachments: list[Attachment] = field(default_factory=list)  # those that the file has
+    path: str = ""  # of its search; native or off where the file does not say
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A project of a file. `texts` are the names and contents of its documents."""
+
+    name: str
+    instructions: str
+    texts: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(slots=True)
+class ImportedChat:
+    """A chat of a file."""
+
+    origin: str
+    id: str
+    title: str = ""
+    created: float = 0.0
+    updated: float = 0.0
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    current: str | None = None  # the last message of the branch on show
+    pinned: bool = False
+    archived: bool = False
+    files: Sequence[tuple[str, bytes, str]] = ()  # digest, content, texts of the pages as JSON
+
+    def session_id(self, person: str) -> str:
+        """Returns the id that this chat always gets: brought twice, it is there once."""
+        if self.origin == "searchloop" and re.fullmatch(r"[A-Za-z0-9]{24}", self.id):
+            return self.id
+        return self.derived_id(person)
+
+    def derived_id(self, person: str) -> str:
+        """Returns an id made of its origin, for a chat whose own id is taken or none of ours."""
+        name = "\0".join((person, self.origin, self.id))
+        return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:24]
+
+
+def clean(value: object) -> str:
+    """Returns a text without control characters; of anything else nothing."""
+    return _WITHIN.sub("", well_formed(value)) if isinstance(value, str) else ""
+
+
+def title_of(chat: ImportedChat) -> str:
+    """Returns the title on one line, or the first words of the first question."""
+    words = " ".join(clean(chat.title).split())
+    if not words:
+        asked = (n for n in chat.nodes.values() if n.role == "user")
+        words = " ".join(" ".join(p for p in n.parts if isinstance(p, str)) for n in asked)
+        words = " ".join(words[: 4 * _TITLE].split())[:60]
+    return words[:_TITLE]
+
+
+def moment(value: object) -> float:
+    """Returns seconds since 1970 of a number or an ISO date; 0 for what is neither, or ahead."""
+    at = 0.0
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        at = float(value) if abs(value) < 1e17 else 0.0
+        at = at / 1e9 if at > 1e14 else at / 1e3 if at > 1e11 else at  # ns and ms
+    elif isinstance(value, str):
+        try:
+            at = datetime.fromisoformat(value).timestamp()
+        except (ValueError, OverflowError, OSError):
+            at = 0.0
+    return at if math.isfinite(at) and 0 < at <= time.time() + 86_400 else 0.0
+
+
+def page(url: object, title: object = "") -> Page | None:
+    """Returns an address of the web with its title; None for every other kind of address."""
+    text = clean(url).strip()
+    if not re.match(r"https?://[^\s/]", text, re.IGNORECASE) or len(text) > 4000:
+        return None
+    return text, " ".join(clean(title).split())[:300]
+
+
+def events_of(chat: ImportedChat) -> list[Event]:
+    """Returns the events of a chat, with the dates of its messages. Raises ValueError."""
+    if len(chat.nodes) > MOST_NODES:
+        raise ValueError("it has too many messages")
+    return _Writer(chat).events()
+
+
+@dataclass(slots=True)
+class _Turn:
+    question: Node
+    answer: list[Node]
+    parent: int  # the number of the turn before it, 0 for none
+    last: str  # the id of its last message
+
+
+class _Writer:
+    """Writes the events of one chat."""
+
+    def __init__(self, chat: ImportedChat) -> None:
+        self._chat = chat
+        self._events: list[Event] = []
+        self._first: dict[int, int] = {}  # of each turn, the first that follows it
+        self._end = 0  # the last turn of the branch on show
+        self._at = chat.created or chat.updated or time.time()
+        self._numbers: dict[str, Source] = {}
+        self._last = 0  # the highest number of a source
+        self._children: dict[str | None, list[Node]] = {}
+        for node in chat.nodes.values():
+            parent = node.parent if node.parent in chat.nodes else None
+            self._children.setdefault(parent, []).append(node)
+
+    def events(self) -> list[Event]:
+        """Writes all turns, depth first, and shows the branch that was on show."""
+        on_show, shown = self._on_show(), 0
+        # What a circle of parents keeps from every root comes last.
+        roots = [*self._children.get(None, []), *self._chat.nodes.values()]
+        # (node, turn before it, question under way, its answer so far)
+        waiting: list[tuple[Node, int, Node | None, list[Node]]] = [
+            (node, 0, None, []) for node in reversed(roots)
+        ]
+        seen: set[str] = set()
+        while waiting:
+            node, before, question, answer = waiting.pop()
+            if node.id in seen:
+                continue
+            seen.add(node.id)
+            if node.role == "user":
+                if question:  # two in a row: the first one has no answer
+                    before = self._turn(_Turn(question, answer, before, node.id))
+                question, answer = node, []
+            else:
+                answer = [*answer, node] if node.role else answer
+            below = self._children.get(node.id, [])
+            ends = not below or (bool(answer) and any(c.role == "user" for c in below))
+            if ends and (question or answer):
+                asked = question or Node("", None, "user", ["…"], answer[0].at)
+                before = self._turn(_Turn(asked, answer, before, node.id))
+                question, answer = None, []
+            shown = before if node.id in on_show else shown
+            waiting += [(child, before, question, answer) for child in reversed(below)]
+        if shown and shown != self._end:
+            self._add("branch_chosen", {"turn": shown})
+        return self._events
+
+    def _on_show(self) -> set[str]:
+        ids, node = set[str](), self._chat.nodes.get(self._chat.current or "")
+        while node and node.id not in ids:
+            ids.add(node.id)
+            node = self._chat.nodes.get(node.parent or "")
+        return ids
+
+    def _turn(self, turn: _Turn) -> int:
+        """Writes a question and its answer; returns the turn's number."""
+        first = self._first.get(turn.parent)
+        if first is None and turn.parent and turn.parent != self._end:
+            self._add("branch_chosen", {"turn": turn.parent})
+        self._at = turn.question.at or self._at
+        asked: dict[str, Any] = {"text": _plain(turn.question) or "…", "imported": True}
+        if turn.question.attachments:
+            asked["attachments"] = list(map(self._attached, turn.question.attachments))
+        if first:
+            asked["replaces"] = first
+        number = self._end = self._add("user_message", asked)
+        self._first.setdefault(turn.parent, number)
+        self._answer(turn.answer, number)
+        return number
+
+    def _answer(self, nodes: Sequence[Node], number: int) -> None:
+        self._at = next((node.at for node in nodes if node.at), self._at)
+        model = next((node.model for node in reversed(nodes) if node.model), "") or "-"
+        text, citations, sources = self._written(nodes)
+        path = next((node.path for node in nodes if node.path), "native" if sources else "off")
+        run = f"imported-{number}"
+        started = {"run_id": run, "model": model, "mode": "ask", "imported": True}
+        self._add("run_started", {**started, "search": path, "search_path": path})
+        if not nodes:
+            told = {"code": "no_answer", "message": "The file holds no answer to this question."}
+            self._add("notice", told)
+        known = {"citations": citations, "sources": sources}
+        if nodes:
+            thinking = "\n\n".join(node.thinking for node in nodes if node.thinking)
+            details = {"imported": True}
+            step = {
+                "step": 1,
+                "usage": Usage().as_dict(),
+                "stop_reason": "stop",
+                "details": details,
+            }
+            said = {"text": text, "thinking": thinking, "tool_calls": [], **known, **step}
+            self._at = next((node.at for node in reversed(nodes) if node.at), self._at)
+            self._add("message", said)
+        ended = {"run_id": run, "reason": "stop" if nodes else "incomplete", "answer": text}
+        usage = {"usage": Usage().as_dict(), "search_path": path, "model": model}
+        self._add("run_finished", {**ended, **known, **usage})
+
+    def _written(self, nodes: Sequence[Node]) -> tuple[str, list[Any], list[Any]]:
+        """Returns the answer with our numbers in it, its citations, and its sources, as JSON."""
+        text, marks, touched = "", dict[str, list[Mark]](), dict[str, Source]()
+        for node in nodes:
+            parts = [part for part in node.parts if part]
+            text = f"{text.rstrip()}\n\n" if text and parts else text
+            for part in parts:
+                if isinstance(part, str):
+                    text += part
+                    continue
+                for url, title in dict.fromkeys(part):
+                    source = self._number(url, title)
+                    written = f"[{source.n}]"
+                    marks.setdefault(url, []).append(Mark((len(text), len(text) + len(written))))
+                    touched[url] = Source(url, source.title, "cited", source.n)
+                    text += written
+            for url, title in node.pages:
+                touched.setdefault(url, self._number(url, title))
+        cited = [
+            citation_data(Citation(touched[url].n or 0, url, touched[url].title, tuple(places)))
+            for url, places in marks.items()
+        ]
+        return text, cited, [source_data(source) for source in touched.values()]
+
+    def _number(self, url: str, title: str) -> Source:
+        known = self._numbers.get(url)
+        if known is None:
+            self._last += 1
+            known = self._numbers[url] = Source(url, title, "found", self._last)
+        return known
+
+    def _attached(self, file: Attachment) -> dict[str, Any]:
+        """Returns a file as JSON, with a number for each of its pages."""
+        numbers = [self._number(file.url(n), file.title(n)).n for n in range(1, file.pages + 1)]
+        return replace(file, n=numbers[0] or 0 if numbers else 0).as_dict()
+
+    def _add(self, kind: str, data: dict[str, Any]) -> int:
+        self._events.append(Event(len(self._events) + 1, kind, data, self._at))
+        return len(self._events)
+
+
+def _plain(node: Node) -> str:
+    return "".join(part for part in node.parts if isinstance(part, str)).strip()
+
+
+def dicts(value: object) -> Iterator[dict[str, Any]]:
+    """Yields the dicts of a list; nothing of anything else."""
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, dict):
+            yield each
+
+
+Unknown = Counter[str]  # parts of chats that are not brought along, by their name

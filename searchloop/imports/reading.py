@@ -1,0 +1,173 @@
+"""Reads the chats of a file one at a time: a JSON array, an object a line, or a ZIP with these.
+
+Nothing is held but one chat, of a bounded number of values. A file may be cut, larger than memory,
+or a ZIP whose parts unpack to far more than it: what is whole before the fault is read, and a
+sentence says what is not. https://www.rfc-editor.org/rfc/rfc8259
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import IO, Any
+
+from searchloop.agent.text import is_shallow
+
+PIECE = 1 << 20  # bytes read at a time
+MOST_CHAT = 32 << 20  # bytes of one chat
+MOST_VALUES = 500_000  # of one chat; each takes up to 200 bytes of memory
+MOST_UNPACKED = 8 << 30  # bytes of all parts of a ZIP together
+MOST_PARTS = 100_000
+_DEEPEST = 200  # levels of JSON
+# Braces alone say where an object of the array begins and ends, once strings are set aside.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}]|"', re.DOTALL)
+_CHATS = re.compile(
+    r"(?:^|/)(?:conversations|chats|projects|searchloop)[^/]*\.json$", re.IGNORECASE
+)
+_ENCRYPTED = 1
+
+
+class Fault(str):
+    """A sentence about something that could not be read."""
+
+
+def chats_in(file: IO[bytes]) -> Iterator[dict[str, Any] | Fault]:
+    """Yields each object of a file, and a Fault where something cannot be read."""
+    try:
+        file.seek(0)
+        zipped = file.read(4) == b"PK\3\4"
+        file.seek(0)
+        if not zipped:
+            yield from _objects(_pieces(file))
+            return
+        with zipfile.ZipFile(file) as archive:
+            yield from _parts(archive)
+    except zipfile.BadZipFile:
+        yield Fault("The ZIP file is cut or damaged. Get it again.")
+    except (OSError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        yield Fault(f"The file cannot be read any further ({type(error).__name__}).")
+
+
+class Pictures:
+    """The files beside the chats of a ZIP, found by the id that their names begin with."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._archive: zipfile.ZipFile | None = None
+        self._entries: list[tuple[str, zipfile.ZipInfo]] = []
+        with suppress(OSError, zipfile.BadZipFile, NotImplementedError):
+            self._archive = zipfile.ZipFile(file)
+            named = [(e.filename.rpartition("/")[2], e) for e in self._archive.infolist()]
+            self._entries = sorted(named, key=lambda each: each[0])[:MOST_PARTS]
+
+    def get(self, asset: str, most: int) -> tuple[str, bytes] | None:
+        """Returns the name and the content of a file of at most `most` bytes."""
+        at = bisect_left(self._entries, asset, key=lambda each: each[0])
+        name, entry = self._entries[at] if at < len(self._entries) else ("", None)
+        if not self._archive or not entry or not name.startswith(asset) or entry.file_size > most:
+            return None
+        try:
+            return name, self._archive.read(entry)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError):
+            return None  # NotImplementedError is a RuntimeError
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._archive:
+            self._archive.close()
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    first = file.read(PIECE)
+    if first[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16
+        raise EOFError
+    while first:
+        yield first
+        first = file.read(PIECE)
+
+
+def _parts(archive: zipfile.ZipFile, *, outermost: bool = True) -> Iterator[dict[str, Any] | Fault]:
+    entries = archive.infolist()
+    if len(entries) > MOST_PARTS or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
+        yield Fault("The ZIP file unpacks to more than searchloop reads; nothing of it was read.")
+        return
+    named = [e for e in entries if _CHATS.search(e.filename)]
+    named = named or [e for e in entries if e.filename.lower().endswith(".json")]
+    inner = [e for e in entries if e.filename.lower().endswith(".zip")]
+    if not named and inner and outermost:
+        for entry in inner:
+            with archive.open(entry) as part, zipfile.ZipFile(part) as packed:
+                yield from _parts(packed, outermost=False)
+    elif not named:
+        yield Fault("The ZIP file holds no chats: no part of it is called conversations.json.")
+    for entry in named:
+        if entry.flag_bits & _ENCRYPTED:
+            yield Fault(f"{entry.filename[:100]} is locked with a password.")
+            continue
+        try:
+            with archive.open(entry) as part:
+                yield from _objects(_pieces(part))
+        except (zipfile.BadZipFile, zlib.error, EOFError):
+            yield Fault(f"{entry.filename[:100]} is cut or damaged.")
+
+
+def _objects(pieces: Iterable[bytes]) -> Iterator[dict[str, Any] | Fault]:
+    """Yields the objects of an array, of lines, or a single one."""
+    number = 0
+    for raw in split(pieces):
+        number += 1
+        if isinstance(raw, Fault):
+            yield Fault(f"Chat {number:,}: {raw}")
+            continue
+        if sum(map(raw.count, (b"{", b"[", b","))) > MOST_VALUES:
+            yield Fault(f"Chat {number:,} holds too many values.")
+            continue
+        try:
+            value = json.loads(raw.decode("utf-8", "replace"))
+            shallow = is_shallow(value, _DEEPEST)
+        except (ValueError, RecursionError):
+            shallow = False
+        if not shallow:
+            yield Fault(f"Chat {number:,} is damaged.")
+            continue
+        inner = value.get("conversations", value.get("chats"))
+        yield from (
+            (e for e in inner if isinstance(e, dict)) if isinstance(inner, list) else (value,)
+        )
+    if not number:
+        yield Fault("The file holds no chats: it is not the JSON of an export.")
+
+
+def split(pieces: Iterable[bytes]) -> Iterator[bytes | Fault]:
+    """Yields the bytes of each outermost object; a Fault for one that is cut or too large."""
+    held, at, depth, start, skipping = b"", 0, 0, 0, False
+    for piece in pieces:
+        held += piece
+        end = len(held)
+        for token in _TOKEN.finditer(held, at):
+            sign = token[0]
+            if sign == b'"':  # goes on in the next piece
+                end = token.start()
+                break
+            if sign == b"{":
+                start = start if depth else token.start()
+                depth += 1
+            elif sign == b"}" and depth:
+                depth -= 1
+                if not depth:
+                    large = skipping or token.end() - start > MOST_CHAT
+                    yield Fault("it is too large.") if large else held[start : token.end()]
+                    skipping = False
+        keep = start if depth and not skipping else end
+        held, at, start = held[keep:], end - keep, 0
+        if len(held) > MOST_CHAT:
+            if len(held) - at > MOST_CHAT:
+                yield Fault("one of its texts is too large; nothing behind it was read.")
+                return
+            skipping, held, at = True, held[at:], 0
+    if depth:
+        yield Fault("the file is cut here.")

@@ -1,0 +1,252 @@
+"""Chat Completions: decodes a request, encodes a run.
+
+https://platform.openai.com/docs/api-reference/chat
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from secrets import token_hex
+from typing import Any
+
+from searchloop.agent.types import Search, ToolCall, ToolSpec
+from searchloop.protocols.fields import (
+    Asked,
+    Content,
+    Frame,
+    Transcript,
+    bad,
+    call_of,
+    compact,
+    extension,
+    forced,
+    known,
+    options_of,
+    placed,
+    schema_of,
+    spec_of,
+    theirs,
+    typed,
+)
+from searchloop.protocols.runs import Wish
+
+_OPTIONS = {
+    **{name: name for name in ("temperature", "top_p", "seed", "stop")},
+    **dict.fromkeys(("max_tokens", "max_completion_tokens"), "max_tokens"),
+}
+_MET = (
+    *("model", "messages", "stream", "stream_options", "tools", "tool_choice", "response_format"),
+    *("web_search_options", "n", *_OPTIONS),
+)
+_WITHOUT_EFFECT = (
+    *("user", "metadata", "store", "service_tier", "parallel_tool_calls", "prompt_cache_key"),
+    *("safety_identifier", "reasoning_effort", "verbosity", "prediction"),
+    *("presence_penalty", "frequency_penalty", "logit_bias"),
+)
+_FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_filter"}
+
+
+def decode(body: Mapping[str, Any]) -> Asked:
+    """Reads a request. Raises ConfigError that names the field."""
+    known(body, _MET, _WITHOUT_EFFECT)
+    if typed(body, "n", int, 1) != 1:
+        raise bad("n", "one answer at a time is given.", "Leave out n.")
+    read = Transcript()
+    for message in typed(body, "messages", list, []):
+        if not isinstance(message, Mapping):
+            raise bad("messages", "a message is an object.")
+        _add(read, message)
+    tools = tuple(_tool(tool) for tool in typed(body, "tools", list, []))
+    tools, read.system = _chosen(body.get("tool_choice"), tools, read.system)
+    form = typed(body, "response_format", dict, {})
+    search: Search = "auto" if body.get("web_search_options") is not None else "off"
+    wish = Wish(
+        typed(body, "model", str, ""),
+        tuple(read.messages),
+        "\n\n".join(read.system),
+        tools,
+        search,
+        options=options_of(body, **_OPTIONS),
+        schema=schema_of(form, form.get("json_schema"), "response_format"),
+        files=read.files,
+    )
+    return Asked(wish, bool(typed(body, "stream", bool, False)), body)
+
+
+def _add(read: Transcript, message: Mapping[str, Any]) -> None:
+    role, content = message.get("role"), _content(message.get("content"))
+    if role in ("system", "developer"):
+        read.system.append(content.text)
+    elif role == "user":
+        read.user(content)
+    elif role == "assistant":
+        calls = [_call(call) for call in message.get("tool_calls") or ()]
+        read.assistant(content.text, calls)
+    elif role == "tool":
+        read.result(str(message.get("tool_call_id")), content.text)
+    else:
+        raise bad("messages", f"there is no role {str(role)[:40]!r}.")
+
+
+def _content(given: Any) -> Content:
+    content = Content()
+    parts: Any = [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
+    for part in parts:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind in ("text", "refusal"):
+            content.texts.append(str(part.get("text") or part.get("refusal") or ""))
+        elif kind == "image_url":
+            image = part.get("image_url")
+            address = image.get("url") if isinstance(image, Mapping) else image
+            content.file(address, "image", "messages.image_url")
+        elif kind == "file" and isinstance(part.get("file"), Mapping):
+            file = part["file"]
+            name = str(file.get("filename") or "file")
+            content.file(file.get("file_data"), name, "messages.file")
+        else:
+            raise bad("messages", f"a part of type {str(kind)[:40]!r} cannot be read here.")
+    return content
+
+
+def _call(call: Any) -> ToolCall:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        raise bad("messages.tool_calls", "only calls of functions are known.")
+    return call_of(call.get("id"), function.get("name"), function.get("arguments"))
+
+
+def _tool(tool: Any) -> ToolSpec:
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    if not isinstance(function, Mapping):
+        raise bad("tools", "only functions are known.", "Search with web_search_options.")
+    return spec_of(function.get("name"), function.get("description"), function.get("parameters"))
+
+
+def _chosen(
+    choice: Any, tools: tuple[ToolSpec, ...], system: list[str]
+) -> tuple[tuple[ToolSpec, ...], list[str]]:
+    if choice in (None, "auto"):
+        return tools, system
+    if choice == "none":
+        return (), system
+    if choice == "required":
+        return tools, [*system, forced("")]
+    function = choice.get("function") if isinstance(choice, Mapping) else None
+    if not isinstance(function, Mapping) or function.get("name") not in {t.name for t in tools}:
+        raise bad("tool_choice", "it names none of the tools.")
+    return tools, [*system, forced(str(function["name"]))]
+
+
+class ChatEncoder:
+    """Encodes one answer. See `Encoder`."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked, self._wish = asked, asked.wish
+        self._head = {"id": f"chatcmpl-{token_hex(12)}", "created": int(time.time())}
+        self._texts: list[str] = []  # of the steps that are over
+        self._shown = ""  # of this step
+        self._notes: list[dict[str, Any]] = []
+        self._calls: list[dict[str, Any]] = []
+        self._finished: Mapping[str, Any] = {}
+        self.error: Mapping[str, Any] | None = None
+
+    def begin(self) -> list[Frame]:
+        """See `Encoder`."""
+        return [self._chunk({"role": "assistant", "content": ""})]
+
+    def take(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
+        """See `Encoder`."""
+        if type == "text_delta":
+            self._shown += data["text"]
+            return [self._chunk({"content": data["text"]})]
+        if type == "thinking_delta":
+            return [self._chunk({"reasoning_content": data["text"]})]
+        if type == "message":
+            return self._step(data)
+        return self._end(data) if type == "run_finished" else []
+
+    def _step(self, data: Mapping[str, Any]) -> list[Frame]:
+        offset, frames = sum(map(len, self._texts)), list[Frame]()
+        shown = self._shown if self._asked.stream else data["text"]
+        if data["text"] and not shown:  # a provider that does not stream
+            shown = data["text"]
+            frames.append(self._chunk({"content": shown}))
+        self._notes += [
+            {
+                "type": "url_citation",
+                "url_citation": {
+                    "start_index": offset + mark["start"],
+                    "end_index": offset + mark["end"],
+                    "url": mark["url"],
+                    "title": mark["title"],
+                },
+            }
+            for mark in placed(data, shown)
+        ]
+        self._texts.append(shown)
+        self._shown = ""
+        for call in theirs(data, self._wish):
+            function = {"name": call["name"], "arguments": compact(call["arguments"])}
+            self._calls.append({"id": call["id"], "type": "function", "function": function})
+            index = {"index": len(self._calls) - 1}
+            frames.append(self._chunk({"tool_calls": [{**index, **self._calls[-1]}]}))
+        if not self._calls and data["tool_calls"] and shown:
+            self._texts.append("\n\n")
+            frames.append(self._chunk({"content": "\n\n"}))
+        return frames
+
+    def _end(self, data: Mapping[str, Any]) -> list[Frame]:
+        self._finished, error = data, data["error"]
+        if error and data["reason"] == "error":
+            self.error = error
+            return [("", {"error": _error(error)})]
+        frames = [self._chunk({"annotations": self._notes})] if self._notes else []
+        frames.append(self._chunk({}, self._reason()))
+        frames[-1][1]["searchloop"] = extension(data)
+        wanted = self._asked.body.get("stream_options")
+        if isinstance(wanted, Mapping) and wanted.get("include_usage"):
+            last = self._chunk({})[1]
+            frames.append(("", {**last, "choices": [], "usage": self._usage()}))
+        return frames
+
+    def _reason(self) -> str:
+        why = self._finished.get("stop_reason")
+        return "length" if self._finished["limit"] else _FINISH.get(str(why), "stop")
+
+    def _usage(self) -> dict[str, Any]:
+        usage = self._finished["usage"]
+        sent, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+        return {
+            "prompt_tokens": sent,
+            "completion_tokens": made,
+            "total_tokens": sent + made,
+            "prompt_tokens_details": {"cached_tokens": usage.get("cached_tokens") or 0},
+            "completion_tokens_details": {"reasoning_tokens": usage.get("reasoning_tokens") or 0},
+        }
+
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> Frame:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        named = {"object": "chat.completion.chunk", "model": self._wish.model}
+        return "", {**self._head, **named, "choices": [choice]}
+
+    def whole(self) -> dict[str, Any]:
+        """See `Encoder`."""
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) or None}
+        message |= {"refusal": None, "annotations": self._notes}
+        if self._calls:
+            message["tool_calls"] = self._calls
+        reason = {"index": 0, "logprobs": None, "finish_reason": self._reason()}
+        return {
+            **self._head,
+            "object": "chat.completion",
+            "model": self._wish.model,
+            "choices": [{**reason, "message": message}],
+            "usage": self._usage(),
+            "searchloop": extension(self._finished),
+        }
+
+
+def _error(error: Mapping[str, Any]) -> dict[str, Any]:
+    words = f"{error['message']} {error.get('remedy', '')}".strip()
+    return {"message": words, "type": "server_error", "param": None, "code": error["code"]}

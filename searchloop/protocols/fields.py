@@ -1,0 +1,241 @@
+"""What the codecs of the protocols share: checked fields, contents, calls and the extension."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple, Protocol
+
+from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.run.question.files import NewFile
+from searchloop.agent.types import Message, ToolCall, ToolSpec
+from searchloop.protocols.runs import Wish
+
+_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(.*)", re.DOTALL)
+_PICTURE = "[A picture was here. It is not sent again.]"
+_SHOWN = 80  # characters of a strange value in an error
+
+# An event on the wire: its name, where the protocol has one, and its data.
+Frame = tuple[str, dict[str, Any]]
+
+
+class Encoder(Protocol):
+    """Turns the events of a run into those of a protocol; pure, one for each answer."""
+
+    def begin(self) -> list[Frame]:
+        """Returns what stands before the first event."""
+
+    def take(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
+        """Returns what an event of the run becomes."""
+
+    def whole(self) -> dict[str, Any]:
+        """Returns the answer as one object, once the run is over."""
+
+
+class Asked(NamedTuple):
+    """A decoded request: what is wanted, whether as a stream, and what the answer repeats."""
+
+    wish: Wish
+    stream: bool
+    body: Mapping[str, Any]
+
+
+def bad(field: str, what: str, remedy: str = "") -> ConfigError:
+    """Returns the error for a field, whose name is `param` in protocols that have one."""
+    error = ConfigError("bad_request", f"{field}: {what}", remedy or f"Change {field}.")
+    error.param = field  # type: ignore[attr-defined]
+    return error
+
+
+def known(body: Mapping[str, Any], met: Iterable[str], without_effect: Iterable[str]) -> None:
+    """Raises ConfigError for a field that is neither met nor without an effect here."""
+    allowed = {*met, *without_effect}
+    for name in body:
+        if name not in allowed:
+            raise bad(name[:_SHOWN], "this field is not known here.", f"Leave out {name[:_SHOWN]}.")
+
+
+def typed(body: Mapping[str, Any], name: str, kind: type | tuple[type, ...], else_: Any) -> Any:
+    """Returns a field of this type, `else_` where it is missing or null. Raises ConfigError."""
+    value = body.get(name)
+    if value is None:
+        return else_
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise bad(name, f"{str(value)[:_SHOWN]!r} is of the wrong type.")
+    return value
+
+
+def options_of(body: Mapping[str, Any], **names: str) -> dict[str, Any]:
+    """Returns the options of a model that are given, by the names of `Instructions.of`."""
+    return {own: body[name] for name, own in names.items() if body.get(name) is not None}
+
+
+class Content:
+    """A message's text and files, gathered from its parts."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.files: list[NewFile] = []
+
+    @property
+    def text(self) -> str:
+        """The texts, one after the other."""
+        return "\n".join(self.texts)
+
+    def file(self, address: Any, name: str, field: str) -> None:
+        """Adds a file from a data: address. Raises ConfigError: no other address is opened."""
+        found = _DATA.fullmatch(address) if isinstance(address, str) else None
+        if found is None:
+            raise bad(field, "only data: addresses with base64 are read.", "Send the bytes.")
+        self.add(found[2], found[1] or "", name, field)
+
+    def add(self, data: Any, media_type: str, name: str, field: str) -> None:
+        """Adds a file from base64. Raises ConfigError."""
+        try:
+            content = b64decode(data, validate=True)
+        except (ValueError, TypeError):
+            raise bad(field, "this is not base64.", "Send the bytes in base64.") from None
+        self.files.append(NewFile(name, content, media_type))
+
+
+class Transcript:
+    """Gathers a client's messages; files count where they stand in the last message."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.system: list[str] = []
+        self.files: tuple[NewFile, ...] = ()
+        self._names: dict[str, str] = {}
+
+    def remember(self, messages: Sequence[Message]) -> None:
+        """Takes messages of before, whose calls may get their results now."""
+        self._names |= {call.id: call.name for each in messages for call in each.tool_calls}
+
+    def user(self, content: Content) -> None:
+        """Adds a question, or more to the one before."""
+        self._drop_files()
+        self.messages.append(Message("user", content.text))
+        self.files = tuple(content.files)
+
+    def assistant(self, text: str, calls: Sequence[ToolCall] = ()) -> None:
+        """Adds an answer; its calls join those of an answer just before."""
+        self._drop_files()
+        self._names |= {call.id: call.name for call in calls}
+        last = self.messages[-1] if self.messages else None
+        if last and last.role == "assistant" and (calls or not last.tool_calls):
+            text = "\n".join(filter(None, (last.content, text)))
+            calls = (*last.tool_calls, *calls)
+            self.messages.pop()
+        self.messages.append(Message("assistant", text, tool_calls=tuple(calls)))
+
+    def result(self, call: str, text: str, *, is_error: bool = False) -> None:
+        """Adds the result of a call. Raises ConfigError for one that nobody made."""
+        self._drop_files()
+        if call not in self._names:
+            raise bad("tool results", f"there is no call {call[:_SHOWN]!r} before this result.")
+        name = self._names[call]
+        self.messages.append(
+            Message("tool", text, tool_call_id=call, tool_name=name, is_error=is_error)
+        )
+
+    def _drop_files(self) -> None:
+        if self.files:
+            last = self.messages.pop()
+            self.messages.append(Message("user", f"{last.content}\n{_PICTURE}".strip()))
+            self.files = ()
+
+
+def call_of(id: Any, name: Any, arguments: Any) -> ToolCall:
+    """Returns a call from a client's history; arguments are JSON text or an object."""
+    if not (isinstance(id, str) and id and isinstance(name, str) and name):
+        raise bad("tool calls", "a call needs an id and a name.")
+    given, problem = read_arguments(arguments if arguments is not None else "{}")
+    return ToolCall(id, name, given, problem)
+
+
+def spec_of(name: Any, description: Any, schema: Any) -> ToolSpec:
+    """Returns a client's tool. Raises ConfigError."""
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.:-]{1,128}", name):
+        raise bad("tools", f"{str(name)[:_SHOWN]!r} is no name of a tool.")
+    schema = schema or {"type": "object", "properties": {}}
+    if not isinstance(schema, Mapping):
+        raise bad("tools", f"the schema of {name} is no object.")
+    return ToolSpec(name, str(description or ""), schema)
+
+
+def schema_of(form: Mapping[str, Any], named: Any, field: str) -> Mapping[str, Any] | None:
+    """Returns the schema of an answer's form, which `named` holds; None for plain text."""
+    kind = form.get("type", "text")
+    if kind == "text":
+        return None
+    schema = {"type": "object"} if kind == "json_object" else None
+    if kind == "json_schema" and isinstance(named, Mapping):
+        schema = named.get("schema") if named is form else named.get("schema") or {}
+    if not isinstance(schema, Mapping):
+        raise bad(field, f"there is no form {str(kind)[:40]!r}.")
+    return schema
+
+
+def forced(name: str) -> str:
+    """Returns the system text in place of a forced choice, which not every provider takes."""
+    return f"Call the tool {name} before you answer." if name else "Call a tool before you answer."
+
+
+def theirs(data: Mapping[str, Any], wish: Wish) -> list[dict[str, Any]]:
+    """Returns the calls of a `message` event that the client is to run."""
+    names = {spec.name for spec in wish.tools}
+    return [c for c in data["tool_calls"] if c["name"] in names and not c.get("problem")]
+
+
+def placed(data: Mapping[str, Any], shown: str) -> list[dict[str, Any]]:
+    """Returns the marks of a `message` event: {start, end, url, title, verdict, quote, passage}.
+
+    Places are in `shown`, the text that the client has: streamed text may still hold a mark that
+    the final text has lost.
+    """
+    text, marks = data["text"], []
+    moved = None if text == shown else SequenceMatcher(None, text, shown, autojunk=False)
+    blocks = moved.get_matching_blocks() if moved else ()
+    for cited in data["citations"]:
+        for mark in cited["marks"]:
+            if mark.get("span") is None:
+                continue
+            start, end = mark["span"]
+            if moved:
+                start, end = _moved(start, blocks), _moved(end, blocks)
+            about = {name: mark.get(name) for name in ("verdict", "by", "quote", "passage")}
+            where = {"start": start, "end": max(start, end)}
+            marks.append({**where, "url": cited["url"], "title": cited["title"], **about})
+    return sorted(marks, key=lambda mark: (mark["start"], mark["end"]))
+
+
+def _moved(at: int, blocks: Sequence[Any]) -> int:
+    place = 0
+    for block in blocks:
+        if at < block.a:
+            break
+        place = block.b + min(at - block.a, block.size)
+    return int(place)
+
+
+def extension(finished: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what no protocol has words for: path, verdicts, sources, seconds and cost."""
+    usage = finished["usage"]
+    return {
+        "search_path": finished["search_path"],
+        "citations": finished["citations"],
+        "sources": finished["sources"],
+        "searches": usage.get("searches"),
+        "pages": usage.get("pages"),
+        "seconds": usage.get("seconds"),
+        "cost_usd": usage.get("cost_usd"),
+    }
+
+
+def compact(value: Any) -> str:
+    """Returns JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,338 @@
+"""Messages, of Anthropic: decodes a request, encodes a run.
+
+https://docs.claude.com/en/api/messages
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from secrets import token_hex
+from typing import Any
+
+from searchloop.agent.types import ANYWHERE, NativeSearch, Search, ToolSpec
+from searchloop.protocols.fields import (
+    Asked,
+    Content,
+    Frame,
+    Transcript,
+    bad,
+    call_of,
+    compact,
+    extension,
+    forced,
+    known,
+    options_of,
+    placed,
+    spec_of,
+    theirs,
+    typed,
+)
+from searchloop.protocols.runs import Wish
+
+_OPTIONS = {
+    **{name: name for name in ("temperature", "top_p", "max_tokens")},
+    "stop_sequences": "stop",
+}
+_MET = ("model", "messages", "system", "stream", "tools", "tool_choice", *_OPTIONS)
+# Betas change what a vendor's own server does. They are met or ignored as the vendor does.
+_WITHOUT_EFFECT = (
+    *("metadata", "service_tier", "container", "context_management", "output_config", "thinking"),
+    *("betas", "mcp_servers", "top_k", "cache_control", "inference_geo", "speed", "diagnostics"),
+)
+_SEARCH = "web_search_20"  # the type of the search tool begins so, its date follows
+_QUOTED = 150  # characters of a cited passage
+_STOP = {"tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
+
+
+def decode(body: Mapping[str, Any]) -> Asked:
+    """Reads a request. Raises ConfigError that names the field."""
+    known(body, _MET, _WITHOUT_EFFECT)
+    read = Transcript()
+    if system := _content(body.get("system"), "system").text:
+        read.system.append(system)
+    for message in typed(body, "messages", list, []):
+        if not isinstance(message, Mapping):
+            raise bad("messages", "a message is an object.")
+        _add(read, message)
+    tools, search, sites = _tools(typed(body, "tools", list, []))
+    tools, search = _chosen(body.get("tool_choice"), tools, search, read.system)
+    options = options_of(body, **_OPTIONS)
+    wish = Wish(
+        typed(body, "model", str, ""),
+        tuple(read.messages),
+        "\n\n".join(read.system),
+        tools,
+        search,
+        sites,
+        {name: value for name, value in options.items() if value != []},
+        None,
+        read.files,
+    )
+    return Asked(wish, bool(typed(body, "stream", bool, False)), body)
+
+
+def _add(read: Transcript, message: Mapping[str, Any]) -> None:
+    role, given = message.get("role"), message.get("content")
+    parts: Any = [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
+    if role == "system":
+        read.system.append(_content(parts, "messages").text)
+    elif role == "user":
+        results = [part for part in parts if _kind(part) == "tool_result"]
+        for part in results:
+            text = _content(part.get("content"), "messages.tool_result").text
+            read.result(str(part.get("tool_use_id")), text, is_error=bool(part.get("is_error")))
+        rest = [part for part in parts if _kind(part) != "tool_result"]
+        if rest or not results:
+            read.user(_content(rest, "messages"))
+    elif role == "assistant":
+        calls = [
+            call_of(part.get("id"), part.get("name"), part.get("input"))
+            for part in parts
+            if _kind(part) == "tool_use"
+        ]
+        texts = [str(part.get("text", "")) for part in parts if _kind(part) == "text"]
+        read.assistant("".join(texts), calls)
+    else:
+        raise bad("messages", f"there is no role {str(role)[:40]!r}.")
+
+
+def _kind(part: Any) -> str:
+    return str(part.get("type")) if isinstance(part, Mapping) else ""
+
+
+def _content(given: Any, field: str) -> Content:
+    content = Content()
+    parts: Any = [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
+    for part in parts:
+        kind = _kind(part)
+        source = part.get("source") if isinstance(part, Mapping) else None
+        if kind == "text":
+            content.texts.append(str(part.get("text", "")))
+        elif kind in ("image", "document") and isinstance(source, Mapping):
+            name = str(part.get("title") or kind)
+            if source.get("type") == "text":
+                content.texts.append(str(source.get("data", "")))
+            elif source.get("type") == "base64":
+                content.add(source.get("data"), str(source.get("media_type", "")), name, field)
+            else:
+                raise bad(field, "only files with their bytes are read.", "Send base64.")
+        elif kind != "tool_reference":
+            raise bad(field, f"a part of type {kind[:40]!r} cannot be read here.")
+    return content
+
+
+def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
+    specs, sites = list[ToolSpec](), ANYWHERE
+    search: Search = "off"
+    for tool in given:
+        kind = _kind(tool)
+        if kind.startswith(_SEARCH):
+            search, where = "auto", tool.get("user_location") or {}
+            sites = NativeSearch(
+                tuple(tool.get("allowed_domains") or ()),
+                tuple(tool.get("blocked_domains") or ()),
+                where.get("country"),
+                tool.get("max_uses"),
+            )
+        elif isinstance(tool, Mapping) and kind in ("None", "custom"):
+            schema = tool.get("input_schema")
+            specs.append(spec_of(tool.get("name"), tool.get("description"), schema))
+        else:
+            raise bad("tools", f"a tool of type {kind[:40]!r} is not offered here.")
+    return tuple(specs), search, sites
+
+
+def _chosen(
+    choice: Any, tools: tuple[ToolSpec, ...], search: Search, system: list[str]
+) -> tuple[tuple[ToolSpec, ...], Search]:
+    kind = _kind(choice) if choice is not None else "auto"
+    if kind == "none":
+        return (), "off"
+    if kind == "any":
+        system.append(forced(""))
+    elif kind == "tool":
+        name = str(choice.get("name"))
+        if name == "web_search" and search != "off":
+            system.append("Search the web before you answer.")
+        elif name in {spec.name for spec in tools}:
+            system.append(forced(name))
+        else:
+            raise bad("tool_choice", "it names none of the tools.")
+    elif kind != "auto":
+        raise bad("tool_choice", f"there is no choice {kind[:40]!r}.")
+    return tools, search
+
+
+class MessagesEncoder:
+    """Encodes one answer; a block is closed before the next begins. See `Encoder`."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked, self._wish = asked, asked.wish
+        self._id = f"msg_{token_hex(12)}"
+        self._blocks: list[dict[str, Any]] = []
+        self._open = False
+        self._searches: list[tuple[str, str]] = []  # query and id of those under way
+        self._finished: Mapping[str, Any] = {}
+        self.error: Mapping[str, Any] | None = None
+
+    def begin(self) -> list[Frame]:
+        """See `Encoder`."""
+        message = {**self._message(), "usage": self._counts({})}
+        return [_frame("message_start", message=message)]
+
+    def take(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
+        """See `Encoder`."""
+        if type == "text_delta":
+            return self._grow("text", "text", data["text"])
+        if type == "thinking_delta":
+            return self._grow("thinking", "thinking", data["text"])
+        if type == "search_started":
+            return self._searching(data)
+        if type == "search_finished" and str(data["by"]).startswith("native"):
+            return self._found(data["query"], (), failed=data["status"] not in ("ok", "empty"))
+        if type == "tool_result" and data["details"].get("kind") == "search":
+            rows = data["details"].get("results") or ()
+            return self._found(data["details"]["query"], rows, failed=data["is_error"])
+        if type == "message":
+            return self._step(data)
+        return self._end(data) if type == "run_finished" else []
+
+    def _grow(self, type: str, field: str, text: str) -> list[Frame]:
+        frames = list[Frame]()
+        if not self._open or self._blocks[-1]["type"] != type:
+            signed = {"signature": ""} if type == "thinking" else {}
+            frames += self._begin({"type": type, field: "", **signed})
+        self._blocks[-1][field] += text
+        return [*frames, self._delta({"type": f"{type}_delta", field: text})]
+
+    def _searching(self, data: Mapping[str, Any]) -> list[Frame]:
+        frames, query = self._close(), str(data["query"])
+        self._searches.append((query, f"srvtoolu_{token_hex(12)}"))
+        use = {"type": "server_tool_use", "id": self._searches[-1][1], "name": "web_search"}
+        frames += self._begin({**use, "input": {}})
+        self._blocks[-1]["input"] = {"query": query}
+        json = compact({"query": query})
+        frames.append(self._delta({"type": "input_json_delta", "partial_json": json}))
+        return frames + self._close()
+
+    def _found(self, query: str, rows: Sequence[Mapping[str, Any]], *, failed: bool) -> list[Frame]:
+        """Adds the result of the search for this query, of the first one where none is for it."""
+        frames = list[Frame]() if self._searches else self._searching({"query": query})
+        use = next((each for each in self._searches if each[0] == query), self._searches[0])
+        self._searches.remove(use)
+        content: Any = [
+            {
+                "type": "web_search_result",
+                "url": row["url"],
+                "title": row["title"],
+                "encrypted_content": _opaque(row["url"]),
+                "page_age": None,
+            }
+            for row in rows
+        ]
+        if failed:
+            content = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+        block = {"type": "web_search_tool_result", "tool_use_id": use[1], "content": content}
+        return [*frames, *self._begin(block), *self._close()]
+
+    def _step(self, data: Mapping[str, Any]) -> list[Frame]:
+        frames = list[Frame]()
+        is_text = self._open and self._blocks[-1]["type"] == "text"
+        if data["text"] and not is_text:
+            frames += self._grow("text", "text", data["text"])
+            is_text = True
+        if is_text:
+            frames += self._cited(data)
+        frames += self._close()
+        for call in theirs(data, self._wish):
+            use = {"type": "tool_use", "id": call["id"], "name": call["name"], "input": {}}
+            frames += self._begin(use)
+            json = compact(call["arguments"])
+            frames.append(self._delta({"type": "input_json_delta", "partial_json": json}))
+            self._blocks[-1]["input"] = call["arguments"]
+            frames += self._close()
+        return frames
+
+    def _cited(self, data: Mapping[str, Any]) -> list[Frame]:
+        """Adds a citation for each mark of the text that ends."""
+        block, frames = self._blocks[-1], list[Frame]()
+        if not self._asked.stream:
+            block["text"] = data["text"]
+        for mark in placed(data, block["text"]):
+            cited = str(mark["quote"] or mark["passage"] or "")[:_QUOTED]
+            citation = {"type": "web_search_result_location", "cited_text": cited}
+            citation |= {"url": mark["url"], "title": mark["title"]}
+            citation["encrypted_index"] = _opaque(f"{mark['start']}-{mark['end']}")
+            block["citations"] = [*block.get("citations", ()), citation]
+            frames.append(self._delta({"type": "citations_delta", "citation": citation}))
+        return frames
+
+    def _end(self, data: Mapping[str, Any]) -> list[Frame]:
+        self._finished, frames = data, self._close()
+        if data["error"] and data["reason"] == "error":
+            self.error = data["error"]
+            words = f"{data['error']['message']} {data['error'].get('remedy', '')}".strip()
+            return [*frames, _frame("error", error={"type": "api_error", "message": words})]
+        delta = {"stop_reason": self._reason(), "stop_sequence": None, "container": None}
+        usage = self._counts(data["usage"])
+        more = {"searchloop": extension(data)}
+        ended = _frame("message_delta", delta=delta, usage=usage, **more)
+        return [*frames, ended, _frame("message_stop")]
+
+    def _begin(self, block: dict[str, Any]) -> list[Frame]:
+        frames = self._close()
+        self._blocks.append(block)
+        self._open = True
+        where = {"index": len(self._blocks) - 1, "content_block": dict(block)}
+        return [*frames, _frame("content_block_start", **where)]
+
+    def _close(self) -> list[Frame]:
+        if not self._open:
+            return []
+        self._open = False
+        frames = list[Frame]()
+        if self._blocks[-1]["type"] == "thinking":
+            frames.append(self._delta({"type": "signature_delta", "signature": ""}))
+        return [*frames, _frame("content_block_stop", index=len(self._blocks) - 1)]
+
+    def _delta(self, delta: dict[str, Any]) -> Frame:
+        return _frame("content_block_delta", index=len(self._blocks) - 1, delta=delta)
+
+    def _reason(self) -> str:
+        if self._finished.get("limit"):
+            return "max_tokens"
+        return _STOP.get(str(self._finished.get("stop_reason")), "end_turn")
+
+    def _counts(self, usage: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "input_tokens": usage.get("input_tokens") or 0,
+            "output_tokens": usage.get("output_tokens") or 0,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": usage.get("cached_tokens") or 0,
+            "server_tool_use": {
+                "web_search_requests": usage.get("searches") or 0,
+                "web_fetch_requests": usage.get("pages") or 0,
+            },
+        }
+
+    def _message(self) -> dict[str, Any]:
+        known = {"id": self._id, "type": "message", "role": "assistant", "content": []}
+        ended = {"stop_reason": None, "stop_sequence": None, "container": None}
+        return {**known, "model": self._wish.model, **ended}
+
+    def whole(self) -> dict[str, Any]:
+        """See `Encoder`."""
+        ended = {"content": self._blocks, "stop_reason": self._reason()}
+        usage = self._counts(self._finished["usage"])
+        more = {"usage": usage, "searchloop": extension(self._finished)}
+        return {**self._message(), **ended, **more}
+
+
+def _opaque(text: str) -> str:
+    """Returns a text in the place of what only the vendor can read."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def _frame(type: str, **data: Any) -> Frame:
+    return type, {"type": type, **data}

@@ -1,0 +1,437 @@
+"""Responses, of OpenAI and Open Responses: decodes a request, encodes a run.
+
+https://platform.openai.com/docs/api-reference/responses, https://www.openresponses.org
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from secrets import token_hex
+from typing import Any
+
+from searchloop.agent.types import ANYWHERE, Message, NativeSearch, Search, ToolCall, ToolSpec
+from searchloop.protocols.fields import (
+    Asked,
+    Content,
+    Frame,
+    Transcript,
+    bad,
+    call_of,
+    compact,
+    extension,
+    forced,
+    known,
+    options_of,
+    placed,
+    schema_of,
+    spec_of,
+    theirs,
+    typed,
+)
+from searchloop.protocols.runs import Wish
+
+_OPTIONS = {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
+_MET = (
+    *("model", "input", "instructions", "stream", "store", "previous_response_id", "tools"),
+    *("tool_choice", "text", "include", "background", *_OPTIONS),
+)
+_WITHOUT_EFFECT = (
+    *("user", "metadata", "service_tier", "parallel_tool_calls", "prompt_cache_key"),
+    *("safety_identifier", "reasoning", "truncation", "stream_options", "client_metadata"),
+    *("prompt_cache_retention", "max_tool_calls", "top_logprobs", "presence_penalty"),
+    *("frequency_penalty",),
+)
+_SEARCHES = ("web_search", "web_search_preview", "web_search_2025_08_26")
+_TEXTS = ("input_text", "output_text", "text", "summary_text", "refusal")
+_FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+# What an answer repeats of its request, and what stands there where nothing was said.
+_REPEATED: Mapping[str, Any] = {
+    **dict.fromkeys(("instructions", "max_output_tokens", "max_tool_calls", "user")),
+    **dict.fromkeys(("previous_response_id", "prompt_cache_key", "safety_identifier")),
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "parallel_tool_calls": True,
+    "store": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "truncation": "disabled",
+    "metadata": {},
+}
+_SPACE = "__"  # between a namespace and the name of its tool, for the model
+
+
+def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
+    """Reads a request; `before` are the messages of the response it goes on from.
+
+    Raises ConfigError that names the field.
+    """
+    known(body, _MET, _WITHOUT_EFFECT)
+    if body.get("background"):
+        raise bad("background", "answers are given while the client waits.", "Leave it out.")
+    read = Transcript()
+    read.messages = list(before)
+    read.remember(before)
+    given = body.get("input")
+    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given or ():
+        if not isinstance(item, Mapping):
+            raise bad("input", "an item is an object.")
+        _add(read, item)
+    if instructions := typed(body, "instructions", str, ""):
+        read.system.insert(0, instructions)
+    tools, search, sites = _tools(typed(body, "tools", list, []))
+    tools, search = _chosen(body.get("tool_choice"), tools, search, read.system)
+    form = typed(body, "text", dict, {}).get("format") or {}
+    wish = Wish(
+        typed(body, "model", str, ""),
+        tuple(read.messages),
+        "\n\n".join(read.system),
+        tools,
+        search,
+        sites,
+        options_of(body, **_OPTIONS),
+        schema_of(form, form, "text.format"),
+        read.files,
+    )
+    return Asked(wish, bool(typed(body, "stream", bool, False)), body)
+
+
+def _add(read: Transcript, item: Mapping[str, Any]) -> None:
+    kind, role = item.get("type", "message"), item.get("role")
+    if kind == "message":
+        content = _content(item.get("content"))
+        if role in ("system", "developer"):
+            read.system.append(content.text)
+        elif role == "user":
+            read.user(content)
+        elif role == "assistant":
+            read.assistant(content.text)
+        else:
+            raise bad("input", f"there is no role {str(role)[:40]!r}.")
+    elif kind in ("function_call", "custom_tool_call"):
+        read.assistant("", [_call(item)])
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        read.result(str(item.get("call_id")), _content(item.get("output")).text)
+    elif kind not in ("reasoning", "web_search_call", "item_reference", "compaction"):
+        raise bad("input", f"an item of type {str(kind)[:40]!r} cannot be read here.")
+
+
+def _call(item: Mapping[str, Any]) -> ToolCall:
+    name = str(item.get("name") or "")
+    if space := item.get("namespace"):
+        name = f"{space}{_SPACE}{name}"
+    if item.get("type") == "custom_tool_call":
+        return call_of(item.get("call_id"), name, compact({"input": str(item.get("input") or "")}))
+    return call_of(item.get("call_id"), name, item.get("arguments"))
+
+
+def _content(given: Any) -> Content:
+    content = Content()
+    parts: Any = [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
+    for part in parts:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind in _TEXTS:
+            content.texts.append(str(part.get("text") or part.get("refusal") or ""))
+        elif kind == "input_image":
+            image = part.get("image_url")
+            address = image.get("url") if isinstance(image, Mapping) else image
+            content.file(address, "image", "input.image_url")
+        elif kind == "input_file":
+            name = str(part.get("filename") or "file")
+            content.file(part.get("file_data"), name, "input.file_data")
+        else:
+            raise bad("input", f"a part of type {str(kind)[:40]!r} cannot be read here.")
+    return content
+
+
+def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
+    specs, sites = list[ToolSpec](), ANYWHERE
+    search: Search = "off"
+    for tool in given:
+        kind = tool.get("type") if isinstance(tool, Mapping) else None
+        if kind == "function":
+            specs.append(spec_of(tool.get("name"), tool.get("description"), tool.get("parameters")))
+        elif kind == "custom":
+            specs.append(spec_of(tool.get("name"), tool.get("description"), _FREE))
+        elif kind == "namespace":
+            for inner in tool.get("tools") or ():
+                own = inner if isinstance(inner, Mapping) else {}
+                name = f"{tool.get('name')}{_SPACE}{own.get('name')}"
+                schema = _FREE if own.get("type") == "custom" else own.get("parameters")
+                specs.append(spec_of(name, own.get("description"), schema))
+        elif kind in _SEARCHES:
+            search = "offline" if tool.get("external_web_access") is False else "auto"
+            where = tool.get("user_location") or {}
+            limits = tool.get("filters") or {}
+            sites = NativeSearch(
+                tuple(limits.get("allowed_domains") or ()),
+                tuple(limits.get("blocked_domains") or ()),
+                where.get("country"),
+            )
+        else:
+            raise bad("tools", f"a tool of type {str(kind)[:40]!r} is not offered here.")
+    return tuple(specs), search, sites
+
+
+def _chosen(
+    choice: Any, tools: tuple[ToolSpec, ...], search: Search, system: list[str]
+) -> tuple[tuple[ToolSpec, ...], Search]:
+    if choice in (None, "auto"):
+        return tools, search
+    if choice == "none":
+        return (), "off"
+    if choice == "required":
+        system.append(forced(""))
+        return tools, search
+    kind = choice.get("type") if isinstance(choice, Mapping) else None
+    if kind in _SEARCHES and search != "off":
+        system.append("Search the web before you answer.")
+    elif kind == "allowed_tools":
+        names = {
+            each.get("name") for each in choice.get("tools") or () if isinstance(each, Mapping)
+        }
+        tools = tuple(spec for spec in tools if spec.name in names)
+    elif kind in ("function", "custom") and choice.get("name") in {t.name for t in tools}:
+        system.append(forced(str(choice["name"])))
+    else:
+        raise bad("tool_choice", "it names none of the tools.")
+    return tools, search
+
+
+class ResponsesEncoder:
+    """Encodes one answer; items are closed before the next begins. See `Encoder`."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked, self._wish = asked, asked.wish
+        self.id = f"resp_{token_hex(24)}"
+        self._made = int(time.time())
+        self._output: list[dict[str, Any]] = []
+        self._open: dict[str, Any] | None = None  # the last item of the output, while it grows
+        self._shown = ""
+        self._number = 0
+        self._finished: Mapping[str, Any] = {}
+        self.error: Mapping[str, Any] | None = None
+        self._free = {
+            tool.get("name")
+            for tool in asked.body.get("tools") or ()
+            if isinstance(tool, Mapping) and tool.get("type") == "custom"
+        }
+        self._sources = "web_search_call.action.sources" in (asked.body.get("include") or ())
+
+    def begin(self) -> list[Frame]:
+        """See `Encoder`."""
+        started = self._response("in_progress")
+        return [
+            self._frame("response.created", response=started),
+            self._frame("response.in_progress", response=started),
+        ]
+
+    def take(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
+        """See `Encoder`."""
+        if type == "text_delta":
+            return self._text(data["text"])
+        if type == "thinking_delta":
+            return self._thinking(data["text"])
+        if type in ("search_started", "search_finished", "page_opened"):
+            return self._search(type, data)
+        if type == "message":
+            return self._step(data)
+        return self._end(data) if type == "run_finished" else []
+
+    def _text(self, text: str) -> list[Frame]:
+        frames = list[Frame]()
+        if self._open is None or self._open["type"] != "message":
+            frames += self._begin("message", "msg", role="assistant", content=[])
+            part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+            frames.append(self._at("response.content_part.added", content_index=0, part=part))
+        self._shown += text
+        more = {"content_index": 0, "delta": text, "logprobs": []}
+        frames.append(self._at("response.output_text.delta", **more))
+        return frames
+
+    def _thinking(self, text: str) -> list[Frame]:
+        frames = list[Frame]()
+        if self._open is None or self._open["type"] != "reasoning":
+            frames += self._begin("reasoning", "rs", summary=[])
+            part = {"type": "summary_text", "text": ""}
+            added = "response.reasoning_summary_part.added"
+            frames.append(self._at(added, summary_index=0, part=part))
+        self._shown += text
+        named = "response.reasoning_summary_text.delta"
+        frames.append(self._at(named, summary_index=0, delta=text))
+        return frames
+
+    def _search(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
+        if type == "search_finished" and self._open and self._open["type"] == "web_search_call":
+            return self._found(data)
+        frames = self._close()
+        opened = type == "page_opened"
+        action: dict[str, Any] = {"type": "search", "query": data.get("query", "")}
+        if opened:
+            action = {"type": "open_page", "url": data["url"]}
+        frames += self._begin("web_search_call", "ws", action=action)
+        named = "response.web_search_call."
+        frames += [self._at(f"{named}{state}") for state in ("in_progress", "searching")]
+        return frames if type == "search_started" else frames + self._found(data)
+
+    def _found(self, data: Mapping[str, Any]) -> list[Frame]:
+        item = self._open or {}
+        item["status"] = "completed" if data["status"] in ("ok", "empty") else "failed"
+        if "query" in data:
+            item["action"]["query"] = data["query"]
+        return [self._at("response.web_search_call.completed"), *self._close()]
+
+    def _step(self, data: Mapping[str, Any]) -> list[Frame]:
+        frames = list[Frame]()
+        is_text = self._open is not None and self._open["type"] == "message"
+        if data["text"] and not is_text:
+            frames += self._close() + self._text(data["text"])
+        if self._open and self._open["type"] == "message":
+            frames += self._told(data)
+        frames += self._close()
+        for call in theirs(data, self._wish):
+            frames += self._handed(call)
+        return frames
+
+    def _told(self, data: Mapping[str, Any]) -> list[Frame]:
+        """Ends the text of a step with its final form and its annotations."""
+        frames, notes = list[Frame](), list[dict[str, Any]]()
+        for mark in placed(data, data["text"]):
+            note = {"type": "url_citation", "url": mark["url"], "title": mark["title"]}
+            note |= {"start_index": mark["start"], "end_index": mark["end"]}
+            where = {"content_index": 0, "annotation_index": len(notes), "annotation": note}
+            frames.append(self._at("response.output_text.annotation.added", **where))
+            notes.append(note)
+        part = {"type": "output_text", "text": data["text"], "annotations": notes, "logprobs": []}
+        done = {"content_index": 0, "text": data["text"], "logprobs": []}
+        frames.append(self._at("response.output_text.done", **done))
+        frames.append(self._at("response.content_part.done", content_index=0, part=part))
+        assert self._open is not None
+        self._open["content"] = [part]
+        return frames
+
+    def _handed(self, call: Mapping[str, Any]) -> list[Frame]:
+        space, mark, inner = str(call["name"]).partition(_SPACE)
+        named = {"namespace": space, "name": inner} if mark else {"name": call["name"]}
+        if call["name"] in self._free:
+            text = str(call["arguments"].get("input", ""))
+            frames = self._begin("custom_tool_call", "ctc", call_id=call["id"], input="", **named)
+            frames.append(self._at("response.custom_tool_call_input.delta", delta=text))
+            frames.append(self._at("response.custom_tool_call_input.done", input=text))
+            kept = {"input": text}
+        else:
+            text = compact(call["arguments"])
+            frames = self._begin("function_call", "fc", call_id=call["id"], arguments="", **named)
+            frames.append(self._at("response.function_call_arguments.delta", delta=text))
+            done = {"arguments": text, "name": named["name"]}
+            frames.append(self._at("response.function_call_arguments.done", **done))
+            kept = {"arguments": text}
+        assert self._open is not None
+        self._open |= kept
+        return frames + self._close()
+
+    def _begin(self, type: str, prefix: str, **own: Any) -> list[Frame]:
+        frames = self._close()
+        item = {"id": f"{prefix}_{token_hex(24)}", "type": type, "status": "in_progress", **own}
+        self._output.append(item)
+        self._open, self._shown = item, ""
+        where = {"output_index": len(self._output) - 1, "item": dict(item)}
+        return [*frames, self._frame("response.output_item.added", **where)]
+
+    def _close(self) -> list[Frame]:
+        """Ends the item that grows."""
+        if self._open is None:
+            return []
+        item, frames = self._open, list[Frame]()
+        if item["type"] == "reasoning":
+            part = {"type": "summary_text", "text": self._shown}
+            named = "response.reasoning_summary_"
+            frames.append(self._at(f"{named}text.done", summary_index=0, text=self._shown))
+            frames.append(self._at(f"{named}part.done", summary_index=0, part=part))
+            item["summary"] = [part]
+        elif item["type"] == "message" and not item["content"]:  # it broke off
+            item["content"] = [
+                {"type": "output_text", "text": self._shown, "annotations": [], "logprobs": []}
+            ]
+        if item["status"] == "in_progress":
+            item["status"] = "completed"
+        self._open = None
+        where = {"output_index": len(self._output) - 1, "item": dict(item)}
+        return [*frames, self._frame("response.output_item.done", **where)]
+
+    def _end(self, data: Mapping[str, Any]) -> list[Frame]:
+        self._finished, frames = data, self._close()
+        if self._sources:
+            self._add_sources(data["sources"])
+        if data["error"] and data["reason"] == "error":
+            self.error = data["error"]
+            return [*frames, self._frame("response.failed", response=self.whole())]
+        cut = self._incomplete()
+        named = "response.incomplete" if cut else "response.completed"
+        return [*frames, self._frame(named, response=self.whole())]
+
+    def _add_sources(self, sources: Sequence[Mapping[str, Any]]) -> None:
+        found = [{"type": "url", "url": source["url"]} for source in sources]
+        for item in self._output:
+            if item["type"] == "web_search_call" and item["action"]["type"] == "search":
+                item["action"] = {**item["action"], "sources": found}
+
+    def _incomplete(self) -> dict[str, str] | None:
+        if self._finished.get("limit") or self._finished.get("stop_reason") == "length":
+            return {"reason": "max_output_tokens"}
+        refused = self._finished.get("stop_reason") == "refusal"
+        return {"reason": "content_filter"} if refused else None
+
+    def whole(self) -> dict[str, Any]:
+        """See `Encoder`."""
+        cut = self._incomplete()
+        status = "failed" if self.error else "incomplete" if cut else "completed"
+        whole = self._response(status)
+        usage = self._finished["usage"]
+        sent, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+        whole["usage"] = {
+            "input_tokens": sent,
+            "input_tokens_details": {"cached_tokens": usage.get("cached_tokens") or 0},
+            "output_tokens": made,
+            "output_tokens_details": {"reasoning_tokens": usage.get("reasoning_tokens") or 0},
+            "total_tokens": sent + made,
+        }
+        if self.error:
+            words = f"{self.error['message']} {self.error.get('remedy', '')}".strip()
+            whole["error"] = {"code": "server_error", "message": words}
+        if not self.error:
+            whole["completed_at"] = int(time.time())
+        whole |= {"incomplete_details": cut, "searchloop": extension(self._finished)}
+        return whole
+
+    def _response(self, status: str) -> dict[str, Any]:
+        body = self._asked.body
+        reasoning = body.get("reasoning") or {}
+        repeated = {name: body.get(name, else_) for name, else_ in _REPEATED.items()}
+        return {
+            **repeated,
+            **dict.fromkeys(("error", "incomplete_details", "usage", "completed_at")),
+            "id": self.id,
+            "object": "response",
+            "created_at": self._made,
+            "status": status,
+            "background": False,
+            "model": self._wish.model,
+            "output": list(self._output),
+            "reasoning": {"effort": None, "summary": None, **reasoning},
+            "service_tier": "default",
+            "text": {"format": {"type": "text"}, **(body.get("text") or {})},
+            "top_logprobs": 0,
+        }
+
+    def _at(self, type: str, **more: Any) -> Frame:
+        """Returns an event about the item that grows."""
+        assert self._open is not None
+        where = {"item_id": self._open["id"], "output_index": len(self._output) - 1}
+        return self._frame(type, **where, **more)
+
+    def _frame(self, type: str, **data: Any) -> Frame:
+        self._number += 1
+        return type, {"type": type, "sequence_number": self._number - 1, **data}

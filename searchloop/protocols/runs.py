@@ -1,0 +1,392 @@
+"""The one way from a client's protocol into the loop: a `Wish` in, the events of a run out.
+
+A client's own tools are offered to the model and handed back: the run ends with their calls, and
+none of them is run here. Nothing is stored; a run that its client leaves is stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from searchloop.agent.calls.instructions import Instructions
+from searchloop.agent.errors import AgentError, ConfigError, NativeSearchRejected, ToolError
+from searchloop.agent.guard.egress import Egress, Exposure, Secrets
+from searchloop.agent.log.events import citation_data, day_of, result_message, source_data
+from searchloop.agent.loop import Outcome, run_agent_loop
+from searchloop.agent.providers import Provider, abilities_of, check_options, has
+from searchloop.agent.run.prompts import system_text
+from searchloop.agent.run.question.files import NewFile, check_takes, checked_files
+from searchloop.agent.run.question.structured import StructuredProvider, unfit
+from searchloop.agent.run.recorder import told_of, with_engine
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.search.switch import (
+    Facts,
+    SearchPath,
+    choose_path,
+    fallback,
+    search_options,
+)
+from searchloop.agent.settings.secrets import secrets_of
+from searchloop.agent.tools import Tool
+from searchloop.agent.tools.backend import ChatBackend
+from searchloop.agent.tools.dispatcher import Fence, Toolset
+from searchloop.agent.tools.open_page import open_page
+from searchloop.agent.tools.web_search import web_search
+from searchloop.agent.types import (
+    ANYWHERE,
+    Emit,
+    Message,
+    ModelInfo,
+    NativeSearch,
+    Request,
+    Search,
+    StreamEvent,
+    Streams,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
+from searchloop.compose import Services
+from searchloop.protocols.tools import PROGRAMS, ClientTools
+
+Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
+SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
+_KEPT = 200  # answers that `previous_response_id` may name
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a client asks for. `tools` are its own; `files` belong to the last question."""
+
+    model: str
+    messages: tuple[Message, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    search: Search = "off"
+    sites: NativeSearch = ANYWHERE
+    options: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] | None = None
+    files: tuple[NewFile, ...] = ()
+
+
+class _Ready(NamedTuple):
+    """A wish whose model, options, path and files are checked."""
+
+    wish: Wish
+    provider: Provider
+    model: str
+    path: SearchPath
+    messages: list[Message]
+
+
+class Kept:
+    """The transcripts of the last answers, for clients that go on from one by its id."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[tuple[Message, ...], dict[str, Any]]] = OrderedDict()
+
+    def put(self, name: str, messages: Sequence[Message], answer: dict[str, Any]) -> None:
+        """Keeps an answer in its protocol's form, with the messages up to it."""
+        self._known[name] = tuple(messages), answer
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+    def take(self, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
+        """Returns messages and answer. Raises ConfigError for one that is not there."""
+        if name not in self._known:
+            what = f"There is no response {name[:80]!r} here."
+            remedy = "Answers are kept in memory, and not with store=false. Send the whole input."
+            raise ConfigError("no_response", what, remedy)
+        return self._known[name]
+
+    def forget(self, name: str) -> None:
+        """Removes one. Raises ConfigError for one that is not there."""
+        self.take(name)
+        del self._known[name]
+
+
+class ClientRuns:
+    """Runs for the clients of one user."""
+
+    def __init__(self, services: Services) -> None:
+        self.services, self.kept = services, Kept()
+
+    async def models(self) -> list[ModelInfo]:
+        """Returns the models that can be asked now."""
+        return [model for model in await self.services.runner.models() if model.available]
+
+    async def ready(self, wish: Wish) -> _Ready:
+        """Checks a wish before anything is sent. Raises AgentError that names what cannot be."""
+        runner, settings = self.services.runner, self.services.settings
+        if not wish.messages:
+            raise ConfigError("empty_question", "There is no message.", "Send one.")
+        for suffix, search in SUFFIXES.items():
+            if wish.model.endswith(suffix):
+                wish = replace(wish, model=wish.model.removesuffix(suffix), search=search)
+        provider, model = runner.provider(await self._named(wish.model))
+        provider.check(model)
+        if not abilities_of(provider).writes:  # it quotes: options have nothing to act on
+            wish = replace(wish, options={})
+        taken = Instructions.of(wish.system or None, wish.options, wish.schema)
+        check_options(provider, taken)
+        wish = replace(wish, search=self._allowed(wish.search), options=taken.options)
+        sites = wish.sites
+        if wish.search != "off" and sites == ANYWHERE:
+            wish = replace(wish, sites=search_options(settings.env))
+        facts = Facts(
+            wish.search,
+            provider.name,
+            provider.capabilities(model),
+            tools=bool(wish.tools),
+            offline=settings.offline,
+        )
+        path = choose_path(facts, wish.sites)
+        messages = list(wish.messages)
+        if wish.files:
+            messages[-1] = await self._with_files(messages[-1], wish.files, provider, model)
+        return _Ready(wish, provider, model, path, messages)
+
+    async def _named(self, model: str) -> str:
+        """Returns `provider:model`; a bare name belongs to the one provider that has it."""
+        if not model or model in ("default", "searchloop"):
+            return (await self.services.runner.usual.choose()).model
+        if has(model.partition(":")[0]):  # no server is asked for its list
+            return model
+        found = [m.id for m in await self.models() if m.id.partition(":")[2] == model]
+        return found[0] if len(found) == 1 else model
+
+    def _allowed(self, search: Search) -> Search:
+        """Returns the search as the user's switch for programs allows it. Raises ConfigError."""
+        position = ClientTools(self.services).switch()
+        if search == "off" or position == "auto" or search == position:
+            return search
+        what = "Search is switched off for other programs on this machine."
+        if position == "offline":
+            what = "Other programs may search this machine's library only."
+        remedy = "The user can set SEARCHLOOP_CLIENT_SEARCH=auto, and unset SEARCHLOOP_OFFLINE."
+        raise ConfigError("search_off", what, remedy)
+
+    async def _with_files(
+        self, message: Message, files: Sequence[NewFile], provider: Provider, model: str
+    ) -> Message:
+        """Returns a question with its pictures, and documents as fenced text."""
+        held = await checked_files(files, self.services.backend)
+        await check_takes(provider, model, [file.attachment for file in held])
+        pictures = tuple(
+            replace(file.attachment, data=b64encode(file.data).decode())
+            for file in held
+            if file.attachment.is_image
+        )
+        fence = Fence()
+        texts = [
+            fence.around("\n\n".join(file.texts), f"file {file.attachment.name}")
+            for file in held
+            if not file.attachment.is_image
+        ]
+        content = "\n\n".join([message.content, *texts])
+        return replace(message, content=content, attachments=pictures)
+
+    async def stream(self, ready: _Ready) -> AsyncGenerator[Happened, None]:
+        """Yields the events of the run, last `run_finished`; to close it stops the run.
+
+        The transcript grows in `ready.messages`.
+        """
+        emit = _Events()
+        task = asyncio.create_task(self._run(ready, emit))
+        task.add_done_callback(lambda _: emit.queue.put_nowait(None))
+        try:
+            while (happened := await emit.queue.get()) is not None:
+                yield happened
+            task.result()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self, ready: _Ready, emit: _Events) -> None:
+        table, began = SourceTable.of(ready.messages), time.monotonic()
+        outcome: Outcome | None = None
+        reason, error, path = "error", None, ready.path
+        try:
+            try:
+                outcome = await self._loop(ready, path, table, emit)
+            except NativeSearchRejected as problem:
+                other = fallback(ready.wish.search, path, problem.message)
+                if other is None:
+                    raise
+                path = other
+                outcome = await self._loop(ready, path, table, emit)
+            handed = outcome.why == "tool_calls"
+            reason, lack = ("stop", None) if handed else (outcome.reason, outcome.error)
+            if (schema := ready.wish.schema) and reason == "stop" and not handed:
+                lack = await unfit(outcome.message, schema)
+            error = lack.as_dict() if lack else None
+        except AgentError as problem:
+            error = problem.as_dict()
+        except Exception as problem:
+            _log.exception("a client's run failed")
+            what = f"searchloop failed: {type(problem).__name__}."
+            error = {"code": "internal", "message": what, "remedy": "Its log has the details."}
+        usage = outcome.usage.as_dict() if outcome else {}
+        seconds = round(time.monotonic() - began, 3)
+        citations = outcome.message.citations if outcome else ()
+        finished = {
+            "reason": reason,
+            "stop_reason": outcome.why if outcome else None,
+            "limit": outcome.limit if outcome else None,
+            "answer": outcome.message.content if outcome else "",
+            "citations": [citation_data(each) for each in citations],
+            "sources": [source_data(each) for each in table.touched()],
+            "usage": {**usage, "seconds": seconds},
+            "search_path": emit.path_taken(path.name),
+            "model": f"{ready.provider.name}:{ready.model}",
+            "error": error,
+        }
+        await emit.event("run_finished", finished)
+
+    async def _loop(
+        self, ready: _Ready, path: SearchPath, table: SourceTable, emit: _Events
+    ) -> Outcome:
+        wish, settings, fence = ready.wish, self.services.settings, Fence()
+        emit.path = path.name
+        backend = ChatBackend(self.services.backend, PROGRAMS, {}, offline=path.name == "offline")
+        web: tuple[Tool, ...] = ()
+        if path.local:
+            said = "\n".join(m.content for m in ready.messages if m.role == "user")
+            web = (
+                web_search(backend, fence, wish.sites, said),
+                open_page(backend, fence, wish.sites),
+            )
+        secrets = Secrets(secrets_of(settings.env))
+        egress = Egress(lambda: secrets, table, Exposure(ready.messages), "allow")
+        ours = Toolset(web, "ask", table, guard=_Unattended(egress), fence=fence)
+        request = _request(ready, path)
+        provider: Streams = ready.provider
+        if wish.schema:
+            provider = StructuredProvider(provider, wish.schema)
+        try:
+            return await run_agent_loop(
+                ready.messages,
+                request,
+                provider=provider,
+                tools=_HandingOut(ours, wish.tools),
+                emit=emit,
+                sources=table,
+                limits=settings.limits,
+                price=self.services.runner.price_of(f"{ready.provider.name}:{ready.model}"),
+            )
+        except _HandedOut as end:
+            reply = ready.messages[-1]
+            ready.messages.extend(map(result_message, end.results))
+            return Outcome(reply, emit.usage, "tool_calls")
+
+
+def _request(ready: _Ready, path: SearchPath) -> Request:
+    """Returns the request of each step, without messages and tools."""
+    wish = ready.wish
+    system = system_text(
+        date=day_of(time.time()),
+        mode="ask",
+        native_search=path.native is not None,
+        local_search=path.local,
+        agent=None,
+        own=Instructions(wish.system or None),
+    )
+    return Request(
+        model=ready.model,
+        messages=(),
+        system=system,
+        native_search=path.native,
+        max_output_tokens=wish.options.get("max_tokens"),
+        options={k: v for k, v in wish.options.items() if k != "max_tokens"},
+        schema=wish.schema,
+    )
+
+
+class _Unattended:
+    """The guard of a run that has no user to ask: what it would ask about is refused."""
+
+    def __init__(self, egress: Egress) -> None:
+        self._egress = egress
+
+    async def permit(self, call: ToolCall, tool: Tool, emit: Emit) -> ToolCall:
+        """See `CallGuard`."""
+        if found := self._egress.look(tool, call.arguments):
+            raise ToolError(found.code, found.why, "Nobody can be asked here, so it was not done.")
+        return call
+
+
+class _HandedOut(Exception):
+    """A step has calls for the client; `results` are those of ours in it."""
+
+    def __init__(self, results: Sequence[ToolResult]) -> None:
+        super().__init__()
+        self.results = results
+
+
+class _HandingOut:
+    """Our tools, and the client's, whose calls get no result here: they end the loop."""
+
+    def __init__(self, ours: Toolset, theirs: Sequence[ToolSpec]) -> None:
+        self._ours, self._theirs = ours, tuple(theirs)
+        self._names = {spec.name for spec in theirs}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """See `Toolbox`. A tool of the client goes before ours of the same name."""
+        ours = tuple(spec for spec in self._ours.specs if spec.name not in self._names)
+        return (*self._theirs, *ours)
+
+    @property
+    def exhausted(self) -> str | None:
+        """See `Toolbox`."""
+        return self._ours.exhausted
+
+    async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
+        """See `Toolbox`."""
+        ours = tuple(call for call in calls if call.problem or call.name not in self._names)
+        results = await self._ours.call_all(ours, emit) if ours else []
+        if len(ours) < len(calls):
+            raise _HandedOut(results)
+        return results
+
+
+class _Events:
+    """The emitter of a run: a queue, and which engine answered."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Happened | None] = asyncio.Queue()
+        self.path, self._engine, self.usage = "", "", Usage()
+
+    def delta(self, event: TextDelta | ThinkingDelta) -> None:
+        """See `Emit`."""
+        name = "text_delta" if isinstance(event, TextDelta) else "thinking_delta"
+        self.queue.put_nowait((name, {"text": event.text}))
+
+    async def event(self, type: str, data: Mapping[str, Any]) -> None:
+        """See `Emit`."""
+        if type == "search_finished" and data["status"] == "ok":
+            self._engine = str(data["by"]).partition(":")[2] or self._engine
+        elif type == "message":
+            self.usage = Usage(**data["usage"])
+        self.queue.put_nowait((type, data))
+
+    async def activity(self, event: StreamEvent) -> None:
+        """See `Emit`."""
+        if told := told_of(event, self.path):
+            await self.event(*told)
+
+    def path_taken(self, path: str) -> str:
+        """Returns the search path with the engine that answered."""
+        return with_engine(path, self._engine)

@@ -1,0 +1,311 @@
+"""The tools that other programs may call: search, read, check and ask.
+
+`SEARCHLOOP_CLIENT_SEARCH` is their switch. `auto` searches the web, `offline` only the library and
+pages already read, and `off` refuses. What comes back says what was found and what was opened, and
+tells a search that failed from one that found nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from searchloop.agent.calls.schema import problems_with, takes
+from searchloop.agent.errors import AgentError, ConfigError, ended
+from searchloop.agent.guard.egress import Secrets, forms
+from searchloop.agent.log.events import Event
+from searchloop.agent.run.question import open_session
+from searchloop.agent.run.undo import delete_session
+from searchloop.agent.settings.secrets import secrets_of
+from searchloop.agent.text import neutral
+from searchloop.agent.tools import object_schema, text_schema
+from searchloop.agent.tools.backend import Backend, ChatBackend, error_words
+from searchloop.agent.tools.dispatcher import Fence
+from searchloop.agent.tools.open_page import page_notes
+from searchloop.agent.tools.web_search import search_notes, trail
+from searchloop.compose import Services
+from searchloop.compose.check import Source, check_text, read_page, said
+
+MCP_PATH = "/mcp"  # of the running server
+POSITIONS = ("auto", "offline", "off")
+_RESULTS, _LENGTH, _MOST_LENGTH = 8, 8000, 40_000
+PROGRAMS = "other programs"  # in the place of a chat: whose pages these are
+_STEPS = {"search_started": "query", "page_opened": "url", "tool_call": "name"}
+
+# Tells how far a call is: (steps so far, words).
+Progress = Callable[[int, str], Awaitable[None]]
+
+
+class Result(NamedTuple):
+    """What a call gives: `text` for a model, `data` for a program."""
+
+    text: str
+    data: dict[str, Any]
+    is_error: bool = False
+
+
+class ToolInfo(NamedTuple):
+    """What a client is told of a tool; `schema` is the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+_COUNT = {"type": "integer", "minimum": 0}
+_DOMAINS = {"type": "array", "items": {"type": "string"}}
+TOOLS = (
+    ToolInfo(
+        "web_search",
+        "Search the web. Results are found, not read: open_page reads one.",
+        object_schema(
+            {
+                "query": text_schema("A few words"),
+                "max_results": {"type": "integer", "minimum": 1, "maximum": 20},
+                "time_range": {"type": "string", "enum": ["d", "w", "m", "y"]},
+                "allowed_domains": _DOMAINS,
+                "blocked_domains": _DOMAINS,
+            },
+            "query",
+        ),
+    ),
+    ToolInfo(
+        "open_page",
+        "Read a web page, PDF or library document as text, in parts.",
+        object_schema(
+            {
+                "url": text_schema("Its address"),
+                "find": text_schema("Only the passages around these words"),
+                "offset": {**_COUNT, "description": "Where to go on"},
+                "max_length": {**_COUNT, "minimum": 200, "maximum": _MOST_LENGTH},
+            },
+            "url",
+        ),
+    ),
+    ToolInfo(
+        "check_claim",
+        "Compare a claim with a text or a page, word by word, without a model. Returns a verdict "
+        "(supported, contradicted, quoted, misquoted, unclear) and the passage it rests on.",
+        object_schema(
+            {
+                "claim": text_schema("One sentence"),
+                "text": text_schema("The source, or"),
+                "url": text_schema("its address"),
+            },
+            "claim",
+        ),
+    ),
+    ToolInfo(
+        "ask",
+        "Let searchloop's agent answer with checked citations. Slow; costs what its model costs.",
+        object_schema(
+            {
+                "question": text_schema("The question"),
+                "model": text_schema("provider:model; default: the user's usual one"),
+                "search": {"type": "string", "enum": ["auto", "native", "local", "offline", "off"]},
+            },
+            "question",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTools:
+    """The tools on the services of one user."""
+
+    services: Services
+
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Result:
+        """Runs one tool. What goes wrong is a result with the error's words, never an exception.
+
+        Raises KeyError for a tool that is not there.
+        """
+        schema = next(tool.schema for tool in TOOLS if tool.name == name) if name in _RUN else None
+        if schema is None:
+            raise KeyError(name)
+        given = {key: value for key, value in arguments.items() if value is not None}
+        if problem := problems_with(given, schema):
+            return _failed("bad_arguments", problem, takes(schema))
+        try:
+            return await _RUN[name](self, given, progress)
+        except AgentError as error:
+            return _failed(error.code, error.message, error.remedy)
+
+    def switch(self) -> str:
+        """Returns the switch's position: auto, offline or off. Raises ConfigError for others."""
+        settings = self.services.settings
+        chosen = settings.env.get("SEARCHLOOP_CLIENT_SEARCH") or "auto"
+        if chosen not in POSITIONS:
+            what = f"SEARCHLOOP_CLIENT_SEARCH is {chosen!r}."
+            raise ConfigError("bad_search", what, f"Choose one of {', '.join(POSITIONS)}.")
+        return "offline" if chosen == "auto" and settings.offline else chosen
+
+    def backend(self, *leaving: str) -> Backend:
+        """Returns the search backend, as far as the switch allows, for these texts.
+
+        Raises ConfigError where the switch is off, or where a text holds a key of this machine.
+        """
+        position = self.switch()
+        if position == "off":
+            what = "Search is switched off for other programs on this machine."
+            remedy = "The user can set SEARCHLOOP_CLIENT_SEARCH=auto. Do not claim a search."
+            raise ConfigError("search_off", what, remedy)
+        env = self.services.settings.env
+        if name := Secrets(secrets_of(env)).found_in(forms(" ".join(leaving))):
+            what = f"It would send the user's {name} out."
+            raise ConfigError("own_key", what, "Leave it out.")
+        offline = position == "offline"
+        return ChatBackend(self.services.backend, PROGRAMS, {}, offline=offline)
+
+    async def web_search(self, given: Mapping[str, Any], progress: Progress) -> Result:
+        """Searches; see `TOOLS`."""
+        query = " ".join(str(given["query"]).split())
+        backend = self.backend(query)
+        await progress(0, f"Searching: {query}")
+        asked = {"max_results": _RESULTS, **given, "query": query}
+        answer = await backend.ask("/api/web-search", asked)
+        kept = ("title", "url", "snippet", "source", "published")
+        rows = [
+            {**{k: row[k] for k in kept if row.get(k)}, "state": "found"}
+            for row in answer["results"]
+        ]
+        notes = [each["message"] for each in search_notes(answer)]
+        status, failed = answer["status"], trail(answer)
+        path = f"local:{answer['engine']}" if answer["engine"] else "local"
+        path = "offline" if self.switch() == "offline" else path
+        data = {"query": query, "status": status, "search_path": path, "results": rows}
+        data |= {"failed": failed, "notes": notes}
+        lines = [
+            {
+                "ok": f"{len(rows)} found by {path}, none of them read yet.",
+                "empty": f"Nothing was found for {query!r} ({path}).",
+            }.get(status, f"SEARCH FAILED for {query!r}. Nothing was searched.")
+        ]
+        lines += [*notes, *([f"Without results: {'; '.join(failed)}"] if failed else [])]
+        head = neutral("\n".join(lines))
+        shown = "\n\n".join(
+            "\n".join(filter(None, (row.get("title"), row["url"], row.get("snippet"))))
+            for row in rows
+        )
+        text = f"{head}\n{Fence().around(shown, 'search results')}" if rows else head
+        return Result(text, data, status not in ("ok", "empty"))
+
+    async def open_page(self, given: Mapping[str, Any], progress: Progress) -> Result:
+        """Reads a page; see `TOOLS`."""
+        url = str(given["url"]).strip()
+        backend = self.backend(*map(str, given.values()))
+        await progress(0, f"Reading {url}")
+        page = await backend.ask("/api/open-page", {"max_length": _LENGTH, **given, "url": url})
+        notes = [each["message"] for each in page_notes(url, page)]
+        kept = ("final_url", "title", "content", "published", "original_length", "next_offset")
+        data = {"url": url, "status": page["status"], "notes": notes}
+        if page["status"] != "ok":
+            why = error_words(page["error"]) or "There is no readable text."
+            text = neutral(f"PAGE NOT READ ({page['status']}): {why}")
+            return Result(text, {**data, "state": "found", "error": page["error"]}, True)
+        data |= {"state": "opened", **{k: page.get(k) for k in kept}}
+        head = [neutral(str(page["final_url"])), *map(neutral, notes)]
+        if (more := page["next_offset"]) is not None:
+            head.append(f"{page['original_length']} characters; go on with offset={more}.")
+        shown = f"{page['title']}\n\n{page['content']}"
+        return Result("\n".join([*head, Fence().around(shown, "page")]), data)
+
+    async def check_claim(self, given: Mapping[str, Any], progress: Progress) -> Result:
+        """Compares a claim with a source; see `TOOLS`."""
+        claim, text, url = said(str(given["claim"])), given.get("text"), given.get("url")
+        if (text is None) == (url is None):
+            raise ConfigError("no_source", "There must be one source.", "Send text or url.")
+        if url is None:
+            source = Source(str(text))
+        else:
+            backend = self.backend(str(url))
+            await progress(0, f"Reading {url}")
+            source = await read_page(str(url), backend)
+        verdict = await asyncio.to_thread(check_text, claim, source)
+        data = {"by": "words", **asdict(verdict), "notes": list(verdict.notes)}
+        passage = f"\n{Fence().around(verdict.passage, 'passage')}" if verdict.passage else ""
+        return Result(f"{verdict.verdict}: {neutral(verdict.reason)}{passage}", data)
+
+    async def ask(self, given: Mapping[str, Any], progress: Progress) -> Result:
+        """Lets the agent answer in a chat that is deleted afterwards; see `TOOLS`."""
+        position = self.switch()
+        search = str(given.get("search") or position)
+        if search != "off" and position != "auto" and search != position:
+            self.backend()  # says that it is off
+            search = "offline"
+        event = await self._answered(str(given["question"]), given.get("model"), search, progress)
+        data, error = event.data, event.data.get("error")
+        kept = ("answer", "reason", "citations", "usage", "search_path", "error")
+        shown = {name: data.get(name) for name in kept}
+        for state in ("opened", "found"):
+            rows = [s for s in data["sources"] if (s["state"] == "found") == (state == "found")]
+            shown[state] = [{"url": row["url"], "title": row["title"]} for row in rows]
+        lines = [data["answer"], *([error_words(error)] if error else [])]
+        lines += [_cited(each) for each in data["citations"]]
+        return Result("\n\n".join(filter(None, lines)), shown, bool(error))
+
+    async def _answered(self, question: str, model: Any, search: str, progress: Progress) -> Event:
+        services, steps = self.services, 0
+        log, runner = services.log, services.runner
+        chosen = model or (await runner.usual.choose()).model
+        wanted = {"model": chosen, "search": search, "temporary": True}
+        session = await log.aside(open_session, log, services.settings, wanted)
+        try:
+            await runner.start(session.id, question, approve="never")
+            async with aclosing(log.follow(session.id)) as batches:
+                async for batch in batches:
+                    for event in batch:
+                        if event.type == "run_finished":
+                            return event
+                        if (name := _STEPS.get(event.type)) and event.data.get(name):
+                            steps += 1
+                            await progress(steps, f"{event.type}: {event.data[name]}")
+        finally:
+            _forgetting(services, session.id)
+        raise ConfigError("deleted", "The chat of this question is gone.", "Ask again.")
+
+
+_forgotten: set[asyncio.Task[None]] = set()  # a loop holds its tasks only weakly
+
+
+def _forgetting(services: Services, session: str) -> None:
+    """Stops a run and deletes its chat, by a task that no cancellation of the caller reaches."""
+
+    async def forget() -> None:
+        with suppress(AgentError):
+            await services.runner.cancel(session)
+            await services.runner.wait(session)
+            await delete_session(services.log, services.settings, services.backend, session)
+
+    task = asyncio.ensure_future(forget())
+    _forgotten.add(task)
+    task.add_done_callback(_forgotten.discard)
+
+
+async def forgotten() -> None:
+    """Waits until what ended calls left behind is deleted."""
+    await asyncio.gather(*_forgotten)
+
+
+def _cited(citation: Mapping[str, Any]) -> str:
+    """Returns a source with what its marks are worth: `[1] Title URL: supported by words`."""
+    told = dict.fromkeys(
+        f"{mark['verdict']} by {mark['by']}" if mark.get("by") else str(mark["verdict"])
+        for mark in citation["marks"]
+    )
+    title = f"{citation['title']} " if citation["title"] else ""
+    return neutral(f"[{citation['n']}] {title}{citation['url']}: {', '.join(told)}")
+
+
+def _failed(code: str, message: str, remedy: str) -> Result:
+    error = {"code": code, "message": message, "remedy": remedy}
+    return Result(f"{ended(message)} {remedy}".strip(), {"error": error}, is_error=True)
+
+
+_RUN: Mapping[str, Callable[[ClientTools, Mapping[str, Any], Progress], Awaitable[Result]]] = {
+    tool.name: getattr(ClientTools, tool.name) for tool in TOOLS
+}

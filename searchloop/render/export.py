@@ -1,0 +1,302 @@
+"""Exports a session: as Markdown with footnotes, one HTML page, JSON, or a trace of every event.
+
+Other viewers of Markdown load images of any address and let HTML through, so `neutralize` escapes
+`![` and the `<` of a tag. Code stays as it is, but viewers disagree on what is code: first it
+escapes what is code to no viewer, then what is not code to all of them. Escaping can change what is
+code, so it repeats both steps; a text that does not settle is escaped throughout.
+https://spec.commonmark.org/0.31.2/#images, #raw-html
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from searchloop.agent.log.events import DELTAS, Event, public_data
+from searchloop.agent.log.session import BRANCHING, Session, checked, no_turn, shown
+from searchloop.agent.search.answer_markdown import math
+from searchloop.agent.types.attachments import size_words
+from searchloop.agent.verdicts.words import findings, placed
+from searchloop.analysis.characters import INVISIBLE, visible
+from searchloop.render.shared_page import Turn, page
+from searchloop.render.tree import find_marks, substitute
+from searchloop.render.words import Words, words_of
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+
+
+_WHOLE = frozenset({"user_message", "run_resumed", "message"})  # no delta before counts any more
+_ASIDE = DELTAS | {"exchange"}
+_FOLLOWED = ("http://", "https://", "library://", "zim://")
+_ROUNDS = 8
+_LONGEST = 4096  # characters of a paragraph in which code is found: more make a parser slow
+_LIVE = re.compile(r"!\[|<(?=[A-Za-z/!?])")
+_AUTOLINK = re.compile(r"<https?://[^\s<>`]*>", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"!\[\^\d+\]")
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False) -> list[Turn]:
+    """Returns the questions shown, a live answer as it is so far; `shared` without a failure's
+    words, which may name anything."""
+    words = words_of(language)
+    found: list[Turn] = []
+    said = ""
+    for event in shown(checked(events)):
+        data = event.data
+        said = "" if event.type in _WHOLE else said
+        if event.type == "user_message":
+            names = (f"{f['name']} ({size_words(f['size'])})" for f in data.get("attachments", ()))
+            files = words.say("export.attached", files=files) if (files := "; ".join(names)) else ""
+            found.append(Turn(data["text"], words["end.unfinished"], files))
+        elif event.type == "run_resumed":  # another process repeats the answer
+            found[-1] = replace(found[-1], answer="")
+        elif event.type == "text_delta":
+            said += data["text"]
+            found[-1].answer = said
+        elif event.type == "plan" and found:
+            found[-1].plan = plan_text(data, words)  # the last one of a turn counts
+        elif event.type == "run_finished":
+            parts = [data.get("model"), words.path(data["search_path"])]
+            parts.append(words.ending(data["reason"], None if shared else data.get("error")))
+            found[-1] = replace(
+                found[-1],
+                answer=data["answer"],
+                citations=placed(data["answer"], data["citations"]),
+                sources=data["sources"],
+                note=" · ".join(filter(None, parts)),
+            )
+    for turn in found:  # a plan goes after the answer: citations count from its start
+        turn.answer = f"{turn.answer}\n\n{turn.plan}".strip() if turn.plan else turn.answer
+    return found
+
+
+def plan_text(plan: Mapping[str, Any], words: Words) -> str:
+    """Renders a plan as Markdown."""
+    lines = [f"**{words.say('plan.title', title=_line(plan['title']))}**", ""]
+    for number, step in enumerate(plan["steps"], 1):
+        touched = "".join(f" `{name.replace('`', '')}`" for name in step["files"])
+        touched = f" - {words['plan.touches']}{touched}" if touched else ""
+        sources = "".join(f" [{n}]" for n in step["sources"])
+        lines.append(f"{number}. {step['text']}{touched}{sources}")
+    return "\n".join(lines)
+
+
+def markdown(session: Session, events: Sequence[Event], language: str = "en") -> str:
+    """Renders a session as Markdown: questions as headings, citations as footnotes."""
+    out = [f"# {_line(session.title)}", ""]
+    cited: list[Mapping[str, Any]] = []
+    for turn in turns(events, language):
+        question = "## " + _line(turn.question)
+        out += [question, "", *([f"*{_line(turn.files)}*", ""] if turn.files else ())]
+        out += [_noted(turn), "", f"*{_line(turn.note)}*", ""]
+        cited += turn.citations
+    return "\n".join([*out, *_footnotes(cited, language)]).rstrip() + "\n"
+
+
+def answer(events: Sequence[Event], turn: int, language: str = "en") -> str:
+    """Renders the answer to question number `turn`, with its citations as footnotes."""
+    numbers = [event.seq for event in events if event.type == "user_message"]
+    if turn not in numbers:
+        raise no_turn(turn)
+    after = next((n for n in numbers if n > turn), float("inf"))
+    of_it = [e for e in events if turn <= e.seq < after and e.type not in BRANCHING]
+    [found] = turns(of_it, language)
+    return answer_markdown(found.answer, found.citations, language)
+
+
+def answer_markdown(text: str, cited: Sequence[Mapping[str, Any]], language: str = "en") -> str:
+    """Renders an answer as Markdown that loads nothing, with its citations as footnotes."""
+    turn = Turn("", answer=text, citations=placed(text, cited))
+    return "\n".join([_noted(turn), "", *_footnotes(turn.citations, language)]).rstrip() + "\n"
+
+
+def _noted(turn: Turn) -> str:
+    marks = find_marks(turn.answer, turn.citations)
+    noted = substitute(turn.answer, marks, lambda mark: "".join(f"[^{n}]" for n in mark.numbers))
+    return neutralize(close_fence(noted))
+
+
+def _footnotes(cited: Iterable[Mapping[str, Any]], language: str) -> Iterator[str]:
+    """Yields one footnote a source; what the check found at several places is a list in it."""
+    notes: dict[int, Mapping[str, Any]] = {}
+    marks: dict[int, list[Mapping[str, Any]]] = {}
+    for citation in cited:
+        notes[citation["n"]] = citation
+        marks.setdefault(citation["n"], []).extend(citation.get("marks", ()))
+    for n, citation in sorted(notes.items()):
+        title = _line(visible(citation.get("title") or citation["url"]))
+        found = [_line(visible(said)) for said in findings(marks[n], words_of(language))]
+        before = "\n    - " if len(found) > 1 else " "
+        yield "".join(
+            [f"[^{n}]: {title} {_address(citation['url'])}", *(before + f for f in found)]
+        )
+
+
+def _line(text: str) -> str:
+    """Escapes a stranger's text to one line of plain Markdown."""
+    words = " ".join(text.split()) or "-"
+    return "".join(f"\\{ch}" if ch in "\\`*_[]<>#|!~&" else ch for ch in words)
+
+
+def _address(url: str) -> str:
+    """Returns a link to a page. Addresses of other schemes become code: no viewer opens it."""
+    if not url.lower().startswith(_FOLLOWED):
+        return f"`{' '.join(visible(url).replace('`', '').split())}`"
+    url = url.translate({ord(" "): "%20", ord("<"): "%3C", ord(">"): "%3E", 10: None, 13: None})
+    return f"<{INVISIBLE.sub(lambda found: quote(found[0], errors='replace'), url)}>"
+
+
+def html(session: Session, events: Sequence[Event], language: str = "en") -> str:
+    """Renders a session as one HTML page without other files."""
+    return page(session, turns(events, language, shared=True), words_of(language))
+
+
+def as_json(session: Session, events: Sequence[Event], language: str = "en") -> str:
+    """Renders the session and the events shown, without deltas and exchanges, as JSON."""
+    kept = [public_data(event) for event in shown(checked(events)) if event.type not in _ASIDE]
+    data = {"session": session.as_dict(), "events": kept}
+    return json.dumps(data, ensure_ascii=False, indent=1)
+
+
+def trace(session: Session, events: Sequence[Event], language: str = "en") -> str:
+    """Renders every stored event, one a line, with recorded answers of providers."""
+    lines = []
+    for event in events:
+        whole = event.data if event.type == "exchange" else {}
+        lines.append(json.dumps({**public_data(event), **whole}, ensure_ascii=False))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def neutralize(text: str) -> str:
+    """Escapes images and HTML in Markdown. Footnotes and addresses in `<>` stay."""
+    for _ in range(_ROUNDS):
+        if not _LIVE.search(text):
+            return text
+        kinds = _code(text)
+        quiet = _escaped(text, bytes(map(max, kinds)))
+        if quiet == text:
+            quiet = _escaped(text, bytes(map(min, kinds)))
+        if quiet == text:
+            return text
+        text = quiet
+    return _escaped(text, bytes(len(text)))
+
+
+def close_fence(text: str) -> str:
+    """Closes the text's last fence, so that what follows is no code."""
+    last = _blocks(False, False).parse(f"{text}\n\nend")[-1]
+    return f"{text}\n{last.markup}" if last.type == "fence" else text
+
+
+def _escaped(text: str, code: bytes) -> str:
+    """Escapes images and tags outside code; `code` holds a 1 for each character of code."""
+
+    def escape(live: re.Match[str]) -> str:
+        at = live.start()
+        slashes = itertools.takewhile(lambda i: text[i] == "\\", range(at - 1, -1, -1))
+        if code[at] or sum(1 for _ in slashes) % 2:
+            return live[0]
+        if live[0] == "<":
+            return "<" if _AUTOLINK.match(text, at) else "&lt;"
+        return "! [" if _FOOTNOTE.match(text, at) else "!\\["
+
+    return _LIVE.sub(escape, text)
+
+
+def _code(text: str) -> list[tuple[int, ...]]:
+    """Returns for each character what each kind of viewer takes it for: 1 is code."""
+    signs = ("|",), ("<",), ("$", "\\")  # of tables, markup and formulas
+    unsure = [(False, True) if any(sign in text for sign in of) else (False,) for of in signs]
+    kinds = [_marked(text, *kind) for kind in itertools.product(*unsure)]
+    return list(zip(*kinds, strict=True))
+
+
+def _marked(text: str, tables: bool, markup: bool, formulas: bool) -> bytearray:
+    code = bytearray(len(text))
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
+    for token in _blocks(tables, markup).parse(text):
+        if token.map is None:
+            continue
+        lines = starts[token.map[0] : token.map[1] + 1]
+        if token.type in ("fence", "code_block"):
+            code[lines[0] : lines[-1]] = b"\1" * (lines[-1] - lines[0])
+        elif "`" in token.content and len(token.content) <= _LONGEST:
+            _mark_spans(token.content, text, lines, code, formulas)
+    return code
+
+
+def _mark_spans(
+    content: str, text: str, lines: Sequence[int], code: bytearray, formulas: bool
+) -> None:
+    """Marks the code spans of a block, whose lines begin in the text at `lines`.
+
+    A line stands in the text without its prefix (`> `, `- `). If one is not there unchanged, as in
+    a cell with an escaped bar, or is there twice, the block counts as having no code.
+    """
+    where: list[int] = []
+    for line, start, end in zip(content.split("\n"), lines, lines[1:], strict=False):
+        at = text.find(line, start, end)
+        if at < 0 or at != text.rfind(line, start, end):
+            return
+        where += range(at, at + len(line) + 1)
+    spans: list[tuple[int, int]] = []
+    _lines(formulas).inline.parse(content, _lines(formulas), {"spans": spans, "of": content}, [])
+    for position in (where[i] for first, last in spans for i in range(first, last)):
+        code[position] = 1
+
+
+@functools.cache
+def _blocks(tables: bool, markup: bool) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": markup})
+    if tables:
+        parser.enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+@functools.cache
+def _lines(formulas: bool) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import backtick
+
+    def noted(state: StateInline, silent: bool) -> bool:
+        start, tokens = state.pos, len(state.tokens)
+        found = backtick(state, silent)
+        made = found and len(state.tokens) > tokens and state.tokens[-1].type == "code_inline"
+        if made and state.src == state.env["of"]:  # an image's words are parsed apart
+            state.env["spans"].append((start, state.pos))
+        return found
+
+    parser = MarkdownIt("commonmark", {"html": False}).disable("html_inline")
+    parser.inline.ruler.at("backticks", noted)
+    if formulas:
+        parser.inline.ruler.before("escape", "math", math)
+    return parser
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A format of exports. `write` takes a session, its events and the reader's language."""
+
+    ending: str
+    kind: str
+    write: Callable[..., str]
+
+
+EXPORTS: Mapping[str, Export] = {
+    "md": Export("md", "text/markdown", markdown),
+    "html": Export("html", "text/html", html),
+    "json": Export("json", "application/json", as_json),
+    "trace": Export("jsonl", "application/x-ndjson", trace),
+}

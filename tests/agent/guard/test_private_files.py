@@ -1,0 +1,263 @@
+"""Files of the user are private alike: attached, of a project, of the workspace, of a private tool.
+
+Each source of private words meets each way out. And whatever a tool returns, the next request
+holds no more of it than the cut of all results.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import types as mcp
+
+from searchloop.agent.guard.egress import Exposure, forms, squeezed
+from searchloop.agent.log.events import result_message
+from searchloop.agent.mcp.calls import result_of
+from searchloop.agent.run.question.files import NewFile, add_files, checked_files
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.tools.dispatcher import SHOWN
+from searchloop.agent.tools.workspace import Workspace
+from searchloop.agent.types import Capabilities, Message, ToolResult, ToolSpec
+from searchloop.search_backend.api.app import create_app
+from searchloop.search_backend.settings import SearchSettings
+from tests.agent.scripted import (
+    House,
+    Scripted,
+    SearchApp,
+    call,
+    calls,
+    found,
+    open_house,
+    page,
+    says,
+)
+
+LETTER = "Dear Maud, the surgeon will remove the growth on Thursday at Lindhaug, in ward 7."
+PIECE = "surgeon will remove the growth on Thursday"
+MET = "https://tide.example/"
+
+
+def of_the_user(words: str) -> Tool:
+    """A tool whose results are the user's own data."""
+
+    async def run(arguments: Any, context: Any) -> str:
+        return words
+
+    spec = ToolSpec("diary", "Read the diary.", {"type": "object", "properties": {}})
+    return Tool(spec, run, origin="ours", private=True)
+
+
+class Reader(SearchApp):
+    """A search backend that reads documents as the real one does, and counts what leaves."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__({"/api/web-search": found(MET), "/api/open-page": page("Tides.")})
+        self._real = create_app(SearchSettings.from_mapping({}, home=home))
+
+    def __call__(self, environ: Any, start: Any) -> Any:
+        own = environ["PATH_INFO"] in ("/api/web-search", "/api/open-page", "/api/engines")
+        return super().__call__(environ, start) if own else self._real(environ, start)
+
+    def left(self) -> list[Mapping[str, Any]]:
+        """The searches and pages that were asked for."""
+        ways = ("/api/web-search", "/api/open-page")
+        return [body for path, body in self.requests if path in ways]
+
+
+SOURCES = ("attached", "attached without text", "project", "workspace", "private tool")
+WAYS = {
+    "web_search": {"query": PIECE},
+    "open_page": {"url": f"https://away.example/?q={PIECE.replace(' ', '+')}"},
+    "send": {"text": PIECE},
+}
+
+
+async def prepared(house: House, source: str, folder: Path) -> dict[str, Any]:
+    """Puts the letter where `source` says; returns what goes with the question."""
+    letter = NewFile("letter.txt", LETTER.encode())
+    if source == "project":
+        project = house.log.projects.create("Health", {})
+        files = await checked_files([letter], LocalBackend(house.app))
+        add_files(house.log, project.id, files)
+        house.log.update_session(house.session, {"project": project.id})
+    if source == "workspace":
+        (folder / "letter.txt").write_text(LETTER, "utf-8")
+        house.log.update_session(house.session, workspace=str(folder))
+    return {"files": [letter]} if source == "attached" else {}
+
+
+def first_step(source: str) -> list[Any]:
+    """The step in which the model reads, where it has to."""
+    reads = {"workspace": call("read_file", 9, path="letter.txt"), "private tool": call("diary", 9)}
+    return [calls(reads[source])] if source in reads else []
+
+
+@tool(effect="network")
+async def send(text: str) -> str:
+    """Send a text away."""
+    return "sent"
+
+
+@pytest.mark.parametrize(
+    ("source", "way"),
+    [pair for pair in itertools.product(SOURCES, WAYS) if pair[0] != "attached without text"],
+)
+@pytest.mark.parametrize("untrusted", [False, True])
+async def test_private_words_leave_when_the_user_says_so(
+    tmp_path: Path, source: str, way: str, untrusted: bool
+) -> None:
+    """Each way out asks about each source; an approval that nobody gives lets nothing leave."""
+    (folder := tmp_path / "work").mkdir()
+    app, web = Reader(tmp_path), [calls(call("web_search", 8, query="tides"))] if untrusted else []
+    steps = [*web, *first_step(source), calls(call(way, **WAYS[way])), says("So.")]
+    bring, tools = [Workspace(tmp_path / "home")], (of_the_user(LETTER), send)
+    model = Scripted(steps)
+    async with open_house(tmp_path, model, app=app, tools=tools, bring=bring) as house:
+        given = await prepared(house, source, folder)
+        if untrusted:  # the user lets the first search pass where that asks
+            given["search"] = "local"
+        await house.ask("Look.", **{"search": "local", "approve": "auto", **given})
+        last = model.requests[-1].messages[-1]
+        assert last.is_error, last.content
+        asked = [e.data for e in house.log.read(house.session) if e.type == "approval_requested"]
+        assert asked[-1]["why"]
+        assert PIECE not in str(app.left()).replace("+", " ")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+async def test_other_words_leave_as_before(tmp_path: Path, source: str) -> None:
+    """A search for something else asks nobody while no text of others came."""
+    (folder := tmp_path / "work").mkdir()
+    app = Reader(tmp_path)
+    steps = [*first_step(source), calls(call("web_search", query="tides")), says("So.")]
+    tools = (of_the_user(LETTER),)
+    async with open_house(
+        tmp_path, Scripted(steps), app=app, tools=tools, bring=[Workspace(tmp_path / "home")]
+    ) as house:
+        given = await prepared(house, source, folder)
+        await house.ask("Look.", search="local", approve="never", **given)
+        assert [body["query"] for body in app.left()] == ["tides"]
+
+
+@pytest.mark.parametrize("source", ["attached", "project"])
+async def test_a_provider_does_not_search_unseen_beside_files(tmp_path: Path, source: str) -> None:
+    """With such a file the search is ours, from the first request on, and the user is told."""
+    can = Capabilities(native_search=True, tools_with_native_search=True)
+    model = Scripted([says("So.")], can)
+    async with open_house(tmp_path, model, app=Reader(tmp_path)) as house:
+        given = await prepared(house, source, tmp_path)
+        done = await house.ask("Look.", search="auto", **given)
+        assert model.requests[0].native_search is None
+        assert "web_search" in {spec.name for spec in model.requests[0].tools}
+        assert done.data["search_path"].startswith("local")
+        codes = [e.data["code"] for e in house.log.read(house.session) if e.type == "notice"]
+        assert codes == ["native_search_held_back"]
+
+
+LONG = "A line of some words.\n" * 140_000  # 3 MB
+SHORTER = LONG[:900_000]
+
+
+def mcp_answer(kind: str) -> mcp.CallToolResult:
+    """A result of a server in one of the forms that the protocol has."""
+    uri: Any = "file:///a"
+    texts = {
+        "text": mcp.TextContent(type="text", text=LONG),
+        "resource": mcp.EmbeddedResource(
+            type="resource", resource=mcp.TextResourceContents(uri=uri, text=LONG)
+        ),
+    }
+    if kind == "structured":
+        return mcp.CallToolResult(content=[], structured_content={"rows": [LONG]})
+    many = [mcp.TextContent(type="text", text=SHORTER[:9000])] * 900
+    return mcp.CallToolResult(
+        content=many if kind == "many" else [texts[kind]], is_error=kind == "error"
+    )
+
+
+def returning(kind: str) -> Tool:
+    """A tool that returns far too much in this form."""
+
+    async def run(arguments: Any, context: Any) -> Any:
+        if kind == "own":
+            return LONG
+        if kind == "raises":
+            raise ValueError(LONG)
+        return result_of(context.call_id, "huge", mcp_answer(kind), server="a", tool="huge")
+
+    spec = ToolSpec("huge", "Returns.", {"type": "object", "properties": {}})
+    return Tool(spec, run, origin="ours", untrusted=kind not in ("own", "raises"))
+
+
+KINDS = ("own", "raises", "text", "structured", "resource", "many")
+BUILT_IN = ("read_file", "search_files", "list_directory", "open_page", "web_search")
+
+
+def sizes(model: Scripted) -> list[int]:
+    """The characters of the results in each request."""
+    said = lambda m: len(m.content) if isinstance(m, Message) and m.role == "tool" else 0  # noqa: E731
+    return [sum(map(said, request.messages)) for request in model.requests]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *BUILT_IN])
+async def test_each_source_of_results_is_bounded(tmp_path: Path, kind: str) -> None:
+    """The next requests grow by one cut result; where it was cut, `read_more` has the rest."""
+    (folder := tmp_path / "work").mkdir()
+    for n in range(3000 if kind == "list_directory" else 3):
+        (folder / f"{'n' * 200}{n}.txt").write_text(
+            LONG if kind != "list_directory" else "", "utf-8"
+        )
+    arguments: dict[str, Any] = {
+        "read_file": {"path": f"{'n' * 200}0.txt", "lines": 2000},
+        "search_files": {"text": "some words"},
+        "open_page": {"url": MET, "max_length": 40_000},
+        "web_search": {"query": "tides"},
+    }.get(kind, {})
+    name = kind if kind in BUILT_IN else "huge"
+    rows = found(*(f"https://a{n}.example/" for n in range(10)))
+    app = SearchApp({"/api/web-search": rows, "/api/open-page": page(LONG)})
+    more = [calls(call("read_more", 2, call_id="call-1", offset=SHOWN))] if name == "huge" else []
+    model = Scripted([calls(call(name, **arguments)), *more, says("So.")])
+    bring = [Workspace(tmp_path / "home")]
+    async with open_house(tmp_path, model, app=app, tools=[returning(kind)], bring=bring) as house:
+        house.log.update_session(house.session, workspace=str(folder))
+        await house.ask(f"Read {MET}", search="local", mode="ask")
+        offered = "read_more" in {spec.name for spec in model.requests[1].tools}
+        most = 41_000 if kind == "open_page" else SHOWN + 1000
+        assert sizes(model)[1] <= most
+        if name == "huge":
+            assert offered
+            assert sizes(model)[1] < sizes(model)[2] <= 2 * most
+            assert model.requests[2].messages[-1].content.count("Read on with") == 1
+
+
+IN_SCRIPTS = {
+    "zh": ("亲爱的茉德，外科医生将于周四在林德切除肿瘤。", "外科医生将于周四在林德切除"),
+    "ja": ("モードへ、外科医は木曜日にここで腫瘍を切除します。", "外科医は木曜日にここで腫瘍"),
+    "th": ("ศัลยแพทย์จะตัดเนื้องอกในวันพฤหัสบดีที่โรงพยาบาล", "จะตัดเนื้องอกในวันพฤหัสบดี"),
+    "ko": (
+        "외과 의사가 목요일에 병원에서 종양을 제거한다.",
+        "의사가 목요일에 병원에서 종양을 제거한다",
+    ),
+    "ru": ("Хирург удалит опухоль в четверг в Линдхауге.", "удалит опухоль в четверг в Линдхауге"),
+    "ar": ("سيزيل الجراح الورم يوم الخميس في المستشفى.", "الجراح الورم يوم الخميس في المستشفى"),
+}
+
+
+@pytest.mark.parametrize("lang", IN_SCRIPTS)
+@pytest.mark.parametrize("dress", ["{}", "meaning of {} please", "{} ?"])
+def test_words_of_every_script_are_known_again(lang: str, dress: str) -> None:
+    """Scripts without spaces have no words to count: there a run of signs is a piece."""
+    letter, piece = IN_SCRIPTS[lang]
+    exposure = Exposure([result_message(ToolResult("c", "t", letter, details={"private": True}))])
+    exposure.catch_up(lambda url: None)
+    assert exposure.private_piece(forms(dress.format(piece)))
+    spaced = " ".join(piece) if lang in ("zh", "ja") else piece
+    assert exposure.private_piece(forms(spaced) | forms(squeezed(spaced))) or lang == "ko"
+    assert not exposure.private_piece(forms(IN_SCRIPTS["ru" if lang != "ru" else "zh"][1]))
+    assert not exposure.private_piece(forms(piece[:6]))

@@ -1,0 +1,103 @@
+"""Files that other programs run ask each time, also where changes of their folder are allowed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.agent.guard.approvals import file_of, folder_key, folder_of, run_by_others
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.tools.workspace import Workspace
+from tests.agent.guard.guarding import guard, says, session
+from tests.agent.scripted import Memory, call
+
+RUN = (
+    *(".bashrc", "home/.zshrc", ".config/fish/config.fish", "Documents/PowerShell/profile.ps1"),
+    *(".vscode/tasks.json", "deep/in/.vscode/settings.json", ".idea/runConfigurations/a.xml"),
+    *(".devcontainer/devcontainer.json", "a.code-workspace", ".vimrc", ".cursor/mcp.json"),
+    *("hooks/pre-commit", ".husky/pre-push", ".gitattributes", ".pre-commit-config.yaml"),
+    *(".github/workflows/ci.yml", ".gitlab-ci.yml", ".circleci/config.yml", "Jenkinsfile"),
+    *("crontab", "cron.d/a", ".config/autostart/a.desktop", ".config/systemd/user/a.service"),
+    *("package.json", "web/package-lock.json", "pyproject.toml", "setup.py", "conftest.py"),
+    *("requirements-dev.txt", "Cargo.toml", "build.rs", "go.mod", "Gemfile", "pom.xml", "Makefile"),
+    *("x/GNUmakefile", "justfile", "Dockerfile", "docker-compose.yml", "vite.config.ts", "a.pth"),
+)
+PLAIN = (
+    "notes/a.md",
+    "src/main.py",
+    "a.txt",
+    "make.md",
+    "package.json.md",
+    "test_a.py",
+    "hooks/useTide.ts",
+)
+DRESSES = {
+    "as it is": str,
+    "in capitals": str.upper,
+    "with dots in the path": lambda path: f"./sub/../{path}",
+    "with a sign that is not seen": lambda path: f"{path[:-1]}\u200b{path[-1]}",
+    "with a dot behind": lambda path: f"{path}.",
+    "with backslashes": lambda path: path.replace("/", "\\"),
+}
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+@pytest.mark.parametrize("path", RUN)
+def test_they_are_known_however_they_are_written(path: str, dress: str, tmp_path: Path) -> None:
+    """Upper case, dots and invisible signs hide nothing: some file systems drop them."""
+    tool = changing(tmp_path)["create_file"]
+    file = file_of(tool, {"path": DRESSES[dress](path)}, lambda: in_folder(tmp_path))
+    assert run_by_others(file)
+    assert folder_of(file) is None
+
+
+@pytest.mark.parametrize("path", PLAIN)
+def test_others_are_not(path: str, tmp_path: Path) -> None:
+    """Notes and source code stay allowed with their folder."""
+    assert folder_of(tmp_path / path) == (tmp_path / path).parent
+
+
+def test_a_workspace_inside_such_a_folder_counts() -> None:
+    """Whoever works in `.vscode` itself is asked too."""
+    assert run_by_others(Path("/srv/project/.vscode/tasks.json"))
+    assert run_by_others(None) == ""
+
+
+def in_folder(folder: Path) -> Any:
+    """A session that works in this folder."""
+    return replace(session("agent"), workspace=str(folder))
+
+
+def changing(folder: Path) -> dict[str, Any]:
+    """The tools of this workspace, by name."""
+    made = asyncio.run(Workspace(folder / "home").tools(in_folder(folder)))
+    return {tool.spec.name: tool for tool in made}
+
+
+@pytest.mark.parametrize("path", [".bashrc", ".vscode/tasks.json", "Makefile", "notes.md"])
+def test_an_allowed_folder_does_not_allow_them(tmp_path: Path, path: str) -> None:
+    """The card says who would run it, and offers to allow no folder."""
+    work = tmp_path / "work"
+    work.mkdir()
+    asked: list[Any] = []
+
+    def no(request: Any) -> Any:
+        asked.append(request)
+        return says("deny")(request)
+
+    allowed = guard(live=lambda: in_folder(work), user=no, always=[folder_key(str(work))])
+    toolset = Toolset(changing(work).values(), "agent", SourceTable(), guard=allowed)
+    asyncio.run(toolset.call_all((call("create_file", path=path, content="x"),), Memory()))
+    if path == "notes.md":
+        assert not asked
+        assert (work / path).read_text() == "x"
+    else:
+        [request] = asked
+        assert Path(path).name in request["why"]
+        assert request["folder"] == ""
+        assert not (work / path).exists()

@@ -1,0 +1,406 @@
+"""What every provider's decoder owes: nothing half is an answer, and each fault is one sentence.
+
+`test_codecs.py` cuts every recording in many ways; here are the bytes that no recording has.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.types import Finished, Message, StreamEvent, TextDelta
+from tests.agent.providers.vendors import (
+    ANTHROPIC,
+    BY_NAME,
+    CHAT,
+    DONE,
+    GEMINI,
+    KEY,
+    OLLAMA,
+    OPENAI,
+    USER,
+    VENDORS,
+    Vendor,
+    results,
+    shown,
+)
+from tests.tables import each_row
+
+JSON = "application/json"
+CUT = [(vendor, name) for vendor in VENDORS for name in vendor.recordings if vendor is not CHAT]
+
+
+@pytest.mark.parametrize("vendor", VENDORS, ids=lambda v: v.name)
+def test_cut_after_every_byte(vendor: Vendor) -> None:
+    """Without its last byte a stream is never an answer, wherever it broke off."""
+    data = vendor.wire(vendor.says("High water ", "is at ", "07:40 🌊."))
+    whole = data.rstrip() if vendor is not CHAT else data[: data.index(b'"finish_reason": "') + 18]
+    assert vendor.finished(data.rstrip()).message.content == "High water is at 07:40 🌊."
+    for end in range(len(whole)):
+        decoder = vendor.codec.decoder(vendor.request(), vendor.kind)
+        assert not any(isinstance(e, Finished) for e in decoder.feed(data[:end]))
+        with pytest.raises(IncompleteError) as caught:
+            list(decoder.close())
+        assert caught.value.retryable
+
+
+@each_row("vendor, name", CUT)
+def test_a_recording_that_was_cut_is_no_answer(vendor: Vendor, name: str) -> None:
+    """Nor are real answers with searches, thinking and calls."""
+    data = vendor.stream_of(name).rstrip()
+    if data[:1] in b"[{" and vendor.kind != OLLAMA.kind:
+        return  # a plain body
+    for end in (0, 1, 40, *range(97, len(data), len(data) // 23 + 1), len(data) - 1):
+        with pytest.raises((IncompleteError, ProviderError)) as caught:
+            vendor.decode(data[:end])
+        assert caught.value.retryable
+
+
+def _whole(vendor: Vendor) -> tuple[bytes, bytes]:
+    """A streamed answer, and the same as a plain body."""
+    if vendor in (ANTHROPIC, GEMINI):
+        name = {"anthropic": "web_search_stream", "gemini": "search_stream"}[vendor.name]
+        return vendor.stream_of(name), vendor.stream_of("plain_body")
+    data = vendor.stream_of(vendor.recordings[0])
+    if vendor is CHAT:
+        message = {"role": "assistant", "content": "Good."}
+        body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        return vendor.wire(vendor.says("Good.")), json.dumps(body).encode()
+    if vendor is OLLAMA:
+        pretty = {"message": {"content": "Good."}, "done": True, "prompt_eval_count": 9}
+        return vendor.wire(vendor.says("Good.")), json.dumps(pretty, indent=2).encode()
+    terminal = json.loads(data.split(b"data: ")[-1])["response"]
+    return data, json.dumps(terminal).encode()
+
+
+@each_row("vendor", VENDORS)
+@each_row("kind", [JSON, "application/json; charset=UTF-8", ""])
+def test_stream_and_plain_body_agree(vendor: Vendor, kind: str) -> None:
+    """The same response without streaming gives the same message, and half of it none."""
+    stream, body = _whole(vendor)
+    streamed, whole = vendor.finished(stream), vendor.finished(body, kind)
+    for end in (streamed, whole):
+        assert end.stop_reason == "stop"
+    messages = [replace(end.message, provider_data=None) for end in (streamed, whole)]
+    assert repr(messages[0]) == repr(messages[1])
+    assert vendor is CHAT or streamed.usage == whole.usage
+    for cut in (body[: len(body) // 2], body[:1]):
+        with pytest.raises(IncompleteError):
+            vendor.decode(cut, kind)
+
+
+FOREIGN: dict[str, list[bytes]] = {
+    "openai": [b"", b'{"status": "queued", "output": []}', b'{"status": "comp', b"[]", b"<html>"],
+    "anthropic": [b"", b'{"type": "message"}', b'{"content": [', b"[]", b"<html>"],
+    "gemini": [b"", b"[]", b"{}", b'[{"candidates": [', b"<html>", b"null"],
+    "openai-chat": [b"", b'{"choices": [', b"<html>"],
+    "ollama": [b"", b'{"message": {}}', b'{"message": '],
+}
+
+
+@each_row("name", FOREIGN)
+def test_bodies_that_are_no_answers(name: str) -> None:
+    """An empty, half or foreign body is incomplete, not an empty answer."""
+    for body in FOREIGN[name]:
+        with pytest.raises(IncompleteError):
+            BY_NAME[name].decode(body, JSON)
+
+
+GARBAGE: dict[str, list[bytes]] = {
+    "openai": [b'{"type":"response.completed"}'],
+    "xai": [b'{"type":"response.completed"}'],
+    "anthropic": [
+        b'{"type":"content_block_start"}',
+        b'{"type":"content_block_start","index":1,"content_block":{}}',
+    ],
+    "gemini": [b'{"candidates": 3}'],
+    "openai-chat": [b'{"choices": 7}'],
+    "ollama": [b'{"done": tru}', b"[]", b"<html>", b"\xff\xfe"],
+}
+
+
+@each_row("vendor", VENDORS)
+def test_garbage_in_the_stream(vendor: Vendor) -> None:
+    """An event that cannot be read is one clear error, after the text that came before it."""
+    begun = vendor.wire(vendor.says("Hi")[: -1 if vendor is not ANTHROPIC else -2])
+    begun = begun or vendor.wire([{"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]}])
+    for event in (b"{nonsense", b"3", *GARBAGE[vendor.name]):
+        line = event + b"\n" if vendor is OLLAMA else b"data: " + event + b"\n\n"
+        begin = begun.replace(b'"finish_reason": "stop"', b'"x": 1')
+        events = iter(vendor.codec.decoder(vendor.request(), vendor.kind).feed(begin + line))
+        assert next(events) == TextDelta("Hi")
+        with pytest.raises(ProviderError) as caught:
+            list(events)
+        assert caught.value.code == "bad_response"
+        assert caught.value.remedy
+
+
+@each_row("vendor", VENDORS)
+@each_row("given, problem", [('{"a": ', "JSON"), ("[1]", ""), ('{"a": NaN}', ""), ("7", "")])
+def test_arguments_that_cannot_be_read(vendor: Vendor, given: str, problem: str) -> None:
+    """The call says what is wrong with it, and goes back with an object all the same."""
+    message = vendor.finished(vendor.wire(vendor.calls(given))).message
+    (call,) = message.tool_calls
+    assert problem in (call.problem or "")
+    assert call.problem
+    assert call.arguments == {}
+    vendor.ask(USER, message, replace(results(message)[0], is_error=True))
+
+
+@each_row("vendor", [v for v in VENDORS if v is not GEMINI])
+@each_row("given, read", [('{"n": 1}', {"n": 1}), ('"{\\"n\\": 1}"', {"n": 1}), ("", {})])
+def test_arguments_go_back_as_one_object(vendor: Vendor, given: str, read: Any) -> None:
+    """An object inside a string is read as the object, and sent as one."""
+    message = vendor.finished(vendor.wire(vendor.calls(given))).message
+    assert message.tool_calls[0].arguments == read
+    assert message.tool_calls[0].problem is None
+    told = json.dumps(vendor.ask(USER, message, *results(message))).replace("\\", "")
+    assert ('"n": 1' in told or '"n":1' in told) == bool(read)
+
+
+@each_row("vendor", [v for v in VENDORS if v is not OLLAMA])
+@each_row("size", [1, 3, 1000])
+def test_marks_of_vendors_are_gone(vendor: Vendor, size: int) -> None:
+    """Citation marks that a model's training left in its text, also across pieces."""
+    data = vendor.wire(vendor.says("High \ue200ci", "te\ue202turn0sea", "rch1\ue201at 07:40."))
+    events = vendor.decode(data, size=size)
+    end = events[-1]
+    assert isinstance(end, Finished)
+    assert "turn0" not in end.message.content
+    assert "\ue200" not in end.message.content
+    assert shown(events) == end.message.content
+
+
+PARALLEL: dict[str, tuple[str, list[tuple[str, dict[str, Any]]]]] = {
+    "openai": (
+        "function_calls_parallel_stream",
+        [("ferry_times", {"day": "Saturday"}), ("ferry_times", {"day": "Sunday – søndag"})],
+    ),
+    "anthropic": (
+        "calls_parallel_stream",
+        [
+            ("ferry_times", {"day": "Saturday"}),
+            ("ferry_times", {"day": "Sunday – søndag"}),
+            ("ferry_times", {}),
+        ],
+    ),
+    "gemini": (
+        "function_calls_parallel_stream",
+        [("ferry_times", {"day": "Saturday"}), ("ferry_times", {"day": "Sunday – søndag"})],
+    ),
+}
+
+
+@each_row("name", PARALLEL)
+def test_parallel_calls(name: str) -> None:
+    """All calls with their arguments and distinct ids."""
+    recording, calls = PARALLEL[name]
+    end = BY_NAME[name].finished(BY_NAME[name].stream_of(recording))
+    assert [(c.name, dict(c.arguments)) for c in end.message.tool_calls] == calls
+    assert len({c.id for c in end.message.tool_calls}) == len(calls)
+    assert end.stop_reason == "tool_calls"
+
+
+CUT_CALLS = {
+    "openai": "incomplete_null_output_stream",
+    "anthropic": "cut_in_a_call_stream",
+    "gemini": "max_tokens_stream",
+    "openai-chat": "length_call_stream",
+}
+
+
+@each_row("name", CUT_CALLS)
+def test_an_answer_that_was_cut(name: str) -> None:
+    """Its text stays; its unfinished call is neither made nor sent back."""
+    vendor = BY_NAME[name]
+    end = vendor.finished(vendor.stream_of(CUT_CALLS[name]))
+    assert (end.stop_reason, end.message.tool_calls) == ("length", ())
+    sent = json.dumps(vendor.ask(USER, end.message, USER))
+    assert "function" not in sent
+    assert "tool_use" not in sent
+
+
+STREAMED_ERRORS = [
+    ("openai", "failed_rate_limit_stream", "rate_limited", ""),
+    ("openai", "error_event_stream", "server_error", "Half an answer"),
+    ("anthropic", "error_event_stream", "server_error", "The ferry"),
+    ("gemini", "error_event_stream", "server_error", "High water"),
+    ("gemini", "error_bare_stream", "server_error", "High water"),
+    ("openai-chat", "error_mid_stream", "rate_limited", "High water"),
+    ("ollama", "error_mid_stream", "model_crashed", "Hello"),
+]
+
+
+@each_row("name, recording, code, text", STREAMED_ERRORS)
+@each_row("size", [1, 5, 100_000])
+def test_errors_inside_a_stream(name: str, recording: str, code: str, text: str, size: int) -> None:
+    """They mean what the status would have meant, after the text that came before them."""
+    vendor = BY_NAME[name]
+    data = vendor.stream_of(recording)
+    decoder = vendor.codec.decoder(vendor.request(), vendor.kind)
+    events: list[StreamEvent] = []
+
+    def read() -> None:
+        for start in range(0, len(data), size):
+            for event in decoder.feed(data[start : start + size]):
+                events.append(event)
+        events.extend(decoder.close())
+
+    with pytest.raises(ProviderError) as caught:
+        read()
+    assert (caught.value.code, caught.value.retryable) == (code, True)
+    assert not any(isinstance(event, Finished) for event in events)
+    assert shown(events) == text
+
+
+# --- errors ---
+
+DAY = {"violations": [{"quotaId": "RequestsPerDay-FreeTier", "quotaValue": "20"}]}
+NONE = {"violations": [{"quotaId": "TokensPerMinute", "quotaValue": "0"}]}
+DELAY = {"retryDelay": "47.434392449s"}
+BAD_KEY = {"reason": "API_KEY_INVALID"}
+BAD = {"type": "invalid_request_error"}
+LONG = "The input token count (9) exceeds the maximum number of tokens allowed"
+
+C = CHAT.name
+# vendor, status, error object, code, may be retried, words of the remedy
+STATUSES: list[tuple[str, int, Any, str, bool, str]] = [
+    ("openai", 401, {"message": KEY, "code": "invalid_api_key"}, "unauthorized", False, "API_KEY"),
+    ("openai", 403, {"message": "Country not supported"}, "forbidden", False, ""),
+    ("openai", 404, {"code": "model_not_found"}, "model_not_found", False, "searchloop models"),
+    ("openai", 404, None, "bad_url", False, "OPENAI_BASE_URL"),
+    ("openai", 429, {"code": "rate_limit_exceeded"}, "rate_limited", True, ""),
+    ("openai", 429, {"type": "insufficient_quota"}, "quota", False, "credit"),
+    ("openai", 429, None, "rate_limited", True, ""),
+    ("openai", 400, {"code": "context_length_exceeded"}, "context_length", False, "new session"),
+    ("openai", 400, {"message": "Unsupported value", "param": "x"}, "bad_request", False, ""),
+    ("openai", 408, None, "server_error", True, ""),
+    ("openai", 500, {"code": "server_error"}, "server_error", True, ""),
+    ("openai", 503, {"code": "server_is_overloaded"}, "server_error", True, ""),
+    ("xai", 400, "Incorrect API key provided. You can obtain one.", "unauthorized", False, "XAI"),
+    ("xai", 404, "The model grok-9 does not exist.", "model_not_found", False, "models"),
+    ("xai", 400, "This model's maximum prompt length is 131072.", "context_length", False, ""),
+    ("xai", 410, "Live search is gone.", "bad_request", False, ""),
+    ("xai", 429, "Too many requests.", "rate_limited", True, ""),
+    ("anthropic", 401, {"type": "authentication_error", "message": f"invalid {KEY}"},
+     "unauthorized", False, "API_KEY"),
+    ("anthropic", 402, {"type": "billing_error"}, "quota", False, "credit"),
+    ("anthropic", 403, {"type": "permission_error"}, "forbidden", False, "project"),
+    ("anthropic", 404, {"type": "not_found_error", "message": "model: claude-9"},
+     "model_not_found", False, "models"),
+    ("anthropic", 404, None, "bad_url", False, "ANTHROPIC_BASE_URL"),
+    ("anthropic", 413, {"type": "request_too_large"}, "context_length", False, "new session"),
+    ("anthropic", 400, {**BAD, "message": "prompt is too long: 9"}, "context_length", False, ""),
+    ("anthropic", 400, {**BAD, "message": "Your credit balance is too low"}, "quota", False, ""),
+    ("anthropic", 400, {**BAD, "message": "x: Extra inputs are not"}, "bad_request", False, ""),
+    ("anthropic", 400, {**BAD, "message": "web_search: domain a b"}, "bad_request", False, ""),
+    ("anthropic", 429, {"type": "rate_limit_error"}, "quota", False, "limit"),
+    ("anthropic", 408, None, "server_error", True, ""),
+    ("anthropic", 500, {"type": "api_error"}, "server_error", True, ""),
+    ("anthropic", 504, {"type": "timeout_error"}, "server_error", True, ""),
+    ("anthropic", 529, {"type": "overloaded_error"}, "server_error", True, ""),
+    ("gemini", 400, {"details": [BAD_KEY], "message": KEY}, "unauthorized", False, "GEMINI"),
+    ("gemini", 401, {}, "unauthorized", False, "GEMINI_API_KEY"),
+    ("gemini", 403, {"status": "PERMISSION_DENIED"}, "forbidden", False, "project"),
+    ("gemini", 400, {"status": "FAILED_PRECONDITION"}, "forbidden", False, "billing"),
+    ("gemini", 404, {"status": "NOT_FOUND"}, "model_not_found", False, "searchloop models"),
+    ("gemini", 404, None, "bad_url", False, "GEMINI_BASE_URL"),
+    ("gemini", 429, {"details": [DELAY]}, "rate_limited", True, ""),
+    ("gemini", 429, {"details": [DAY, DELAY]}, "quota", False, "billing"),
+    ("gemini", 429, {"details": [NONE]}, "quota", False, "another model"),
+    ("gemini", 429, {"details": "none"}, "rate_limited", True, ""),
+    ("gemini", 400, {"message": LONG}, "context_length", False, "new session"),
+    ("gemini", 400, {"message": "Invalid value"}, "bad_request", False, ""),
+    ("gemini", 408, None, "server_error", True, ""),
+    ("gemini", 500, {"status": "INTERNAL"}, "server_error", True, ""),
+    ("gemini", 503, {"status": "UNAVAILABLE"}, "server_error", True, ""),
+    (C, 401, {"message": "Unauthorized", "code": None}, "unauthorized", False, "API_KEY"),
+    (C, 402, {"message": "Insufficient credits", "code": 402}, "quota", False, "credit"),
+    (C, 403, {"message": "Not for you"}, "forbidden", False, "access"),
+    (C, 404, {"message": "Not Found"}, "bad_url", False, "OPENAI_CHAT_BASE_URL"),
+    (C, 404, None, "bad_url", False, "OPENAI_CHAT_BASE_URL"),
+    (C, 404, {"message": "The model `x` does not exist."}, "model_not_found", False, ""),
+    (C, 400, {"message": "x is not a valid model ID"}, "model_not_found", False, ""),
+    (C, 404, {"message": "No endpoints that support tool use."}, "no_tools", False, ""),
+    (C, 500, {"message": "tools param requires --jinja flag"}, "no_tools", False, ""),
+    (C, 400, {"type": "exceed_context_size_error", "message": "too long"},
+     "context_length", False, "new session"),
+    (C, 422, {"detail": [{"msg": "Extra inputs"}]}, "bad_request", False, ""),
+    (C, 400, {"message": "Unknown", "param": "stream_options"}, "usage_refused", False, ""),
+    (C, 400, {"message": "Bad schema of 'web_search'"}, "bad_request", False, ""),
+    (C, 429, "slow down", "rate_limited", True, ""),
+    (C, 503, {"message": "Loading model", "code": 503}, "server_error", True, ""),
+    (C, 502, None, "server_error", True, ""),
+]  # fmt: skip
+
+
+@each_row("name, status, error, code, retryable, says", STATUSES)
+def test_what_a_status_means(
+    name: str, status: int, error: Any, code: str, retryable: bool, says: str
+) -> None:
+    """The vendor's cause in our words, who must act, and whether a retry helps; never a key."""
+    body = b"<html>" if error is None else json.dumps({"error": error}).encode()
+    found = BY_NAME[name].codec.error(status, {}, body)
+    assert (found.code, found.retryable, found.status) == (code, retryable, status)
+    assert says in found.remedy
+    assert found.remedy.endswith(".")
+    assert found.message.endswith((".", "…"))
+    assert KEY not in str(found.as_dict())
+    delay = isinstance(error, dict) and error.get("details") == [DELAY]
+    assert found.retry_after == (47.434392449 if delay else None)
+
+
+@each_row("vendor", VENDORS)
+def test_keys_are_not_quoted(vendor: Vendor) -> None:
+    """A server's words that repeat a key, ours or another, are cleaned and short; so are pages."""
+    keys = "Bearer abc.defghi, sk-proj-abcdefghi, AIzaabcdefghi and ?key=abcdefghi"
+    own = "" if vendor is OLLAMA else KEY  # it has none
+    for text in (f"You sent {own} {keys}. " + "x" * 1000, "x" * 225 + " sk-proj-abcdefghi"):
+        found = vendor.codec.error(400, {}, json.dumps({"error": {"message": text}}).encode())
+        assert "defghi" not in found.message
+        assert not own or own not in found.message
+        assert len(found.message) < 400
+    page = vendor.codec.error(500, {}, json.dumps({"error": "<html><h1>No</h1>"}).encode())
+    assert "<" not in page.message
+    assert KEY not in repr(vendor.codec) + vendor.codec.url(vendor.request())
+
+
+@each_row("vendor", VENDORS)
+def test_the_server_decides_about_retries(vendor: Vendor) -> None:
+    """`x-should-retry` wins over the status, and both headers name a delay in seconds."""
+    error = vendor.codec.error
+    assert error(400, {"x-should-retry": "true"}, b"{}").retryable
+    assert not error(500, {"x-should-retry": "false"}, b"{}").retryable
+    limited = error(429, {"retry-after": "7"}, b"{}")
+    assert (limited.code, limited.retryable, limited.retry_after) == ("rate_limited", True, 7)
+    assert error(503, {"retry-after-ms": "1500"}, b"{}").retry_after == 1.5
+
+
+@each_row("name, body", [
+    ("openai", {"error": {"code": "insufficient_quota"}}), ("anthropic", {}),
+    ("openai-chat", {"error": {"code": "insufficient_quota"}}),
+])  # fmt: skip
+def test_money_does_not_come_back_by_waiting(name: str, body: Any) -> None:
+    """Whatever the server wishes."""
+    found = BY_NAME[name].codec.error(429, {"x-should-retry": "true"}, json.dumps(body).encode())
+    assert (found.code, found.retryable) == ("quota", False)
+
+
+def test_the_end_mark_of_others() -> None:
+    """A server that speaks several interfaces may write `[DONE]`; it ends no answer of Gemini's."""
+    data = GEMINI.wire(GEMINI.says("High water"))
+    assert GEMINI.finished(data + DONE).message.content == "High water"
+    open_end = GEMINI.wire([{"candidates": [{"content": {"parts": [{"text": "High"}]}}]}])
+    with pytest.raises(IncompleteError):
+        GEMINI.decode(open_end + DONE)
+
+
+def test_an_answer_to_nobody() -> None:
+    """A message without text is replayed as nothing, not as an empty turn that is refused."""
+    for vendor in VENDORS:
+        vendor.ask(USER, Message("assistant", ""), USER)
+    assert OPENAI.ask(USER, Message("assistant", ""), USER)["input"][1]["role"] == "user"

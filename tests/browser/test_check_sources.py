@@ -1,0 +1,120 @@
+"""The sources of an answer are checked at a press; the marks change in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from searchloop.agent.log import EventLog
+from tests import six_verdicts
+from tests.browser.conftest import Enter
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.test_evidence import answered, show
+
+pytestmark = pytest.mark.integration
+DOC = "library://docs/search-switch.md"
+TEXT = "A turn has exactly one search path [1]. Nobody knows more [2]."
+GONE = "library://docs/no-such-page.md"
+
+
+def native(house: House) -> str:
+    """A chat whose answer cites two pages that nobody has read, one of which is not there."""
+
+    def cited(n: int, url: str) -> dict[str, Any]:
+        at = TEXT.index(f"[{n}]")
+        mark = {"span": [at, at + 3], "quote": None, "verdict": "unread", "passage": None}
+        marks = [{**mark, "by": None, "verified": None}]
+        told = {"quote": None, "verified": None, "spans": [[at, at + 3]], "marks": marks}
+        return {"n": n, "url": url, "title": url[-9:], **told}
+
+    citations = [cited(1, DOC), cited(2, GONE)]
+    sources = [
+        {"n": c["n"], "url": c["url"], "title": c["title"], "state": "cited"} for c in citations
+    ]
+    return answered(house, text=TEXT, citations=citations, sources=sources)
+
+
+def test_cited_pages_are_read_at_a_press(page: Page, house: House, ollama: LedOllama) -> None:
+    """Each mark gets its verdict and says who compared; what cannot be read is said, stays unread
+    and may be tried again; a reload and a second tab show the same."""
+    chat = native(house)
+    show(page, house, chat)
+    second = page.context.new_page()
+    show(second, house, chat)
+    page.get_by_role("button", name="Check sources (2 unread marks)").click()
+    for each in (page, second):
+        foot = each.locator(".turn-foot [role=status]")
+        expect(foot).to_contain_text("1 of 2 marks checked")
+        expect(foot).to_contain_text("1 by words")
+        expect(foot).to_contain_text("1 page could not be read")
+        expect(each.locator(".answer .chip").first).to_have_class("chip supported")
+    page.reload()
+    expect(page.locator(".turn-foot [role=status]")).to_contain_text("1 page could not be read")
+    chip, card = page.locator(".answer .chip").first, page.locator("#card")
+    chip.hover()
+    expect(card.locator(".verdict")).to_contain_text(f"{six_verdicts.WORDS['supported']}, by words")
+    expect(page.get_by_role("button", name="Check sources (1 unread mark)")).to_be_visible()
+
+
+def test_a_model_reads_what_words_leave_unclear(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """The way is chosen from a menu with its estimate; an answer in no form changes nothing."""
+    ollama.script = lambda messages: ["no verdict at all"]
+    show(page, house, native(house))
+    page.get_by_role("button", name="Check with …").click()
+    item = page.get_by_role("menuitem").filter(has_text=MODEL)
+    expect(item).to_contain_text("about 800 tokens")
+    item.click()
+    expect(page.locator(".turn-foot [role=status]")).to_contain_text("1 of 2 marks checked")
+
+
+def test_a_check_that_stopped_with_its_server_may_begin_again(enter: Enter, house: House) -> None:
+    """Nobody waits for it."""
+    page, chat = enter(fresh=True), native(house)
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
+    log.append(chat, [("check", {"turn": turn, "url": DOC, "status": "timeout", "left": 1})])
+    page.clock.install()
+    show(page, house, chat)
+    foot, ask = page.locator(".turn-foot [role=status]"), page.get_by_role("button", name="Check s")
+    expect(foot).to_have_text("Pages read: 1, to go: 1…")
+    expect(ask).to_have_count(0)
+    page.clock.fast_forward("20:00")
+    page.reload()
+    expect(ask).to_be_visible()
+    log.close()
+
+
+def test_a_verdict_that_comes_takes_nothing_from_the_reader(page: Page, house: House) -> None:
+    """A chip in focus, its open card and what is selected stay while pages are read."""
+    chat = native(house)
+    show(page, house, chat)
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
+    left = iter(range(9, 0, -1))
+
+    def read_one() -> None:
+        n = next(left)
+        log.append(
+            chat, [("check", {"turn": turn, "url": GONE, "status": "gone", "error": "", "left": n})]
+        )
+        expect(page.locator(".turn-foot [role=status]")).to_contain_text(f"to go: {n}")
+
+    chip, card = page.locator(".answer .chip").first, page.locator("#card")
+    read_one()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.answer > *'))")
+    selected = page.evaluate("getSelection().toString()")
+    read_one()
+    assert selected == page.evaluate("getSelection().toString()") != ""
+    chip.focus()
+    read_one()
+    expect(chip).to_be_focused()
+    chip.press("Enter")
+    expect(card).to_be_focused()
+    read_one()
+    page.keyboard.press("Escape")
+    expect(chip).to_be_focused()
+    log.close()

@@ -1,0 +1,147 @@
+"""`searchloop audit`: a report from a file, a pipe or the web, in each form, and for CI."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import pytest
+
+from tests.cli.conftest import CLEAN, Cli
+from tests.searchloop.auditing.pages import WALL, Pages
+
+REPORT = """The council approved 64 million crowns for the outer wall [1].
+The council approved 46 million crowns for the outer wall [1]. It has 12 bells [2].
+
+[1]: https://council.example/wall
+[2]: https://gone.example/
+"""
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing to print."""
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The settings that lead to a search backend of a few pages."""
+    (tmp_path / "report.md").write_text(REPORT, "utf-8")
+    with make_server("127.0.0.1", 0, Pages(), handler_class=_Silent) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield {"SEARCH_BACKEND_URL": f"http://127.0.0.1:{server.server_port}"}
+        server.shutdown()
+        thread.join()
+
+
+def test_a_report_is_audited(cli: Cli, env: dict[str, str]) -> None:
+    """What needs a look stands first, with its line, the page's words and its day."""
+    ran = cli("audit", "report.md", **env)
+    assert (ran.code, ran.err) == (0, "")
+    first, _, found, *_ = ran.out.splitlines()
+    assert "3 sentences with a source, pages: 2; 1 supported, 1 contradicted, 1 not read" in first
+    assert found.startswith("contradicted, line 2: The council approved 46 million")
+    assert "The council approved 64 million crowns" in ran.out
+    assert "(2025-06-02)" in ran.out
+    assert "Dead address: https://gone.example/" in ran.out
+    told = cli("audit", "-", "-o", "json", stdin=REPORT, **env).json
+    assert told["summary"]["by_verdict"] == {"supported": 1, "contradicted": 1, "unread": 1}
+    assert json.loads(cli("audit", "report.md", "-o", "sarif", **env).out)["version"] == "2.1.0"
+    html = cli("audit", "report.md", "-o", "html", **env).out
+    assert html.startswith("<!doctype html>")
+
+
+def test_a_report_of_markup_and_one_on_the_web_are_read(
+    cli: Cli, env: dict[str, str], tmp_path: Path
+) -> None:
+    """HTML is read as text with its links; an address is opened as any page."""
+    said = f"<p>{WALL}</p><p>It costs 46 crowns. (<a href='https://council.example/wall'>c</a>)</p>"
+    (tmp_path / "report.html").write_text(f"<main><h1>Wall</h1>{said * 3}</main>", "utf-8")
+    told = cli("audit", "report.html", "-o", "json", **env).json
+    assert {c["url"] for s in told["sentences"] for c in s["citations"]} == {
+        "https://council.example/wall"
+    }
+    told = cli("audit", "https://council.example/wall", "-o", "json", **env).json
+    assert (told["title"], told["summary"]["cited"]) == ("A page", 0)
+    ran = cli("audit", "https://gone.example/", **env)
+    assert (ran.code, ran.out) == (2, "")
+    assert "https://gone.example/ could not be read" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [("contradicted,misquoted,dead", 1), ("dead", 1), ("misquoted", 0), ("moved, uncited", 0)],
+)
+def test_ci_names_what_fails_it(cli: Cli, env: dict[str, str], names: str, code: int) -> None:
+    """The exit code is 1 where one of the names occurs, and 0 without the option."""
+    assert cli("audit", "report.md", "--fail-on", names, **env).code == code
+
+
+class _Threads(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+def test_ctrl_c_prints_the_part_that_is_done(tmp_path: Path) -> None:
+    """With the exit code of what was stopped, while a page is still awaited."""
+    (tmp_path / "report.md").write_text(REPORT, "utf-8")
+    waits, hold, pages = threading.Event(), threading.Event(), Pages()
+
+    def app(environ: Any, start: Any) -> Any:
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        if b"gone" in body:
+            waits.set()
+            hold.wait(60)
+        return pages({**environ, "wsgi.input": BytesIO(body)}, start)
+
+    with make_server("127.0.0.1", 0, app, _Threads, handler_class=_Silent) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        ran = subprocess.Popen(
+            [sys.executable, "-m", "searchloop.cli", "audit", "report.md"],
+            env={**CLEAN, "SEARCH_BACKEND_URL": url, "SEARCHLOOP_HOME": str(tmp_path / "home")},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert waits.wait(60)
+        ran.send_signal(signal.SIGINT)
+        out, _ = ran.communicate(timeout=60)
+        hold.set()
+        server.shutdown()
+    assert ran.returncode == 130
+    assert "https://gone.example/: Not opened" in out
+    assert "this is the part that was done" in out
+
+
+def test_bad_usage_is_named(cli: Cli, env: dict[str, str], tmp_path: Path) -> None:
+    """An unknown name, an empty report, a missing file, one that is too large."""
+    ran = cli("audit", "report.md", "--fail-on", "wrong", **env)
+    assert ran.code == 2
+    assert "'wrong' is none of contradicted" in ran.err
+    assert cli("audit", "-", stdin=" \n", **env).code == 2
+    assert "missing.md could not be read" in cli("audit", "missing.md", **env).err
+    (tmp_path / "large.md").write_bytes(b"a " * 6_000_000)
+    assert "larger than 10 MB" in cli("audit", "large.md", **env).err
+
+
+def test_check_fails_on_verdicts_too(cli: Cli, env: dict[str, str], tmp_path: Path) -> None:
+    """One claim, and a batch whose lines are all answered."""
+    (tmp_path / "page.txt").write_text(WALL, "utf-8")
+    claim = "The council approved 46 million crowns for the outer wall."
+    assert cli("check", claim, "page.txt").code == 0
+    ran = cli("check", claim, "page.txt", "--fail-on", "contradicted,misquoted")
+    assert (ran.code, ran.out[:12]) == (1, "contradicted")
+    assert cli("check", claim, "page.txt", "--fail-on", "misquoted").code == 0
+    lines = "".join(json.dumps({"id": n, "claim": claim, "text": WALL}) + "\n" for n in (1, 2))
+    ran = cli("check", "--batch", "-", "--fail-on", "contradicted", stdin=lines)
+    assert (ran.code, len(ran.events)) == (1, 2)

@@ -1,0 +1,96 @@
+"""Sixty wrong inputs at the terminal: no traceback, and each answer names the remedy."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+# What is typed -> a word of the remedy.
+WRONG = {
+    "aks hi": "ask",
+    "serv": "serve",
+    "modles": "models",
+    "ask": "question",
+    "ask ''": "question",
+    "ask hi -m nothing-of-the-kind": "provider:model",
+    "ask hi -m builtn:extractive": "is extractive meant",
+    "ask hi -m builtin:": "provider:model",
+    "ask hi -m :x": "provider:model",
+    "ask hi -m extractiv": "extractive",
+    "ask hi --mode agnt": "agent",
+    "ask hi --search nativ": "native",
+    "ask hi --approve maybe": "auto",
+    "ask hi --max-steps 0": "at least 1",
+    "ask hi --max-steps many": "whole number",
+    "ask hi --max-cost -1": "above 0",
+    "ask hi --max-cost free": "above 0",
+    "ask hi --max-seconds nan": "above 0",
+    "ask hi -f nowhere.txt": "nowhere.txt",
+    "ask hi -f .": "check the path",
+    "ask hi --schema nowhere.json": "file",
+    "ask hi --option temperature": "key=value",
+    "ask hi --option heat=1": "temperature",
+    "ask hi --option temperature=9": "0 to 2",
+    "ask hi --session nowhere": "sessions",
+    "ask hi -c": "session",
+    "ask hi --agent nobody": "agents",
+    "ask hi --workspace nowhere": "folder",
+    "ask hi --domain http://": "example.org",
+    "ask hi -o yaml": "json",
+    "ask hi -s @nowhere.txt": "file",
+    "ask hi --colour": "searchloop ask --help",
+    "ask hi --sytem x": "is --system meant",
+    "ask hi --run-plan": "question",
+    "chat --session nowhere": "sessions",
+    "chat -m builtn:x": "builtin",
+    "search": "required: query",
+    "search x --engine gogle": "google",
+    "open": "required: url",
+    "open not-an-address": "http",
+    "open http://127.0.0.1/": "public",
+    "check": "CLAIM",
+    "check '' x.txt": "claim",
+    "check x": "file",
+    "check x nowhere.txt": "nowhere.txt",
+    "check x nowhere.txt --fail-on wrong": "contradicted",
+    "audit nowhere.md": "nowhere.md",
+    "models pul x": "pull",
+    "models alias A! x": "provider:model",
+    "models default nothing-at-all": "provider:model",
+    "library add nowhere": "nowhere",
+    "library remove nowhere": "library",
+    "mcp add": "add",
+    "mcp test nobody": "nobody",
+    "mcp add x": "--",
+    "sessions restore nowhere.db": "nowhere.db",
+    "sessions undo nowhere": "session",
+    "sessions import nowhere.json": "nowhere.json",
+    "export nowhere": "session",
+    "agents show nobody": "agents",
+    "setup --engine gogle": "engine",
+    "setup --provider opnai": "openai",
+    "completions tcsh": "bash",
+    "serve --port 99999999": "65535",
+    "search-backend --port x": "port",
+}
+NARROW = {"COLUMNS": "40", "TERM": "dumb", "NO_COLOR": "1"}
+
+
+@pytest.mark.parametrize("typed", WRONG)
+def test_a_wrong_input_names_the_remedy(cli: Cli, typed: str) -> None:
+    """On stderr, in words, without colours; the exit code is that of bad input or of a failure."""
+    words = [word.strip("'") for word in typed.split()]
+    online = {"SEARCHLOOP_OFFLINE": ""} if words[0] == "open" else {}
+    ran = cli(*words, **NARROW, **online)
+    assert ran.code in (1, 2)
+    assert "Traceback" not in ran.err
+    assert "\x1b" not in ran.err + ran.out
+    assert WRONG[typed].lower() in re.sub(r"\s+", " ", ran.err).lower()
+
+
+def test_there_are_sixty() -> None:
+    """As many as were promised."""
+    assert len(WRONG) >= 60

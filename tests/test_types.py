@@ -1,0 +1,64 @@
+"""Editors and type checkers resolve what the project and its documents import, without settings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import pyright
+from tests.docs.test_examples import BLOCKS
+from tests.source_tree import ROOT
+
+pytestmark = pytest.mark.integration
+
+# One of each package and floor, and of what stands beside them.
+FILES = (
+    *("agent/loop.py", "agent/run/runner.py", "agent/providers/openai/__init__.py"),
+    *("search_backend/api/app.py", "search_backend/fetch/fetch.py"),
+    *("search_backend/library/__init__.py", "searchloop/library.py"),
+    *("searchloop/compose/__init__.py", "searchloop/render/markdown.py", "web/app.py"),
+    *("web/api/__init__.py", "cli/ask.py", "cli/serve.py", "tests/searchloop/test_faces.py"),
+    *("bench/claims.py", "scripts/reference.py"),
+)
+UNRESOLVED = {"reportMissingImports", "reportMissingModuleSource", "reportAttributeAccessIssue"}
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> dict[str, str]:
+    """Every example in Python of the README and docs/ as a file of its own: name -> place."""
+    found = [block for block in BLOCKS if block.language in ("python", "py")]
+    assert len(found) > 20
+    for number, block in enumerate(found):
+        (tmp_path / f"example_{number}.py").write_text(block.code, "utf-8")
+    return {f"example_{number}.py": block.place for number, block in enumerate(found)}
+
+
+def test_an_editor_resolves_every_import_of_a_clone() -> None:
+    """Names of one module are found by one way only, which is the installed one."""
+    found = pyright.errors(ROOT, map(ROOT.joinpath, FILES))
+    assert [each for each in found if each.get("rule") in UNRESOLVED] == []
+
+
+def test_the_documents_examples_have_right_types(examples: dict[str, str], tmp_path: Path) -> None:
+    """Whoever copies one sees no red line."""
+    found = pyright.errors(tmp_path, map(tmp_path.joinpath, examples))
+    assert [(examples[Path(e["file"]).name], e["message"]) for e in found] == []
+
+
+def test_mypy_takes_the_documents_examples(examples: dict[str, str], tmp_path: Path) -> None:
+    """Strictly, but for functions without annotations, which keep an example short."""
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--allow-untyped-defs", "--config-file="]
+    done = subprocess.run(
+        [*mypy, "--cache-dir", str(tmp_path / "cache"), *examples],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    wrong = Counter(line.partition(":")[0] for line in done.stdout.splitlines() if "error:" in line)
+    assert {examples[name]: n for name, n in wrong.items()} == {}, done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,293 @@
+"""The faces at /v1 and /mcp: other programs ask the running server by protocols of their own.
+
+A request is decoded by its protocol's codec, run, and encoded again, as server-sent events or as
+one object. A client that leaves stops its run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.log.window import tokens
+from searchloop.compose import Services
+from searchloop.protocols import chat_completions, messages, responses
+from searchloop.protocols.fields import Asked, Encoder, Frame, compact
+from searchloop.protocols.runs import SUFFIXES, ClientRuns
+from searchloop.protocols.tools import MCP_PATH, ClientTools
+from searchloop.web.gate import Receive, Refusal, Scope, Send
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+_SERVICES = "searchloop.services"  # the key of a request's scope: what an MCP client may use
+_SSE = b"text/event-stream"
+_KEEPALIVE = 15.0  # seconds of silence after which a stream says that it lives
+_ONE = re.compile(r"/v1/responses/([\w-]+)")
+_log = logging.getLogger(__name__)
+
+
+class _Face(NamedTuple):
+    """A protocol: how a request is read, and how an answer is written."""
+
+    decode: Callable[[Mapping[str, Any]], Asked]
+    encoder: Callable[[Asked], Encoder]
+
+
+_CHAT = _Face(chat_completions.decode, chat_completions.ChatEncoder)
+_RESPONSES = _Face(responses.decode, responses.ResponsesEncoder)
+_MESSAGES = _Face(messages.decode, messages.MessagesEncoder)
+_FACES = {
+    "/v1/chat/completions": _CHAT,
+    "/v1/responses": _RESPONSES,
+    "/v1/messages": _MESSAGES,
+}
+_STATUS = {"no_response": 404, "unknown_provider": 404, "unknown_model": 404, "no_model": 404}
+_STATUS |= {"search_off": 403, "not_found": 404, "bad_method": 405}
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
+def is_client_path(path: str) -> bool:
+    """Tells the paths of other programs."""
+    return path == MCP_PATH or path.startswith("/v1/")
+
+
+def refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
+    """Returns the gate's refusal in the shape of the protocol at this path."""
+    if not path.startswith("/v1/"):
+        return None
+    words = f"{refusal.message} {refusal.remedy}".strip()
+    return _error(path, refusal.status, refusal.code, words, None)
+
+
+def _error(path: str, status: int, code: str, words: str, param: str | None) -> dict[str, Any]:
+    if path.startswith("/v1/messages"):
+        kind = _KINDS.get(status, "api_error")
+        return {"type": "error", "error": {"type": kind, "message": words}, "request_id": None}
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": words, "type": kind, "param": param, "code": code}}
+
+
+class McpPath:
+    """Answers requests at /mcp. The SDK is loaded with the first of them: most servers get none."""
+
+    def __init__(self) -> None:
+        self._started: asyncio.Future[StreamableHTTPSessionManager] | None = None
+        self._life: asyncio.Task[None] | None = None
+
+    async def __call__(
+        self, services: Services, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answers one request with the tools of these services."""
+        if self._started is None:
+            self._started = asyncio.get_running_loop().create_future()
+            self._life = asyncio.create_task(self._live(self._started))
+        manager = await asyncio.shield(self._started)
+        await manager.handle_request({**scope, _SERVICES: services}, receive, send)
+
+    async def _live(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
+        from searchloop.protocols.mcp import over_http
+
+        manager = over_http(lambda request: ClientTools(request.scope[_SERVICES]))
+        async with manager.run():
+            started.set_result(manager)
+            await asyncio.Event().wait()
+
+    async def aclose(self) -> None:
+        """Ends the requests that are still answered."""
+        if self._life:
+            self._life.cancel()
+            await asyncio.gather(self._life, return_exceptions=True)
+
+
+class Gateway:
+    """Answers the programs of all users; each user has runs of their own."""
+
+    def __init__(self) -> None:
+        self._mcp = McpPath()
+
+    async def __call__(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request with what a user's services may do."""
+        if scope["path"] == MCP_PATH:
+            await self._mcp(runs.services, scope, receive, send)
+            return
+        try:
+            await self._answer(runs, scope, receive, send)
+        except AgentError as error:
+            status = _STATUS.get(error.code, 400 if isinstance(error, ConfigError) else 502)
+            words = f"{error.message} {error.remedy}".strip()
+            param = getattr(error, "param", None)
+            body = _error(scope["path"], status, error.code, words, param)
+            await _reply(send, status, body)
+
+    async def aclose(self) -> None:
+        """Ends what is still answered."""
+        await self._mcp.aclose()
+
+    async def _answer(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
+        method, path = scope["method"], scope["path"]
+        if path == "/v1/models" and method == "GET":
+            await _reply(send, 200, await _models(runs))
+        elif (found := _ONE.fullmatch(path)) and method in ("GET", "DELETE"):
+            answer = runs.kept.take(found[1])[1]
+            if method == "DELETE":
+                runs.kept.forget(found[1])
+                answer = {"id": found[1], "object": "response", "deleted": True}
+            await _reply(send, 200, answer)
+        elif path == "/v1/messages/count_tokens" and method == "POST":
+            asked = messages.decode(await _body(receive))
+            await _reply(send, 200, {"input_tokens": _counted(asked)})
+        elif (face := _FACES.get(path)) and method == "POST":
+            await self._run(runs, face, await _body(receive), receive, send)
+        else:
+            what = f"{method} {path[:200]} is not served here."
+            raise ConfigError("not_found", what, "See the guide on other programs.")
+
+    async def _run(
+        self,
+        runs: ClientRuns,
+        face: _Face,
+        body: Mapping[str, Any],
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if face is _RESPONSES and (name := body.get("previous_response_id")):
+            asked = responses.decode(body, runs.kept.take(str(name))[0])
+        else:
+            asked = face.decode(body)
+        ready = await runs.ready(asked.wish)
+        encoder = face.encoder(asked)
+        gone = asyncio.create_task(_left(receive))
+        stream = _Stream(send, done=face is not _MESSAGES) if asked.stream else None
+        try:
+            async with aclosing(runs.stream(ready)) as events:
+                if stream:
+                    await stream.send(encoder.begin())
+                while (happened := await _next(events, gone, stream)) is not None:
+                    frames = encoder.take(*happened)
+                    if stream and frames:
+                        await stream.send(frames)
+        finally:
+            gone.cancel()
+        if gone.done() and not gone.cancelled():
+            return
+        if isinstance(encoder, responses.ResponsesEncoder) and body.get("store") is not False:
+            runs.kept.put(encoder.id, ready.messages, encoder.whole())
+        error = getattr(encoder, "error", None)
+        if stream:
+            await stream.end()
+        elif error:
+            raise ProviderError(error["code"], error["message"], error.get("remedy", ""))
+        else:
+            await _reply(send, 200, encoder.whole())
+
+
+async def _next(events: Any, gone: asyncio.Task[None], stream: _Stream | None) -> Any:
+    """Returns the next event; None at the end, and where the client has left.
+
+    While nothing happens a stream says now and then that it lives.
+    """
+    step = asyncio.ensure_future(anext(events, None))
+    try:
+        while True:
+            done, _ = await asyncio.wait(
+                [step, gone], timeout=_KEEPALIVE, return_when=asyncio.FIRST_COMPLETED
+            )
+            if step.done():
+                return step.result()
+            if gone.done():
+                return None
+            if stream and not done:
+                await stream.live()
+    finally:
+        if not step.done():
+            step.cancel()
+            await asyncio.gather(step, return_exceptions=True)
+
+
+async def _left(receive: Receive) -> None:
+    """Returns once the client has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class _Stream:
+    """Sends frames as server-sent events."""
+
+    def __init__(self, send: Send, *, done: bool) -> None:
+        self._send, self._done, self._begun = send, done, False
+
+    async def send(self, frames: list[Frame]) -> None:
+        """Sends what happened at once, as one piece."""
+        await self._piece("".join(_event(name, data) for name, data in frames))
+
+    async def live(self) -> None:
+        """Sends a comment, which clients skip."""
+        await self._piece(": \n\n")
+
+    async def end(self) -> None:
+        """Ends the stream, by the word that all but Messages have for it."""
+        await self._piece("data: [DONE]\n\n" if self._done else "")
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _piece(self, text: str) -> None:
+        if not self._begun:
+            self._begun = True
+            headers = [(b"content-type", _SSE + b"; charset=utf-8")]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        piece = {"type": "http.response.body", "body": text.encode(), "more_body": True}
+        await self._send(piece)
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {compact(data)}\n\n"
+
+
+async def _body(receive: Receive) -> dict[str, Any]:
+    """Returns the JSON object of a body, which the gate has read. Raises ConfigError."""
+    raw = (await receive()).get("body", b"")
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise ConfigError("bad_json", "The body is not valid JSON.", "Send an object.") from None
+    if not isinstance(body, dict):
+        raise ConfigError("bad_json", "The body is no JSON object.", "Send an object.")
+    return body
+
+
+async def _reply(send: Send, status: int, body: Any) -> None:
+    data = compact(body).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(data))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": data})
+
+
+async def _models(runs: ClientRuns) -> dict[str, Any]:
+    """Lists the models, each also with the suffixes that ask for a search."""
+    ids = [f"{m.id}{suffix}" for m in await runs.models() for suffix in ("", *SUFFIXES)]
+    owned = {"object": "model", "created": 0, "owned_by": "searchloop", "type": "model"}
+    rows = [{"id": id, **owned, "display_name": id} for id in ids]
+    ends = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
+    return {"object": "list", "data": rows, "has_more": False, **ends}
+
+
+def _counted(asked: Asked) -> int:
+    """Estimates the tokens of a request: a model's own counting is not asked for."""
+    parts = [asked.wish.system, *(m.content for m in asked.wish.messages)]
+    parts += [compact([t.name, t.description, t.parameters]) for t in asked.wish.tools]
+    return sum(map(tokens, parts)) + 4 * len(asked.wish.messages)

@@ -1,0 +1,192 @@
+// "Check a text": opens what a text of anybody cites, and shows what needs a look, the worst first.
+
+import * as api from "../lib/api.js";
+import { h, iconButton, isWeb, outLink, render } from "../lib/dom.js";
+import { errorBox } from "../lib/messages.js";
+import { t } from "../locales/index.js";
+import { styled, tag, textArea, textBox } from "../settings/kit.js";
+
+const HOLD = ["quoted", "supported"];
+const LOOK = ["contradicted", "misquoted", "unclear", "unread"];
+const PLAIN = /\.(md|markdown|txt|text)$/i;
+
+/** Makes the view in `dialog`; returns open(). A text stays until the next one is checked. */
+export function auditView(dialog) {
+  let running = null;
+  let view = null;
+  dialog.addEventListener("close", () => running?.abort());
+
+  async function open() {
+    await styled();
+    show(view ?? form());
+    dialog.showModal();
+    dialog.querySelector("textarea, .reader-body")?.focus();
+  }
+
+  function show(parts) {
+    view = parts;
+    const title = h("h2", { id: "reader-title" }, t("audit.title"));
+    const close = iconButton("close", t("close"), () => dialog.close(), { class: "quiet" });
+    dialog.replaceChildren(h("header", { class: "reader-head" }, title, close), ...parts);
+  }
+
+  function form() {
+    const text = textArea("", { id: "audit-text", rows: "10", "aria-describedby": "audit-hint" });
+    const url = textBox("", { id: "audit-url", type: "url", inputmode: "url" });
+    const file = h("input", { type: "file", id: "audit-file", accept: ".md,.txt,.html,.htm,.docx,.odt,.pdf,text/*" });
+    const said = h("div", { role: "status" });
+    let chosen = null; // a file of another kind than plain text
+    file.addEventListener("change", async () => {
+      const [one] = file.files;
+      chosen = one && !PLAIN.test(one.name) ? { name: one.name, media_type: one.type, data: await base64(one) } : null;
+      text.value = one && !chosen ? await one.text() : "";
+    });
+    text.addEventListener("input", () => (chosen = null));
+    const send = event => {
+      event.preventDefault();
+      const written = text.value.trim() ? { text: text.value } : { url: url.value.trim() };
+      check({ ...(chosen ?? written), html: document.documentElement.lang.split("-")[0] }, said);
+    };
+    const field = (label, control, ...more) =>
+      h("div", { class: "field" }, h("label", { for: control.id }, t(label)), control, ...more);
+    const hint = h("p", { class: "muted", id: "audit-hint" }, t("audit.text.hint"));
+    const fields = [field("audit.text", text, hint), field("audit.file", file), field("audit.url", url)];
+    const go = h("button", { type: "submit", class: "small primary" }, t("audit.go"));
+    return [h("form", { class: "reader-body audit settings-page", onsubmit: send }, fields, h("div", {}, go), said)];
+  }
+
+  async function check(asked, said) {
+    if (running) return;
+    running = new AbortController();
+    const stop = h(
+      "button",
+      { type: "button", class: "small", onclick: () => running?.abort() },
+      t("composer.stop.short"),
+    );
+    const count = h("span", { class: "muted" }, "…");
+    const rows = h("ol", { class: "plain" });
+    said.replaceChildren(h("p", { class: "line" }, count, stop), rows);
+    const told = ({ type, done, of, url, state, problem }) => {
+      if (type !== "page_opened") return;
+      count.textContent = t("audit.running", { done, of });
+      rows.append(h("li", { dir: "auto" }, `${url} `, tag(problem ? "bad" : "ok", t(problemKey(problem, state)))));
+    };
+    try {
+      show(result(await api.audit(asked, told, running.signal)));
+      dialog.querySelector(".reader-body").focus();
+    } catch (failure) {
+      said.replaceChildren(failure.name === "AbortError" ? "" : errorBox(failure));
+    }
+    running = null;
+  }
+
+  function result(found) {
+    const again = h("button", { type: "button", class: "small", onclick: () => show(form()) }, t("audit.again"));
+    const save = h(
+      "button",
+      { type: "button", class: "small primary", onclick: () => saveAs(found.html) },
+      t("audit.save"),
+    );
+    return [
+      h("div", { class: "reader-body audit", tabindex: "0" }, findings(found).flat()),
+      h("div", { class: "reader-foot" }, again, save),
+    ];
+  }
+
+  return open;
+}
+
+async function base64(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  return btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(""));
+}
+
+const problemKey = (problem, state) =>
+  problem ? `audit.${problem}` : state === "redirected" ? "audit.moved" : "audit.read";
+
+function findings({ sentences, summary, pages, notes, blocks, cited }) {
+  const look = sentences.filter(each => LOOK.includes(each.verdict));
+  look.sort((a, b) => LOOK.indexOf(a.verdict) - LOOK.indexOf(b.verdict));
+  const counts = [...HOLD, ...LOOK].filter(name => summary.by_verdict[name]);
+  const told = counts.map(name => t("audit.count", { n: summary.by_verdict[name], words: t(`audit.${name}`) }));
+  const unread = pages.filter(page => page.problem);
+  const uncited = sentences.filter(each => !each.citations.length);
+  const holds = summary.cited ? "audit.holds" : "audit.nothing";
+  return [
+    h(
+      "p",
+      { role: "status" },
+      t("audit.of", { n: summary.cited, pages: summary.pages }),
+      told.length ? "; " : "",
+      told.join(", "),
+    ),
+    ...notes.map(note => h("p", { class: "muted" }, note)),
+    look.length ? part("audit.look", look.map(entry)) : h("p", {}, t(holds)),
+    unread.length
+      ? part(
+          "audit.pages",
+          unread.map(page => [source(page), " ", t(`audit.${page.problem}`)]),
+        )
+      : null,
+    uncited.length
+      ? part(
+          "audit.uncited",
+          uncited.map(each => each.text),
+        )
+      : null,
+    h(
+      "details",
+      { open: true },
+      h("summary", {}, t("audit.marked")),
+      h(
+        "div",
+        { class: "answer", dir: "auto" },
+        blocks.map(block => render(block, mark(cited))),
+      ),
+    ),
+  ];
+}
+
+const part = (title, rows) => [
+  h("h3", {}, t(title)),
+  h(
+    "ul",
+    { class: "cards" },
+    rows.map(row => h("li", { class: "card", dir: "auto" }, row)),
+  ),
+];
+
+const source = ({ url, title }) => (isWeb(url) ? outLink(url, {}, title || url) : title || url);
+
+function entry({ text, verdict, citations }) {
+  const rows = citations.map(each => {
+    const day = each.published ? ` (${each.published.slice(0, 10)})` : "";
+    return h(
+      "div",
+      { class: "muted" },
+      source(each),
+      `: ${each.why}`,
+      each.passage ? h("blockquote", {}, each.passage, day) : "",
+    );
+  });
+  return [
+    tag(verdict === "unread" || verdict === "unclear" ? "none" : "bad", t(`audit.${verdict}`)),
+    " ",
+    text,
+    ...rows,
+  ];
+}
+
+// A chip that says its verdict; what the page says stands in the list above.
+const mark = cited => (n, places) => {
+  const found = cited.find(each => each.n === n)?.marks ?? [];
+  const verdicts = (places?.length ? places : found.map((_, at) => at)).map(at => found[at]?.verdict);
+  const verdict = [...LOOK, ...HOLD].find(name => verdicts.includes(name)) ?? "unread";
+  return h("span", { class: `chip ${verdict}`, title: t(`verdict.${verdict}`) }, `${n} ${t(`audit.${verdict}`)}`);
+};
+
+function saveAs(html) {
+  const url = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+  h("a", { href: url, download: "audit.html" }).click();
+  setTimeout(() => URL.revokeObjectURL(url));
+}

@@ -1,0 +1,161 @@
+"""Answers POST /api/audit: as events while the pages come in, or as one JSON object.
+
+An audit takes as long as its slowest page, so no thread waits for it. Who leaves stops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from mimetypes import guess_type
+from typing import Any
+
+from searchloop.agent.errors import AgentError, ConfigError, Conflict
+from searchloop.agent.tools.backend import error_words
+from searchloop.auditing.results import AuditedPage
+from searchloop.auditing.run import Auditor
+from searchloop.auditing.writers import as_html, citations, reason
+from searchloop.compose import Services
+from searchloop.compose.check import read_page
+from searchloop.render.markdown import render
+from searchloop.render.words import LANGUAGES, words_of
+from searchloop.web.api import status_of
+from searchloop.web.api.calls import checked_body
+from searchloop.web.gate import Receive, Refusal, Scope, Send, refuse
+
+AUDIT_PATH = "/api/audit"
+_MOST = 4  # audits of one person at a time
+_BUSY = "Several audits are under way."
+_EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no"))
+
+
+class Audits:
+    """The audits of one person."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._running = 0
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["method"] != "POST":
+            what, allow = "A report is sent with POST.", ((b"allow", b"POST"),)
+            await refuse(Refusal(405, "method_not_allowed", what, "Use POST.", allow), scope, send)
+            return
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        self._running += 1
+        try:
+            if self._running > _MOST:
+                raise Conflict("busy", _BUSY, "Wait for the end of one, or stop it.")
+            asked = checked_body("NewAudit", bytes(body))
+            auditor = await self._auditor(asked)
+            accept = dict(scope["headers"]).get(b"accept", b"")
+            work = self._told if b"application/json" in accept else self._streamed
+            await _unless_left(work(auditor, asked, send), receive)
+        except AgentError as error:
+            refusal = Refusal(status_of(error), error.code, error.message, error.remedy)
+            await refuse(refusal, scope, send)
+        finally:
+            self._running -= 1
+
+    async def _auditor(self, asked: Mapping[str, Any]) -> Auditor:
+        """Returns an auditor with the text of the report. Raises ConfigError."""
+        given = {name: asked[name] for name in ("text", "url", "data") if asked.get(name)}
+        if len(given) != 1:
+            what = "There must be one report."
+            raise ConfigError("no_source", what, "Send one of text, url and data.")
+        backend, title, text = self._services.backend, "", asked.get("text") or ""
+        kind = asked.get("media_type") or ""
+        if url := asked.get("url"):
+            read = await read_page(url, backend)
+            text, title = read.text, read.title
+        elif asked.get("data") or kind not in ("", "text/plain", "text/markdown"):
+            data = asked.get("data") or base64.b64encode(text.encode()).decode()
+            name = asked.get("name") or "report"
+            kind = kind or guess_type(name)[0] or "application/octet-stream"
+            file = {"name": name, "media_type": kind, "data": data}
+            found = await backend.ask("/api/read-file", file)
+            if why := error_words(found["error"]):
+                raise ConfigError("no_source", f"The report cannot be read: {why}")
+            text, title = "\n\n".join(found["pages"]), found["title"]
+        if not text.strip():
+            remedy = "Give a text with its sources."
+            raise ConfigError("no_source", "The report is empty.", remedy)
+        model = asked.get("model")
+        reader = self._services.runner.reader(model, "") if model else None
+        offline = bool(asked.get("offline"))
+        return Auditor(text, backend, offline, title=title, reader=reader)
+
+    async def _told(self, auditor: Auditor, asked: Mapping[str, Any], send: Send) -> None:
+        await auditor.run()
+        body = json.dumps(_result(auditor, asked), ensure_ascii=False).encode("utf-8", "replace")
+        head = ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _streamed(self, auditor: Auditor, asked: Mapping[str, Any], send: Send) -> None:
+        """Sends `page_opened` for each page, and `audit_finished` with the whole."""
+        queue = asyncio.Queue[dict[str, Any] | None]()
+
+        def told(page: AuditedPage, done: int, of: int) -> None:
+            known = {"url": page.url, "state": page.state, "problem": page.problem}
+            queue.put_nowait({"type": "page_opened", **known, "done": done, "of": of})
+
+        async def run() -> None:
+            try:
+                await auditor.run()
+            finally:
+                queue.put_nowait(None)
+
+        auditor.told = told
+        await send({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+        async with asyncio.TaskGroup() as group:
+            group.create_task(run())
+            while (event := await queue.get()) is not None:
+                await send(_frame(event))
+        await send(_frame({"type": "audit_finished", **_result(auditor, asked)}))
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _result(auditor: Auditor, asked: Mapping[str, Any]) -> dict[str, Any]:
+    audit = auditor.result()
+    language = asked.get("html")
+    made: dict[str, Any] = {"text": audit.text, **audit.as_dict()}
+    if language in LANGUAGES:
+        words, cited = words_of(language), citations(audit)
+        made |= {"html": as_html(audit, words), "cited": cited, "blocks": render(audit.text, cited)}
+        for sentence, found in zip(made["sentences"], audit.sentences, strict=True):
+            for each, citation in zip(sentence["citations"], found.citations, strict=True):
+                each["why"] = reason(citation, words)
+    return made
+
+
+def _frame(event: Mapping[str, Any]) -> dict[str, Any]:
+    body = f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+    return {"type": "http.response.body", "body": body, "more_body": True}
+
+
+async def _unless_left(work: Any, receive: Receive) -> None:
+    """Runs until the end, or until the client leaves."""
+    task = asyncio.ensure_future(work)
+
+    async def left() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        task.cancel()
+
+    watch = asyncio.ensure_future(left())
+    try:
+        with suppress(asyncio.CancelledError):
+            await task
+    finally:
+        task.cancel()
+        watch.cancel()

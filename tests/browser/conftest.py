@@ -13,6 +13,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Page,
     ViewportSize,
     expect,
@@ -31,16 +32,13 @@ MEDIA: dict[str, Any] = {
     "forced_colors": "none",
     "media": "screen",
 }
-_WATCH = """
-window.violations = [];
-addEventListener("securitypolicyviolation", (e) =>
-  window.violations.push(`${e.effectiveDirective} ${e.blockedURI} ${e.sample}`));
-"""
-
 _VISITS = 10  # after so many the chats are deleted: two hundred in the list double a page's cost
 
 # What is stored is removed, and what the page would store on its way out is not stored.
 _FORGET = "localStorage.clear(); sessionStorage.clear(); Storage.prototype.setItem = () => {};"
+
+# What the browser says of a page that is being left at that moment.
+_GOING = ("context was destroyed", "is interrupted by another", "net::ERR_ABORTED")
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +85,6 @@ class Watched:
         self.requests: list[str] = []
         self.problems: list[str] = []
         context.set_default_timeout(WAIT)
-        context.add_init_script(_WATCH)
         context.on("request", lambda request: self.requests.append(request.url))
         context.on("weberror", lambda error: self.problems.append(str(error.error)))
         context.on("console", self._console)
@@ -107,8 +104,6 @@ class Watched:
 
     def faults(self) -> list[str]:
         """What went elsewhere, what the browser refused, and what broke, since the last look."""
-        for page in self.context.pages:
-            self.problems += page.evaluate("window.violations ?? []")
         found = [f"a request to another host: {url}" for url in self.foreign]
         found += [f"the page broke a rule: {problem}" for problem in self.problems]
         self.requests.clear()
@@ -116,13 +111,26 @@ class Watched:
         return found
 
     def tidy(self) -> None:
-        """One tab is left; what a test set is unset. Its size and media are set by `enter`."""
+        """One blank tab is left; what a test set is unset. `enter` sets its size and media."""
         page, *others = self.context.pages
         for other in others:
             other.close()
         page.unroute_all()
-        page.evaluate(_FORGET)
+        self._leave(page)
         self.context.clear_permissions()
+
+    def _leave(self, page: Page) -> None:
+        """Forgets and goes, again where a test ended while its page was going elsewhere."""
+        for _ in range(3):
+            try:
+                page.evaluate(_FORGET)
+                page.goto("about:blank")
+                return
+            except Error as error:
+                if not any(sign in error.message for sign in _GOING):
+                    raise
+                page.wait_for_load_state()
+        raise AssertionError("the page leaves again and again")
 
 
 Enter = Callable[..., Page]
@@ -150,8 +158,6 @@ class Profiles:
         """Deletes the chats of `house` now and then, while no page looks on."""
         self._visits += 1
         if self._visits % _VISITS == 0:
-            for watched in self._kept.values():
-                watched.context.pages[0].goto("about:blank")
             house.call("DELETE", "/api/sessions")
 
     def close(self) -> None:
@@ -175,13 +181,13 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
     All of them are checked at the end. `fresh=True` is for a test that must be the first to load
     the page, or that changes what cannot be changed back.
     """
-    used: list[tuple[Watched, bool]] = []
+    used: dict[Watched, bool] = {}  # True: of this test alone
 
     def make(at: House = house, *, fresh: bool = False, **options: Any) -> Page:
         wide = options if options.get("is_mobile") else {**options, "viewport": DESKTOP}
         kept = {name: wide[name] for name in wide if name not in MEDIA}
         watched = profiles.get(at, fresh, kept)
-        used.append((watched, fresh))
+        used[watched] = fresh
         pages = watched.context.pages
         page = pages[0] if pages else watched.context.new_page()
         size = options.get("viewport", DESKTOP)
@@ -196,12 +202,11 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
         return page
 
     yield make
-    found = [watched.faults() for watched, _ in used]
-    for watched, fresh in used:
+    for watched, fresh in used.items():
+        watched.tidy()
         if fresh:
             watched.context.close()
-        else:
-            watched.tidy()
+    found = [watched.faults() for watched in used]
     profiles.count_visit(house)
     assert not any(found), found
 

@@ -48,7 +48,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 6_895,
     "the page's script and style": 11_565,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 74_701,
+    "tests, with comments and blanks": 74_703,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

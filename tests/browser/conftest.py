@@ -35,7 +35,9 @@ MEDIA: dict[str, Any] = {
 _VISITS = 10  # after so many the chats are deleted: two hundred in the list double a page's cost
 
 # What is stored is removed, and what the page would store on its way out is not stored.
-_FORGET = "localStorage.clear(); sessionStorage.clear(); Storage.prototype.setItem = () => {};"
+# A browser that stores nothing has nothing to forget.
+_FORGET = """try { localStorage.clear(); sessionStorage.clear(); } catch {}
+Storage.prototype.setItem = () => {};"""
 
 # What the browser says of a page that is being left at that moment.
 _GOING = ("context was destroyed", "is interrupted by another", "net::ERR_ABORTED")

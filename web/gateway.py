@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 _SERVICES = "searchloop.services"  # the key of a request's scope: what an MCP client may use
-_SSE = b"text/event-stream"
+_SSE = b"text/event-stream; charset=utf-8"
 _KEEPALIVE = 15.0  # seconds of silence after which a stream says that it lives
 _ONE = re.compile(r"/v1/responses/([\w-]+)")
 _log = logging.getLogger(__name__)
@@ -247,7 +247,7 @@ class _Stream:
     async def _piece(self, text: str) -> None:
         if not self._begun:
             self._begun = True
-            headers = [(b"content-type", _SSE + b"; charset=utf-8")]
+            headers = [(b"content-type", _SSE), (b"x-accel-buffering", b"no")]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         piece = {"type": "http.response.body", "body": text.encode(), "more_body": True}
         await self._send(piece)

@@ -49,7 +49,7 @@ _FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_f
 
 def decode(body: Mapping[str, Any]) -> Asked:
     """Reads a request. Raises ConfigError that names the field."""
-    known(body, _MET, _WITHOUT_EFFECT)
+    ignored = known(body, _MET, _WITHOUT_EFFECT)
     if typed(body, "n", int, 1) != 1:
         raise bad("n", "one answer at a time is given.", "Leave out n.")
     read = Transcript()
@@ -71,7 +71,7 @@ def decode(body: Mapping[str, Any]) -> Asked:
         schema=schema_of(form, form.get("json_schema"), "response_format"),
         files=read.files,
     )
-    return Asked(wish, bool(typed(body, "stream", bool, False)), body)
+    return Asked(wish, bool(typed(body, "stream", bool, False)), body, ignored)
 
 
 def _add(read: Transcript, message: Mapping[str, Any]) -> None:
@@ -203,7 +203,7 @@ class ChatEncoder:
             return [("", {"error": _error(error)})]
         frames = [self._chunk({"annotations": self._notes})] if self._notes else []
         frames.append(self._chunk({}, self._reason()))
-        frames[-1][1]["searchloop"] = extension(data)
+        frames[-1][1]["searchloop"] = extension(data, self._asked)
         wanted = self._asked.body.get("stream_options")
         if isinstance(wanted, Mapping) and wanted.get("include_usage"):
             last = self._chunk({})[1]
@@ -243,7 +243,7 @@ class ChatEncoder:
             "model": self._wish.model,
             "choices": [{**reason, "message": message}],
             "usage": self._usage(),
-            "searchloop": extension(self._finished),
+            "searchloop": extension(self._finished, self._asked),
         }
 
 

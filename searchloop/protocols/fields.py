@@ -37,11 +37,15 @@ class Encoder(Protocol):
 
 
 class Asked(NamedTuple):
-    """A decoded request: what is wanted, whether as a stream, and what the answer repeats."""
+    """A decoded request: what is wanted, whether as a stream, and what the answer repeats.
+
+    `ignored` names the fields that have no effect here.
+    """
 
     wish: Wish
     stream: bool
     body: Mapping[str, Any]
+    ignored: tuple[str, ...] = ()
 
 
 def bad(field: str, what: str, remedy: str = "") -> ConfigError:
@@ -51,12 +55,15 @@ def bad(field: str, what: str, remedy: str = "") -> ConfigError:
     return error
 
 
-def known(body: Mapping[str, Any], met: Iterable[str], without_effect: Iterable[str]) -> None:
-    """Raises ConfigError for a field that is neither met nor without an effect here."""
+def known(
+    body: Mapping[str, Any], met: Iterable[str], without_effect: Iterable[str]
+) -> tuple[str, ...]:
+    """Returns the given fields that have no effect. Raises ConfigError for one that is unknown."""
     allowed = {*met, *without_effect}
     for name in body:
         if name not in allowed:
             raise bad(name[:_SHOWN], "this field is not known here.", f"Leave out {name[:_SHOWN]}.")
+    return tuple(name for name in without_effect if body.get(name))
 
 
 def typed(body: Mapping[str, Any], name: str, kind: type | tuple[type, ...], else_: Any) -> Any:
@@ -222,10 +229,13 @@ def _moved(at: int, blocks: Sequence[Any]) -> int:
     return int(place)
 
 
-def extension(finished: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what no protocol has words for: path, verdicts, sources, seconds and cost."""
+def extension(finished: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+    """Returns what no protocol has words for: path, verdicts, sources, seconds, cost, and fields
+    of the request that had no effect."""
     usage = finished["usage"]
     return {
+        "ignored": list(asked.ignored),
+        "error": finished["error"],
         "search_path": finished["search_path"],
         "citations": finished["citations"],
         "sources": finished["sources"],

@@ -47,7 +47,7 @@ _STOP = {"tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
 
 def decode(body: Mapping[str, Any]) -> Asked:
     """Reads a request. Raises ConfigError that names the field."""
-    known(body, _MET, _WITHOUT_EFFECT)
+    ignored = known(body, _MET, _WITHOUT_EFFECT)
     read = Transcript()
     if system := _content(body.get("system"), "system").text:
         read.system.append(system)
@@ -69,7 +69,7 @@ def decode(body: Mapping[str, Any]) -> Asked:
         None,
         read.files,
     )
-    return Asked(wish, bool(typed(body, "stream", bool, False)), body)
+    return Asked(wish, bool(typed(body, "stream", bool, False)), body, ignored)
 
 
 def _add(read: Transcript, message: Mapping[str, Any]) -> None:
@@ -276,7 +276,7 @@ class MessagesEncoder:
             return [*frames, _frame("error", error={"type": "api_error", "message": words})]
         delta = {"stop_reason": self._reason(), "stop_sequence": None, "container": None}
         usage = self._counts(data["usage"])
-        more = {"searchloop": extension(data)}
+        more = {"searchloop": extension(data, self._asked)}
         ended = _frame("message_delta", delta=delta, usage=usage, **more)
         return [*frames, ended, _frame("message_stop")]
 
@@ -325,7 +325,7 @@ class MessagesEncoder:
         """See `Encoder`."""
         ended = {"content": self._blocks, "stop_reason": self._reason()}
         usage = self._counts(self._finished["usage"])
-        more = {"usage": usage, "searchloop": extension(self._finished)}
+        more = {"usage": usage, "searchloop": extension(self._finished, self._asked)}
         return {**self._message(), **ended, **more}
 
 

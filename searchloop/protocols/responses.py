@@ -68,7 +68,7 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
 
     Raises ConfigError that names the field.
     """
-    known(body, _MET, _WITHOUT_EFFECT)
+    ignored = known(body, _MET, _WITHOUT_EFFECT)
     if body.get("background"):
         raise bad("background", "answers are given while the client waits.", "Leave it out.")
     read = Transcript()
@@ -95,7 +95,7 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
         schema_of(form, form, "text.format"),
         read.files,
     )
-    return Asked(wish, bool(typed(body, "stream", bool, False)), body)
+    return Asked(wish, bool(typed(body, "stream", bool, False)), body, ignored)
 
 
 def _add(read: Transcript, item: Mapping[str, Any]) -> None:
@@ -403,7 +403,7 @@ class ResponsesEncoder:
             whole["error"] = {"code": "server_error", "message": words}
         if not self.error:
             whole["completed_at"] = int(time.time())
-        whole |= {"incomplete_details": cut, "searchloop": extension(self._finished)}
+        whole |= {"incomplete_details": cut, "searchloop": extension(self._finished, self._asked)}
         return whole
 
     def _response(self, status: str) -> dict[str, Any]:

@@ -57,11 +57,11 @@ from searchloop.agent.types import (
     Usage,
 )
 from searchloop.compose import Services
-from searchloop.protocols.tools import PROGRAMS, ClientTools
+from searchloop.protocols.tools import PROGRAMS, ClientTools, search_off
 
 Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
-_KEPT = 200  # answers that `previous_response_id` may name
+_KEPT = 32_000_000  # characters of the answers that `previous_response_id` may name
 
 _log = logging.getLogger(__name__)
 
@@ -94,14 +94,20 @@ class _Ready(NamedTuple):
 class Kept:
     """The transcripts of the last answers, for clients that go on from one by its id."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _KEPT) -> None:
         self._known: OrderedDict[str, tuple[tuple[Message, ...], dict[str, Any]]] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._most = most
 
     def put(self, name: str, messages: Sequence[Message], answer: dict[str, Any]) -> None:
         """Keeps an answer in its protocol's form, with the messages up to it."""
         self._known[name] = tuple(messages), answer
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+        files = (file for message in messages for file in message.attachments)
+        self._sizes[name] = sum(len(m.content) + 100 for m in messages) + sum(
+            len(file.data) for file in files
+        )
+        while len(self._known) > 1 and sum(self._sizes.values()) > self._most:
+            self.forget(next(iter(self._known)))
 
     def take(self, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
         """Returns messages and answer. Raises ConfigError for one that is not there."""
@@ -114,7 +120,7 @@ class Kept:
     def forget(self, name: str) -> None:
         """Removes one. Raises ConfigError for one that is not there."""
         self.take(name)
-        del self._known[name]
+        del self._known[name], self._sizes[name]
 
 
 class ClientRuns:
@@ -172,11 +178,7 @@ class ClientRuns:
         position = ClientTools(self.services).switch()
         if search == "off" or position == "auto" or search == position:
             return search
-        what = "Search is switched off for other programs on this machine."
-        if position == "offline":
-            what = "Other programs may search this machine's library only."
-        remedy = "The user can set SEARCHLOOP_CLIENT_SEARCH=auto, and unset SEARCHLOOP_OFFLINE."
-        raise ConfigError("search_off", what, remedy)
+        raise search_off(position)
 
     async def _with_files(
         self, message: Message, files: Sequence[NewFile], provider: Provider, model: str
@@ -231,6 +233,9 @@ class ClientRuns:
             reason, lack = ("stop", None) if handed else (outcome.reason, outcome.error)
             if (schema := ready.wish.schema) and reason == "stop" and not handed:
                 lack = await unfit(outcome.message, schema)
+            if lack and outcome.why not in ("length", "refusal"):
+                misfit = reason == "stop"
+                reason = "error" if misfit or not outcome.message.content.strip() else reason
             error = lack.as_dict() if lack else None
         except AgentError as problem:
             error = problem.as_dict()

@@ -151,9 +151,7 @@ class ClientTools:
         """
         position = self.switch()
         if position == "off":
-            what = "Search is switched off for other programs on this machine."
-            remedy = "The user can set SEARCHLOOP_CLIENT_SEARCH=auto. Do not claim a search."
-            raise ConfigError("search_off", what, remedy)
+            raise search_off(position)
         env = self.services.settings.env
         if name := Secrets(secrets_of(env)).found_in(forms(" ".join(leaving))):
             what = f"It would send the user's {name} out."
@@ -267,6 +265,18 @@ class ClientTools:
         finally:
             _forgetting(services, session.id)
         raise ConfigError("deleted", "The chat of this question is gone.", "Ask again.")
+
+
+def search_off(position: str) -> ConfigError:
+    """Returns the error of a search that the switch of other programs does not allow."""
+    what = "Search is switched off for other programs on this machine."
+    if position == "offline":
+        what = "Other programs may search this machine's library only."
+    remedy = (
+        "The user can set SEARCHLOOP_CLIENT_SEARCH=auto, and unset SEARCHLOOP_OFFLINE. "
+        "Do not claim a search."
+    )
+    return ConfigError("search_off", what, remedy)
 
 
 _forgotten: set[asyncio.Task[None]] = set()  # a loop holds its tasks only weakly

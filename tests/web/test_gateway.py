@@ -13,8 +13,11 @@ import anthropic
 import openai
 import pytest
 
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment
+from searchloop.agent.types import Message
 from searchloop.compose import open_services
+from searchloop.protocols.runs import Kept
 from searchloop.web.serve import OK
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse
 from tests.tables import each_row
@@ -376,6 +379,51 @@ def test_a_provider_that_is_down_is_told(tmp_path: Path, face: Ask) -> None:
         for stream in (False, True):
             with pytest.raises((openai.APIError, anthropic.APIError, RuntimeError)):
                 face(at, "Say hello.", stream=stream)
+
+
+@each_face
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_without_a_word_is_an_error(tmp_path: Path, face: Ask, stream: bool) -> None:
+    """A program could not tell it from an answer that says nothing."""
+
+    def silent(asked: Received) -> Reply:
+        return said("") if asked.method == "POST" else json_reply({"data": [{"id": "tin"}]})
+
+    with desk(tmp_path, silent) as at:
+        if face is respond and stream:  # its last event says `failed`, which is no exception
+            events = at.openai.responses.create(model=MODEL, input="Hi", stream=True)
+            assert [event.type for event in events][-1] == "response.failed"
+            return
+        with pytest.raises((openai.APIError, anthropic.APIError)):
+            face(at, "Say hello.", stream=stream)
+
+
+def test_an_answer_that_misses_its_schema_is_an_error(tmp_path: Path) -> None:
+    """Its reader would take it for what was asked for."""
+    form: Any = {"type": "json_schema", "json_schema": {"name": "w", "schema": WEATHER}}
+    asked: Any = [{"role": "user", "content": "Where?"}]
+    with desk(tmp_path) as at, pytest.raises(openai.APIError, match="does not fit"):
+        at.openai.chat.completions.create(model=MODEL, messages=asked, response_format=form)
+
+
+def test_a_field_without_effect_is_named(tmp_path: Path) -> None:
+    """What no model of ours takes is told, and what says nothing is not."""
+    with desk(tmp_path) as at:
+        body = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}]}
+        body |= {"presence_penalty": 1, "frequency_penalty": 0, "logit_bias": {"5": 1}}
+        _, told = at.running.ask("POST", "/v1/chat/completions", body)
+        assert told["searchloop"]["ignored"] == ["presence_penalty", "logit_bias"]
+
+
+def test_kept_answers_are_bounded_by_their_size() -> None:
+    """The oldest are forgotten first, and the newest is always there."""
+    kept = Kept(most=1_000)
+    for n, size in enumerate((400, 400, 400, 5_000)):
+        kept.put(f"resp_{n}", [Message("user", "x" * size)], {})
+        assert kept.take(f"resp_{n}")
+        for gone in range(n - 1 if n < 3 else n):
+            with pytest.raises(ConfigError):
+                kept.take(f"resp_{gone}")
 
 
 @each_face

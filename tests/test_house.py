@@ -45,10 +45,10 @@ BUDGET: Mapping[str, int] = {
     "search_backend": 12_748,
     "web": 3_439,
     "cli": 3_132,
-    "searchloop": 6_913,
+    "searchloop": 6_952,
     "the page's script and style": 11_565,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 74_751,
+    "tests, with comments and blanks": 74_814,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -185,7 +185,7 @@ class Gateway:
             gone.cancel()
         if gone.done() and not gone.cancelled():
             return
-        if isinstance(encoder, responses.ResponsesEncoder) and body.get("store") is not False:
+        if isinstance(encoder, responses.ResponsesEncoder) and asked.wish.keep:
             runs.kept.put(encoder.id, ready.messages, encoder.whole())
         error = getattr(encoder, "error", None)
         if stream:

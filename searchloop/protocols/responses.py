@@ -94,6 +94,8 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
         options_of(body, **_OPTIONS),
         schema_of(form, form, "text.format"),
         read.files,
+        len(before),
+        body.get("store") is not False,
     )
     return Asked(wish, bool(typed(body, "stream", bool, False)), body, ignored)
 

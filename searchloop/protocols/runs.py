@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from base64 import b64encode
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -57,18 +56,21 @@ from searchloop.agent.types import (
     Usage,
 )
 from searchloop.compose import Services
+from searchloop.protocols.kept import Kept
 from searchloop.protocols.tools import PROGRAMS, ClientTools, search_off
 
 Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
-_KEPT = 32_000_000  # characters of the answers that `previous_response_id` may name
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a client asks for. `tools` are its own; `files` belong to the last question."""
+    """What a client asks for. `tools` are its own; `files` belong to the last question.
+
+    The first `whole` messages are ours, not what a client was shown; `keep` lets us remember.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -79,6 +81,8 @@ class Wish:
     options: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
     files: tuple[NewFile, ...] = ()
+    whole: int = 0
+    keep: bool = True
 
 
 class _Ready(NamedTuple):
@@ -89,38 +93,6 @@ class _Ready(NamedTuple):
     model: str
     path: SearchPath
     messages: list[Message]
-
-
-class Kept:
-    """The transcripts of the last answers, for clients that go on from one by its id."""
-
-    def __init__(self, most: int = _KEPT) -> None:
-        self._known: OrderedDict[str, tuple[tuple[Message, ...], dict[str, Any]]] = OrderedDict()
-        self._sizes: dict[str, int] = {}
-        self._most = most
-
-    def put(self, name: str, messages: Sequence[Message], answer: dict[str, Any]) -> None:
-        """Keeps an answer in its protocol's form, with the messages up to it."""
-        self._known[name] = tuple(messages), answer
-        files = (file for message in messages for file in message.attachments)
-        self._sizes[name] = sum(len(m.content) + 100 for m in messages) + sum(
-            len(file.data) for file in files
-        )
-        while len(self._known) > 1 and sum(self._sizes.values()) > self._most:
-            self.forget(next(iter(self._known)))
-
-    def take(self, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
-        """Returns messages and answer. Raises ConfigError for one that is not there."""
-        if name not in self._known:
-            what = f"There is no response {name[:80]!r} here."
-            remedy = "Answers are kept in memory, and not with store=false. Send the whole input."
-            raise ConfigError("no_response", what, remedy)
-        return self._known[name]
-
-    def forget(self, name: str) -> None:
-        """Removes one. Raises ConfigError for one that is not there."""
-        self.take(name)
-        del self._known[name], self._sizes[name]
 
 
 class ClientRuns:
@@ -159,7 +131,8 @@ class ClientRuns:
             offline=settings.offline,
         )
         path = choose_path(facts, wish.sites)
-        messages = list(wish.messages)
+        whole, shown = wish.messages[: wish.whole], wish.messages[wish.whole :]
+        messages = [*whole, *self.kept.restored(shown)]
         if wish.files:
             messages[-1] = await self._with_files(messages[-1], wish.files, provider, model)
         return _Ready(wish, provider, model, path, messages)
@@ -218,6 +191,7 @@ class ClientRuns:
 
     async def _run(self, ready: _Ready, emit: _Events) -> None:
         table, began = SourceTable.of(ready.messages), time.monotonic()
+        before = len(ready.messages)
         outcome: Outcome | None = None
         reason, error, path = "error", None, ready.path
         try:
@@ -237,6 +211,9 @@ class ClientRuns:
                 misfit = reason == "stop"
                 reason = "error" if misfit or not outcome.message.content.strip() else reason
             error = lack.as_dict() if lack else None
+            if ready.wish.keep and not error:
+                names = {spec.name for spec in ready.wish.tools}
+                self.kept.put_steps(ready.wish.messages, ready.messages[before:], names)
         except AgentError as problem:
             error = problem.as_dict()
         except Exception as problem:

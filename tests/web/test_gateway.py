@@ -17,7 +17,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment
 from searchloop.agent.types import Message
 from searchloop.compose import open_services
-from searchloop.protocols.runs import Kept
+from searchloop.protocols.kept import Kept
 from searchloop.web.serve import OK
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse
 from tests.tables import each_row
@@ -272,6 +272,69 @@ def test_a_result_of_the_clients_tool_goes_on(tmp_path: Path, name: str) -> None
         assert FACES[name](at, RESULTS[name], stream=False, tool=True).text.endswith("is warm.")
         told = at.server.requests[-1].json["messages"]
         assert [m["content"] for m in told if m["role"] == "tool"] == ["sunny"]
+
+
+@each_face
+def test_what_was_searched_before_a_call_is_not_lost(tmp_path: Path, face: Ask) -> None:
+    """The client sends back its call and the result; the sources found on the way are cited."""
+
+    def thorough(asked: Received) -> Reply:
+        if asked.method == "GET":
+            return model(asked)
+        told = asked.json["messages"]
+        results = [m["content"] for m in told if m["role"] == "tool"]
+        if not results:
+            return called("web_search", query="search switch")
+        if len(results) == 1:
+            return called("get_weather", city="Paris")
+        return said("It decides that [1], and it is warm." if "switch" in results[0] else "Lost.")
+
+    with desk(tmp_path, thorough) as at:
+        tool = {"name": "get_weather", "input_schema": WEATHER}
+        if face is respond:
+            asked: dict[str, Any] = {
+                "model": MODEL,
+                "tools": [
+                    {"type": "web_search", "external_web_access": False},
+                    {"type": "function", "name": "get_weather", "parameters": WEATHER},
+                ],
+            }
+            first = at.openai.responses.create(input=SWITCH, **asked)
+            call = first.output[-1]
+            history: Any = [
+                {"role": "user", "content": SWITCH},
+                *(i.to_dict() for i in first.output),
+            ]
+            history.append(
+                {"type": "function_call_output", "call_id": call.call_id, "output": "warm"}
+            )
+            last = at.openai.responses.create(input=history, **asked)
+            notes = [note.url for part in last.output[-1].content for note in part.annotations]
+        elif face is chat:
+            asked = {
+                "model": f"{MODEL}+offline",
+                "tools": [
+                    {"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}
+                ],
+            }
+            history = [{"role": "user", "content": SWITCH}]
+            done = at.openai.chat.completions.create(messages=history, **asked).choices[0].message
+            history += [
+                done.to_dict(),
+                {"role": "tool", "content": "warm", "tool_call_id": done.tool_calls[0].id},
+            ]
+            end = at.openai.chat.completions.create(messages=history, **asked).choices[0].message
+            notes = [note.url_citation.url for note in end.annotations]
+        else:
+            asked = {"model": f"{MODEL}+offline", "max_tokens": 99, "tools": [tool]}
+            history = [{"role": "user", "content": SWITCH}]
+            block = at.anthropic.messages.create(messages=history, **asked)
+            history.append({"role": "assistant", "content": [b.to_dict() for b in block.content]})
+            result = {"type": "tool_result", "tool_use_id": block.content[-1].id, "content": "warm"}
+            history.append({"role": "user", "content": [result]})
+            end_ = at.anthropic.messages.create(messages=history, **asked)
+            notes = [c.url for b in end_.content for c in b.citations or ()]
+        assert notes
 
 
 def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ BUDGET: Mapping[str, int] = {
     "web": 3_439,
     "cli": 3_132,
     "searchloop": 6_952,
-    "the page's script and style": 11_565,
+    "the page's script and style": 11_483,
     "rule data, 100 characters a line": 772,
     "tests, with comments and blanks": 74_814,
 }

@@ -19,6 +19,7 @@ from searchloop.agent.providers import Abilities, Features, ModelServer, PullPro
 from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers.ollama.config import SETTINGS, Config, parse_address, read_config
 from searchloop.agent.providers.ollama.errors import cloud_disabled, explain
+from searchloop.agent.providers.ollama.ladder import Ladder
 from searchloop.agent.providers.ollama.models import (
     PATIENT_S,
     Installed,
@@ -28,7 +29,7 @@ from searchloop.agent.providers.ollama.models import (
 )
 from searchloop.agent.providers.ollama.request import OPTIONS
 from searchloop.agent.providers.ollama.server import checked_name, pull, remove, unload
-from searchloop.agent.providers.ollama.steps import Ladder, Steps
+from searchloop.agent.providers.ollama.steps import Steps
 from searchloop.agent.settings import default_home
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent

@@ -17,7 +17,7 @@ _NO_PAGE = frozenset(
         *("agent/observe/logs", "agent/mcp/login"),
         *("agent/log/backup", "searchloop/answer", "searchloop/streams", "searchloop/testing"),
         *("web/listen", "web/serve", "web/gateway"),
-        *(f"searchloop/protocols/{name}" for name in ("fields", "runs", "tools")),
+        *(f"searchloop/protocols/{name}" for name in ("fields", "kept", "runs", "tools")),
     )
 )
 _MAKERS = re.compile(
@@ -40,9 +40,8 @@ MADE = {
         *("server_error", "bad_request", "usage_limit", "rate_limited", "no_chat", "no_tools"),
         *("no_thinking", "model_crashed", "cloud_disabled", "out_of_memory", "tool_call_slip"),
     ),
-    "agent/providers/ollama/steps.py": (
-        *("prompt_cut", "calls_text", "calls_envelope", "calls_search-first"),
-    ),
+    "agent/providers/ollama/window.py": ("prompt_cut",),
+    "agent/providers/ollama/steps.py": ("calls_text", "calls_envelope", "calls_search-first"),
     "agent/transport/exchange.py": ("connection_lost", "tls", "unreachable"),
     "agent/transport/refusals.py": ("files_refused", "option_refused"),
     "agent/log/sqlite/file.py": (

@@ -21,9 +21,9 @@ import pytest
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import HttpProvider, load
 from searchloop.agent.providers.ollama.config import parse_address, read_config
+from searchloop.agent.providers.ollama.ladder import RUNGS
 from searchloop.agent.providers.ollama.models import full_name
 from searchloop.agent.providers.ollama.response import OllamaCodec
-from searchloop.agent.providers.ollama.steps import RUNGS
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Message, ModelInfo, Request
 from tests.agent.providers.local_desk import desk, envelope

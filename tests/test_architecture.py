@@ -148,7 +148,7 @@ MAY_IMPORT_BY_NAME = (
     *("agent/log/__init__.py", "agent/log/log.py"),
     *("search_backend/engines/__init__.py", "search_backend/readers/__init__.py"),
     "search_backend/other_apis/__init__.py",
-    *("searchloop/compose/__init__.py", "searchloop/imports/__init__.py", "cli/main.py"),
+    *("searchloop/compose/__init__.py", "searchloop/imports/worker.py", "cli/main.py"),
 )
 
 

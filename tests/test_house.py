@@ -42,13 +42,13 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
     "agent": 23_265,
-    "search_backend": 12_748,
+    "search_backend": 12_761,
     "web": 3_439,
     "cli": 3_132,
-    "searchloop": 6_952,
+    "searchloop": 7_025,
     "the page's script and style": 11_483,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 74_813,
+    "tests, with comments and blanks": 74_826,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

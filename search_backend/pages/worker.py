@@ -4,6 +4,7 @@ To stdout: READY when it is up. From stdin: two lengths of four bytes, a JSON ob
 content_type, charset} or {charset, refresh}, the body. To stdout: a length of four bytes and JSON,
 a page or {refresh}; with pickle, a parser that a page has taken over could run code in the parent.
 It ends with stdin, and with status 0 between two documents if it was idle for a while or has grown.
+`searchloop.imports.worker` is such a process for imported chats.
 """
 
 from __future__ import annotations
@@ -36,10 +37,14 @@ MOST_MEMORY = 60 * 2**20
 MOST_KEPT = 28 * 2**20
 # The part of a document that is read of those that make sense without their end.
 MOST_READ = 8 * 2**20
+LARGER = 1  # no kind of document but this
 
 
-def main() -> None:
-    """Serves until stdin ends."""
+Answer = Callable[[dict[str, Any], bytes, bool], dict[str, Any]]
+
+
+def main(answer_to: Answer, larger: int = 1) -> None:
+    """Serves until stdin ends; another kind of document may be `larger` by so many times."""
     # Ctrl-C is for the parent, which closes stdin.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
@@ -47,11 +52,11 @@ def main() -> None:
     os.dup2(2, 1)
     seconds, idle = int(sys.argv[1]), float(sys.argv[2])
     warm_up()
-    most = bound_memory() + MOST_KEPT
+    most = bound_memory(larger) + larger * MOST_KEPT
     gc.freeze()  # what is loaded stays, and is not looked through again and again
     target.write(READY)
     target.flush()
-    while has_work(source, idle) and (request := take(source)) is not None:
+    while has_work(source, idle) and (request := take(source, larger)) is not None:
         bound_time(seconds)
         head, body, cut = request
         answer = json.dumps(answer_to(head, body, cut)).encode()
@@ -97,14 +102,14 @@ def warm_up() -> None:
     read(words.encode(), url="https://localhost/", content_type="text/html")
 
 
-def bound_memory() -> int:
+def bound_memory(larger: int = 1) -> int:
     """Limits further memory, where the system can, and returns the bytes in use now."""
     now = memory()
     try:
         import resource
 
         most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (now + MOST_MEMORY, most))
+        resource.setrlimit(resource.RLIMIT_DATA, (now + larger * MOST_MEMORY, most))
     except (ImportError, OSError, ValueError):
         pass
     return now
@@ -136,19 +141,20 @@ def is_parsed_whole(body: bytes) -> bool:
     return b"%PDF-" in body[:1024] or body.startswith(b"PK\x03\x04")
 
 
-def take(source: BinaryIO) -> tuple[dict[str, Any], bytes, bool] | None:
+def take(source: BinaryIO, larger: int = 1) -> tuple[dict[str, Any], bytes, bool] | None:
     """Returns (arguments, body, body was cut) of the next request; None at the end."""
     lengths = source.read(ASKED.size)
     if len(lengths) < ASKED.size:
         return None
     head, size = ASKED.unpack(lengths)
     arguments = json.loads(source.read(head))
-    body = source.read(min(size, MOST_READ))
-    if size > MOST_READ and is_parsed_whole(body):
-        return arguments, body + source.read(size - MOST_READ), False
-    for at in range(MOST_READ, size, _PIECE):
+    most = larger * MOST_READ
+    body = source.read(min(size, most))
+    if size > most and is_parsed_whole(body):
+        return arguments, body + source.read(size - most), False
+    for at in range(most, size, _PIECE):
         source.read(min(_PIECE, size - at))
-    return arguments, body, size > MOST_READ
+    return arguments, body, size > most
 
 
 TOO_LARGE = Problem(
@@ -161,4 +167,4 @@ UNREADABLE = Problem(
 )
 
 if __name__ == "__main__":
-    main()
+    main(answer_to)

@@ -14,11 +14,12 @@ import atexit
 import contextlib
 import json
 import os
+import struct
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import IO, Any
@@ -30,12 +31,15 @@ from searchloop.search_backend.types import Page, Problem, SearchBackendError, f
 SECONDS = 5.0
 START_SECONDS = 30.0
 IDLE_SECONDS = 60.0
+_MOST_ANSWER = 80 << 20  # bytes, which this process parses; a chat of 32 MiB may take as many
 # Ends when nobody waits for the page any more that this thread is opening.
 ASKER: ContextVar[Future[None] | None] = ContextVar("asker", default=None)
 CLIENT: ContextVar[str] = ContextVar("client", default="")
+_READER = "searchloop.search_backend.pages.worker"
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
-    "from searchloop.search_backend.pages.worker import main; main()"
+    "from importlib import import_module; own = import_module(sys.argv.pop()); "
+    "from searchloop.search_backend.pages.worker import main; main(own.answer_to, own.LARGER)"
 )
 
 
@@ -91,11 +95,17 @@ class Workers:
     """
 
     def __init__(
-        self, most: int | None = None, seconds: float = SECONDS, idle: float = IDLE_SECONDS
+        self,
+        most: int | None = None,
+        seconds: float = SECONDS,
+        idle: float = IDLE_SECONDS,
+        module: str = _READER,
     ) -> None:
+        """`module`: the one whose `answer_to` the processes call."""
         self._turns = Turns(most or max(2, min(4, os.cpu_count() or 1)))
         self._seconds = seconds
         self._idle_seconds = idle
+        self._module = module
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
 
@@ -107,7 +117,7 @@ class Workers:
         head = {"url": url, "content_type": content_type, "charset": charset}
         if not sys.executable:  # Python inside another program cannot start itself
             return page_in(head, body, cut=False)
-        told = self._answer(head, body)
+        told = self.answer(head, body)
         return failed_page(url, told) if isinstance(told, Problem) else restored(Page, told)
 
     def refresh_in(self, body: bytes, charset: str | None, header: str) -> str | None:
@@ -117,10 +127,13 @@ class Workers:
         """
         if not sys.executable:
             return refresh_in(body, charset, header)
-        told = self._answer({"charset": charset, "refresh": header}, body)
+        told = self.answer({"charset": charset, "refresh": header}, body)
         return None if isinstance(told, Problem) else told["refresh"]
 
-    def _answer(self, head: dict[str, str | None], body: bytes) -> dict[str, Any] | Problem:
+    def answer(self, head: Mapping[str, Any], body: bytes) -> dict[str, Any] | Problem:
+        """Returns what a process answers, or why it did not. Raises SearchBackendError as `read`
+        does.
+        """
         owner = CLIENT.get()
         if not self._turns.take(owner, 2 * self._seconds):
             return _BUSY
@@ -138,7 +151,7 @@ class Workers:
         if sys.executable and self._turns.take(owner, 0):
             with self._lock:
                 if not self._idle:
-                    self._idle.append(_Worker(self._seconds, self._idle_seconds))
+                    self._idle.append(self._new())
             self._turns.give_back(owner)
 
     def _ask(self, head: bytes, body: bytes) -> dict[str, Any] | Problem:
@@ -148,11 +161,11 @@ class Workers:
         if worker is not None and not worker.alive():
             worker.kill()
             worker = None
-        worker = worker or _Worker(self._seconds, self._idle_seconds)
+        worker = worker or self._new()
         told = worker.ask(head, body)
         if told is None and worker.has_retired():
             worker.kill()
-            worker = _Worker(self._seconds, self._idle_seconds)
+            worker = self._new()
             told = worker.ask(head, body)
         if told is None:
             worker.kill()
@@ -160,6 +173,9 @@ class Workers:
         with self._lock:
             self._idle.append(worker)
         return told
+
+    def _new(self) -> _Worker:
+        return _Worker(self._seconds, self._idle_seconds, self._module)
 
     def close(self) -> None:
         """Kills the idle processes."""
@@ -175,14 +191,14 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRAR
 class _Worker:
     """One process, for one document at a time."""
 
-    def __init__(self, seconds: float, idle: float) -> None:
+    def __init__(self, seconds: float, idle: float, module: str) -> None:
         self.late = False
         self._seconds = seconds
         self._is_up = False
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-c", _START, str(max(1, round(seconds))), str(idle)),
-                json.dumps(sys.path),
+                *(module, json.dumps(sys.path)),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -212,10 +228,9 @@ class _Worker:
                 target.write(ASKED.pack(len(head), len(body)) + head)
                 target.write(body)
                 target.flush()
-                size = source.read(ANSWERED.size)
-                whole = len(size) == ANSWERED.size
-                return json.loads(source.read(ANSWERED.unpack(size)[0])) if whole else None
-        except (OSError, ValueError):
+                (size,) = ANSWERED.unpack(source.read(ANSWERED.size))
+                return json.loads(source.read(size)) if size <= _MOST_ANSWER else None
+        except (OSError, ValueError, struct.error):  # the last two of an answer that is cut
             return None
 
     @contextlib.contextmanager

@@ -1,22 +1,20 @@
 """Brings the chats of other programs, or of our own export, into the log.
 
 A format is one module with ORIGIN and `read(item, unknown)`, which returns an ImportedChat for an
-object that is one of its own, and maybe `folder(item)`, which returns a project.
+object that is one of its own, and maybe `folder(item)`, which returns a project. Both run in the
+process of `worker`, which may be killed: `reading` finds the bytes of each chat, `parsing` asks.
 
 Others may import: own.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import pkgutil
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from typing import IO, Any
 
 from searchloop.agent.errors import ConfigError
@@ -32,10 +30,10 @@ from searchloop.agent.run.question.files import (
     checked_file,
 )
 from searchloop.agent.types.attachments import Attachment
-from searchloop.imports.chats import Folder, ImportedChat, events_of, title_of
-from searchloop.imports.reading import Fault, Pictures, chats_in
+from searchloop.imports.chats import Folder, ImportedChat, events_of, not_read, title_of
+from searchloop.imports.parsing import parsed
+from searchloop.imports.reading import Pictures, chats_in
 
-_NO_FORMATS = {"chats", "reading"}
 _MOST_PICTURES = 64 << 20  # bytes of the pictures of one chat
 _MOST_REFUSED = 10_000  # parts of a file that are no chats: it is no export
 _MOST_TOLD = 20  # sentences about what could not be read
@@ -83,50 +81,37 @@ def import_chats(
     """
     report = Report()
     with closing(Pictures(file)) as pictures:
-        for item in chats_in(file):
+        for item in parsed(chats_in(file)):
             on_chat(report)
             if report.refused + report.empty >= _MOST_REFUSED:
                 report.problems.append("Too little of the file is chats; the rest was not read.")
                 break
-            if isinstance(item, Fault):
-                report.refuse(str(item))
-                continue
+            report.left_out.update(item.get("left_out", {}))
             try:
-                _bring(item, log, model, pictures, report)
+                if "folder" in item:
+                    _bring_folder(Folder(**item["folder"]), log, report)
+                elif "chat" in item:
+                    chat = ImportedChat.restored(item["chat"])
+                    _bring(chat, log, model, pictures, report)
+                else:
+                    report.refuse(item["fault"])
             except ConfigError as error:
                 report.refuse(error.message)
             except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-                why = str(error) if type(error) is ValueError else "it is damaged"
-                report.refuse(f"One chat was not read: {why[:200]}.")
+                report.refuse(not_read(error))
     return report
 
 
-@functools.cache
-def _formats() -> list[Any]:
-    """Returns the modules beside this one that read a format."""
-    names = (found.name for found in pkgutil.iter_modules(__path__))
-    return [import_module(f"{__name__}.{name}") for name in names if name not in _NO_FORMATS]
-
-
 def _bring(
-    item: dict[str, Any], log: EventLog, model: str, pictures: Pictures, report: Report
+    chat: ImportedChat, log: EventLog, model: str, pictures: Pictures, report: Report
 ) -> None:
-    for known in _formats():
-        if hasattr(known, "folder") and (folder := known.folder(item)):
-            return _bring_folder(folder, log, report)
-        chat = known.read(item, report.left_out)
-        if chat is not None:
-            break
-    else:
-        report.refuse("One part of the file is no chat of a program that searchloop knows.")
-        return None
     report.origins[chat.origin] += 1
     _illustrate(chat, pictures, report)
     person = log.person
     events = events_of(chat)
     if not any(event.type == "user_message" for event in events):
         report.empty += 1
-        return None
+        return
     updated = chat.updated or max(event.at for event in events) or time.time()
     session = Session(
         *(chat.session_id(person), title_of(chat), model, "ask", "off", "off", None),
@@ -139,7 +124,6 @@ def _bring(
     done = log.add_session(session, events, chat.files, chat.derived_id(person))
     report.brought += done
     report.known += not done
-    return None
 
 
 def _illustrate(chat: ImportedChat, pictures: Pictures, report: Report) -> None:

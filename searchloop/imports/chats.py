@@ -11,9 +11,10 @@ import hashlib
 import math
 import re
 import time
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -46,6 +47,12 @@ class Node:
     path: str = ""  # of its search; native or off where the file does not say
 
 
+def _node(told: Mapping[str, Any]) -> Node:
+    parts = [p if isinstance(p, str) else tuple(map(tuple, p)) for p in told["parts"]]
+    attached = [Attachment(**each) for each in told["attachments"]]
+    return Node(**{**told, "parts": parts, "attachments": attached})
+
+
 @dataclass(frozen=True, slots=True)
 class Folder:
     """A project of a file. `texts` are the names and contents of its documents."""
@@ -76,6 +83,20 @@ class ImportedChat:
             return self.id
         return self.derived_id(person)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Returns it as JSON, from which `restored` makes it again. Raises ValueError."""
+        if len(self.nodes) > MOST_NODES:
+            raise ValueError("it has too many messages")
+        files = [(digest, b64encode(data).decode(), texts) for digest, data, texts in self.files]
+        return asdict(replace(self, files=())) | {"files": files}
+
+    @staticmethod
+    def restored(told: Mapping[str, Any]) -> ImportedChat:
+        """Returns the chat whose JSON form this is."""
+        nodes = {name: _node(node) for name, node in told["nodes"].items()}
+        kept = [(digest, b64decode(data), texts) for digest, data, texts in told["files"]]
+        return ImportedChat(**{**told, "nodes": nodes, "files": kept})
+
     def derived_id(self, person: str) -> str:
         """Returns an id made of its origin, for a chat whose own id is taken or none of ours."""
         name = "\0".join((person, self.origin, self.id))
@@ -85,6 +106,12 @@ class ImportedChat:
 def clean(value: object) -> str:
     """Returns a text without control characters; of anything else nothing."""
     return _WITHIN.sub("", well_formed(value)) if isinstance(value, str) else ""
+
+
+def not_read(error: Exception) -> str:
+    """Returns the sentence about a chat that could not be read."""
+    why = str(error) if type(error) is ValueError else "it is damaged"
+    return f"One chat was not read: {why[:200]}."
 
 
 def title_of(chat: ImportedChat) -> str:
@@ -120,9 +147,7 @@ def page(url: object, title: object = "") -> Page | None:
 
 
 def events_of(chat: ImportedChat) -> list[Event]:
-    """Returns the events of a chat, with the dates of its messages. Raises ValueError."""
-    if len(chat.nodes) > MOST_NODES:
-        raise ValueError("it has too many messages")
+    """Returns the events of a chat, with the dates of its messages."""
     return _Writer(chat).events()
 
 

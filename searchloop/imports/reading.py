@@ -1,29 +1,24 @@
-"""Reads the chats of a file one at a time: a JSON array, an object a line, or a ZIP with these.
+"""Finds the chats of a file: a JSON array, an object a line, or a ZIP with these.
 
-Nothing is held but one chat, of a bounded number of values. A file may be cut, larger than memory,
-or a ZIP whose parts unpack to far more than it: what is whole before the fault is read, and a
-sentence says what is not. https://www.rfc-editor.org/rfc/rfc8259
+Nothing is held but one chat, and nothing is parsed but its braces: `worker` does that. A file may
+be cut, larger than memory, or a ZIP whose parts unpack to far more than it: what is whole before
+the fault is read, and a sentence says what is not. https://www.rfc-editor.org/rfc/rfc8259
 """
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import IO, Any
-
-from searchloop.agent.text import is_shallow
+from typing import IO
 
 PIECE = 1 << 20  # bytes read at a time
 MOST_CHAT = 32 << 20  # bytes of one chat
-MOST_VALUES = 500_000  # of one chat; each takes up to 200 bytes of memory
 MOST_UNPACKED = 8 << 30  # bytes of all parts of a ZIP together
 MOST_PARTS = 100_000
-_DEEPEST = 200  # levels of JSON
 # Braces alone say where an object of the array begins and ends, once strings are set aside.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}]|"', re.DOTALL)
 _CHATS = re.compile(
@@ -36,7 +31,10 @@ class Fault(str):
     """A sentence about something that could not be read."""
 
 
-def chats_in(file: IO[bytes]) -> Iterator[dict[str, Any] | Fault]:
+Raw = tuple[int, bytes]  # a chat's number in its part of the file, and its bytes
+
+
+def chats_in(file: IO[bytes]) -> Iterator[Raw | Fault]:
     """Yields each object of a file, and a Fault where something cannot be read."""
     try:
         file.seek(0)
@@ -90,7 +88,7 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
         first = file.read(PIECE)
 
 
-def _parts(archive: zipfile.ZipFile, *, outermost: bool = True) -> Iterator[dict[str, Any] | Fault]:
+def _parts(archive: zipfile.ZipFile, *, outermost: bool = True) -> Iterator[Raw | Fault]:
     entries = archive.infolist()
     if len(entries) > MOST_PARTS or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
         yield Fault("The ZIP file unpacks to more than searchloop reads; nothing of it was read.")
@@ -115,29 +113,12 @@ def _parts(archive: zipfile.ZipFile, *, outermost: bool = True) -> Iterator[dict
             yield Fault(f"{entry.filename[:100]} is cut or damaged.")
 
 
-def _objects(pieces: Iterable[bytes]) -> Iterator[dict[str, Any] | Fault]:
+def _objects(pieces: Iterable[bytes]) -> Iterator[Raw | Fault]:
     """Yields the objects of an array, of lines, or a single one."""
     number = 0
     for raw in split(pieces):
         number += 1
-        if isinstance(raw, Fault):
-            yield Fault(f"Chat {number:,}: {raw}")
-            continue
-        if sum(map(raw.count, (b"{", b"[", b","))) > MOST_VALUES:
-            yield Fault(f"Chat {number:,} holds too many values.")
-            continue
-        try:
-            value = json.loads(raw.decode("utf-8", "replace"))
-            shallow = is_shallow(value, _DEEPEST)
-        except (ValueError, RecursionError):
-            shallow = False
-        if not shallow:
-            yield Fault(f"Chat {number:,} is damaged.")
-            continue
-        inner = value.get("conversations", value.get("chats"))
-        yield from (
-            (e for e in inner if isinstance(e, dict)) if isinstance(inner, list) else (value,)
-        )
+        yield Fault(f"Chat {number:,}: {raw}") if isinstance(raw, Fault) else (number, raw)
     if not number:
         yield Fault("The file holds no chats: it is not the JSON of an export.")
 

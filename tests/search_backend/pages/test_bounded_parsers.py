@@ -41,17 +41,19 @@ ELSEWHERE = {
     "web/flask_app.py": "packs our own files",
     "searchloop/render/tree.py": "formulas that we made",
     "searchloop/render/formulas.py": "formulas that we made",
-    "searchloop/imports/reading.py": "an export, in a process of its own",
+    "searchloop/imports/reading.py": "unpacks a piece at a time, and leaves the parsing to worker",
 }
 # Who may call what looks at the bytes of a page, and why the others need not.
 READERS = (
     "searchloop.search_backend.readers.read",
     "searchloop.search_backend.plugin.challenge_pages.is_challenge",
     "searchloop.search_backend.fetch.refresh.refresh_in",
+    "searchloop.imports.worker.answer_to",
 )
 CALLERS = {
     "search_backend/pages/worker.py": "the process that may be killed",
     "search_backend/pages/workers.py": "asks it; by itself only where Python cannot start itself",
+    "searchloop/imports/parsing.py": "asks it; by itself only where Python cannot start itself",
     "search_backend/plugin/answers.py": "20 kB of an engine's refusal",
     "search_backend/fetch/http.py": "the default of an argument that the server sets",
     "search_backend/fetch/fetch.py": "the default of an argument that the server sets",

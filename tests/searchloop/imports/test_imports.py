@@ -413,6 +413,17 @@ def test_a_chat_of_too_many_values_is_not_parsed(log: EventLog, tmp_path: Path) 
     assert report.problems == ["Chat 1 holds too many values."]
 
 
+def test_a_chat_that_takes_too_much_takes_no_other_along(log: EventLog, tmp_path: Path) -> None:
+    """Half a million marks of one long address: their process ends, and ours holds none of it."""
+    chat = json.loads(json.dumps(WEBUI))
+    [_, answer] = chat["chat"]["history"]["messages"].values()
+    answer["content"] = "[2]" * 490_000
+    answer["sources"][1]["metadata"][0]["source"] += "x" * 3900
+    report = brought(log, tmp_path, [branched(), chat, CLAUDE])
+    assert report.problems == ["Chat 2 takes too much time or memory to be read."]
+    assert report.brought == 2
+
+
 def test_an_import_can_be_stopped_at_each_part(log: EventLog, tmp_path: Path) -> None:
     """One of broken parts alone, too."""
     reports: list[int] = []

@@ -1,0 +1,73 @@
+"""The process that parses chats for `parsing`, and may be killed at any time.
+
+As `search_backend.pages.worker` does, but for a head {sizes: [[number, bytes], ...]}, a body of
+these chats, and an answer {found: [{chat | folder | fault, left_out}, ...]}.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pkgutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from searchloop.agent.text import is_shallow
+from searchloop.imports.chats import not_read
+
+MOST_VALUES = 500_000  # of one chat; each takes up to 200 bytes of memory
+_DEEPEST = 200  # levels of JSON
+LARGER = 6  # a chat may have 32 MiB, and this many times the memory of a page
+_NO_FORMATS = {"chats", "parsing", "reading", "worker"}
+_FOREIGN = "One part of the file is no chat of a program that searchloop knows."
+
+
+def answer_to(head: Mapping[str, Any], body: bytes, cut: bool) -> dict[str, Any]:
+    """Returns what is in each of the chats of a body."""
+    found, at = list[dict[str, Any]](), 0
+    for number, size in head["sizes"]:
+        found += _found(number, body[at : at + size])
+        at += size
+    return {"found": found}
+
+
+def _found(number: int, raw: bytes) -> Iterator[dict[str, Any]]:
+    if sum(map(raw.count, (b"{", b"[", b","))) > MOST_VALUES:
+        yield {"fault": f"Chat {number:,} holds too many values."}
+        return
+    try:
+        value = json.loads(raw.decode("utf-8", "replace"))
+        shallow = is_shallow(value, _DEEPEST)
+    except (ValueError, RecursionError):
+        shallow = False
+    if not shallow:
+        yield {"fault": f"Chat {number:,} is damaged."}
+        return
+    inner = value.get("conversations", value.get("chats"))
+    items = [e for e in inner if isinstance(e, dict)] if isinstance(inner, list) else [value]
+    for item in items:
+        left_out = Counter[str]()
+        try:
+            yield {**_read(item, left_out), "left_out": left_out}
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            yield {"fault": not_read(error)}
+
+
+def _read(item: dict[str, Any], left_out: Counter[str]) -> dict[str, Any]:
+    for known in _formats():
+        if hasattr(known, "folder") and (folder := known.folder(item)):
+            return {"folder": asdict(folder)}
+        if chat := known.read(item, left_out):
+            return {"chat": chat.as_dict()}
+    return {"fault": _FOREIGN}
+
+
+@functools.cache
+def _formats() -> list[Any]:
+    """Returns the modules beside this one that read a format."""
+    names = (found.name for found in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    return [import_module(f"{__package__}.{name}") for name in names if name not in _NO_FORMATS]

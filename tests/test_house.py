@@ -46,9 +46,9 @@ BUDGET: Mapping[str, int] = {
     "web": 3_439,
     "cli": 3_132,
     "searchloop": 7_025,
-    "the page's script and style": 11_483,
+    "the page's script and style": 11_544,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 74_826,
+    "tests, with comments and blanks": 74_843,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

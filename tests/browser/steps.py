@@ -17,7 +17,7 @@ def switch(page: Page) -> Locator:
 def turn_on(page: Page) -> None:
     """Switches web search on by its label, and waits for the server's word."""
     page.locator("#switch").click()
-    expect(page.locator("#switch-state")).to_contain_text("On, via")
+    expect(page.locator("#switch-state")).to_contain_text("Web search is on")
 
 
 def box(page: Page) -> Locator:

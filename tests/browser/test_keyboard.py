@@ -28,7 +28,7 @@ def test_from_the_switch_to_an_open_source_by_keyboard(page: Page) -> None:
     tab_to(page, "#web-search")
     page.keyboard.press("Space")
     expect(switch(page)).to_be_checked()
-    expect(page.locator("#switch-state")).to_contain_text("On, via")
+    expect(page.locator("#switch-state")).to_contain_text("Web search is on")
     tab_to(page, "#question", "Shift+Tab")
     page.keyboard.type(QUESTION)
     page.keyboard.press("Enter")

@@ -83,7 +83,7 @@ def test_what_cannot_be_done_is_said_with_the_next_step(page: Page) -> None:
     expect(page.get_by_role("alert")).to_contain_text("own web search")
     expect(page.locator(".turn")).to_have_count(0)
     choose(page, "via", "local")
-    expect(state).to_contain_text("On, via Library")
+    expect(state).to_contain_text("searched from here with Library")
     expect(page.get_by_label("Your question")).not_to_have_value("")
 
 
@@ -123,13 +123,14 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     expect(tip).to_have_count(0)
     unlisted = house.call("POST", "/api/sessions", {"model": "openai:gpt-6-new", "search": "auto"})
     page.goto(f"{house.url}#/s/{unlisted['id']}")
-    expect(page.locator("#switch-state")).to_contain_text("On, via OpenAI")  # as it would be
+    expect(page.locator("#switch-state")).to_contain_text("searched by OpenAI")  # as it would be
     page.goto(f"{house.url}#/")
     either = {"tools": True, "native_search": True, "tools_with_native_search": False}
     models["models"] = [{**NATIVE, "capabilities": either}]
     page.reload()
-    own = "On, via OpenAI’s own search"
-    expect(page.locator("#switch-state")).to_have_text(f"{own}, or DuckDuckGo beside tools")
+    own = "Web search is on: searched by OpenAI itself"
+    either_way = f"{own}, or from here with DuckDuckGo beside tools."
+    expect(page.locator("#switch-state")).to_have_text(either_way)
     models["models"] = [{**NATIVE, "capabilities": {"tools": True}}]
     page.reload()
     expect(model(page)).to_have_accessible_name("Model Luna")
@@ -139,7 +140,9 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     expect(tip).to_contain_text("may count against your key for Brave")
     engines["engines"] = [{**ddg, "resting": {"seconds": 30, "cause": "network"}}, brave]
     page.reload()
-    expect(page.locator("#switch-state")).to_have_text("On, via Brave")
+    expect(page.locator("#switch-state")).to_have_text(
+        "Web search is on: searched from here with Brave, read by Luna at OpenAI."
+    )
     page.locator("#open-settings").click()
     room = page.locator('#settings nav [data-page="search"] small')
     expect(room).to_have_text("DuckDuckGo (not answering lately), Brave")
@@ -161,15 +164,15 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
     page.route("**/api/engines", lambda route: route.fulfill(json={"engines": [ddg]}))
     page.reload()
     state = page.locator("#switch-state")
-    own = "On, via OpenAI’s own search"
+    own = "Web search is on: searched by OpenAI itself."
     expect(state).to_have_text(own)
     page.locator("#open-settings").click()
     page.locator('#settings nav [data-page="tools"]').click()
     review = page.get_by_label("Show me every search query")
     review.check()
     expect(state).to_have_text(
-        "On, via DuckDuckGo, not OpenAI’s own search: your rules show queries first, which it "
-        "cannot. Change that in Settings, Tools."
+        "Web search is on: searched from here with DuckDuckGo, not by OpenAI itself: your rules "
+        "show queries first, which it cannot. Change that in Settings, Tools."
     )
     page.keyboard.press("Escape")
     page.locator("#via").click()
@@ -183,7 +186,7 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
         log.append(chat, [("user_message", {"text": "Go"}), ("tool_result", read)])
     page.goto(f"{house.url}#/s/{chat}")
     page.reload()
-    expect(state).to_contain_text("own search: your own data is in this chat")
+    expect(state).to_contain_text("itself: your own data is in this chat")
     page.locator("#new-chat").click()
     expect(state).to_have_text(own)
 

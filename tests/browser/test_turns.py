@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from searchloop.agent.log import EventLog
+from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, turn_on, wait_for_answer
 
@@ -57,7 +58,7 @@ def test_another_way_with_and_without_search(page: Page, ollama: LedOllama) -> N
     tool(last_turn(page), "Ask again").click()
     page.get_by_role("menuitem", name="With web search").click()
     expect(wait_for_answer(page).locator(".answer .chip").first).to_be_visible()
-    expect(page.locator("#switch-state")).to_contain_text("On, via Library")
+    expect(page.locator("#switch-state")).to_contain_text("searched from here with Library")
     tool(last_turn(page), "Ask again").click()
     expect(page.locator(".menu .hint").first).to_be_visible()
     hints = page.locator(".menu .hint").evaluate_all(
@@ -171,3 +172,16 @@ def test_what_could_be_asked_next_is_put_into_the_box(page: Page, house: House) 
     log.append(chat, [("user_message", {"text": "And now?"})])
     expect(following).to_have_count(0)
     log.close()
+
+
+def test_a_long_question_takes_two_lines_on_a_phone(enter: Enter) -> None:
+    """A press shows all of it; rare tools say their name."""
+    page = enter(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    ask(page, "How does the search switch decide, " * 4)
+    turn = wait_for_answer(page)
+    bubble = turn.locator(".bubble")
+    folded = bubble.evaluate("node => node.clientHeight")
+    turn.get_by_role("button", name="Show all").click()
+    expect(turn.get_by_role("button", name="Edit the question")).to_be_focused()
+    assert bubble.evaluate("node => node.clientHeight") > 1.9 * folded
+    expect(turn.locator(".tools .word")).to_have_text("Side by side")

@@ -12,6 +12,7 @@ const FORMATS = ["md", "html", "json", "trace"];
 const ATTACHED = "\n\nAttached file: ";
 const MOST_TRIES = 20; // places of a question's text where its files might begin
 const LONG = 200; // characters; a longer question is no heading
+const TWO_LINES = 70; // characters; a longer one is folded on a phone
 const MOST_MODELS = 6; // in a menu; "another model" has them all, with a search
 
 /** A file as it stands in a question, in a fence that its own text cannot close. */
@@ -57,9 +58,10 @@ export function questionView(first, on) {
   let editor = null;
   const { words, files, rest } = partsOf(first.question);
   const long = words.length > LONG;
+  const tall = !long && words.length > TWO_LINES && !files.length && !first.attachments.length;
   const bubble = h(
     "div",
-    { class: long ? "bubble long folded" : "bubble", dir: "auto" },
+    { class: long ? "bubble long folded" : tall ? "bubble clamped" : "bubble", dir: "auto" },
     words,
     first.attachments.map(file => attachmentView(file, on.fileUrl(file.digest))),
     files.map(fileView),
@@ -69,14 +71,32 @@ export function questionView(first, on) {
     bubble.classList.remove("folded");
     whole.hidden = true;
   });
+  if (tall) bubble.addEventListener("click", () => open(), { once: true });
   const tools = h("div", { class: "tools question-tools" });
   const element = h("div", { class: "question" }, h("h2", { class: "vh" }, t("turn.you")), bubble, whole, tools);
 
   function update(next) {
     turn = next;
     if (editor) return; // what is being typed stays
-    const edit = iconButton("pencil", t("turn.edit"), () => write(words), { class: "quiet", disabled: turn.running });
-    tools.replaceChildren(...versionsOf(turn, on.show), edit);
+    const unfold = bubble.classList.contains("clamped")
+      ? iconButton("down", t("turn.all"), unfolded, { class: "quiet", "data-unfold": "" })
+      : null;
+    const edit = iconButton("pencil", t("turn.edit"), () => write(words), {
+      class: "quiet",
+      "data-edit": "",
+      disabled: turn.running,
+    });
+    tools.replaceChildren(...versionsOf(turn, on.show), ...(unfold ? [unfold] : []), edit);
+  }
+
+  function open() {
+    bubble.classList.remove("clamped");
+    update(turn);
+  }
+
+  function unfolded() {
+    open();
+    tools.lastElementChild.focus();
   }
 
   function write(text) {
@@ -190,6 +210,12 @@ export function answerTools(turn, on) {
     });
     return button;
   };
+  // What is rare says its name beside its icon.
+  const worded = (symbol, label, items) => {
+    const button = menu(symbol, label, items);
+    button.append(h("span", { class: "word" }, label));
+    return button;
+  };
   const { open, unclear } = checkedMarks(turn);
   return h(
     "div",
@@ -198,9 +224,9 @@ export function answerTools(turn, on) {
     open && !isChecking(turn) && on.checks() !== "never"
       ? h("button", { type: "button", class: "small", onclick: () => on.check(turn) }, t("check.sources", { n: open }))
       : null,
-    (open || unclear) && !isChecking(turn) ? menu("check", t("check.ask"), () => waysToCheck(turn, on)) : null,
+    (open || unclear) && !isChecking(turn) ? worded("check", t("check.ask"), () => waysToCheck(turn, on)) : null,
     menu("again", t("turn.again"), button => waysToAskAgain(button, turn, on)),
-    menu("columns", t("compare.title"), () => waysToCompare(turn, on)),
+    worded("columns", t("compare.title"), () => waysToCompare(turn, on)),
     menu("export", t("turn.export"), () =>
       FORMATS.map(format => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
     ),

@@ -110,7 +110,8 @@ export function composer(el, on) {
     page.via.hidden = !state.on;
     if (state.on) setText(page.viaName, t(`via.${session.search}`));
     page.via.dataset.value = session.search;
-    setText(page.switchState, [state.text, filesGo(facts, shelf?.count())].filter(Boolean).join(" "));
+    const text = (phone.matches && state.brief) || state.text;
+    setText(page.switchState, [text, filesGo(facts, shelf?.count())].filter(Boolean).join(" "));
     page.switchState.dataset.kind = state.kind;
   }
 
@@ -391,7 +392,10 @@ export function composer(el, on) {
 
   const phone = matchMedia(PHONE);
   const seat = () => (phone.matches ? el("title").before(page.model) : page.send.before(page.model));
-  phone.addEventListener("change", seat);
+  phone.addEventListener("change", () => {
+    seat();
+    if (facts) updateSwitch();
+  });
   seat();
 
   question.addEventListener("input", typed);

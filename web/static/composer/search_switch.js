@@ -3,7 +3,7 @@
 // `session.search` is what was asked for and is remembered even when it cannot be done now;
 // `session.search_path` is what the last turn really used.
 
-import { named, nameOf, t, translated } from "../locales/index.js";
+import { named, nameOf, t, titleOf, translated } from "../locales/index.js";
 
 /** The model of a session: of one that is in no list it is known whether it has a search of its own. */
 export function modelOf(session, models) {
@@ -15,7 +15,7 @@ export function modelOf(session, models) {
 export const heldIn = ({ place, held }) => (place.private ? held.private : held.now);
 
 /**
- * {on, kind, text}: kind is off, native, local or unavailable.
+ * {on, kind, text, brief}: `brief` is for a narrow page; kind is off, native, local or unavailable.
  * `session` {search, search_path?}, `model` as from `modelOf`, `engines` as from
  * `engineFacts`, `held` as from `heldIn`.
  */
@@ -24,7 +24,7 @@ export function describeSwitch(session, model, engines, held) {
     const who = model.id?.startsWith("builtin:") || model.local === undefined ? "" : model.local ? ".local" : ".cloud";
     return { on: false, kind: "off", text: t(`switch.off${who}`, { name: providerOf(model.id ?? "") }) };
   }
-  if (session.search === "offline") return on("local", t("switch.local", { name: nameOf("library") }));
+  if (session.search === "offline") return searched("library", model);
   if (isNative(session, model, engines, held)) {
     const [name, engine] = [providerOf(model.id), giveWay(session, model) && engineOf(session, engines)];
     return on("native", t(engine ? "switch.native.either" : "switch.native", { name, engine: nameOf(engine || "") }));
@@ -38,8 +38,8 @@ export function describeSwitch(session, model, engines, held) {
   if (wanted) {
     return on("local", t(`switch.held.${held}`, { name: nameOf(engine), provider: providerOf(model.id) }));
   }
-  const key = engines.resting.includes(engine) ? "switch.local.resting" : "switch.local";
-  return on("local", t(key, { name: nameOf(engine) }));
+  if (engines.resting.includes(engine)) return on("local", t("switch.local.resting", { name: nameOf(engine) }));
+  return searched(engine, model);
 }
 
 /**
@@ -105,8 +105,16 @@ function engineOf(session, { ready, resting }) {
   return order.find(name => !resting.includes(name)) ?? order[0];
 }
 
-function on(kind, text) {
-  return { on: true, kind, text };
+function on(kind, text, brief = text) {
+  return { on: true, kind, text, brief };
+}
+
+// Who searches, and who reads what was found.
+function searched(engine, model) {
+  const brief = t("switch.local", { name: nameOf(engine) });
+  if (model.local === undefined || model.id.startsWith("builtin:")) return on("local", brief);
+  const who = { name: nameOf(engine), model: titleOf(model), provider: providerOf(model.id) };
+  return on("local", t(model.local ? "switch.local.here" : "switch.local.away", who), brief);
 }
 
 function unavailable(key, values) {

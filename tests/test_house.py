@@ -45,10 +45,10 @@ BUDGET: Mapping[str, int] = {
     "search_backend": 12_761,
     "web": 3_439,
     "cli": 3_132,
-    "searchloop": 7_025,
+    "searchloop": 7_026,
     "the page's script and style": 11_544,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 74_843,
+    "tests, with comments and blanks": 74_860,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

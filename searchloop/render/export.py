@@ -49,13 +49,14 @@ def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False
     words, which may name anything."""
     words = words_of(language)
     found: list[Turn] = []
-    said = ""
+    said, origin = "", ""
     for event in shown(checked(events)):
         data = event.data
         said = "" if event.type in _WHOLE else said
         if event.type == "user_message":
             names = (f"{f['name']} ({size_words(f['size'])})" for f in data.get("attachments", ()))
             files = words.say("export.attached", files=files) if (files := "; ".join(names)) else ""
+            origin = words["done.imported"] if data.get("imported") else ""
             found.append(Turn(data["text"], words["end.unfinished"], files))
         elif event.type == "run_resumed":  # another process repeats the answer
             found[-1] = replace(found[-1], answer="")
@@ -65,7 +66,7 @@ def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False
         elif event.type == "plan" and found:
             found[-1].plan = plan_text(data, words)  # the last one of a turn counts
         elif event.type == "run_finished":
-            parts = [data.get("model"), words.path(data["search_path"])]
+            parts = [data.get("model"), origin or words.path(data["search_path"])]
             parts.append(words.ending(data["reason"], None if shared else data.get("error")))
             found[-1] = replace(
                 found[-1],

@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from searchloop.agent.types.attachments import Attachment
 from searchloop.imports import Report, import_chats
 from searchloop.imports.own import everything
 from searchloop.imports.reading import MOST_CHAT, Fault, split
-from searchloop.render.export import turns
+from searchloop.render.export import EXPORTS, turns
 from tests.attached import png
 
 MARK = "\ue200cite\ue202turn0search1\ue201"
@@ -181,6 +182,21 @@ def test_a_tree_of_chatgpt_keeps_its_branches(log: EventLog, tmp_path: Path) -> 
     assert sorted(texts) == sorted([shown[0].answer, "Far.", "Farther.", "It depends."])
     assert report.left_out == {"code (assistant)": 1}
     assert check(log.where) == []
+
+
+def test_each_export_says_what_was_imported(log: EventLog, tmp_path: Path) -> None:
+    """What was asked here since is not."""
+    brought(log, tmp_path, [CLAUDE])
+    [session] = log.sessions()
+    asked = ("user_message", {"text": "Why?"})
+    ended = {"answer": "So.", "citations": [], "sources": [], "search_path": "off"}
+    log.append(session.id, [asked, ("run_finished", {**ended, "run_id": "r", "reason": "stop"})])
+    for name, export in EXPORTS.items():
+        text = export.write(log.session(session.id), log.read(session.id))
+        said = "From an imported chat" if name in ("md", "html") else '"imported"'
+        before, _, since = text.rpartition("Why?")
+        assert said in before, name
+        assert said not in since, name
 
 
 def test_older_citations_stand_at_their_places(log: EventLog, tmp_path: Path) -> None:
@@ -531,7 +547,8 @@ def test_everything_exported_comes_back_as_it_was(log: EventLog, tmp_path: Path)
         theirs = other.session(mine.id)
         told = (theirs.title, theirs.created, theirs.updated, theirs.messages)
         assert told == (mine.title or "What is it?", mine.created, mine.updated, mine.messages)
-        assert turns(other.read(mine.id)) == turns(log.read(mine.id))
+        came, were = turns(other.read(mine.id)), turns(log.read(mine.id))
+        assert [replace(t, note="") for t in came] == [replace(t, note="") for t in were]
     assert other.attachments.data(session.id, digest) == b"pixels"
     assert other.session(session.id).mode == "ask"
     assert other.session(session.id).workspace is None

@@ -182,17 +182,14 @@ class Checking:
         end: dict[str, Any] = {"model": reader.id, "left": 0}
         places, reads = await asyncio.to_thread(self._unclear)
         window = reader.provider.capabilities(reader.model).context
-        try:
-            if reads:
-                await record({**end, "left": 1, "tokens": estimate(reads, window)})
-                said = await read_by(reader.provider, reader.model, reads, window)
-                end["usage"] = {**said.usage.as_dict(), "cost_usd": reader.price(said.usage)}
-                end |= {"error": said.error} if said.error else {}
-                end["citations"] = await asyncio.to_thread(
-                    self._changed, reader.id, places, reads, said.said
-                )
-        except AgentError as error:
-            end["error"] = f"{error.message} {error.remedy}".strip()
+        if reads:
+            await record({**end, "left": 1, "tokens": estimate(reads, window)})
+            said = await read_by(reader.provider, reader.model, reads, window)
+            end["usage"] = {**said.usage.as_dict(), "cost_usd": reader.price(said.usage)}
+            end |= {"error": said.error} if said.error else {}
+            end["citations"] = await asyncio.to_thread(
+                self._changed, reader.id, places, reads, said.said
+            )
         await record(end)
 
     def _unclear(self) -> tuple[list[tuple[int, int]], list[ToRead]]:

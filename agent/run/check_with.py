@@ -8,10 +8,11 @@ stays as our own comparison has it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from searchloop.agent.calls.instructions import bare_json, misfit
+from searchloop.agent.errors import AgentError
 from searchloop.agent.log.window import tokens
 from searchloop.agent.observe import asked_apart
 from searchloop.agent.text import neutral
@@ -22,7 +23,8 @@ from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import tokens as tokens_of
 from searchloop.agent.verdicts.vetoes import FAULTS
 
-_MOST = 40  # claims of one answer
+_MOST = 300  # claims of one reading
+_AT_ONCE = 40  # claims of one request
 _BEST = 8  # sentences of one claim
 _CLAIM, _SENTENCE = 600, 500  # characters
 _WINDOW = 24_000  # tokens of a request, where the model's window is unknown
@@ -57,7 +59,7 @@ _SCHEMA: Mapping[str, Any] = {
 }
 # Nothing supports it. A model that says otherwise says yes to everything.
 _CONTROL = "The harbour froze on 31 February, and 417 purple camels crossed it on the ice."
-NO_FORM = "The model's answer is not in the form that was asked for, so no verdict was changed."
+NO_FORM = "The model's answer is not in the form that was asked for, so its verdicts do not count."
 ALL_YES = "The model says yes to a claim that nothing supports, so no verdict was changed."
 
 
@@ -89,34 +91,63 @@ def to_read(claim: str, pages: Sequence[Page]) -> ToRead:
     return ToRead(claim[:_CLAIM], tuple(words[:_SENTENCE] for _, words in best[:_BEST]))
 
 
-def prompt(reads: Sequence[ToRead], window: int | None = None) -> tuple[str, int]:
-    """Returns the text for the model, and how many of the claims are in it."""
-    most = min(window or _WINDOW, _WINDOW) * 2 // 3
-    items, size = list[dict[str, Any]](), tokens(_SYSTEM)
-    for number, read in enumerate(reads[:_MOST], 1):
-        item = {"id": number, "claim": read.claim, "sentences": list(read.sentences)}
-        size += tokens(json.dumps(item, ensure_ascii=False)) + 60  # and its part of the answer
-        if size > most and items:
-            break
-        items.append(item)
-    control = {"id": len(items) + 1, "claim": _CONTROL, "sentences": list(reads[0].sentences)}
-    material = json.dumps([*items, control], ensure_ascii=False, indent=0)
-    return Fence().around(material, "claims and sentences"), len(items)
+def prompts(reads: Sequence[ToRead], window: int | None = None) -> Iterator[tuple[str, int]]:
+    """Yields the texts for the model, and how many of the claims are in each.
+
+    Each ends with a claim that nothing supports.
+    """
+    most, rest = min(window or _WINDOW, _WINDOW) * 2 // 3, list(reads)
+    while rest:
+        items, size = list[dict[str, Any]](), tokens(_SYSTEM)
+        for number, read in enumerate(rest[:_AT_ONCE], 1):
+            item = {"id": number, "claim": read.claim, "sentences": list(read.sentences)}
+            size += tokens(json.dumps(item, ensure_ascii=False)) + 60  # and its part of the answer
+            if size > most and items:
+                break
+            items.append(item)
+        control = {"id": len(items) + 1, "claim": _CONTROL, "sentences": list(rest[0].sentences)}
+        material = json.dumps([*items, control], ensure_ascii=False, indent=0)
+        yield Fence().around(material, "claims and sentences"), len(items)
+        rest = rest[len(items) :]
 
 
 def estimate(reads: Sequence[ToRead], window: int | None = None) -> int:
-    """Returns about how many tokens a reading takes, the answer with it."""
-    text, count = prompt(reads, window)
-    return tokens(_SYSTEM) + tokens(text) + 60 * count
+    """Returns about how many tokens a reading takes, the answers with it."""
+    return sum(
+        tokens(_SYSTEM) + tokens(text) + 60 * count
+        for text, count in prompts(reads[:_MOST], window)
+    )
 
 
 async def read_by(
     provider: Streams, model: str, reads: Sequence[ToRead], window: int | None = None
 ) -> Reading:
-    """Asks the model about the claims. Raises ProviderError."""
-    if _LISTS_NONE in model:
-        return await _one_by_one(provider, model, reads)
-    text, count = prompt(reads, window)
+    """Asks the model about the claims, in as many requests as they take.
+
+    What it said before a request failed counts; `error` tells of the failure.
+    """
+    said, usage, error, at = dict[int, ModelSaid](), NOTHING, "", 0
+    whole = list(reads[:_MOST])
+    try:
+        if _LISTS_NONE in model:
+            return await _one_by_one(provider, model, whole)
+        for text, count in prompts(whole, window):
+            part = await _listed(provider, model, text, count)
+            usage += part.usage
+            said |= {at + number: each for number, each in part.said.items()}
+            at += count
+            if error := part.error:
+                said = {} if error == ALL_YES else said
+                break
+    except AgentError as failure:
+        error = f"{failure.message} {failure.remedy}".strip()
+    if len(reads) > _MOST and not error:
+        error = f"Only the first {_MOST} of {len(reads)} unclear claims were read."
+    return Reading(said, usage, error)
+
+
+async def _listed(provider: Streams, model: str, text: str, count: int) -> Reading:
+    """Asks about the claims of one text."""
     request = Request(
         model,
         [Message("user", text)],
@@ -143,7 +174,7 @@ async def _one_by_one(provider: Streams, model: str, reads: Sequence[ToRead]) ->
     """Asks a model that takes one document and one claim; its No may only mean: not said."""
     said, usage = dict[int, ModelSaid](), NOTHING
     control = ToRead(_CONTROL, reads[0].sentences)
-    for at, read in enumerate([control, *reads[:_MOST]], -1):
+    for at, read in enumerate([control, *reads], -1):
         text = f"Document: {neutral(' '.join(read.sentences))}\nClaim: {read.claim}"
         end = await asked_apart(
             provider, Request(model, [Message("user", text)], max_output_tokens=8)

@@ -17,7 +17,7 @@ from itertools import chain, groupby
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from searchloop.agent.errors import AgentError, ConfigError, ToolError
+from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.providers import ProviderRegistry
 from searchloop.agent.run.check_sources import ModelReader, reader_of
 from searchloop.agent.run.check_with import ModelSaid, ToRead, allowed, read_by, to_read
@@ -26,7 +26,6 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import Backend, backend_for, error_words
 from searchloop.agent.tools.open_page import whole_page
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import NOTHING
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.page import Page
 from searchloop.analysis.addresses import url_key
@@ -84,8 +83,6 @@ _PART = "Only a part of the page could be read."
 
 
 Key = TypeVar("Key")
-_READ_AT_ONCE = 10  # claims of one request
-_MOST_READ = 300
 Told = Callable[[AuditedPage, int, int], None]  # a page, how many are done, of how many
 
 
@@ -361,25 +358,16 @@ async def read_unclear(
     reads: Mapping[Key, ToRead], reader: ModelReader
 ) -> tuple[dict[Key, ModelSaid], str]:
     """Returns what the model may say of these claims, and a sentence on what that took."""
-    keys, found, usage, error = list(reads)[:_MOST_READ], dict[Key, ModelSaid](), NOTHING, ""
+    if not reads:
+        return {}, ""
+    keys, found = list(reads), dict[Key, ModelSaid]()
     window = reader.provider.capabilities(reader.model).context
-    for at in range(0, len(keys), _READ_AT_ONCE):
-        batch = [reads[key] for key in keys[at : at + _READ_AT_ONCE]]
-        try:
-            reading = await read_by(reader.provider, reader.model, batch, window)
-        except AgentError as failure:
-            error = f"{failure.message} {failure.remedy}".strip()
-            break
-        usage += reading.usage
-        if error := reading.error:
-            break
-        for n, said in reading.said.items():
-            if told := allowed(batch[n], said):
-                found[keys[at + n]] = told
-    if not keys:
-        return found, ""
-    cost = reader.price(usage)
+    reading = await read_by(reader.provider, reader.model, list(reads.values()), window)
+    for n, said in reading.said.items():
+        if told := allowed(reads[keys[n]], said):
+            found[keys[n]] = told
+    usage, cost = reading.usage, reader.price(reading.usage)
     money = "unknown cost" if cost is None else f"${cost:.4f}"
     spent = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    said_so = f"{reader.id} read {len(keys)} unclear claims: {spent:,} tokens, {money}."
-    return found, f"{said_so} {error}".strip()
+    said_so = f"{reader.id} read unclear claims ({len(keys)}): {spent:,} tokens, {money}."
+    return found, f"{said_so} {reading.error}".strip()

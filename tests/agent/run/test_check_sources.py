@@ -14,6 +14,7 @@ import pytest
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import Event, citation_from
 from searchloop.agent.log.session import checked
+from searchloop.agent.run.check_with import ToRead, estimate, read_by
 from searchloop.agent.types import Capabilities, Citation, Finished, Mark, Message, Source, Usage
 from tests.agent.providers.vendors import ANTHROPIC, GEMINI, OPENAI, Vendor
 from tests.agent.scripted import House, Scripted, SearchApp, open_house, page, says
@@ -338,3 +339,28 @@ async def test_a_model_that_cannot_read_is_refused(tmp_path: Path) -> None:
         await house.ask("When?")
         with pytest.raises(ConfigError, match="no language model"):
             await check(house, model="builtin:extractive")
+
+
+async def test_a_model_reads_every_claim_and_says_where_it_ends() -> None:
+    """More claims than a request holds take more requests; what came before a failure counts."""
+    reads = [ToRead(f"Claim {n} of the bridge.", (f"Sentence {n} of it.",)) for n in range(90)]
+
+    def all_but_the_last(items: list[dict[str, Any]]) -> Any:
+        yes = always_yes(items[:-1])
+        return [*yes, {"id": items[-1]["id"], "verdict": "unclear", "sentence": ""}]
+
+    for window, requests in ((None, 3), (2_000, 10)):
+        model = Sentences([], all_but_the_last)
+        reading = await read_by(model, "one", reads, window)
+        assert (sorted(reading.said), reading.error) == (list(range(90)), "")
+        assert len(model.requests) >= requests
+        assert estimate(reads, window) > 90 * 60
+    many = await read_by(Sentences([], all_but_the_last), "one", reads * 4)
+    assert (len(many.said), many.error) == (
+        300,
+        "Only the first 300 of 360 unclear claims were read.",
+    )
+    broken = Sentences(
+        [], lambda items: all_but_the_last(items) if items[0]["claim"] == reads[0].claim else ""
+    )
+    assert len((await read_by(broken, "one", reads)).said) == 40

@@ -216,7 +216,8 @@ class ApprovalDecided(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Event):
-    """`tool_result`: call_id, name, is_error, content, details, sources."""
+    """`tool_result`: call_id, name, is_error, content, details, sources, attachments?
+    (pictures)."""
 
     type: Literal["tool_result"]
     call_id: str = ""
@@ -225,6 +226,7 @@ class ToolResult(Event):
     content: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

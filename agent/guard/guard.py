@@ -171,7 +171,7 @@ DEFAULT_POLICY = Policy()
 
 def holds_private(messages: Iterable[Message]) -> bool:
     """Returns whether these messages hold the user's own data: private results, attached files."""
-    return any(m.attachments or (m.role == "tool" and m.details.get("private")) for m in messages)
+    return any(m.details.get("private") if m.role == "tool" else m.attachments for m in messages)
 
 
 def load_policy(home: Path) -> Policy:

@@ -20,7 +20,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | tool_started | call_id (of a call that may change something, once it may run) |
 | approval_requested | call_id, name, arguments, effect, server, why, preview?, definition, folder |
 | approval_decided | call_id, decision, arguments, by, key |
-| tool_result | call_id, name, is_error, content, details, sources |
+| tool_result | call_id, name, is_error, content, details, sources, attachments? (pictures) |
 | plan | plan_id, title, steps, files, sources, by (see `agent.tools.present_plan`) |
 | files_undone | files (what an answer changed in them was taken back) |
 | message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
@@ -132,6 +132,7 @@ def result_data(result: ToolResult) -> dict[str, Any]:
     used = {f: n for f, n in result.usage.as_dict().items() if n is not None}
     return {
         **({"usage": used} if used else {}),
+        **attached_data(result.attachments),
         "call_id": result.call_id,
         "name": result.name,
         "is_error": result.is_error,
@@ -167,7 +168,14 @@ def result_message(result: ToolResult) -> Message:
         is_error=result.is_error,
         details=result.details,
         sources=result.sources,
+        attachments=result.attachments,
     )
+
+
+def attached_data(files: Iterable[Attachment]) -> dict[str, Any]:
+    """Returns what an event says of files, {} for none; never their bytes."""
+    known = [replace(file, data="").as_dict() for file in files]
+    return {"attachments": known} if known else {}
 
 
 def question_message(data: Mapping[str, Any], at: float, before: Sequence[Message]) -> Message:
@@ -308,6 +316,7 @@ def result_from(data: Mapping[str, Any]) -> ToolResult:
         details=data.get("details", {}),
         sources=tuple(Source(**s) for s in data.get("sources", ())),
         usage=Usage(**data.get("usage", {})),
+        attachments=tuple(Attachment(**each) for each in data.get("attachments", ())),
     )
 
 

@@ -1,22 +1,27 @@
 """Makes tools of ours from MCP tools, and text for a model from their results.
 
-A tool runs only while its definition is the one that was offered. Pictures, sounds and other bytes
-are described by kind and size. A link to a resource is shown, but it was not found by a search, so
-`open_page` does not open it for that.
+A tool runs only while its definition is the one that was offered. Pictures go along for models that
+see; sounds and other bytes are described by kind and size. A link to a resource can be read from
+the server that named it; it was not found by a search, so `open_page` does not open it for that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from searchloop.agent.errors import ToolError
+from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition
-from searchloop.agent.mcp.server import clean, line
-from searchloop.agent.tools import Tool, ToolContext
-from searchloop.agent.types import ToolResult, ToolSpec
+from searchloop.agent.mcp.server import Server, clean, line
+from searchloop.agent.run.question.files import MOST_FILES, NewFile, checked_file
+from searchloop.agent.tools import Tool, ToolContext, ToolFunction, object_schema, text_schema
+from searchloop.agent.types import Effect, ToolResult, ToolSpec
+from searchloop.agent.types.attachments import Attachment
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -27,12 +32,12 @@ _PARTS = 1000
 
 def result_of(call_id: str, name: str, answer: CallToolResult, **details: Any) -> ToolResult:
     """Makes the result of a call; `details` also list its parts that are no text."""
-    texts, media = [], []
-    parts = list(answer.content[:_PARTS])
-    for part in parts:
-        text, other = _part(part)
+    texts, media, pictures = list[str](), list[dict[str, Any]](), list[Attachment]()
+    for part in answer.content[:_PARTS]:
+        text, other, picture = _part(part, len(pictures) + 1)
         texts.append(text)
         media += [other] if other else []
+        pictures += [picture] if picture else []
     if len(answer.content) > _PARTS:
         texts.append(f"[{len(answer.content) - _PARTS} more parts were left out]")
     texts += _structured(answer, texts)
@@ -43,36 +48,53 @@ def result_of(call_id: str, name: str, answer: CallToolResult, **details: Any) -
         content or "(The tool answered with nothing.)",
         is_error=bool(answer.is_error),
         details={"kind": "mcp", **details, **({"media": media} if media else {})},
+        attachments=tuple(pictures),
     )
 
 
-def _part(part: Any) -> tuple[str, dict[str, Any] | None]:
-    """Returns a content block as text, and the description of its bytes, if it has any."""
+_Part = tuple[str, dict[str, Any] | None, Attachment | None]
+
+
+def _part(part: Any, n: int) -> _Part:
+    """Returns a content block as text, what is known of its bytes, and it as the n-th picture."""
     if part.type == "text":
-        return part.text, None
+        return part.text, None, None
     if part.type in ("image", "audio"):
-        return _media(part.type, part.mime_type, part.data)
+        return _media(part.type, part.mime_type, part.data, n)
     if part.type == "resource_link":
         facts = (part.title, part.description, part.mime_type)
         about = " ".join(f"({line(fact, 400)})" for fact in facts if fact)
-        return f"Resource {line(part.name, 200)}: {line(str(part.uri), 2000)} {about}".strip(), None
+        link = f"Resource {line(part.name, 200)}: {line(str(part.uri), 2000)} {about}".strip()
+        return link, None, None
     resource = part.resource
     where = line(str(resource.uri), 2000)
     text = getattr(resource, "text", None)
     if text is not None:
-        return f"Resource {where}:\n{text}", None
-    said, media = _media("resource", resource.mime_type or "bytes", resource.blob)
-    return f"Resource {where}: {said}", media
+        return f"Resource {where}:\n{text}", None, None
+    said, media, picture = _media("resource", resource.mime_type or "bytes", resource.blob, n)
+    return f"Resource {where}: {said}", media, picture
 
 
-def _media(kind: str, mime: str, data: str) -> tuple[str, dict[str, Any]]:
-    size, mime = len(data) * 3 // 4, line(mime, 80)
-    about = f"[{kind}: {mime}, {size} bytes; the model is not shown it]"
-    return about, {"kind": kind, "mime": mime, "bytes": size}
+def _media(kind: str, mime: str, data: str, n: int) -> _Part:
+    size, mime, why = len(data) * 3 // 4, line(mime, 80), ""
+    known = {"kind": kind, "mime": mime, "bytes": size}
+    if mime.startswith("image/"):
+        name = f"picture {n}"
+        try:
+            file = checked_file(NewFile.decode({"name": name, "media_type": mime, "data": data}))
+        except ConfigError as error:
+            why = f": {error.message}"
+        else:
+            if n <= MOST_FILES:
+                picture = replace(file.attachment, data=data)
+                return f"[{picture.label()}]", known, picture
+    return f"[{kind}: {mime}, {size} bytes; the model is not shown it{why}]", known, None
 
 
 def _structured(answer: CallToolResult, texts: list[str]) -> list[str]:
-    """Returns the structured content, unless a text repeats it: servers should send both."""
+    """Returns the structured content, unless a text repeats it (servers should send both), or it
+    holds a picture's bytes once more.
+    """
     value = answer.structured_content
     if value is None:
         return []
@@ -84,16 +106,28 @@ def _structured(answer: CallToolResult, texts: list[str]) -> list[str]:
         wrapped = isinstance(value, dict) and list(value.values()) in ([said], [text])
         if said == value or wrapped:
             return []
-    return [json.dumps(value, ensure_ascii=False)]
+    whole = json.dumps(value, ensure_ascii=False)
+    data = (getattr(part, "data", "") for part in answer.content)
+    return [] if any(each and each in whole for each in data) else [whole]
 
 
 def tool_of(
-    connection: Connection, definition: Definition, spec: ToolSpec, suspended: str | None
+    connection: Connection,
+    definition: Definition,
+    spec: ToolSpec,
+    suspended: str | None,
+    reader: str | None = None,
 ) -> Tool:
-    """Makes the tool. Its result is untrusted text, and private if its server is."""
+    """Makes the tool. Its result is untrusted text, and private if its server is.
+
+    A link in a result offers the tool `reader`, see `reader_of`.
+    """
     server, switch = connection.server, connection.server.switch(definition.name)
+    details = {"server": server.name, "tool": definition.name}
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        from mcp.types import TextContent
+
         own = connection.server  # the user may have changed its switches
         if own.switch(definition.name) != switch or own.private != server.private:
             what = f"The user has changed the switches of {spec.name} since it was offered."
@@ -104,16 +138,33 @@ def tool_of(
             what = "is no longer there" if now is None else "has changed since it was offered"
             raise ToolError("mcp_changed", f"{spec.name} {what}.", "Go on without it.")
         answer = await connection.call(definition.name, arguments)
-        details = {"server": server.name, "tool": definition.name}
-        return result_of(context.call_id, spec.name, answer, **details)
+        if reader and any(part.type == "resource_link" for part in answer.content):
+            answer.content.append(TextContent(type="text", text=f"[Read a resource: {reader}]"))
+            context.reveal((reader,))
+        make = partial(result_of, context.call_id, spec.name, answer, **details)
+        return await asyncio.to_thread(make)
 
-    return Tool(
-        spec,
-        run,
-        seconds=server.seconds,
-        server=server.name,
-        origin="mcp",
-        private=server.private,
-        untrusted=True,
-        suspended=suspended,
-    )
+    return _tool(server, spec, run, suspended=suspended)
+
+
+def reader_of(connection: Connection, name: str, effect: Effect) -> Tool:
+    """Makes the tool that reads a resource of this server; it is listed once a link was met."""
+    server = connection.server
+    words = f"Read a resource of the MCP server {server.name} that a result of it has named."
+    uri = text_schema("The address of the resource, as the result names it")
+    spec = ToolSpec(name, words, object_schema({"uri": uri}, "uri"), effect)
+
+    async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        from mcp.types import CallToolResult, EmbeddedResource
+
+        read = await connection.read(arguments["uri"])
+        parts = [EmbeddedResource(type="resource", resource=each) for each in read.contents]
+        make = partial(result_of, context.call_id, name, CallToolResult(content=[*parts]))
+        return await asyncio.to_thread(make, server=server.name, resource=arguments["uri"])
+
+    return _tool(server, spec, run, listed=False)
+
+
+def _tool(server: Server, spec: ToolSpec, run: ToolFunction, **more: Any) -> Tool:
+    facts: Any = {"server": server.name, "private": server.private, "seconds": server.seconds}
+    return Tool(spec, run, origin="mcp", untrusted=True, **facts, **more)

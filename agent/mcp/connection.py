@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
 from searchloop.agent.mcp.definitions import Definition, list_tools
@@ -29,7 +29,7 @@ from searchloop.agent.settings import Settings
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.types import CallToolResult
+    from mcp.types import CallToolResult, ReadResourceResult
 
 
 def lost(server: Server, said: Said) -> AgentError:
@@ -73,6 +73,7 @@ def meaning(
     return ToolError("mcp_failed", what, why)
 
 
+T = TypeVar("T")
 State = Literal["idle", "connecting", "ready", "failed"]
 LONGEST = 60.0  # seconds between two attempts at most
 _RELIST = 1.0  # seconds between two listings at least
@@ -94,6 +95,7 @@ class Connection:
         self.oddities: tuple[str, ...] = ()
         self.suspended: dict[str, str] = {}  # changed tools, and what has changed
         self.protocol = self.title = self.version = ""
+        self.resources = False  # whether it has any
         self.said = Said()
         self.on_listing: Callable[[Connection], None] = lambda connection: None
         self._settings = settings
@@ -143,25 +145,37 @@ class Connection:
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """Calls a tool. Raises ToolError. If it is cancelled, the server is informed."""
+
+        def send(client: Client) -> Awaitable[CallToolResult]:
+            from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
+
+            params = CallToolRequestParams(name=tool, arguments=dict(arguments))
+            # `call_tool` would check results against the server's own schema, with regular
+            # expressions of the server's choice.
+            return client.session.send_request(CallToolRequest(params=params), CallToolResult)
+
+        return await self._answered(send)
+
+    async def read(self, uri: str) -> ReadResourceResult:
+        """Reads a resource. Raises ToolError."""
+        return await self._answered(lambda client: client.read_resource(uri))
+
+    async def _answered(self, send: Callable[[Client], Awaitable[T]]) -> T:
+        """Sends a request once the server is ready. Raises ToolError."""
         if not await self.ready(self.server.startup_seconds):
             raise self._trouble()
         from mcp.shared.exceptions import MCPError
-        from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
 
         assert self._client
-        params = CallToolRequestParams(name=tool, arguments=dict(arguments))
-        request = CallToolRequest(params=params)
         try:
-            # `call_tool` would check results against the server's own schema, with regular
-            # expressions of the server's choice.
-            return await self._client.session.send_request(request, CallToolResult)
+            return await send(self._client)
         except MCPError as error:
             if error.error.code == _CLOSED:
                 raise await self._why_lost() from error
             words = line(error.error.message, 2000)
             raise ToolError("mcp_error", f"{self.server.name} answered: {words}") from error
         except ValueError as error:
-            words = f"{self.server.name} answered with something that is no result of a tool."
+            words = f"{self.server.name} gave what is no result of a tool or of a resource."
             raise ToolError("mcp_bad_answer", words, "Try something else.") from error
         except RuntimeError as error:  # the client was closed meanwhile
             raise await self._why_lost() from error
@@ -229,6 +243,7 @@ class Connection:
         client = Client(transport, client_info=info, message_handler=self._heard, cache=None)
         await stack.enter_async_context(client)
         self.protocol = client.protocol_version
+        self.resources = client.server_capabilities.resources is not None
         about = client.server_info
         self.title = line(about.title or about.name, 100) if about else ""
         self.version = line(about.version, 40) if about else ""

@@ -21,7 +21,7 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log.session import Session
-from searchloop.agent.mcp.calls import tool_of
+from searchloop.agent.mcp.calls import reader_of, tool_of
 from searchloop.agent.mcp.config import Catalogue, ServerList, remove, switch
 from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
@@ -54,7 +54,8 @@ class Offers:
 
     def settle(self, session: str, tools: Sequence[Tool], budget: int) -> list[Tool]:
         """Returns the tools of a turn, with `find_tool` if the others take more than the budget."""
-        if sum(tokens_of(tool.spec) for tool in tools if not tool.suspended) <= budget:
+        offered = (tool.spec for tool in tools if tool.listed and not tool.suspended)
+        if sum(map(tokens_of, offered)) <= budget:
             return list(tools)
         found = self._found.of(session)
         known = [replace(tool, listed=tool.spec.name in found) for tool in tools]
@@ -208,6 +209,7 @@ _AROUND = 30.0  # seconds more in a test: to load the SDK, and to close a server
 _LONG = 3600.0  # seconds
 IDLE = 1800.0  # seconds
 CONTEXT = 32_000  # tokens of a model whose window is unknown
+READER = "read_resource"
 _SUSPENDED = "Its definition has changed; the user has to approve it: searchloop mcp approve"
 
 Window = Callable[[str], int | None]
@@ -400,6 +402,10 @@ class McpServers:
         """Yields the tools that are switched on and usable."""
         server = connection.server
         taken: set[str] = set()
+        own, reader = server.switch(READER), tool_name(part, READER)
+        reads = connection.resources and READER not in connection.listing and own.enabled
+        if reads and own.effect:
+            yield reader_of(connection, reader, own.effect)
         for definition in self._listing(connection).values():
             switch, name = server.switch(definition.name), tool_name(part, definition.name)
             if not switch.enabled or switch.effect is None or name in taken:
@@ -409,7 +415,7 @@ class McpServers:
                 spec = spec_of(definition, name, server.name, switch.effect)
                 changed = definition.name in connection.suspended
                 why = f"{_SUSPENDED} {server.name} {definition.name}" if changed else None
-                yield tool_of(connection, definition, spec, why)
+                yield tool_of(connection, definition, spec, why, reader if reads else None)
 
     def _listing(self, connection: Connection) -> Mapping[str, Definition]:
         """Returns its tools; while it starts, those it listed before.

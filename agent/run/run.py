@@ -234,7 +234,8 @@ class Run:
     def _wrappers(self, guard: Guard, emit: Emit) -> Iterator[Callable[[Streams], Streams]]:
         """Yields what stands around the provider, from the inside out."""
         question, log, session = self.question, self.batches.log, self.question.session.id
-        if any(message.attachments for message in self.messages):
+        others = any(tool.origin != "ours" for tool in question.gathered.tools)
+        if others or any(message.attachments for message in self.messages):  # see ToolResult
             yield lambda _: AttachingProvider(
                 question.provider, question.model, log, session, self.unseen
             )

@@ -121,7 +121,7 @@ class ToolResult:
     """The result of a call: `content` for the model, the rest for the program.
 
     `usage` counts the tool's own searches and page reads. `bounded` is set by a tool that keeps
-    its own bound; every other result is cut.
+    its own bound; every other result is cut. `attachments` are pictures, for models that see.
     """
 
     call_id: str
@@ -132,6 +132,7 @@ class ToolResult:
     sources: tuple[Source, ...] = ()
     usage: Usage = NOTHING
     bounded: bool = False
+    attachments: tuple[Attachment, ...] = ()
 
 
 class ProviderData(NamedTuple):

@@ -168,7 +168,7 @@ class Api(Handlers):
         """Finds a file by its digest, or the beginning of it, as sources have it."""
         wanted = call.path["digest"]
         for event in self._log.read(call.session):
-            for each in event.data.get("attachments", ()) if event.type == "user_message" else ():
+            for each in event.data.get("attachments", ()):
                 if len(wanted) >= 16 and each["digest"].startswith(wanted):
                     return Attachment(**each)
         raise ConfigError("no_attachment", "This chat holds no such file.", "Attach it again.")

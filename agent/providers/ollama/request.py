@@ -177,7 +177,8 @@ def is_envelope(text: str) -> bool:
 def first_calls(request: Request) -> tuple[ToolCall, ...]:
     """Returns the calls that the program makes for the model: a search, then the first pages."""
     offered = {tool.name for tool in request.tools}
-    last = max((i for i, m in enumerate(request.messages) if m.role == "user"), default=-1)
+    asked = (i for i, m in enumerate(request.messages) if m.role == "user")
+    last = max((i for i in asked if not request.messages[i].details.get("nudge")), default=-1)
     turn = request.messages[last + 1 :]
     used = {m.tool_name for m in turn if m.role == "tool"}
     if last < 0 or request.answer_now:

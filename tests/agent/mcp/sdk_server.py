@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import sys
+from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import ImageContent, ResourceLink
+
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGM4AQAAygDJmcpdfgAAAABJRU5ErkJggg=="
+)
 
 server = MCPServer("sdk", instructions="Adds numbers.")
 
@@ -35,6 +42,27 @@ async def grow(context: Context) -> str:
 def fail() -> str:
     """Fail."""
     raise ValueError("it cannot be done")
+
+
+@server.tool()
+def draw() -> list[Any]:
+    """Draw a pixel, and name a file that tells of it."""
+    pixel = ImageContent(type="image", mime_type="image/png", data=PIXEL)
+    broken = ImageContent(type="image", mime_type="image/png", data=PIXEL[:40])
+    link = ResourceLink(type="resource_link", name="story", uri="story://pixel")
+    return [pixel, broken, link]
+
+
+@server.resource("story://pixel")
+def story() -> str:
+    """How it came to be."""
+    return "It was drawn at noon."
+
+
+@server.resource("story://picture", mime_type="image/png")
+def picture() -> bytes:
+    """The same pixel."""
+    return base64.b64decode(PIXEL)
 
 
 if __name__ == "__main__":

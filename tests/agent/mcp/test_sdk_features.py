@@ -1,0 +1,72 @@
+"""What servers of the Python SDK give beside text, from the model's call to its next step."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from searchloop.agent.guard.guard import holds_private
+from searchloop.agent.providers import Abilities
+from tests.agent.mcp.sdk_server import PIXEL
+from tests.agent.mcp.served import Patient, settings_of, write
+from tests.agent.scripted import Scripted, call, calls, check_calls_are_answered, open_house, says
+
+pytestmark = pytest.mark.integration
+SDK = {"command": sys.executable, "args": [str(Path(__file__).with_name("sdk_server.py")), "stdio"]}
+
+
+class Looking(Scripted):
+    """A scripted model that takes these types of files."""
+
+    def __init__(self, *steps: object, types: frozenset[str]) -> None:
+        super().__init__(steps)  # type: ignore[arg-type]
+        self.abilities = Abilities(files=self._files)
+        self.types = types
+
+    async def _files(self, model: str) -> frozenset[str]:
+        return self.types
+
+
+@pytest.mark.parametrize("sees", [True, False])
+async def test_pictures_and_resources(tmp_path: Path, sees: bool) -> None:
+    """A picture reaches a model that sees, others are told; a link is read from its server alone;
+    both go the same way from the log.
+    """
+    write(tmp_path, {"sdk": {**SDK, "startup_timeout": 90}})
+    read = "mcp_sdk_read_resource"
+    both = (call("mcp_sdk_draw", 1), call("mcp_sdk_add", 2, a=1, b=2))
+    steps = (
+        calls(*both),
+        calls(call(read, 3, uri="story://pixel"), call(read, 4, uri="story://none")),
+        calls(call(read, 5, uri="story://picture")),
+        says("Done."),
+        says("Again."),
+    )
+    model = Looking(*steps, types=frozenset({"image/png"} if sees else ()))
+    async with open_house(tmp_path, model, bring=[Patient(settings_of(tmp_path))]) as house:
+        await house.ask("Draw.", mode="agent", approve="auto")
+        await house.ask("Again?", mode="agent")
+        names = [{tool.name for tool in request.tools} for request in model.requests]
+        assert read not in names[0]  # it is offered once a link was met
+        assert read in names[1]
+        drawn, added, shown = model.requests[1].messages[-3:]
+        assert "[picture 1 (image, 1 x 1 pixels, 1 kB)]" in drawn.content
+        assert "the model is not shown it: picture 2 is damaged" in drawn.content
+        assert (added.role, shown.role) == ("tool", "user")  # results first: servers insist
+        assert [file.data for file in shown.attachments] == ([PIXEL] if sees else [])
+        assert ("sees no pictures" in shown.content) is not sees
+        story, none = model.requests[2].messages[-2:]
+        assert "It was drawn at noon." in story.content
+        assert "untrusted result of mcp_sdk_read_resource" in story.content
+        assert none.is_error
+        assert len(model.requests[3].messages[-1].attachments) == int(sees)
+        told = [(m.role, m.content, m.attachments) for m in model.requests[3].messages]
+        assert [(m.role, m.content, m.attachments) for m in model.requests[4].messages][
+            : len(told)
+        ] == told
+        check_calls_are_answered(list(model.requests[4].messages))
+        events = house.log.read(house.session)
+        assert PIXEL not in str([event.data for event in events])
+        assert not holds_private(model.requests[1].messages[:-1])

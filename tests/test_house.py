@@ -41,11 +41,11 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 23_372,
+    "agent": 23_398,
     "search_backend": 12_761,
     "web": 3_439,
     "cli": 3_132,
-    "searchloop": 7_015,
+    "searchloop": 7_017,
     "the page's script and style": 11_544,
     "rule data, 100 characters a line": 772,
     "tests, with comments and blanks": 74_986,

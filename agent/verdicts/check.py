@@ -252,11 +252,13 @@ def closest(claim: str, page: Page) -> Found | str:
             left -= len(window)
             seen = Comparison(said, window, weights, page)
             likely = chance(seen)
-            fault = veto(seen) or ("" if likely >= model()["threshold"] else FEW)
+            few = "" if likely >= model()["threshold"] else FEW
+            fault = few if few and not seen.near else veto(seen) or few
             found.append(Found(seen, first, last, likely, fault))
             if first == last and seen.near and not fault:
                 break  # nothing outdoes the source's own sentence
-    return max(_deciding(found), key=_rank)
+    best = max(_deciding(found), key=_rank)
+    return best._replace(fault=veto(best.seen) or FEW) if best.fault == FEW else best
 
 
 def _deciding(found: list[Found]) -> list[Found]:
@@ -288,10 +290,11 @@ def _windows(page: Page, weights: Mapping[str, float]) -> list[tuple[float, int,
         if before == behind or not page.has_items(k + before, k + behind)
     }
     total = sum(weights.values())
+    places = {key: {*page.holding(key)} for key in weights if key[0] not in "#~"}
     found = []
     for first, last in ranges:
-        keys = frozenset().union(*page.keys[first : last + 1])
-        held = sum(w for key, w in weights.items() if key in keys or key[0] in "#~")
+        window = range(first, last + 1)
+        held = sum(w for k, w in weights.items() if not places.get(k, {first}).isdisjoint(window))
         found.append((held / total, first, last))
     return sorted(found, key=lambda each: (-each[0], each[2] - each[1], each[1]))
 

@@ -6,8 +6,8 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import chain
 from operator import add
 from typing import NamedTuple
 
@@ -22,6 +22,8 @@ _NEAREST = 8
 _ITEM, _SHORT_ITEM = re.compile(r"[^\n|]{,200}\||[-*+•] |\d+[.)] "), 60  # characters
 _EMPHASIS = ("*", "**", "***", "`")
 _GOES_ON = re.compile(r"(?<=\w)[*`]{0,3}\]\([^()\s]{1,2000}\)[*`]{0,3}(?=\w)")
+_SPACED = re.compile(r"\d[\u00a0\u202f\u2009 ]\d{3}")
+_SPACES = re.compile(r"(?<!\d)\s+|\s+(?!\d{3})")  # all but those of `81 365`
 _GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
 
 
@@ -74,6 +76,22 @@ def words_of(text: str, lang: str, joined: frozenset[int] = frozenset()) -> Word
     return Words(f" {' '.join(words)} ", starts, ends)
 
 
+@lru_cache(maxsize=1 << 15)
+def _keys(said: str, lang: str) -> frozenset[str]:
+    """Returns the keys of text without white space; scale words and number words are not read."""
+    found: set[str] = set()
+    for piece in PIECE.finditer(said):
+        word, kind = piece[0], piece.lastgroup
+        if kind == "run":
+            found.update(map(add, word, word[1:]) if word[1:] else word)
+        elif kind == "number":
+            found.add(f"#{numbers.digits(word, lang):.9g}")
+        elif kind == "word" and (low := folded(word)) not in STOPS.get(lang, STOPS["en"]):
+            unit = numbers.UNITS.get(low, "") if len(low) > 2 else ""
+            found.add(f"~{unit}" if unit else key_of(word, lang))
+    return frozenset(found)
+
+
 class Page:
     """A source's text, taken apart; `title` may name what the page is about.
 
@@ -90,6 +108,7 @@ class Page:
         self.title = title
         self.readable = len(_GARBAGE.findall(self.text)) * 20 <= len(self.text)
         self._tokens: dict[int, list[Token]] = {}
+        self._places: dict[str, list[int]] = {}
 
     @cached_property
     def words(self) -> Words:
@@ -107,31 +126,34 @@ class Page:
         return sentences(self.clean)
 
     @cached_property
-    def keys(self) -> list[frozenset[str]]:
-        """Returns the keys of each sentence; scale words and number words are not read here."""
-        return [frozenset(self._keys(start, end)) for start, end in self.spans]
-
-    def _keys(self, start: int, end: int) -> Iterator[str]:
-        stops = STOPS.get(self.lang, STOPS["en"])
-        for piece in PIECE.finditer(self.clean, start, end):
-            word, kind = piece[0], piece.lastgroup
-            if kind == "run":
-                yield from map(add, word, word[1:]) if word[1:] else word
-            elif kind == "word":
-                if (low := folded(word)) not in stops:
-                    unit = numbers.UNITS.get(low, "") if len(low) > 2 else ""
-                    yield f"~{unit}" if unit else key_of(word, self.lang)
-            elif kind == "number":
-                yield f"#{numbers.digits(word, self.lang):.9g}"
+    def _index(self) -> dict[str, list[list[int]]]:
+        """{key: for each way to write it, the sentences that have it}."""
+        held: dict[str, list[int]] = defaultdict(list)
+        spaced = {self.sentence_of(found.start()) for found in _SPACED.finditer(self.clean)}
+        for number, (start, end) in enumerate(self.spans):
+            said = self.clean[start:end]
+            for word in set(_SPACES.split(said) if number in spaced else said.split()):
+                held[word].append(number)
+        found: dict[str, list[list[int]]] = defaultdict(list)
+        for word, places in held.items():
+            for key in _keys(word, self.lang):
+                found[key].append(places)
+        return dict(found)
 
     @cached_property
-    def _index(self) -> dict[str, list[int]]:
-        """Returns {key: numbers of the sentences that hold it}."""
-        found: dict[str, list[int]] = defaultdict(list)
-        for number, keys in enumerate(self.keys):
-            for key in keys:
-                found[key].append(number)
-        return dict(found)
+    def keys(self) -> list[frozenset[str]]:
+        """The keys of each sentence."""
+        found: list[set[str]] = [set() for _ in self.spans]
+        for key in self._index:
+            for number in self.holding(key):
+                found[number].add(key)
+        return list(map(frozenset, found))
+
+    def holding(self, key: str) -> list[int]:
+        """Returns the numbers of the sentences that hold a key, in order."""
+        if key not in self._places:
+            self._places[key] = sorted({*chain(*self._index.get(key, ()))})
+        return self._places[key]
 
     def has(self, key: str) -> bool:
         """Tells whether a word stands anywhere in the page."""
@@ -172,7 +194,7 @@ class Page:
         return self._tokens[sentence]
 
     def _rarity(self, key: str) -> float:
-        return math.log(1 + len(self.spans) / (0.5 + len(self._index.get(key, ()))))
+        return math.log(1 + len(self.spans) / (0.5 + len(self.holding(key))))
 
     def weight(self, key: str) -> float:
         """Returns what a key counts in a comparison: a rare one a little more than a common one."""
@@ -195,8 +217,8 @@ class Page:
         """
         score: dict[int, float] = defaultdict(float)
         left = _STEPS
-        for key in sorted(keys, key=lambda key: (len(self._index.get(key, ())), key)):
-            places = self._index.get(key, ())
+        for key in sorted(keys, key=lambda key: (len(self.holding(key)), key)):
+            places = self.holding(key)
             left -= len(places)
             if left < 0:
                 break

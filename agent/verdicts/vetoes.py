@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import combinations, pairwise
 
 from searchloop.agent.verdicts import numbers
@@ -55,8 +56,7 @@ def opposite(found: Comparison) -> str:
     own, have = _reversible(found.claim), _reversible(found.window)
     places = [(own - have, have - own)]
     places += [(_reversible(one), _reversible(other)) for one, other in found.gaps if one]
-    turned = any(_reverse(one, other) for own, have in places for one in own for other in have)
-    return OPPOSITE if turned else ""
+    return OPPOSITE if any(_reversed(ours, theirs) for ours, theirs in places) else ""
 
 
 def _said(token: Token) -> str:
@@ -74,18 +74,26 @@ def _reversible(tokens: Iterable[Token]) -> set[str]:
     }
 
 
-def _reverse(one: str, other: str) -> bool:
-    """Tells whether two words begin like opposites of the table, or one is the other with `un-`."""
-    short, long = sorted((one, other), key=len)
-    if len(short) >= 4 and long.removesuffix(short) in _PREFIXES:
-        return True
-    if len(one) == len(other) == 2 and one[0] == other[0] and other[1] in OPPOSITES.get(one[1], ()):
-        return True  # `撞前` for `撞后`
-    for length in range(len(one), max(1, len(one) - 4), -1):
-        for reverse in OPPOSITES.get(one[:length], ()):
-            if other.startswith(reverse) and len(other) - len(reverse) <= 3:
+def _reversed(ours: set[str], theirs: set[str]) -> bool:
+    """Tells whether a word stands beside its opposite: of the table, or the other with `un-`."""
+    for short, long in ((ours, theirs), (theirs, ours)):
+        if any(w[len(p) :] in short for w in long for p in _PREFIXES if w.startswith(p, 0, -4)):
+            return True
+    for one in ours:
+        if len(one) == 2 and any(one[0] + last in theirs for last in OPPOSITES.get(one[1], ())):
+            return True  # `撞前` for `撞后`
+        for reverse in _reverses(one):
+            longest = len(reverse) + 3
+            if any(len(w) <= longest and w.startswith(reverse) for w in theirs):
                 return True
     return False
+
+
+@lru_cache(maxsize=8192)
+def _reverses(word: str) -> tuple[str, ...]:
+    """Returns the beginnings of the words that say the reverse of a word."""
+    lengths = range(len(word), max(1, len(word) - 4), -1)
+    return tuple(each for n in lengths for each in OPPOSITES.get(word[:n], ()))
 
 
 # ---- degrees --------------------------------------------------------------------------------

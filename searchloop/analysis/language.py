@@ -68,7 +68,8 @@ def language(text: str) -> str:
     text = text[:_READ]
     if text.isascii():
         return _by_words(text, _LATIN)
-    counts = {lang: len(script.findall(text)) for lang, script in _SCRIPTS}
+    letters = Counter(text).items()
+    counts = {lang: sum(n for c, n in letters if script.match(c)) for lang, script in _SCRIPTS}
     if counts["ja"] * 8 >= counts["zh"] and counts["ja"]:  # kanji alone would count as Chinese
         counts["ja"] += counts.pop("zh")
     best = max(counts, key=lambda lang: counts[lang])
@@ -80,8 +81,8 @@ def language(text: str) -> str:
         return _by_words(text, frozenset(_SAME_SCRIPT[best])) or best
     if best:
         return best
-    letters = _VIETNAMESE.findall(text.casefold())
-    return "vi" if len(letters) * 12 >= counts[""] else _by_words(text, _LATIN)
+    vietnamese = _VIETNAMESE.findall(text.casefold())
+    return "vi" if len(vietnamese) * 12 >= counts[""] else _by_words(text, _LATIN)
 
 
 def _by_words(text: str, among: frozenset[str]) -> str:
@@ -102,5 +103,6 @@ def _by_words(text: str, among: frozenset[str]) -> str:
     if written is None or text.isascii():
         return lang
     plain = [w for w in _WORD.findall(normalize("NFC", text)) if w.islower()]
-    foreign = sum(any(c > "\x7f" and c not in written for c in w) for w in plain)
+    odd = (w for w in plain if not w.isascii())
+    foreign = sum(any(c > "\x7f" and c not in written for c in w) for w in odd)
     return lang if foreign <= _FOREIGN * len(plain) else ""

@@ -25,6 +25,8 @@ from searchloop.auditing.run import audited, report_at
 from searchloop.auditing.writers import WRITERS
 from searchloop.cli import BAD_INPUT, FAILED, OK, STOPPED
 from searchloop.cli.arguments import as_json, one_line, output, safe, safe_json, tell, warn
+from searchloop.cli.ask import agent_with_tools
+from searchloop.cli.models import whole_name
 from searchloop.cli.show import spoken_here
 from searchloop.compose import file_text
 from searchloop.compose.check import Source, check_source, check_text
@@ -55,7 +57,7 @@ def _fail_on(parser: argparse.ArgumentParser, known: tuple[str, ...]) -> None:
 
 def _audit_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_audit)
-    about = "provider:model that reads what words alone leave unclear"
+    about = "a model that reads what words alone leave unclear"
     parser.add_argument("-m", "--model", metavar="MODEL", help=about)
     help = "the report: a file of any kind that is read, an address, or - for stdin"
     parser.add_argument("report", metavar="FILE|URL|-", help=help)
@@ -71,6 +73,10 @@ def _audit(args: argparse.Namespace) -> int:
     def told(page: AuditedPage, done: int, of: int) -> None:
         if sys.stderr.isatty():
             warn(one_line(f"{done}/{of} {page.problem or page.state}: {page.url}"))
+
+    if args.model:
+        with agent_with_tools(settings) as agent:
+            args.model = whole_name(agent, args.model)
 
     async def run() -> Audit:
         if isinstance(source, Path):

@@ -43,12 +43,12 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 BUDGET: Mapping[str, int] = {
     "agent": 23_398,
     "search_backend": 12_761,
-    "web": 3_439,
-    "cli": 3_132,
-    "searchloop": 7_017,
-    "the page's script and style": 11_544,
+    "web": 3_440,
+    "cli": 3_137,
+    "searchloop": 7_019,
+    "the page's script and style": 11_551,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 74_986,
+    "tests, with comments and blanks": 75_000,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

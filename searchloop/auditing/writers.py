@@ -48,8 +48,13 @@ def counts(audit: Audit, words: Words) -> str:
 def reason(cited: AuditedCitation, words: Words) -> str:
     """Returns why one source of a sentence has its verdict."""
     if cited.problem:
-        return f"{words[f'audit.{cited.problem}']}. {words.worded(cited.reason, 'error.')}".strip()
-    return words.worded(cited.reason, "reason.")
+        return f"{words[f'audit.{cited.problem}']}. {_why(cited.reason, words)}".strip()
+    return words.worded(words.worded(cited.reason, "audit.why."), "reason.")
+
+
+def _why(reason: str, words: Words) -> str:
+    """Returns why a page was not read: in our words, or in those of the error."""
+    return words.worded(words.worded(reason, "audit.why."), "error.")
 
 
 def as_text(audit: Audit, words: Words, name: str = "") -> str:
@@ -125,7 +130,7 @@ def as_html(audit: Audit, words: Words, name: str = "") -> str:
     if unread := [page for page in audit.pages if page.problem]:
         body.append(f"<h2>{words['audit.pages']}</h2><ul>")
         for page in unread:
-            why = words.worded(page.reason, "error.")
+            why = _why(page.reason, words)
             said = f"{words[f'audit.{page.problem}']}: {page.url}"
             body.append(f"<li>{_text(said)} <small>{_text(why)}</small></li>")
         body.append("</ul>")

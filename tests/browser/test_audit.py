@@ -35,10 +35,13 @@ def test_a_pasted_report_is_checked(enter: Enter, tmp_path: Path) -> None:
     look = view.locator("ul.cards").first
     expect(look.get_by_role("listitem")).to_have_count(2)
     expect(look.get_by_role("listitem").first).to_contain_text("falsch zitiert")
-    expect(view).to_contain_text("Nicht im öffentlichen Netz")
+    expect(view).to_contain_text("Nicht im öffentlichen Netz. Das ist eine Adresse eines privaten")
     expect(view).to_contain_text("In 2025, 38,400 people used it.")
     expect(view.locator(".answer .chip")).to_have_count(3)
     assert page.evaluate(RUN) == []
+    page.context.grant_permissions(["clipboard-write"])
+    view.get_by_role("button", name="Kopieren").click()
+    expect(view.get_by_role("button", name="Kopiert")).to_be_visible()
     with page.expect_download() as saved:
         view.get_by_role("button", name="Als HTML speichern").click()
     saved.value.save_as(tmp_path / "audit.html")
@@ -47,3 +50,10 @@ def test_a_pasted_report_is_checked(enter: Enter, tmp_path: Path) -> None:
     assert "<script" not in html
     view.get_by_role("button", name="Anderen Text prüfen").press("Enter")
     expect(view.get_by_label("Text mit seinen Quellen")).to_be_visible()
+    expect(view.get_by_label("Prüfen mit")).to_have_value("")
+    page.route("**/api/audit", lambda route: None)  # never answered
+    view.get_by_label("Text mit seinen Quellen").fill(REPORT)
+    view.get_by_role("button", name="Prüfen", exact=True).press("Enter")
+    view.get_by_role("button", name="Stopp").click()
+    expect(view).to_contain_text("Angehalten")
+    expect(view.get_by_label("Text mit seinen Quellen")).to_have_value(REPORT)

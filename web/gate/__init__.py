@@ -129,7 +129,7 @@ BODY_SECONDS = 10.0
 # Requests with files, and how large and slow these may be.
 MAX_FILES = 30 * MAX_BODY
 _FILES = re.compile(
-    r"/api/(?:sessions/[^/]+/messages|attachments)|/share"
+    r"/api/(?:sessions/[^/]+/messages|attachments|audit)|/share"
     r"|/v1/(?:chat/completions|responses|messages(?:/count_tokens)?)"
 )
 _WITH_FILES = re.compile(rb'"(?:attachments|data|input|messages)"\s*:|\A--')

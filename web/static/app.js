@@ -55,7 +55,7 @@ const showProject = later(() => fromProjects().then(made => made.drawProject));
 const openReader = later(() =>
   import("./sources/reader.js").then(made => made.reader(el("reader"), () => facts.session.id)),
 );
-const openAudit = later(() => import("./sources/audit.js").then(made => made.auditView(el("reader"))));
+const openAudit = later(() => import("./sources/audit.js").then(made => made.auditView(el("reader"), models)));
 const { chip, hide: hideCard } = chips(el("card"), openReader);
 const ask = asking(facts, {
   draw,

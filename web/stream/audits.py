@@ -17,7 +17,7 @@ from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.tools.backend import error_words
 from searchloop.auditing.results import AuditedPage
 from searchloop.auditing.run import Auditor
-from searchloop.auditing.writers import as_html, citations, reason
+from searchloop.auditing.writers import as_html, as_text, citations, reason
 from searchloop.compose import Services
 from searchloop.compose.check import read_page
 from searchloop.render.markdown import render
@@ -131,7 +131,8 @@ def _result(auditor: Auditor, asked: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {"text": audit.text, **audit.as_dict()}
     if language in LANGUAGES:
         words, cited = words_of(language), citations(audit)
-        made |= {"html": as_html(audit, words), "cited": cited, "blocks": render(audit.text, cited)}
+        made |= {"html": as_html(audit, words), "plain": as_text(audit, words)}
+        made |= {"cited": cited, "blocks": render(audit.text, cited)}
         for sentence, found in zip(made["sentences"], audit.sentences, strict=True):
             for each, citation in zip(sentence["citations"], found.citations, strict=True):
                 each["why"] = reason(citation, words)

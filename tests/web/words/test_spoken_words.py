@@ -210,6 +210,10 @@ def test_every_reason_and_limit_has_words() -> None:
     known = {text for key, text in CATALOGUES["en"].items() if key.startswith("reason.")}
     cut = "{reason} Only its first {n} characters were compared."
     assert known - {cut} == said
+    source = (ROOT / "searchloop/auditing/run.py").read_text("utf-8")
+    told = {t for key, t in CATALOGUES["en"].items() if key.startswith("audit.why.")}
+    parts = (part.strip() for text in told for part in re.split(r"{\w+}", text))
+    assert [part for part in parts if part not in source] == []
     german = words_of("de")
     whole = german.worded(
         "The claim is empty. Only its first 9 characters were compared.", "reason."

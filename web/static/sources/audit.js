@@ -1,17 +1,20 @@
 // "Check a text": opens what a text of anybody cites, and shows what needs a look, the worst first.
 
 import * as api from "../lib/api.js";
-import { h, iconButton, isWeb, outLink, render } from "../lib/dom.js";
+import { copyText, h, iconButton, isWeb, outLink, render } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
-import { t } from "../locales/index.js";
-import { styled, tag, textArea, textBox } from "../settings/kit.js";
+import { t, titleOf } from "../locales/index.js";
+import { choice, styled, tag, textArea, textBox } from "../settings/kit.js";
 
 const HOLD = ["quoted", "supported"];
 const LOOK = ["contradicted", "misquoted", "unclear", "unread"];
 const PLAIN = /\.(md|markdown|txt|text)$/i;
 
-/** Makes the view in `dialog`; returns open(). A text stays until the next one is checked. */
-export function auditView(dialog) {
+/**
+ * Makes the view in `dialog`; returns open(). A text stays until the next one is checked.
+ * models() -> those that can read what words leave unclear.
+ */
+export function auditView(dialog, models) {
   let running = null;
   let view = null;
   dialog.addEventListener("close", () => running?.abort());
@@ -34,6 +37,9 @@ export function auditView(dialog) {
     const text = textArea("", { id: "audit-text", rows: "10", "aria-describedby": "audit-hint" });
     const url = textBox("", { id: "audit-url", type: "url", inputmode: "url" });
     const file = h("input", { type: "file", id: "audit-file", accept: ".md,.txt,.html,.htm,.docx,.odt,.pdf,text/*" });
+    const readers = models().filter(model => !model.id.startsWith("builtin:"));
+    const reader = choice([["", t("check.words")], ...readers.map(model => [model.id, titleOf(model)])])("");
+    reader.id = "audit-model";
     const said = h("div", { role: "status" });
     let chosen = null; // a file of another kind than plain text
     file.addEventListener("change", async () => {
@@ -45,12 +51,14 @@ export function auditView(dialog) {
     const send = event => {
       event.preventDefault();
       const written = text.value.trim() ? { text: text.value } : { url: url.value.trim() };
-      check({ ...(chosen ?? written), html: document.documentElement.lang.split("-")[0] }, said);
+      const more = reader.value ? { model: reader.value } : {};
+      check({ ...(chosen ?? written), ...more, html: document.documentElement.lang.split("-")[0] }, said);
     };
     const field = (label, control, ...more) =>
       h("div", { class: "field" }, h("label", { for: control.id }, t(label)), control, ...more);
     const hint = h("p", { class: "muted", id: "audit-hint" }, t("audit.text.hint"));
     const fields = [field("audit.text", text, hint), field("audit.file", file), field("audit.url", url)];
+    if (readers.length) fields.push(field("audit.with", reader));
     const go = h("button", { type: "submit", class: "small primary" }, t("audit.go"));
     return [h("form", { class: "reader-body audit settings-page", onsubmit: send }, fields, h("div", {}, go), said)];
   }
@@ -75,13 +83,15 @@ export function auditView(dialog) {
       show(result(await api.audit(asked, told, running.signal)));
       dialog.querySelector(".reader-body").focus();
     } catch (failure) {
-      said.replaceChildren(failure.name === "AbortError" ? "" : errorBox(failure));
+      if (failure.name !== "AbortError") said.replaceChildren(errorBox(failure));
+      stop.replaceWith(t("audit.left"));
     }
     running = null;
   }
 
   function result(found) {
     const again = h("button", { type: "button", class: "small", onclick: () => show(form()) }, t("audit.again"));
+    const copy = h("button", { type: "button", class: "small", onclick: () => copyText(found.plain, copy) }, t("copy"));
     const save = h(
       "button",
       { type: "button", class: "small primary", onclick: () => saveAs(found.html) },
@@ -89,7 +99,7 @@ export function auditView(dialog) {
     );
     return [
       h("div", { class: "reader-body audit", tabindex: "0" }, findings(found).flat()),
-      h("div", { class: "reader-foot" }, again, save),
+      h("div", { class: "reader-foot" }, again, copy, save),
     ];
   }
 

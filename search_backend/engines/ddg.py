@@ -27,7 +27,7 @@ from searchloop.search_backend.types import Query, SearchResult
 NAME, TITLE = "ddg", "DuckDuckGo"
 ADDRESS = ("DDG_BASE_URL", "https://html.duckduckgo.com/html")
 # Its page has fewer by far. A parser may take time quadratic in the depth and in the attributes.
-MOST_BYTES, MOST_TAGS = 256 * 1024, 10_000
+MOST_BYTES, MOST_TAGS = 96 * 1024, 10_000
 _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
     "User-Agent": "Mozilla/5.0 (compatible; searchloop/0.1)",

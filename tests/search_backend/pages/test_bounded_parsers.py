@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 import pytest
 
 from searchloop.search_backend.engines.ddg import parse as parse_page
 from searchloop.search_backend.engines.keyless.arxiv import parse as parse_feed
+from searchloop.search_backend.fetch.http import Fetched, refresh_of
+from searchloop.search_backend.pages.reading import read_fetched
+from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.types import EngineError
 from tests.source_tree import modules, report, within
 from tests.tables import each_row
 
+URL = "https://a.example/"
 PARSERS = (
     *(
         "selectolax",
@@ -95,7 +100,7 @@ ROW = b"<div class=result><a class=result__a href='https://a.example/'>A title</
 
 
 @pytest.mark.parametrize(
-    "more", [b"<div>" * 20_000, b"<p " + b"a=1 " * 90_000, ROW[:18] * 20_000, b" " * 300_000]
+    "more", [b"<div>" * 20_000, b"<p " + b"a=1 " * 25_000, ROW[:18] * 20_000, b" " * 100_000]
 )
 def test_a_result_page_of_absurd_size_is_not_parsed(more: bytes) -> None:
     """Its parser would keep every other request waiting."""
@@ -111,3 +116,48 @@ def test_a_feed_of_absurd_size_is_not_parsed() -> None:
     assert parse_feed(HttpResponse(200, {}, start + b"<a/>" * 90_000 + b"</feed>"), {}) == []
     with pytest.raises(EngineError):
         parse_feed(HttpResponse(200, {}, start + b"<a/>" * 200_000 + b"</feed>"), {})
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("rule", ["ENTITY a 'long'", "ATTLIST a b CDATA 'long'", "ELEMENT a ANY"])
+def test_a_feed_declares_nothing(rule: str, encoding: str) -> None:
+    """A declaration is repeated at each element or reference, so a small feed may be endless."""
+    feed = '<feed xmlns="http://www.w3.org/2005/Atom"/>'
+    text = f'<?xml version="1.0" encoding="{encoding}"?>'
+    assert parse_feed(HttpResponse(200, {}, (text + feed).encode(encoding)), {}) == []
+    declared = f"{text}<!DOCTYPE feed [<!{rule}>]>{feed}".encode(encoding)
+    with pytest.raises(EngineError):
+        parse_feed(HttpResponse(200, {}, declared), {})
+
+
+PAGE = (
+    "<meta charset=latin1><meta http-equiv=refresh content='0;url=/b'><title>Wait</title>"
+    "<link rel=icon href=/f.ico><script src='/cdn-cgi/challenge-platform/x.js'></script>"
+)
+# What repeats in a page: of each a small and a large number costs this process the same.
+REPEATED = ("<div id=id=id=", "<script ", "<title>", "<meta http-equiv=refresh content=", "&amp;")
+
+
+@pytest.mark.parametrize("part", REPEATED)
+def test_a_page_is_looked_at_in_another_process_only(part: str) -> None:
+    """Calls are counted, of C functions too: their number does not grow with the page."""
+
+    def calls(body: bytes) -> int:
+        found = 0
+
+        def count(frame: object, event: str, argument: object) -> None:
+            nonlocal found
+            found += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            page = read_fetched(Fetched(URL, URL, 200, "text/html", None, body))
+            told = refresh_of(Fetched(URL, URL, 200, "text/html", None, body), WORKERS.refresh_in)
+        finally:
+            sys.setprofile(None)
+        assert (page.url, told) == (URL, "/b")
+        return found
+
+    calls(PAGE.encode())  # a process may have to be started
+    small = calls(PAGE.encode())
+    assert abs(calls((PAGE + part * (60_000 // len(part))).encode()) - small) < 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -121,7 +122,7 @@ HOSTILE: Mapping[str, Callable[[], bytes]] = {
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
 def test_a_hostile_page_costs_little_memory() -> None:
     """At most 64 MiB at any moment over what the process has without work."""
-    before, idle = pids(), dict[int, int]()
+    before, idle, ours = pids(), dict[int, int](), memory(os.getpid(), "VmRSS")
     with closing(Workers(most=1, seconds=20)) as pool:
         for name, made in HOSTILE.items():
             assert opened(pool, TEXT.encode()) == "ok"  # by another process if one has grown
@@ -133,6 +134,8 @@ def test_a_hostile_page_costs_little_memory() -> None:
             peak = memory(worker, "VmHWM")
             assert peak > idle[worker], name
             assert peak < idle[worker] + 64 * 2**20, name
+    gc.collect()
+    assert memory(os.getpid(), "VmRSS") < ours + 64 * 2**20  # this process keeps none of it
 
 
 def test_memory_beyond_the_bound_is_refused() -> None:

@@ -43,12 +43,12 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 BUDGET: Mapping[str, int] = {
     "agent": 23_398,
     "search_backend": 12_764,
-    "web": 3_440,
+    "web": 3_453,
     "cli": 3_137,
     "searchloop": 7_019,
-    "the page's script and style": 11_551,
+    "the page's script and style": 11_791,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 75_053,
+    "tests, with comments and blanks": 75_206,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

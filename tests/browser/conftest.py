@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import (
@@ -97,12 +96,9 @@ class Watched:
 
     @property
     def foreign(self) -> list[str]:
-        """Requests that were meant for anybody but our server."""
-        return [
-            url
-            for url in self.requests
-            if urlsplit(url).scheme != "data" and not url.startswith(self.origin)
-        ]
+        """Requests that were meant for anybody but our server, and the browser's own memory."""
+        own = (self.origin, "data:", "blob:null/")  # the last is a preview's: it has no origin
+        return [url for url in self.requests if not url.startswith(own)]
 
     def faults(self) -> list[str]:
         """What went elsewhere, what the browser refused, and what broke, since the last look."""

@@ -99,6 +99,25 @@ def test_a_picture_goes_along(page: Page, models: LedOllama, way: Any) -> None:
     assert images_of(models) == [[file[2]]]
 
 
+def test_a_picture_is_seen_at_full_size(page: Page, models: LedOllama) -> None:
+    """Pressed or by keys; the arrows lead to the next one, Escape back."""
+    models.script = lambda messages: ["A dial."]
+    choose(page, ("dial.png", "image/png", png(40, 30)), ("plan.png", "image/png", png(60, 20)))
+    expect(page.locator("#announcer")).to_contain_text("plan.png is attached")
+    ask(page, "What is this?")
+    wait_for_answer(page).locator(".shot").first.focus()
+    page.keyboard.press("Enter")
+    large = page.locator("#preview")
+    expect(large.get_by_role("img", name="dial.png")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(large.get_by_role("heading", name="plan.png")).to_be_visible()
+    expect(large.get_by_role("button", name="Next picture")).to_be_disabled()
+    expect(large.get_by_role("link", name="Save")).to_have_attribute("download", "plan.png")
+    page.keyboard.press("Escape")
+    expect(page.locator(".shot").last).to_be_focused()
+    assert "#/s/" in page.url
+
+
 def test_a_large_picture_is_made_smaller(page: Page, models: LedOllama) -> None:
     """By the browser, to what models see; both sizes are told."""
     noise = random.Random(7)

@@ -35,6 +35,7 @@ _SECURITY: tuple[Header, ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-dns-prefetch-control", b"off"),  # a link's host would be asked for before it is followed
     (b"permissions-policy", ", ".join(f"{name}=()" for name in _UNUSED).encode()),
 )
 _SECURITY_NAMES = frozenset(name for name, _ in _SECURITY)
@@ -45,8 +46,9 @@ def policy(nonce: str | None = None) -> str:
     script = f"'nonce-{nonce}'" if nonce else "'none'"
     return (
         f"default-src 'none'; script-src {script}; style-src 'self'; img-src 'self' data:; "
-        "manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+        "frame-src 'self'; manifest-src 'self'; connect-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+        "trusted-types 'none'"
     )
 
 

@@ -264,6 +264,7 @@ async function openSession(id, { push = true, temporary = false, turn = null, pr
   drawer.close();
   delete el("welcome").dataset.key;
   if (id && id === facts.session.id) return turn && chat.seek(turn);
+  el("preview")?.close();
   forget();
   away = false;
   connection("live");
@@ -502,7 +503,7 @@ function models() {
 
 // Single keys act only where nothing is typed, and can be turned off in the list of keys.
 function onShortcut(event) {
-  if (event.defaultPrevented || isComposing(event) || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.defaultPrevented || isComposing(event) || event.altKey || document.querySelector("dialog:modal")) return;
   const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
   const name =
     event.ctrlKey || event.metaKey
@@ -535,7 +536,7 @@ function walk(event) {
 function onKey(event) {
   if (event.key !== "Escape" || event.defaultPrevented || isComposing(event)) return;
   if (event.target.closest?.(".approval") || (event.target.type === "search" && event.target.value)) return;
-  if (document.querySelector("dialog[open], [popover]:popover-open:not(#card)")) return;
+  if (document.querySelector("dialog:modal, [popover]:popover-open:not(#card)")) return;
   if (drawer.isOpen()) drawer.close();
   else ask.stop();
 }
@@ -558,7 +559,7 @@ let focused = null;
 function catchFocus() {
   if (!focused || focused.isConnected || document.activeElement !== document.body) return;
   focused = null;
-  const inside = document.querySelector("dialog[open] [tabindex='-1'], dialog[open] button");
+  const inside = document.querySelector(":modal [tabindex='-1'], :modal button");
   if (inside) inside.focus();
   else if (!matchMedia("(pointer: coarse)").matches) box.focus();
 }

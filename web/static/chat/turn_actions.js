@@ -4,7 +4,7 @@
 // removeTurn(turn), check(turn, model), checks(), compare(turn), copyAnswer(turn, button), exportAs(format),
 // models() -> those that can be chosen.
 
-import { h, icon, iconButton, isComposing } from "../lib/dom.js";
+import { h, icon, iconButton, isComposing, plainly } from "../lib/dom.js";
 import { nameOf, number, t, titleOf } from "../locales/index.js";
 import { checkedMarks, isChecking } from "./state.js";
 
@@ -137,7 +137,15 @@ export function questionView(first, on) {
 // A picture that went along, or the name of a document; each leads to the file itself.
 function attachmentView({ name, width, height, pages, size, media_type: kind }, url) {
   const shown = { href: url, target: "_blank", rel: "noopener", class: width ? "shot" : "attached" };
-  if (width) return h("a", shown, h("img", { src: url, alt: name, width, height, loading: "lazy" }));
+  if (width) {
+    const link = h("a", shown, h("img", { src: url, alt: name, width, height, loading: "lazy" }));
+    link.title = t("picture.open");
+    link.addEventListener(
+      "click",
+      plainly(async () => (await import("../lib/preview.js")).showPicture(link)),
+    );
+    return link;
+  }
   return h(
     "a",
     shown,

@@ -273,9 +273,18 @@ function codeBlock(lang, text, content) {
   return h(
     "div",
     { class: "code" },
-    h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), copy),
+    h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), previewOf(lang, text), copy),
     h("pre", { tabindex: "0", role: "group", "aria-label": label, dir: "ltr" }, h("code", {}, content)),
   );
+}
+
+// What can be looked at besides being read. Mermaid cannot: no browser draws it by itself.
+function previewOf(lang, text) {
+  const kind = /^\s*(<\?xml[^>]*>\s*)?<svg[\s>]/.test(text) ? "svg" : lang?.toLowerCase();
+  if (kind === "mermaid") return h("span", { class: "hint" }, t("preview.mermaid"));
+  if (!["svg", "html", "csv", "tsv"].includes(kind)) return null;
+  const show = async ({ currentTarget: from }) => (await import("./preview.js")).preview(kind, text, from);
+  return h("button", { type: "button", class: "quiet small", onclick: show }, t("preview.open"));
 }
 
 // Over plain HTTP from another machine there is no clipboard but the one of a selection.
@@ -285,7 +294,7 @@ async function toClipboard(text) {
   const box = h("textarea", { readonly: true });
   box.style.setProperty("position", "fixed"); // where nothing needs to be scrolled to it
   box.value = text;
-  (document.querySelector("dialog[open]") ?? document.body).append(box);
+  (document.querySelector(":modal") ?? document.body).append(box);
   box.select();
   const done = document.execCommand("copy");
   box.remove();

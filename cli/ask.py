@@ -299,6 +299,8 @@ def ask_approval(
 ) -> tuple[Decision, Mapping[str, Any] | None]:
     """Asks until there is a decision, and returns it with changed arguments. No input means no."""
     print(shown(request), file=sys.stderr)
+    if request.get("question"):
+        return _answered(request["arguments"], typed)
     arguments: Mapping[str, Any] | None = None
     folder = one_line(request.get("folder", ""), 200)
     keys = _KEYS.format(_FOLDER.format(folder) if folder else "")
@@ -316,6 +318,27 @@ def ask_approval(
             return _DECISIONS[key], arguments
 
 
+def _answered(
+    fields: Mapping[str, Any], typed: Callable[[], str]
+) -> tuple[Decision, Mapping[str, Any] | None]:
+    """Asks for each field of a question; "-" declines. Without fields it is yes or no."""
+    given: dict[str, Any] = dict(fields)
+    try:
+        for name, value in fields.items():
+            told = f" [{as_json(value)}]" if value != "" else ""
+            print(f"  {one_line(name)}{told} (- = decline): ", end="", file=sys.stderr, flush=True)
+            line = typed().strip()
+            if line == "-":
+                return "deny", None
+            given[name] = line or value
+        if not fields:
+            print("  [y] yes, [n] no: ", end="", file=sys.stderr, flush=True)
+            return ("once" if typed().strip().lower() in ("y", "yes") else "deny"), None
+    except EOFError:
+        return "deny", None
+    return "once", given
+
+
 def shown(request: Mapping[str, Any], most: int = _LINES) -> str:
     """Formats a request for a person: tool, server, effect, why, each argument, and the diff.
 
@@ -327,6 +350,8 @@ def shown(request: Mapping[str, Any], most: int = _LINES) -> str:
         f"  {one_line(request['name'])}{where} asks to run (effect: {request['effect']}).",
         f"  {one_line(request['why'], 400)}",
     ]
+    if request.get("question"):
+        return f"\n  {one_line(request['why'], 1500)}"
     preview = request.get("preview")
     for name, value in request["arguments"].items():
         text = named(value) if isinstance(value, str) else as_json(value)

@@ -30,7 +30,7 @@ FIELDS = {
     TEXTS: "years servers missing files questions",
     OBJECTS: "attempts notes steps",
     OBJECT: "arguments details performance run_finished.error",
-    "bool": "is_error partial imported",
+    "bool": "is_error partial imported question",
     "int | None": "results",
     "tuple[int, ...]": "turns",
     "tuple[Attachment, ...]": "attachments",

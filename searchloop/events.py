@@ -188,7 +188,8 @@ class ToolStarted(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequested(Event):
     """`approval_requested`: call_id, name, arguments, effect, server, why, preview?,
-    definition, folder."""
+    definition, folder, question? (a tool asks the user: `why` is the question, the arguments
+    are the answer)."""
 
     type: Literal["approval_requested"]
     call_id: str = ""
@@ -200,6 +201,7 @@ class ApprovalRequested(Event):
     preview: str = ""
     definition: str = ""
     folder: str = ""
+    question: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,14 +41,14 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 23_398,
+    "agent": 23_561,
     "search_backend": 12_764,
     "web": 3_453,
-    "cli": 3_137,
-    "searchloop": 7_019,
-    "the page's script and style": 11_791,
+    "cli": 3_159,
+    "searchloop": 7_020,
+    "the page's script and style": 11_796,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 75_206,
+    "tests, with comments and blanks": 75_343,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -78,11 +78,15 @@ class Hooks:
 
 
 class Caller(NamedTuple):
-    """`approve` gets the data of an `approval_requested` and decides."""
+    """`approve` gets the data of an `approval_requested` and decides.
+
+    `question` asks the user what a tool wants to know: a `UserQuestions` of the run.
+    """
 
     context: Any = None
     hooks: Hooks | None = None
     approve: Callable[[Mapping[str, Any]], Awaitable[Reply]] | None = None
+    question: Callable[..., Awaitable[Mapping[str, Any] | None]] | None = None
 
     def model(self, provider: Streams) -> Streams:
         """Returns the provider with the hooks around each step."""

@@ -14,13 +14,16 @@ import re
 import tomllib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from searchloop.agent.calls.arguments import coerced
 from searchloop.agent.calls.caller import Reply
+from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
@@ -109,6 +112,11 @@ def pending(events: Iterable[Event]) -> dict[str, Mapping[str, Any]]:
             waiting[event.data["call_id"]] = event.data
         elif event.type in ("approval_decided", "tool_result"):
             waiting.pop(event.data["call_id"], None)
+            if event.type == "tool_result":  # its questions are over too
+                asked = [k for k in waiting if k.startswith(f"{event.data['call_id']}-")]
+                waiting = {
+                    k: v for k, v in waiting.items() if k not in asked or "question" not in v
+                }
         elif event.type in ("run_finished", "user_message"):
             waiting.clear()
     return waiting
@@ -192,6 +200,53 @@ class Approvals:
                     raise
             else:
                 return data
+
+
+_ROUNDS = 3  # how often an answer may be wrong before that counts as a no
+_EMPTY = {"boolean": False, "array": []}
+
+
+@dataclass(frozen=True, slots=True)
+class UserQuestions:
+    """Asks the user of a session what a tool wants to know: a request whose arguments are the
+    answer. `decide` answers in a program.
+    """
+
+    approvals: Approvals
+    session_id: str
+    decide: Decide | None
+
+    async def __call__(
+        self, call_id: str, tool: Tool, words: str, schema: Mapping[str, Any], emit: Emit
+    ) -> Mapping[str, Any] | None:
+        """Returns an answer that fits the schema, None for a no."""
+        fields = schema["properties"].items()
+        given = {name: its.get("default", _EMPTY.get(its.get("type"), "")) for name, its in fields}
+        wrong = ""
+        for _ in range(_ROUNDS):
+            request = {
+                "call_id": call_id,
+                "name": tool.spec.name,
+                "arguments": given,
+                "effect": tool.spec.effect,
+                "server": tool.server,
+                "preview": None,
+                "why": f"{wrong} {words}".strip(),
+                "folder": "",
+                "question": True,
+                "definition": approval_key(words, schema, ""),
+            }
+            answer = await self.approvals.ask(self.session_id, self.decide, request, emit)
+            if answer.decision == "deny":
+                return None
+            needed = schema.get("required", ())
+            given = {**given, **answer.arguments}
+            told = {name: value for name, value in given.items() if value != "" or name in needed}
+            fitting = coerced(told, schema)
+            wrong = problems_with(fitting, schema) or ""
+            if not wrong:
+                return fitting
+        return None
 
 
 def _late(events: Sequence[Event], call_id: str) -> Conflict:

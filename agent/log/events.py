@@ -18,7 +18,8 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | page_opened | url, status, title?, error?, reader? (if not we), invisible?, notes? |
 | tool_call | call_id, name, arguments, effect, server? |
 | tool_started | call_id (of a call that may change something, once it may run) |
-| approval_requested | call_id, name, arguments, effect, server, why, preview?, definition, folder |
+| approval_requested | call_id, name, arguments, effect, server, why, preview?, definition, |
+| | folder, question? (a tool asks the user: `why` is the question, the arguments are the answer) |
 | approval_decided | call_id, decision, arguments, by, key |
 | tool_result | call_id, name, is_error, content, details, sources, attachments? (pictures) |
 | plan | plan_id, title, steps, files, sources, by (see `agent.tools.present_plan`) |

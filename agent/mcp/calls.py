@@ -137,7 +137,7 @@ def tool_of(
         if connection.state == "ready" and (now is None or now.hash != definition.hash):
             what = "is no longer there" if now is None else "has changed since it was offered"
             raise ToolError("mcp_changed", f"{spec.name} {what}.", "Go on without it.")
-        answer = await connection.call(definition.name, arguments)
+        answer = await connection.call(definition.name, arguments, context.ask)
         if reader and any(part.type == "resource_link" for part in answer.content):
             answer.content.append(TextContent(type="text", text=f"[Read a resource: {reader}]"))
             context.reveal((reader,))

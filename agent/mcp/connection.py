@@ -23,13 +23,15 @@ from searchloop.agent.mcp.login import (
     client_for,
     first_of,
 )
+from searchloop.agent.mcp.questions import Questions, called
 from searchloop.agent.mcp.server import Server, line
 from searchloop.agent.mcp.stdio import Said, launch_of, open_stdio
 from searchloop.agent.settings import Settings
+from searchloop.agent.tools import Ask, nobody
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.types import CallToolResult, ReadResourceResult
+    from mcp.types import CallToolResult, ElicitResult, ReadResourceResult
 
 
 def lost(server: Server, said: Said) -> AgentError:
@@ -100,6 +102,7 @@ class Connection:
         self.on_listing: Callable[[Connection], None] = lambda connection: None
         self._settings = settings
         self._client: Client | None = None
+        self._questions: list[Questions] = []  # one of each call that is under way
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._over = asyncio.Event()
@@ -143,18 +146,26 @@ class Connection:
         """Ends the pause after a failure."""
         self._again = 0.0
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Calls a tool. Raises ToolError. If it is cancelled, the server is informed."""
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], ask: Ask = nobody
+    ) -> CallToolResult:
+        """Calls a tool; `ask` puts the server's questions to the user. Raises ToolError.
 
-        def send(client: Client) -> Awaitable[CallToolResult]:
-            from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
+        If it is cancelled, the server is informed.
+        """
+        questions = Questions(self.server.name, ask)
+        self._questions.append(questions)
+        try:
+            return await self._answered(lambda client: called(client, tool, arguments, questions))
+        finally:
+            self._questions.remove(questions)
+            questions.close()
 
-            params = CallToolRequestParams(name=tool, arguments=dict(arguments))
-            # `call_tool` would check results against the server's own schema, with regular
-            # expressions of the server's choice.
-            return client.session.send_request(CallToolRequest(params=params), CallToolResult)
-
-        return await self._answered(send)
+    async def _elicited(self, context: object, params: Any) -> ElicitResult:
+        """Answers a question on a connection of the older protocol, which names no call."""
+        if len(self._questions) != 1:  # it could be meant for another chat
+            return Questions(self.server.name, nobody).no()
+        return await self._questions[0].asked(params)
 
     async def read(self, uri: str) -> ReadResourceResult:
         """Reads a resource. Raises ToolError."""
@@ -240,7 +251,13 @@ class Connection:
         else:
             transport = await self._http(stack)
         info = Implementation(name="searchloop", version=version("searchloop"))
-        client = Client(transport, client_info=info, message_handler=self._heard, cache=None)
+        client = Client(
+            transport,
+            client_info=info,
+            message_handler=self._heard,
+            elicitation_callback=self._elicited,
+            cache=None,
+        )
         await stack.enter_async_context(client)
         self.protocol = client.protocol_version
         self.resources = client.server_capabilities.resources is not None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from searchloop.agent.calls.caller import NOBODY, Caller
 from searchloop.agent.calls.schema import closed
 from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected
+from searchloop.agent.guard.approvals import UserQuestions
 from searchloop.agent.guard.guard import (
     DEFAULT_POLICY,
     Guard,
@@ -200,6 +201,7 @@ class Run:
             web = (search, open_page(backend, fence, question.turn.search_options))
         approve, decide = question.turn.approve, self.caller.approve
         guard = self.guards.guard(session, question.policy, approve, table, self.messages, decide)
+        questions = UserQuestions(self.guards.approvals, session.id, decide)
         own = question.gathered.tools
         offered = {"all": own, "needed": without_spare(own), "none": ()}[
             tools_beside(path, question.provider.capabilities(question.model))
@@ -212,7 +214,7 @@ class Run:
             guard=guard,
             fence=fence,
             overflow=overflow,
-            caller=self.caller,
+            caller=self.caller._replace(question=questions if approve == "ask" else None),
         )
         request, emit = self._request(path), cast("Emit", recorder)
         provider: Streams = question.provider

@@ -35,15 +35,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+
+
+async def nobody(words: str, schema: Mapping[str, Any]) -> None:
+    """Answers no question: nobody is there."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The context of a call. `reveal` offers unlisted tools, by name, from now on."""
+    """The context of a call. `reveal` offers unlisted tools, by name, from now on.
+
+    `ask` puts a question to the user, with the JSON Schema of the answer; None is a no.
+    """
 
     call_id: str
     sources: SourceTable
     emit: Emit
     reveal: Callable[[Iterable[str]], None] = lambda names: None
     caller: Caller = NOBODY
+    ask: Ask = nobody
 
 
 ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult | str]]

@@ -16,6 +16,7 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -152,6 +153,7 @@ _log = logging.getLogger(__name__)
 
 MOST_CALLS = 100  # in one step; what is beyond is answered, not run
 _AT_ONCE = 16
+_MOST_QUESTIONS = 5  # of one call to the user
 _REPEATED = "The model made the same call three times; it was asked to answer with what it has."
 
 
@@ -285,9 +287,24 @@ class Toolset:
         return self._for_model(found, call, permitted, result)
 
     async def _run(self, call: ToolCall, found: Tool, emit: Emit) -> ToolResult:
-        context = ToolContext(call.id, self._sources, emit, self._reveal, self._caller)
+        asked = 0
+
+        async def ask(words: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+            nonlocal asked
+            question = self._caller.question
+            if question is None or asked == _MOST_QUESTIONS:
+                return None
+            asked += 1
+            limit.reschedule(None)  # a person takes as long as they like
+            try:
+                return await question(f"{call.id}-{asked}", found, words, schema, emit)
+            finally:
+                with suppress(RuntimeError):  # the call is over
+                    limit.reschedule(asyncio.get_running_loop().time() + found.seconds)
+
+        context = ToolContext(call.id, self._sources, emit, self._reveal, self._caller, ask)
         try:
-            async with asyncio.timeout(found.seconds):
+            async with asyncio.timeout(found.seconds) as limit:
                 value = await found.run(call.arguments, context)
             if isinstance(value, str):
                 value = ToolResult(call.id, call.name, value)

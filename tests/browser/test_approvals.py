@@ -79,6 +79,22 @@ def test_a_tool_shows_what_it_would_do_and_runs_what_was_edited(
     expect(card.locator(".result")).to_have_text("Wrote <b>2</b>")
 
 
+def test_a_server_asks_the_person(asking: tuple[EventLog, str, Page]) -> None:
+    """The card says who asks what; what is typed is the answer, for this call alone."""
+    log, chat, page = asking
+    question = {**REQUEST, "call_id": "c1-1", "preview": None, "question": True, "server": "sdk"}
+    said = {"why": "sdk asks: Where to?", "arguments": {"place": ""}}
+    log.append(chat, [("approval_requested", {**question, **said})])
+    card = last_turn(page).locator(".approval").last
+    expect(card.get_by_role("heading")).to_have_text("sdk asks you something")
+    expect(card).to_contain_text("Where to?")
+    expect(card.get_by_role("button")).to_have_count(2)
+    card.get_by_label("place").fill("Rome")
+    with page.expect_request("**/approvals/c1-1") as sent:
+        card.get_by_role("button", name="Send the answer").click()
+    assert sent.value.post_data_json == {"decision": "once", "arguments": {"place": "Rome"}}
+
+
 HIDDEN = "total = 1 \u202e}; if admin\u2066 //\u200b\U000e0041"
 
 

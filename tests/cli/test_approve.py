@@ -110,3 +110,33 @@ def test_without_a_terminal_nobody_is_asked() -> None:
     assert settled(None, "json") == "never"
     assert settled("ask", "json") == "never"
     assert settled("auto", "text") == "auto"
+
+
+QUESTION = {**REQUEST, "preview": None, "question": True, "why": "disk asks: Where to?\x1b[31m"}
+
+
+@each_row(
+    ("typed", "decided"),
+    [
+        (["x.md", ""], ("once", {"path": "x.md", "content": "b"})),
+        (["-"], ("deny", None)),
+        ([], ("deny", None)),
+    ],
+)
+def test_a_question_is_asked_field_by_field(
+    capsys: pytest.CaptureFixture[str], typed: list[str], decided: object
+) -> None:
+    """Enter keeps what stands there; a minus, or no input, declines."""
+    lines = iter(typed)
+
+    def line() -> str:
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    request = {**QUESTION, "arguments": {"path": "", "content": "b"}}
+    assert ask_approval(request, line) == decided
+    told = capsys.readouterr().err
+    assert "disk asks: Where to?" in told
+    assert "\x1b" not in told

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.types import ImageContent, ResourceLink
+from mcp.server.mcpserver.resolve import Elicit, Resolve, Sample
+from mcp.types import ImageContent, ResourceLink, SamplingMessage, TextContent
+from pydantic import BaseModel, Field
 
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGM4AQAAygDJmcpdfgAAAABJRU5ErkJggg=="
@@ -63,6 +65,36 @@ def story() -> str:
 def picture() -> bytes:
     """The same pixel."""
     return base64.b64decode(PIXEL)
+
+
+class Wish(BaseModel):
+    """What is asked."""
+
+    dish: str = Field(description="What you would like")
+    portions: int = 1
+
+
+def asked() -> Elicit[Wish]:
+    """The question."""
+    return Elicit("What may it be?", Wish)
+
+
+@server.tool()
+async def order(wish: Annotated[Wish, Resolve(asked)]) -> str:
+    """Order a dish, which the user is asked for."""
+    return f"ordered {wish.portions} {wish.dish}"
+
+
+def dreamt() -> Sample:
+    """A prompt for the user's model."""
+    words = TextContent(type="text", text="Dream.")
+    return Sample([SamplingMessage(role="user", content=words)], max_tokens=10)
+
+
+@server.tool()
+async def dream(words: Annotated[Any, Resolve(dreamt)]) -> str:
+    """Let the user's model dream."""
+    return str(words)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Environment, Settings
-from searchloop.agent.tools import Tool, ToolContext
+from searchloop.agent.tools import Ask, Tool, ToolContext, nobody
 from searchloop.agent.types import Mode, StreamEvent, TextDelta, ThinkingDelta, ToolResult
 
 HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
@@ -106,10 +106,11 @@ async def run(
     tool: Tool,
     told: Told | None = None,
     reveal: Callable[[Iterable[str]], None] = list,
+    ask: Ask = nobody,
     **arguments: Any,
 ) -> ToolResult:
     """Calls a tool as the dispatcher would, with its time limit."""
-    context = ToolContext("call_1", SourceTable(), told or Told(), reveal)
+    context = ToolContext("call_1", SourceTable(), told or Told(), reveal, ask=ask)
     async with asyncio.timeout(tool.seconds):
         result = await tool.run(arguments, context)
     assert isinstance(result, ToolResult)

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,16 @@ async def use_everything(server: dict[str, Any], home: Path) -> None:
         assert "demo://resource" in links.content
         weather = await run(tools["mcp_all_get-structured-content"], location="New York")
         assert json.loads(weather.content)["temperature"]
+        asked = list[str]()
+
+        async def ask(words: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+            asked.append(words)
+            return {"name": "Ada"}
+
+        elicit = tools["mcp_all_trigger-elicitation-request"]  # by the protocol before this one
+        assert "Ada" in (await run(elicit, ask=ask)).content
+        assert "name:" in asked[0]
+        assert "decline" in (await run(elicit)).content
         long = tools["mcp_all_trigger-long-running-operation"]
         assert "completed" in (await run(long, duration=2, steps=2)).content
         stopped = asyncio.create_task(run(long, duration=60, steps=600))

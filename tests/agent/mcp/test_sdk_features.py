@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from searchloop.agent.calls.caller import Caller
+from searchloop.agent.guard.approvals import pending
 from searchloop.agent.guard.guard import holds_private
 from searchloop.agent.providers import Abilities
 from tests.agent.mcp.sdk_server import PIXEL
@@ -70,3 +75,46 @@ async def test_pictures_and_resources(tmp_path: Path, sees: bool) -> None:
         events = house.log.read(house.session)
         assert PIXEL not in str([event.data for event in events])
         assert not holds_private(model.requests[1].messages[:-1])
+
+
+ANSWERS = {
+    "given": (("once", {"dish": "soup", "portions": "2"}), "ordered 2 soup"),
+    "wrong, then right": (("once", {"dish": "soup", "portions": "many"}), "ordered 3 soup"),
+    "declined": (("deny", None), "elicitation was decline"),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+async def test_a_server_asks_the_user(tmp_path: Path, case: str) -> None:
+    """In the middle of a call, on the card of approvals; nobody there, it is declined."""
+    write(tmp_path, {"sdk": {**SDK, "startup_timeout": 90, "effect": "read"}})
+    reply, expected = ANSWERS[case]
+    model = Scripted([calls(call("mcp_sdk_order", 1), call("mcp_sdk_dream", 2)), says("Done.")])
+    async with open_house(tmp_path, model, bring=[Patient(settings_of(tmp_path))]) as house:
+        replies = [reply, ("once", {"dish": "soup", "portions": 3})]
+
+        async def decide(request: Mapping[str, Any]) -> Any:
+            asked.append(request)
+            return replies.pop(0)
+
+        asked: list[Mapping[str, Any]] = []
+        await house.ask("Order.", mode="agent", caller=Caller(approve=decide))
+        assert asked[0]["question"]
+        assert asked[0]["arguments"] == {"dish": "", "portions": 1}
+        assert asked[0]["why"].startswith("sdk asks: What may it be? dish: What you would like")
+        assert len(asked) == (2 if "wrong" in case else 1)
+        order, dream = model.requests[1].messages[-2:]
+        assert re.search(expected, order.content)
+        assert "sampling" in dream.content.lower()
+        assert dream.is_error
+        assert not pending(house.log.read(house.session))
+
+
+async def test_where_nobody_is_a_question_is_declined(tmp_path: Path) -> None:
+    """`--approve auto` allows calls; it answers nothing in the user's name."""
+    write(tmp_path, {"sdk": {**SDK, "startup_timeout": 90}})
+    model = Scripted([calls(call("mcp_sdk_order", 1)), says("Done.")])
+    async with open_house(tmp_path, model, bring=[Patient(settings_of(tmp_path))]) as house:
+        await house.ask("Order.", mode="agent", approve="auto")
+        assert "ordered" not in model.requests[1].messages[-1].content
+        assert [e for e in house.log.read(house.session) if e.data.get("question")] == []

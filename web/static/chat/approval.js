@@ -27,7 +27,8 @@ export function approvalCard(first, decide) {
     const fields = Object.entries(request.arguments ?? {}).map(([name, value]) => fieldOf(name, value));
     const problem = h("p", { class: "problem", role: "alert" });
     const buttons = h("div", { class: "note-buttons" });
-    buttons.append(...["once", "deny", request.folder ? "folder" : "always"].map(button));
+    const lasting = request.question ? [] : [request.folder ? "folder" : "always"];
+    buttons.append(...["once", "deny", ...lasting].map(button));
 
     function button(decision) {
       const primary = decision === "once" ? " primary" : "";
@@ -41,7 +42,9 @@ export function approvalCard(first, decide) {
       return h(
         "button",
         props,
-        t(`approval.${decision}`, { folder: request.folder.split(/[\\/]/).at(-1) }),
+        t(request.question ? `approval.answer.${decision}` : `approval.${decision}`, {
+          folder: request.folder.split(/[\\/]/).at(-1),
+        }),
         KEYS[decision] ? h("kbd", { "aria-hidden": "true" }, KEYS[decision]) : null,
       );
     }
@@ -58,10 +61,10 @@ export function approvalCard(first, decide) {
     }
 
     return [
-      h("h3", {}, h("span", {}, titleOf(request)), badge(request)),
+      h("h3", {}, h("span", {}, titleOf(request)), request.question ? null : badge(request)),
       request.why ? h("p", { class: "muted", dir: "auto" }, errorText({ code: "asks", message: request.why })) : null,
       request.preview ? diff(request.preview, t("approval.diff")) : null,
-      fields.length ? argumentsOf(fields, Boolean(request.preview)) : null,
+      fields.length ? argumentsOf(fields, Boolean(request.preview), request.question) : null,
       problem,
       buttons,
     ].filter(Boolean);
@@ -113,7 +116,8 @@ function decidedParts(request) {
 const nameOfCall = ({ name, server, folder, arguments: given }) =>
   server ? t("approval.ran.server", { name, server }) : folder ? given.path : name;
 
-function titleOf({ name, server }) {
+function titleOf({ name, server, question }) {
+  if (question) return t("approval.title.question", { server: server ?? name });
   if (!server && has(`approval.ask.${name}`)) return t(`approval.ask.${name}`);
   return server ? t("approval.title.server", { name, server }) : t("approval.title", { name });
 }
@@ -126,13 +130,13 @@ function badge({ effect, folder, arguments: given }) {
 }
 
 // With a diff to look at, the arguments step back.
-function argumentsOf(fields, folded) {
+function argumentsOf(fields, folded, answer) {
   const list = h(
     "div",
     { class: "fields" },
     fields.map(field => field.element),
   );
-  return h("details", { open: !folded }, h("summary", {}, t("approval.arguments")), list);
+  return h("details", { open: !folded }, h("summary", {}, t(answer ? "approval.answer" : "approval.arguments")), list);
 }
 
 let made = 0; // made on this page so far

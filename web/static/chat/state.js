@@ -269,6 +269,7 @@ const CHANGES = {
         why: e.why ?? "",
         preview: e.preview ?? "",
         folder: e.folder ?? "",
+        question: Boolean(e.question),
         decision: null,
       },
     ],

@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote, urldefrag
 
 from searchloop.search_backend.cache.chats import CHAT_TABLES, mark, unmark
 from searchloop.search_backend.library.file_text import ReadPage
-from searchloop.search_backend.library.finding import Hit, search
+from searchloop.search_backend.library.finding import Hit, named, search
 from searchloop.search_backend.library.folders import check_patterns
 from searchloop.search_backend.library.index import Document, Index, Root, drop, no_room, put, renew
 from searchloop.search_backend.library.meaning import Embed, Meaning
@@ -163,6 +163,11 @@ class Library:
             meaning.start()
         near = meaning.near if meaning else None
         return search(self._index, text, limit, folders, near, _notes)
+
+    def named(self, part: str, limit: int) -> list[dict[str, str]]:
+        """Returns the documents with these letters in their title or address."""
+        self._refresh()
+        return named(self._index, part, limit)
 
     def trouble(self, url: str) -> str:
         """Returns why the text at a library:// address is older than its file; "" if it is not."""

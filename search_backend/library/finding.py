@@ -104,6 +104,17 @@ def search(
     ]
 
 
+def named(index: Index, part: str, limit: int) -> list[dict[str, str]]:
+    """Returns url, title and kind of the documents with `part` in their title or address: files
+    first, then pages from the newest, then our own."""
+    query = """SELECT d.url, d.title, r.kind FROM documents d JOIN roots r ON r.id = d.root
+        WHERE instr(lower(d.title), ?1) OR instr(lower(d.url), ?1)
+        ORDER BY r.kind = 'docs', r.kind = 'pages', d.added DESC, d.id LIMIT ?2"""
+    with index.open() as connection:
+        rows = connection.execute(query, (part.lower(), limit)).fetchall()
+    return [dict(zip(("url", "title", "kind"), row, strict=True)) for row in rows]
+
+
 def _asked(connection: sqlite3.Connection, words: Sequence[Wanted]) -> tuple[Scorer, list[str]]:
     """Returns what scores passages, and for each word that FTS5 is asked its terms, the rarest
     first."""

@@ -24,6 +24,31 @@ def command(page: Page, typed: str, offered: str = "") -> None:
     box(page).press("Enter")
 
 
+def test_a_question_calls_a_model_and_a_file(page: Page, ollama: LedOllama) -> None:
+    """By @ and # within the text: one question goes to another model, a file goes along."""
+    ollama.script = lambda messages: [messages[-1]["content"][:40]]
+    offered = page.locator("#slash li")
+    box(page).press_sequentially("me@example.org, issue #12 @qw")
+    expect(offered).to_have_count(1)
+    box(page).press("Escape")
+    expect(offered.first).to_be_hidden()
+    box(page).press_sequentially("e")
+    expect(offered.first).to_be_hidden()  # it was closed
+    box(page).fill("")
+    box(page).press_sequentially("@qw")
+    box(page).press("Enter")
+    expect(box(page)).to_have_value(f"@{MODEL} ")
+    expect(page.locator("#switch-state")).to_contain_text("This question alone is answered by")
+    box(page).press_sequentially("Sum up #search-swit")
+    expect(offered).to_have_text(["The web-search switchin your library"])
+    offered.click()
+    expect(page.locator("#shelf li")).to_contain_text("library://docs/search-switch.md")
+    box(page).press("Enter")
+    expect(wait_for_answer(page).locator(".answer")).to_contain_text("Sum up")
+    assert "library://docs/search-switch.md" in ollama.chats[-1]["messages"][-1]["content"]
+    expect(page.locator("#model")).to_have_attribute("data-id", "builtin:extractive")
+
+
 STEPS = [{"text": "Write <b>one</b> line", "files": ["notes.md", "javascript:alert(1)"]}]
 
 

@@ -33,6 +33,7 @@ _FIXED = re.compile(
 )
 _MOST_SKIPPED = 200  # files that an answer names one by one; it counts the rest
 _MOST_FOLDERS = 500  # that are shown of one folder
+_MOST_NAMED = 8  # documents with some letters in their names
 _READING_SECONDS = 3.0  # for which a request waits for a folder to be read
 
 
@@ -175,10 +176,15 @@ def why_held_back(home: Path) -> dict[str, Held | None]:
 class LibraryApi(Handlers):
     """/api/library: the folders of the library."""
 
-    @route("get", "/api/library", "Library")
+    @route("get", "/api/library", "Library", query=("q",))
     def list(self, call: Call) -> Reply:
-        """Lists the folders that can be searched without a network."""
+        """Lists the folders that can be searched without a network.
+
+        With `q` the files, and the pages read, that have these letters in their title or address.
+        """
         with self._services.library() as library:
+            if (part := call.query.get("q")) is not None:
+                return Reply({"documents": library.named(part, _MOST_NAMED)})
             collections = [asdict(c) for c in library.list()]
         return Reply({"collections": collections})
 

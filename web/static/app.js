@@ -101,6 +101,7 @@ const box = composer(el, {
   runPlan: () => ask.runNewest(chat.shown()),
   undo: ask.undoNewest,
   compact: () => compact(chat.shown()),
+  models,
   recall: chat.lastQuestion,
 });
 const sidebar = sessionList(el("sessions"), { open: openSession, change, remove, older, menu: openRow, pick, archive });

@@ -103,6 +103,8 @@ async def test_folders_of_the_library(tmp_path: Path) -> None:
         assert (added.status, added.data["added"], added.data["skipped"]) == (200, 1, 0)
         listed = (await request(app, "GET", "/api/library")).data["collections"]
         assert [c["documents"] for c in listed if c["path"] == str(folder)] == [1]
+        named = (await request(app, "GET", "/api/library?q=SWITCH.md")).data["documents"]
+        assert [each["url"] for each in named] == ["library://docs/search-switch.md"]
         missing = await request(app, "POST", "/api/library", body={"path": "/nowhere"})
         assert (missing.status, missing.error["code"]) == (400, "bad_path")
         gone = await request(app, "DELETE", "/api/library", body=path)

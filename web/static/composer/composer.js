@@ -5,6 +5,7 @@
 // the server; until it answers the control is busy, and if it refuses the control goes back.
 
 import { partsOf } from "../chat/turn_actions.js";
+import * as api from "../lib/api.js";
 import { isComposing, setText } from "../lib/dom.js";
 import { nameOf, t, titleOf } from "../locales/index.js";
 import { unsentTexts } from "./drafts.js";
@@ -13,6 +14,8 @@ import { describeSwitch, heldIn, modelOf } from "./search_switch.js";
 const POINTED = 400; // milliseconds after which the switch tells more of itself
 const PHONE = "(max-width: 620px)"; // there the model stands in the head of the page
 const NO_FILES = { text: "", more: {}, back() {} };
+const MOST_TEXT = 200_000; // characters of a page or file that goes along
+const MOST_NAME = 200; // characters of a file's name
 const LONG_PASTE = 20_000; // characters; more of them make a box slow, and go along as a file
 const LONGEST = 1_000_000; // characters; the server takes no more
 
@@ -53,6 +56,7 @@ export function composer(el, on) {
   let arriving = null; // files that were given and are not on the shelf yet
   let slash = null;
   let commands = null; // what is on its way to become `slash`
+  let calledIn = () => null;
   let facts = null;
   let sending = Promise.resolve();
   let held = null; // the place of the chat whose settings a question waits for
@@ -104,14 +108,17 @@ export function composer(el, on) {
   function updateSwitch() {
     const { session, models, engines } = facts;
     if (session.pending) return setText(page.switchState, t("switch.asking"));
-    const state = describeSwitch(session, modelOf(session, models), engines, heldIn(facts));
+    const called = calledIn(question.value)?.model;
+    const model = called ?? modelOf(session, models);
+    const state = describeSwitch(session, model, engines, heldIn(facts));
+    const once = called ? t("menu.once", { model: titleOf(called), provider: nameOf(called.id.split(":")[0]) }) : "";
     page.web.checked = state.on;
     page.switchLabel.dataset.kind = state.kind;
     page.via.hidden = !state.on;
     if (state.on) setText(page.viaName, t(`via.${session.search}`));
     page.via.dataset.value = session.search;
     const text = (phone.matches && state.brief) || state.text;
-    setText(page.switchState, [text, filesGo(facts, shelf?.count())].filter(Boolean).join(" "));
+    setText(page.switchState, [once, text, filesGo(model, shelf?.count())].filter(Boolean).join(" "));
     page.switchState.dataset.kind = state.kind;
   }
 
@@ -198,7 +205,7 @@ export function composer(el, on) {
     fill("");
     question.focus();
     const answered = () => facts.running && facts.place === place;
-    sending = sending.then(() => !answered() && on.send(text + files.text, files.more, place));
+    sending = sending.then(() => !answered() && post(text, files, place));
     const sent = await sending;
     release();
     const chat = home();
@@ -240,7 +247,15 @@ export function composer(el, on) {
 
   function deliver(text) {
     const { place } = facts;
-    return (sending = sending.then(() => facts.place === place && !facts.running && on.send(text, {}, place)));
+    return (sending = sending.then(() => facts.place === place && !facts.running && post(text, NO_FILES, place)));
+  }
+
+  // A model that is called in the question answers this one alone.
+  async function post(text, files, place) {
+    if (/(?<!\S)@/.test(text)) await typed();
+    const called = calledIn(text);
+    const more = called ? { ...files.more, model: called.model.id, aside: true } : files.more;
+    return on.send((called?.text ?? text) + files.text, more, place);
   }
 
   /** Asks this, and leaves what is in the box there. */
@@ -290,16 +305,18 @@ export function composer(el, on) {
     keep();
   }
 
-  // Commands are fetched when somebody types the first slash.
+  // Commands are fetched when somebody types the first slash, @ or #.
   async function typed() {
     grow();
     keep();
-    if (!commands && !question.value.startsWith("/")) return;
-    commands ??= import("./slash_commands.js").then(({ slashList }) => {
-      slash = slashList(question, page.slash, { ...on, pickModel, pickWorkspace });
+    if (!commands && !/^\/|(?<!\S)[@#]/.test(question.value)) return;
+    commands ??= import("./slash_commands.js").then(made => {
+      slash = made.slashList(question, page.slash, { ...on, pickModel, pickWorkspace, attach });
+      calledIn = text => made.calledIn(text, on.models());
     });
     await commands;
     slash.update();
+    updateSwitch();
   }
 
   // A command that was finished before the commands were fetched is no question.
@@ -334,11 +351,18 @@ export function composer(el, on) {
     return () => (!place || place === at.place ? at.chat : (chatOf(place.session) ?? undefined));
   }
 
-  // Files, and texts with a name.
+  // The text of a page or of a file of the library.
+  function attach({ url, title }) {
+    const named = text => ({ name: `${title} (${url})`.slice(0, MOST_NAME), text });
+    return add([api.textOf(url, MOST_TEXT).then(named, on.complain)]);
+  }
+
+  // Files, texts with a name, and promises of them.
   async function add(given) {
     const home = here();
     if (!given.length) return;
-    const all = (arriving = Promise.all([arriving, shelved().then(made => made.add(given, home))]));
+    const put = async () => (await shelved()).add((await Promise.all(given)).filter(Boolean), home);
+    const all = (arriving = Promise.all([arriving, put()]));
     await all.finally(() => arriving === all && (arriving = null));
   }
 
@@ -464,12 +488,9 @@ function explained(input, label, facts) {
 }
 
 // Where files go with the next question.
-function filesGo({ session, models }, count) {
+function filesGo({ id, local }, count) {
   if (!count) return "";
-  const local = modelOf(session, models)?.local;
-  return local
-    ? t("file.stay", { n: count })
-    : t("file.go", { n: count, to: nameOf((session.model ?? "").split(":")[0]) });
+  return local ? t("file.stay", { n: count }) : t("file.go", { n: count, to: nameOf((id ?? "").split(":")[0]) });
 }
 
 // Under which name a chat's words are kept: a new chat's under none, a temporary one's nowhere.

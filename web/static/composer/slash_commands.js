@@ -1,62 +1,98 @@
-// Slash commands: what is typed at the start of an empty box instead of a question.
+// The list above the box: `/` commands at the start of it, and within the text `@` models and `#` texts.
 
 import * as api from "../lib/api.js";
-import { h } from "../lib/dom.js";
-import { t } from "../locales/index.js";
+import { h, hostOf } from "../lib/dom.js";
+import { nameOf, t, titleOf } from "../locales/index.js";
+import { badges } from "./model_picker.js";
+
+const MOST = 8; // models or texts at once
+const WAIT = 120; // milliseconds of silence before the library is asked
+
+/** How a model is called in a question: without its provider, if no other is called so. */
+export function callName({ id }, models) {
+  const short = id.slice(id.indexOf(":") + 1);
+  return models.filter(other => other.id.endsWith(`:${short}`)).length === 1 ? short : id;
+}
+
+/** The model that a question calls by `@name`, and the question without that; null where it calls none. */
+export function calledIn(text, models) {
+  for (const [whole, name] of text.matchAll(/(?<!\S)@(\S+)\s*/g)) {
+    const model = models.find(
+      each => each.available !== false && (name === each.id || name === callName(each, models)),
+    );
+    if (model) return { model, text: text.replace(whole, "").trim() || text };
+  }
+  return null;
+}
 
 /**
- * The list above the box while a command is being typed. `on` holds change(changes), newChat(
- * temporary), settings(), pickModel(), pickWorkspace(), exportAs(format), runPlan(), undo(), compact(),
- * complain(failure). Returns {update(), key(event)}; `key` is true when it took the event.
+ * `on` holds change(changes), newChat(temporary), settings(), pickModel(), pickWorkspace(), exportAs(format),
+ * runPlan(), undo(), compact(), complain(failure), models() and attach(document). Returns {update(), key(event)};
+ * `key` is true when it took the event.
  */
 export function slashList(box, list, on) {
   let at = 0;
-  let fits = [];
+  let fits = []; // {name, act, words, title, more}
   let agents = null; // asked for when the first name of one is typed
+  let found = { part: null, documents: [] }; // of the library
+  let shut = null; // the mark whose list was closed
+  let [timer, looks] = [0, 0];
 
+  const command = (name, act, words) => ({ name, act, words });
   const all = [
-    ["/search on", () => on.change({ search: "auto" })],
-    ["/search off", () => on.change({ search: "off" })],
-    ["/search native", () => on.change({ search: "native" })],
-    ["/search local", () => on.change({ search: "local" })],
-    ["/search offline", () => on.change({ search: "offline" })],
-    ["/ask", () => on.change({ mode: "ask" })],
-    ["/plan", () => on.change({ mode: "plan" })],
-    ["/agent", () => on.change({ mode: "agent" })],
-    ["/agent ", null, t("slash.agent.name")],
-    ["/workspace ", null, t("slash.workspace.path")],
-    ["/run", () => on.runPlan()],
-    ["/undo", () => on.undo()],
-    ["/compact", () => on.compact()],
-    ["/model", on.pickModel],
-    ["/new", () => on.newChat(false)],
-    ["/temporary", () => on.newChat(true)],
-    ["/export", () => on.exportAs("md")],
-    ["/settings", () => on.settings()],
+    command("/search on", () => on.change({ search: "auto" })),
+    command("/search off", () => on.change({ search: "off" })),
+    command("/search native", () => on.change({ search: "native" })),
+    command("/search local", () => on.change({ search: "local" })),
+    command("/search offline", () => on.change({ search: "offline" })),
+    command("/ask", () => on.change({ mode: "ask" })),
+    command("/plan", () => on.change({ mode: "plan" })),
+    command("/agent", () => on.change({ mode: "agent" })),
+    command("/agent ", null, t("slash.agent.name")),
+    command("/workspace ", null, t("slash.workspace.path")),
+    command("/run", () => on.runPlan()),
+    command("/undo", () => on.undo()),
+    command("/compact", () => on.compact()),
+    command("/model", on.pickModel),
+    command("/new", () => on.newChat(false)),
+    command("/temporary", () => on.newChat(true)),
+    command("/export", () => on.exportAs("md")),
+    command("/settings", () => on.settings()),
   ];
 
   function update() {
-    fits = fitting(box.value);
+    const mark = markAt();
+    if (mark?.start !== shut) shut = null;
+    fits = shut === null ? fitting(mark) : [];
     at = Math.min(at, Math.max(0, fits.length - 1));
     list.hidden = fits.length === 0;
     list.replaceChildren(...fits.map(option));
+    list.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
     if (list.hidden) box.removeAttribute("aria-activedescendant");
     else box.setAttribute("aria-activedescendant", `slash-${at}`);
   }
 
-  function fitting(typed) {
-    const [, command, given] = /^\/(agent|workspace) (.*)$/.exec(typed) ?? [];
-    if (command === "workspace")
-      return [
-        [
-          typed,
-          () => (given.trim() ? on.change({ workspace: given.trim() }) : on.pickWorkspace()),
-          t("slash.workspace.path"),
-        ],
-      ];
-    if (command === "agent") return named(typed, given.trim());
+  // What is being called where one types; a number behind # calls nothing.
+  function markAt() {
+    if (box.value.startsWith("/")) return { kind: "/", start: 0, typed: box.value };
+    const before = box.value.slice(0, box.selectionStart);
+    const [, kind, typed] = /(?<!\S)([@#])(?!\d+$)(\S*)$/.exec(before) ?? [];
+    return kind ? { kind, typed, start: before.length - typed.length - 1 } : null;
+  }
+
+  function fitting(mark) {
+    if (!mark) return [];
+    if (mark.kind === "@") return modelsFor(mark);
+    if (mark.kind === "#") return documentsFor(mark);
+    const { typed } = mark;
+    const [, kind, given] = /^\/(agent|workspace) (.*)$/.exec(typed) ?? [];
+    if (kind === "workspace") {
+      const use = () => (given.trim() ? on.change({ workspace: given.trim() }) : on.pickWorkspace());
+      return [command(typed, use, t("slash.workspace.path"))];
+    }
+    if (kind === "agent") return named(typed, given.trim());
     if (!/^\/[a-z ]*$/.test(typed)) return [];
-    return all.filter(([name]) => name.startsWith(typed.trimEnd()));
+    return all.filter(({ name }) => name.startsWith(typed.trimEnd()));
   }
 
   // One that is not in the list is the server's to refuse.
@@ -71,23 +107,75 @@ export function slashList(box, list, on) {
     const take = agent => () => on.change({ agent });
     const known = agents
       .filter(({ name }) => name.startsWith(given))
-      .map(({ name, description }) => [`/agent ${name}`, take(name), description]);
-    if (!given) return [...known, ["/agent none", take(null), t("agent.none")]];
-    return known.length ? known : [[typed, take(given === "none" ? null : given), t("slash.agent.name")]];
+      .map(({ name, description }) => command(`/agent ${name}`, take(name), description));
+    if (!given) return [...known, command("/agent none", take(null), t("agent.none"))];
+    return known.length ? known : [command(typed, take(given === "none" ? null : given), t("slash.agent.name"))];
   }
 
-  function option([name, , words], i) {
+  function modelsFor({ typed, start }) {
+    const models = on.models();
+    const words = typed.toLowerCase();
+    return models
+      .filter(model => `${model.id} ${titleOf(model)}`.toLowerCase().includes(words))
+      .slice(0, MOST)
+      .map(model => ({
+        name: `@${callName(model, models)}`,
+        title: titleOf(model),
+        words: [nameOf(model.id.split(":")[0]), ...badges(model)].join(" · "),
+        act: () => put(start, `@${callName(model, models)} `),
+      }));
+  }
+
+  // Files of the library, and pages that were read in any chat.
+  function documentsFor({ typed, start }) {
+    if (typed !== found.part) {
+      clearTimeout(timer);
+      timer = setTimeout(() => look(typed), found.part === null ? 0 : WAIT);
+    }
+    const fits = ({ title, url }) => `${title} ${url}`.toLowerCase().includes(typed.toLowerCase());
+    return found.documents.filter(fits).map(document => ({
+      name: document.url,
+      title: document.title || document.url,
+      words: document.kind === "pages" ? t("menu.read", { host: hostOf(document.url) }) : t("menu.library"),
+      act: () => {
+        put(start, "");
+        on.attach(document);
+      },
+    }));
+  }
+
+  async function look(part) {
+    const mine = (looks += 1);
+    try {
+      const documents = await api.documents(part);
+      if (mine === looks) found = { part, documents };
+    } catch (failure) {
+      return on.complain(failure);
+    }
+    update();
+  }
+
+  // In place of what called it.
+  function put(start, text) {
+    box.setRangeText(text, start, box.selectionStart, "end");
+    box.dispatchEvent(new Event("input"));
+    box.focus();
+  }
+
+  function option({ name, title, words }, i) {
     const more = { "/agent ": t("slash.name"), "/workspace ": t("slash.path") }[name] ?? "";
     return h(
       "li",
       { role: "option", id: `slash-${i}`, "aria-selected": String(i === at), onclick: () => run(i) },
-      h("code", {}, name, more),
+      title ? h("span", { class: "called", dir: "auto" }, title) : h("code", {}, name, more),
       h("span", { class: "hint", dir: "auto" }, words ?? t(`slash.${name.slice(1).replace(" ", ".")}`)),
     );
   }
 
   function run(i) {
-    const [name, act] = fits[i];
+    const { name, title, act } = fits[i];
+    at = 0;
+    if (title) return act();
     box.value = act ? "" : name;
     box.dispatchEvent(new Event("input"));
     if (act) act();
@@ -98,9 +186,9 @@ export function slashList(box, list, on) {
     if (list.hidden) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) at = (at + step + fits.length) % fits.length;
-    else if (event.key === "Enter") run(at);
-    else if (event.key === "Tab") box.value = `${fits[at][0]}`;
-    else if (event.key === "Escape") box.value = "";
+    else if (event.key === "Enter" || (event.key === "Tab" && fits[at].title)) run(at);
+    else if (event.key === "Tab") box.value = `${fits[at].name}`;
+    else if (event.key === "Escape") shut = markAt().start;
     else return false;
     event.preventDefault();
     event.stopPropagation();

@@ -44,6 +44,7 @@ function unexplained(status) {
   return { code: `http_${status}`, message: t("net.bad", { status }), remedy: t("net.bad.next") };
 }
 
+const PIECE = 40_000; // characters of a page that are asked for at a time
 const session = id => `/api/sessions/${encodeURIComponent(id)}`;
 const listOf = (data, name) => (Array.isArray(data) ? data : (data?.[name] ?? []));
 
@@ -141,6 +142,18 @@ export const approveMcpTool = (name, tool, definition, folder) =>
 export const policy = () => call("GET", "/api/policy");
 export const changePolicy = policy => call("PUT", "/api/policy", policy);
 export const library = () => call("GET", "/api/library");
+/** Files of the library, and pages read, that have these letters in their names: {url, title, kind}. */
+export const documents = async q => listOf(await call("GET", `/api/library?q=${encodeURIComponent(q)}`), "documents");
+/** The text of one, up to so many characters. */
+export async function textOf(url, most) {
+  let text = "";
+  for (let offset = 0; offset !== null && text.length < most; ) {
+    const page = await call("POST", "/api/open-page", { url, offset, max_length: PIECE });
+    text += page.content;
+    offset = page.next_offset ?? null;
+  }
+  return text.slice(0, most);
+}
 export const addToLibrary = (path, exclude) => call("POST", "/api/library", exclude ? { path, exclude } : { path });
 export const pauseLibrary = path => call("PATCH", "/api/library", { path, paused: true });
 export const removeFromLibrary = path => call("DELETE", "/api/library", { path });

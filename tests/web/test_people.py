@@ -37,7 +37,7 @@ ADMIN = "the boss"
 RARE = {
     *("post /api/sessions/{id}/approvals/{call_id}", "post /api/sessions/{id}/undo"),
     *("post /api/sessions/{id}/plans/{plan}/run", "post /api/sessions/{id}/plans"),
-    *("post /api/sessions/{id}/turns/{turn}/check", "patch /api/sessions/{id}/summary"),
+    *("post /api/sessions/{id}/check", "patch /api/sessions/{id}/summary"),
     "post /api/mcp/{name}/tools/{tool}/approve",
     *("post /api/providers/{name}/test", "post /api/sessions/import"),
     "get /api/sessions/{id}/attachments/{digest}/pages/{page}",

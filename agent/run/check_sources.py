@@ -20,7 +20,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import citation_data, citation_from, messages_from
 from searchloop.agent.log.session import Event, Session, checked
 from searchloop.agent.providers import Provider, abilities_of
-from searchloop.agent.search.citations import claims_of, compared
+from searchloop.agent.search.citations import claims_of, compared, judged_together
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.text import neutral
 from searchloop.agent.tools.backend import (
@@ -135,13 +135,15 @@ class Checking:
     async def run(self, record: Record) -> None:
         """Records a `check` event for each page, and one for the model."""
         opened = self.to_open
-        left = len(opened) + (self.reader is not None)
+        left, to_come = len(opened) + (self.reader is not None), len(opened)
         gate = asyncio.Semaphore(_AT_ONCE)
         tasks = [asyncio.ensure_future(self._page(gate, n, c)) for n, c in enumerate(opened)]
         try:
             for done in asyncio.as_completed(tasks):
                 told = await done
-                left -= 1
+                left, to_come = left - 1, to_come - 1
+                if not to_come and (more := await asyncio.to_thread(self._together)):
+                    told["citations"] = [*told.get("citations", ()), *more]
                 await record({**told, "left": left})
         finally:
             for task in tasks:
@@ -164,6 +166,24 @@ class Checking:
         changed = [] if new == c else [citation_data(new)]
         self._now[c.n] = new
         return {**told, "citations": changed}
+
+    def _together(self) -> list[dict[str, Any]]:
+        """Judges the marks of one place together; returns the citations that changed."""
+        claims = claims_of(self.answered.text, self.answered.citations)
+        before = tuple(self._now.values())
+        after = judged_together(self.answered.text, before, self._pages(), claims)
+        changed = [new for old, new in zip(before, after, strict=True) if new != old]
+        self._now |= {c.n: c for c in changed}
+        return [citation_data(c) for c in changed]
+
+    def _pages(self) -> dict[int, Page]:
+        """Returns the pages read by now, here or before in this chat."""
+        from searchloop.agent.verdicts.page import Page
+
+        table = self.answered.table
+        texts = {c.n: self._texts.get(c.n) or table.text(c.url) for c in self._now.values()}
+        titles = {c.n: c.title for c in self._now.values()}
+        return {n: Page(text, titles[n]) for n, text in texts.items() if text is not None}
 
     def _judged(self, c: Citation) -> Citation:
         from searchloop.agent.verdicts.page import Page
@@ -195,13 +215,8 @@ class Checking:
     def _unclear(self) -> tuple[list[tuple[int, int]], list[ToRead]]:
         """Returns the unclear marks, as (citation, place in it), and what to read for each."""
         from searchloop.agent.run.check_with import to_read
-        from searchloop.agent.verdicts.page import Page
 
-        pages: dict[int, Page] = {}
-        for c in self._now.values():
-            text = self._texts.get(c.n) or self.answered.table.text(c.url)
-            if text is not None:
-                pages[c.n] = Page(text, c.title)
+        pages = self._pages()
         claims = claims_of(self.answered.text, self.answered.citations)
         places: list[tuple[int, int]] = []
         reads: list[ToRead] = []

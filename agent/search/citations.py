@@ -187,16 +187,58 @@ def _judged(text: str, citations: tuple[Citation, ...], table: SourceTable) -> t
 
     left = [_CHECKED]
     claims = claims_of(text, citations)
-    out = []
+    out, pages = [], dict[int, Page]()
     for c in citations:
         read = table.text(c.url)
-        page = None if read is None else Page(read, c.title)
+        page = None if read is None else pages.setdefault(c.n, Page(read, c.title))
         marks = (
             mark if mark.verdict is not None else _first(mark, page, claims, left)
             for mark in c.marks
         )
         out.append(c._replace(marks=tuple(marks)))
-    return tuple(out)
+    new = any(mark.verdict is None for c in citations for mark in c.marks)
+    return judged_together(text, out, pages, claims) if new else tuple(out)
+
+
+def judged_together(
+    text: str,
+    citations: Sequence[Citation],
+    pages: Mapping[int, Page],
+    claims: Callable[[], Claims],
+) -> tuple[Citation, ...]:
+    """Ticks the marks of one place, as in `A and B [1][2]`, whose pages say it together."""
+    from searchloop.agent.verdicts.check import together
+
+    now = {c.n: list(c.marks) for c in citations}
+    left = _TOGETHER
+    for place in _places(text, citations):
+        open_ = [(n, at) for n, at in place if now[n][at].verdict == "unclear" and n in pages]
+        several = 1 < len({n for n, _ in open_}) == len(place) and left > 0
+        spans = [now[n][at].span for n, at in place]
+        if several and spans[0] and (said := claims().at(*spans[0])):
+            left -= 1
+            found = together(said[0], [pages[n] for n, _ in place])
+            for (n, at), verdict in zip(place, found, strict=False):
+                now[n][at] = _with(now[n][at], verdict, "words")
+    return tuple(c._replace(marks=tuple(now[c.n])) for c in citations)
+
+
+_TOGETHER = 100  # places of one answer
+_BETWEEN = re.compile(r"[\s,;]*")
+
+
+def _places(text: str, citations: Iterable[Citation]) -> list[list[tuple[int, int]]]:
+    """Returns the marks that stand side by side, each as (citation, place in it)."""
+    marks = sorted((m.span, c.n, at) for c in citations for at, m in enumerate(c.marks) if m.span)
+    found: list[list[tuple[int, int]]] = []
+    last: Span = (-1, -1)
+    for span, n, at in marks:
+        if span == last or (found and _BETWEEN.fullmatch(text, last[1], span[0])):
+            found[-1].append((n, at))
+        else:
+            found.append([(n, at)])
+        last = span
+    return found
 
 
 def claims_of(text: str, citations: Sequence[Citation]) -> Callable[[], Claims]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 from typing import NamedTuple
@@ -259,6 +259,35 @@ def closest(claim: str, page: Page) -> Found | str:
                 break  # nothing outdoes the source's own sentence
     best = max(_deciding(found), key=_rank)
     return best._replace(fault=veto(best.seen) or FEW) if best.fault == FEW else best
+
+
+def together(claim: str, pages: Sequence[Page]) -> list[Verdict]:
+    """Returns a verdict for each page where all of them together support a claim, else none.
+
+    Every page must hold a share of the claim, and none nearly all of it. A claim with a quotation
+    must stand in one page.
+    """
+    claim = blanked(unescape(claim)).strip()[: _LONGEST + 1]
+    lang = language(claim)
+    barred = len(claim) > _LONGEST or quotations(claim, lang)
+    if barred or not all(p.readable and not _foreign(claim, lang, p) for p in pages):
+        return []
+    found = [each for page in pages if not isinstance(each := closest(claim, page), str)]
+    covers = [each.seen.cover for each in found]
+    if len(found) < len(pages) or min(covers) < _SHARE:
+        return []
+    window = [token for each in found for token in each.seen.window][:_TOKENS]
+    seen = replace(found[0].seen, window=window)
+    if seen.cover - max(covers) < _MORE or chance(seen) < _SURELY or veto(seen):
+        return []
+    reason = "The sources cited here say it together."
+    ranges = [(p.spans[f.first][0], p.spans[f.last][1]) for p, f in zip(pages, found, strict=True)]
+    return [_at(p, "supported", *r, reason) for p, r in zip(pages, ranges, strict=True)]
+
+
+# Of the claim, what the pages together hold more than the best of them, and what each holds; and
+# the chance that is asked of several, whose sentences nobody wrote side by side.
+_MORE, _SHARE, _SURELY = 0.1, 0.2, 0.8
 
 
 def _deciding(found: list[Found]) -> list[Found]:

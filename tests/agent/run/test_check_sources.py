@@ -96,6 +96,23 @@ async def test_each_cited_page_is_read_once_and_its_marks_are_judged(tmp_path: P
         assert sorted(opened(house)) == [ONE, TWO, TWO]
 
 
+async def test_pages_of_one_place_are_judged_together(tmp_path: Path) -> None:
+    """When the last page is read, what one page says by half is held against all of them."""
+    text = (
+        "The old bridge opened in 1932 after eight years of work and the ferry carries forty cars."
+    )
+    marks = (Mark((0, len(text))),)
+    cited = tuple(Citation(n, url, "", marks) for n, url in ((1, ONE), (2, TWO)))
+    done = Finished(Message("assistant", text, citations=cited), "stop", Usage())
+    pages = site(one=page(PAGE), two=page("The ferry carries forty cars across the bay."))
+    async with open_house(
+        tmp_path, Scripted([[done]], SEARCHER), app=pages, search="native"
+    ) as house:
+        await house.ask("When?")
+        await check(house)
+        assert verdicts(house) == [("supported", "words")] * 2
+
+
 async def test_nothing_to_check_is_said(tmp_path: Path) -> None:
     """An answer without marks, one whose marks are all judged, and no answer at all."""
     model = Scripted([says("Yes."), cites("The old bridge opened in 1932.", ONE)], SEARCHER)

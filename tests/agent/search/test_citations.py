@@ -186,6 +186,30 @@ def test_a_mark_speaks_for_the_words_before_it(text: str, verdicts: str) -> None
     assert "".join((m.verdict or "-")[0] for m in citation.marks) == verdicts
 
 
+FERRY = "The ferry of Tolby carries forty cars and leaves every hour from the northern pier."
+
+
+@each_row(
+    ("claim", "verdicts"),
+    [
+        ("and the ferry of Tolby carries forty cars [1][2].", "ss"),
+        ("and the ferry of Tolby carries forty cars [1, 2].", "ss"),
+        ("and the ferry of Tolby carries fifty cars [1][2].", "uu"),
+        ("and the ferry of Tolby never carries cars [1][2].", "uu"),
+        ("and the gardens of Tolby are open to visitors [1][2].", "uu"),
+        ("and the ferry of Tolby carries forty cars [1][2][3].", "uuu"),
+        ("and the ferry of Tolby “carries forty old cars” [1][2].", "um"),
+    ],
+)
+def test_pages_of_one_place_are_judged_together(claim: str, verdicts: str) -> None:
+    """One page says A, the other B; each must hold a share, and what is unread says nothing."""
+    text = f"The old bridge opened in 1932 after eight years of work, {claim}"
+    found = settled(text, PAGE, FERRY).citations
+    marks = [mark for citation in found for mark in citation.marks]
+    assert "".join((mark.verdict or "-")[0] for mark in marks) == verdicts
+    assert all((mark.passage or "") in (PAGE + FERRY) for mark in marks)
+
+
 def test_a_providers_own_passage_is_compared_too() -> None:
     """The claim is what the provider's range holds, and its quote stays."""
     text = "The old bridge opened in 1932 after eight years of work."

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 BODY = 8 * 1024 * 1024  # bytes of one answer, and of one event of a stream
 _HERE = ("all://127.0.0.1", "all://[::1]", "all://localhost")  # without a proxy
+_INNER = frozenset({"local", "localhost", "internal", "lan", "home", "corp", "intranet", "arpa"})
 _WAIT = 30.0  # seconds for a connection, and for one write
 
 
@@ -36,6 +37,16 @@ def check_address(name: str, url: str, *, offline: bool) -> None:
     if offline and not is_here(url):
         what = f"The MCP server {name!r} is not on this machine, and nothing may leave it."
         raise ConfigError("offline", what, "Unset SEARCHLOOP_OFFLINE to use it.")
+
+
+def _is_inner(url: str) -> bool:
+    """Returns True for a number or a name that only this machine or its network knows.
+
+    A name of the internet that leads there fails at its certificate, before anything is sent.
+    """
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    last = host.rpartition(".")[2]
+    return ":" in host or host == last or last[:1].isdigit() or last in _INNER
 
 
 def first_of(error: BaseException) -> BaseException:
@@ -284,8 +295,10 @@ class Tokens:
 
     def allows(self, url: str) -> bool:
         """Returns True for another origin that a login, or a refresh of the tokens, may ask."""
+        if self._login and url.startswith("https://"):
+            return not _is_inner(url) or _is_inner(self._server.url)
         if self._login:
-            return url.startswith("https://") or (is_here(url) and is_here(self._server.url))
+            return is_here(url) and is_here(self._server.url)
         endpoint = (self._kept.get("metadata") or {}).get("token_endpoint")
         return isinstance(endpoint, str) and origin_of(url) == origin_of(endpoint)
 

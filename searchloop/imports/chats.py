@@ -23,6 +23,7 @@ from searchloop.agent.log.session import Event
 from searchloop.agent.text import well_formed
 from searchloop.agent.types import Citation, Mark, Source, Usage
 from searchloop.agent.types.attachments import Attachment
+from searchloop.analysis.characters import visible
 
 MOST_NODES = 20_000  # messages of one chat
 _TITLE = 200  # characters
@@ -99,13 +100,14 @@ class ImportedChat:
 
     def derived_id(self, person: str) -> str:
         """Returns an id made of its origin, for a chat whose own id is taken or none of ours."""
-        name = "\0".join((person, self.origin, self.id))
+        own = self.id or f"{self.title}\0{self.created}\0{len(self.nodes)}"
+        name = "\0".join((person, self.origin, own))
         return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:24]
 
 
 def clean(value: object) -> str:
-    """Returns a text without control characters; of anything else nothing."""
-    return _WITHIN.sub("", well_formed(value)) if isinstance(value, str) else ""
+    """Returns a text without control and invisible characters; of anything else nothing."""
+    return _WITHIN.sub("", visible(well_formed(value))) if isinstance(value, str) else ""
 
 
 def not_read(error: Exception) -> str:

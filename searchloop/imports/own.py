@@ -15,11 +15,15 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import Event, EventLog
 from searchloop.agent.log.events import DELTAS
 from searchloop.agent.log.session import BRANCHING, Session, Turns
+from searchloop.agent.run.question.files import MOST_FILES, NewFile, checked_file
 from searchloop.agent.text import plain
 from searchloop.agent.types.attachments import Attachment
 from searchloop.imports.chats import ImportedChat, Node, Page, Unknown, clean, dicts, moment
@@ -84,7 +88,7 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> ImportedChat | None:
             before = tree.before(event.seq)
             question = Node(f"{event.seq}", f"{before[-1]} answer" if before else None, "user")
             question.parts, question.at = [clean(data.get("text"))], at
-            question.attachments = list(_attached(data, files))
+            question.attachments = list(_attached(data, files, unknown))
             answer = Node(f"{event.seq} answer", question.id)
             if event.seq not in tree.removed:
                 nodes |= {question.id: question, answer.id: answer}
@@ -94,7 +98,7 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> ImportedChat | None:
             answer.thinking = clean(data.get("thinking")) or answer.thinking
             answer.parts = list(_cited(text, data.get("citations")))
             answer.pages = list(filter(None, map(_page, dicts(data.get("sources")))))
-    shown = tree.shown()
+    shown, attached = tree.shown(), [a.digest for n in nodes.values() for a in n.attachments]
     return ImportedChat(
         ORIGIN,
         clean(session.get("id")),
@@ -105,7 +109,7 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> ImportedChat | None:
         f"{shown[-1]} answer" if shown else None,
         pinned=settings.get("pinned") is True,
         archived=settings.get("archived") is True,
-        files=[(digest, *content) for digest, content in files.items()],
+        files=[(digest, *files[digest]) for digest in dict.fromkeys(attached)],
     )
 
 
@@ -138,22 +142,22 @@ def _files(given: object) -> Iterator[tuple[str, tuple[bytes, str]]]:
 
 
 def _attached(
-    data: Mapping[str, Any], files: Mapping[str, tuple[bytes, str]]
+    data: Mapping[str, Any], files: Mapping[str, tuple[bytes, str]], unknown: Unknown
 ) -> Iterator[Attachment]:
-    """Yields the files of a question whose content is in the export."""
-    for each in dicts(data.get("attachments")):
-        digest = str(each.get("digest"))
-        if digest in files:
-            content, texts = files[digest]
-            pages = json.loads(texts)
-            sizes = (_count(each.get("width")), _count(each.get("height")))
-            kind, length = clean(each.get("media_type"))[:100], sum(map(len, pages))
-            named = clean(each.get("name"))[:200], kind, len(content), digest
-            yield Attachment(*named, *sizes, len(pages), length)
+    """Yields the files of a question, held to what holds for files that are attached here.
 
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and 0 <= value < 1 << 20 else 0
+    What is no picture would make a provider refuse each question that follows.
+    """
+    for each in islice(dicts(data.get("attachments")), MOST_FILES):
+        content, texts = files.get(str(each.get("digest")), (b"", "[]"))
+        kind = "".join(clean(each.get("media_type")).split())[:100]
+        try:
+            found = checked_file(NewFile(clean(each.get("name"))[:200], content, kind)).attachment
+        except ConfigError:
+            unknown["attachments"] += 1
+            continue
+        pages = [] if found.is_image else json.loads(texts)
+        yield replace(found, pages=len(pages), length=sum(map(len, pages)))
 
 
 def _path(data: Mapping[str, Any]) -> str:

@@ -93,12 +93,12 @@ def plan_text(plan: Mapping[str, Any], words: Words) -> str:
 
 def markdown(session: Session, events: Sequence[Event], language: str = "en") -> str:
     """Renders a session as Markdown: questions as headings, citations as footnotes."""
-    out = [f"# {_line(session.title)}", ""]
+    out = [f"# {_line(visible(session.title))}", ""]
     cited: list[Mapping[str, Any]] = []
     for turn in turns(events, language):
-        question = "## " + _line(turn.question)
-        out += [question, "", *([f"*{_line(turn.files)}*", ""] if turn.files else ())]
-        out += [_noted(turn), "", f"*{_line(turn.note)}*", ""]
+        files = [f"*{_line(visible(turn.files))}*", ""] if turn.files else []
+        out += ["## " + _line(visible(turn.question)), "", *files]
+        out += [_noted(turn), "", f"*{_line(visible(turn.note))}*", ""]
         cited += turn.citations
     return "\n".join([*out, *_footnotes(cited, language)]).rstrip() + "\n"
 

@@ -13,9 +13,10 @@ import pytest
 
 from searchloop.agent.errors import AgentError, ToolError
 from searchloop.agent.mcp.config import Catalogue
-from searchloop.agent.mcp.login import log_in
+from searchloop.agent.mcp.login import Tokens, _Callback, log_in
 from tests.agent.mcp.http_server import Site, site
 from tests.agent.mcp.served import Chat, by_name, run, serving, write
+from tests.tables import each_row
 
 
 def error_of(home: Path, url: str, seconds: float = 10.0, **env: str) -> dict[str, str]:
@@ -224,6 +225,29 @@ def test_no_browser_is_sent_just_anywhere(tmp_path: Path) -> None:
         there.page = "file:///etc/passwd"
         with pytest.raises(AgentError):
             logged_in(tmp_path, there)
+
+
+@each_row(
+    ("server", "asked", "may"),
+    [
+        ("https://mcp.example/", "https://login.example/token", True),
+        ("https://mcp.example/", "https://10.0.0.5/token", False),
+        ("https://mcp.example/", "https://2130706433/", False),
+        ("https://mcp.example/", "https://127.1/", False),
+        ("https://mcp.example/", "https://0x7f.0x1/", False),
+        ("https://mcp.example/", "https://[fd00::1]/", False),
+        ("https://mcp.example/", "https://vault/v1", False),
+        ("https://mcp.example/", "https://metadata.google.internal./", False),
+        ("https://mcp.example/", "http://127.0.0.1:80/token", False),
+        ("https://mcp.corp/", "https://login.corp/token", True),
+        ("http://127.0.0.1:9/", "http://localhost:80/token", True),
+    ],
+)
+def test_a_login_asks_nobody_inside(server: str, asked: str, may: bool, tmp_path: Path) -> None:
+    """A server of the internet names no address of this network; one of this network may."""
+    write(tmp_path, {"a": {"url": server}})
+    [found] = Catalogue(tmp_path, {}).find(None).servers
+    assert Tokens(tmp_path, found, _Callback(print)).allows(asked) is may
 
 
 def test_a_client_registered_by_hand_is_used(tmp_path: Path) -> None:

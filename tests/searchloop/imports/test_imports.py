@@ -531,9 +531,10 @@ def test_everything_exported_comes_back_as_it_was(log: EventLog, tmp_path: Path)
     """All chats as one file: branches, dates, sources and files, in another home."""
     brought(log, tmp_path, [branched(), CLAUDE, WEBUI])
     session = log.create_session(model="m:x", mode="agent", workspace="/secret/folder")
-    digest = hashlib.sha256(b"pixels").hexdigest()
-    file = Attachment("a.png", "image/png", 6, digest, 1, 1)
-    log.attachments.put(session.id, [AttachedFile(file, b"pixels")])
+    pixels = png(1, 1)
+    digest = hashlib.sha256(pixels).hexdigest()
+    file = Attachment("a.png", "image/png", len(pixels), digest, 1, 1)
+    log.attachments.put(session.id, [AttachedFile(file, pixels)])
     asked = {"text": "What is it?", "attachments": [file.as_dict()]}
     said = {"answer": "Pixels.", "reason": "stop", "model": "m:x", "search_path": "local:ddg"}
     ended = {**said, "run_id": "r", "citations": [], "sources": [], "usage": {}}
@@ -549,7 +550,7 @@ def test_everything_exported_comes_back_as_it_was(log: EventLog, tmp_path: Path)
         assert told == (mine.title or "What is it?", mine.created, mine.updated, mine.messages)
         came, were = turns(other.read(mine.id)), turns(log.read(mine.id))
         assert [replace(t, note="") for t in came] == [replace(t, note="") for t in were]
-    assert other.attachments.data(session.id, digest) == b"pixels"
+    assert other.attachments.data(session.id, digest) == pixels
     assert other.session(session.id).mode == "ask"
     assert other.session(session.id).workspace is None
     assert b"".join(everything(other)).count(b"searchloop_chat") == 4

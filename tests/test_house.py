@@ -46,9 +46,9 @@ BUDGET: Mapping[str, int] = {
     "web": 3_456,
     "cli": 3_159,
     "searchloop": 7_025,
-    "the page's script and style": 11_914,
+    "the page's script and style": 11_973,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 75_525,
+    "tests, with comments and blanks": 75_587,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -25,6 +25,7 @@ let connectionTimer = 0;
 let refreshTimer = 0;
 let findTimer = 0;
 let [looks, loads] = [0, 0]; // at the list, and of models and engines: the newest counts
+let news = ""; // what happened while nobody looked, in words
 let away = false; // the stream was lost, and is not back
 let barred = false; // the server does not know this page any more
 
@@ -82,6 +83,7 @@ const chat = chatView(
     models,
     fileUrl: digest => api.fileUrl(facts.session.id, digest),
     changed: chatChanged,
+    unseen,
     connection,
     refused,
     version: ask.show,
@@ -156,7 +158,7 @@ function draw() {
   const title = facts.session.title || t("untitled");
   el("title").textContent = title;
   el("temporary").hidden = !facts.session.settings?.temporary;
-  document.title = facts.session.title ? `${title} - searchloop` : "searchloop";
+  document.title = [news, facts.session.title ? `${title} - searchloop` : "searchloop"].filter(Boolean).join(": ");
   sidebar.update(facts.list, facts.running);
   const project = facts.session.settings?.project;
   projects.update(facts.list.projects, project);
@@ -231,6 +233,13 @@ function chatChanged(state, events) {
   const telling = ["user_message", "run_started", "run_finished", "title"];
   if (events.some(e => telling.includes(e.type))) refresh();
   if (events.some(e => e.type === "run_finished" && e.search_path?.startsWith("local"))) lookAtEngines();
+  draw();
+}
+
+// In a tab that nobody sees no frame is drawn, so this does not wait for one.
+async function unseen(event, turn) {
+  const { newsOf } = await import("./lib/notices.js");
+  news = newsOf(event, turn, facts.session) || news;
   draw();
 }
 
@@ -644,6 +653,10 @@ addEventListener("pagehide", event => {
 });
 addEventListener("pageshow", event => event.persisted && chat.show(facts.session.id));
 addEventListener("focus", look);
+document.addEventListener("visibilitychange", () => {
+  news = "";
+  draw();
+});
 addEventListener("focusin", event => (focused = event.target));
 addEventListener("focusout", ({ target }) =>
   setTimeout(() => target === focused && target.isConnected && (focused = null)),

@@ -6,13 +6,14 @@ import { emptyChat, isRunning, lastChanged, reduce, sourceOf } from "./state.js"
 import { follow } from "./stream.js";
 import { turnView } from "./turn.js";
 
+const NEWS = ["run_finished", "approval_requested"]; // what is told where nobody looks
 const SETTLED = 500; // milliseconds without news after which a chat has come in
 const NEAR = 48; // pixels from the end that still count as "at the end"
 const ABOVE = 12; // pixels of the room above a question that may leave the screen
 
 /**
  * The chat in `page` {scroller, turns, latest, announcer}.
- * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure), and
+ * `on` holds chip, open, retry, changed(chat, events), unseen(event, turn), connection(state), refused(failure), and
  * keep(text) for what was edited in a question that goes away, version(turn) for a turn that is not shown.
  * Returns {show(id, turn), seek(turn), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown(), removed(),
  * unsent()}.
@@ -69,6 +70,7 @@ export function chatView(page, on) {
     if (next === chat) return;
     chat = next;
     fresh.push(event);
+    if (document.hidden && NEWS.includes(event.type)) on.unseen(event, chat.turns.at(-1));
     if (!frame) frame = requestAnimationFrame(draw);
   }
 

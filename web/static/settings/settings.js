@@ -5,9 +5,10 @@
 import * as api from "../lib/api.js";
 import { drawing, h, icon, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
+import { want, wants } from "../lib/notices.js";
 import { chooseLanguage, chosenLanguage, has, languages, nameOf, t } from "../locales/index.js";
 import { agentsPage } from "./agents.js";
-import { card, choice, labelOf, segments, settingField, styled, textBox } from "./kit.js";
+import { card, choice, labelOf, segments, settingField, styled, textBox, toggle } from "./kit.js";
 import { libraryPage } from "./library.js";
 import { modelsPage } from "./models.js";
 import { privacyPage } from "./privacy.js";
@@ -56,6 +57,7 @@ const FIXED = [
   ["appearance", "set-theme", "set.theme"],
   ["appearance", "set-size", "set.size"],
   ["appearance", "set-language", "set.language"],
+  ["appearance", "notices", "set.notices"],
   ["search", "set-sites", "engine.fitting"],
   ["tools", "mcp-name", "tools.add"],
   ["tools", "rules", "rules.title"],
@@ -326,7 +328,23 @@ function appearancePage(body) {
       set("size"),
     ),
     h("div", { class: "field" }, h("label", { for: language.id }, t("set.language")), language),
+    card(
+      { id: "notices", title: t("set.notices") },
+      h("p", { class: "muted" }, t("set.notices.lead")),
+      ...["notices", "sound"].map(noticeSwitch),
+    ),
   );
+}
+
+function noticeSwitch(name) {
+  const said = h("p", { class: "problem", role: "alert" });
+  const change = async on => {
+    const is = await want(name, on);
+    row.querySelector("input").checked = is;
+    said.textContent = on && !is ? t("set.notices.refused") : "";
+  };
+  const row = h("div", {}, toggle(t(`set.notices.${name}`), wants(name), change), said);
+  return row;
 }
 
 // Limits, and all that no other room has, as `searchloop config` lists it.

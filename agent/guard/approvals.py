@@ -165,9 +165,9 @@ class Approvals:
         async with aclosing(self._log.follow(session_id, after)) as batches:
             async for batch in batches:
                 for event in batch:
-                    data = event.data
-                    if event.type == "approval_decided" and data["call_id"] == request["call_id"]:
-                        return ApprovalAnswer(data["decision"], data["arguments"], data["by"])
+                    if event.type == "approval_decided" and _is_about(event.data, request):
+                        said = event.data
+                        return ApprovalAnswer(said["decision"], said["arguments"], said["by"])
         raise Conflict("no_session", "The session was deleted while a call waited for approval.")
 
     def answer(
@@ -259,6 +259,13 @@ def _late(events: Sequence[Event], call_id: str) -> Conflict:
             return Conflict("already_decided", said, "The first decision counts.")
     what = f"No call {call_id[:80]!r} waits for a decision."
     return Conflict("nothing_to_approve", what, "It is over, or the answer was stopped.")
+
+
+def _is_about(data: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Returns True for a decision about this very request; an id may name two of a hostile model,
+    or a call and a question of a server."""
+    same = decided(request, data["decision"], data["arguments"], data["by"])
+    return (same["call_id"], same["key"]) == (data["call_id"], data["key"])
 
 
 def decided(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from searchloop.agent.errors import ConfigError, Conflict
-from searchloop.agent.guard.approvals import Approvals, pending
+from searchloop.agent.guard.approvals import Approvals, decided, pending
 from searchloop.agent.guard.guard import Policy, save_policy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
@@ -229,6 +229,39 @@ def test_of_many_decisions_the_first_counts(store: Path | str) -> None:
     assert all(words.startswith("already_decided: ") for words in told)
     for host in hosts:
         host.close()
+
+
+def test_a_decision_counts_for_its_own_request(tmp_path: Path) -> None:
+    """A server's question whose id is that of a call does not let that call run."""
+    log = EventLog(tmp_path / "s.sqlite3")
+    session, approvals = log.create_session(model="m:x").id, Approvals(log)
+    known = {"call_id": "c-1", "effect": "write", "folder": "", "why": ""}
+    call = {**known, "name": "put", "arguments": {"text": "a"}, "definition": "1"}
+    question = {**known, "name": "mcp_quiz", "arguments": {"text": "evil"}, "definition": "2"}
+
+    class Written:
+        async def event(self, kind: str, data: Any) -> None:
+            log.append(session, [(kind, data)])
+
+    async def scenario() -> None:
+        emit: Any = Written()
+        waiting = [
+            asyncio.ensure_future(approvals.ask(session, None, each, emit))
+            for each in (call, question)
+        ]
+        async for _ in log.follow(session):
+            if sum(e.type == "approval_requested" for e in log.read(session)) == 2:
+                break
+        approvals.answer(session, "c-1", "once")
+        asked = [e.data["name"] for e in log.read(session) if e.type == "approval_requested"][-1]
+        other = call if asked == "mcp_quiz" else question
+        log.append(session, [("approval_decided", decided(other, "deny", None, "user"))])
+        said = {answer.decision: answer.arguments for answer in await asyncio.gather(*waiting)}
+        assert said["deny"] == other["arguments"]
+        assert len(said) == 2
+
+    asyncio.run(scenario())
+    log.close()
 
 
 def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:

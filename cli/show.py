@@ -13,7 +13,7 @@ from searchloop.agent.log.events import Event, public_data
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Message, Source
-from searchloop.agent.verdicts.words import findings, placed, told
+from searchloop.agent.verdicts.words import findings, placed, told, unnamed
 from searchloop.cli import FAILED, LIMIT, OK, STOPPED
 from searchloop.cli.arguments import as_json, one_line, safe, safe_json, warn
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders
@@ -232,6 +232,8 @@ def _after(event: Event, words: Words) -> None:
     if cited := [s for s in data["sources"] if s["state"] == "cited"]:
         print(f"\n{words['sources.title']}")
         print_sources([{**data, "sources": cited}], words)
+    if n := unnamed(data):
+        warn(f"\n{words.say('done.unnamed', n=n)} (--check)")
     usage = data["usage"]
     seconds = f"{usage['seconds']:.1f}".replace(".", words["language.point"])
     counts = [data["model"], words.path(data["search_path"]), words.say("seconds", s=seconds)]

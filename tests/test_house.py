@@ -41,14 +41,14 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 23_632,
+    "agent": 23_667,
     "search_backend": 12_774,
     "web": 3_456,
-    "cli": 3_159,
-    "searchloop": 7_025,
-    "the page's script and style": 11_973,
+    "cli": 3_161,
+    "searchloop": 7_026,
+    "the page's script and style": 11_979,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 75_620,
+    "tests, with comments and blanks": 75_685,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

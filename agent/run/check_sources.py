@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +32,8 @@ from searchloop.agent.tools.backend import (
 )
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import open_page, whole_page
-from searchloop.agent.types import Citation, Mark, Message, NativeSearch, Price
+from searchloop.agent.types import Citation, Mark, Message, NativeSearch, Price, Source
+from searchloop.agent.verdicts.words import unnamed
 
 if TYPE_CHECKING:
     from searchloop.agent.run.check_with import ModelSaid, ToRead
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 _MOST = 60  # pages of one answer
 _AT_ONCE = 6
+_SENTENCES = 100  # of an answer that names no page
+_WORTH = "mucsq"  # first letters of verdicts: of several pages, the one that says most decides
 _SECONDS = 45.0  # for one page
 _PUBLIC = ("http://", "https://", "library://", "zim://")
 Refuse = Callable[[str], Awaitable[str | None]]
@@ -57,13 +60,17 @@ class PageText(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A finished answer with the verdicts that it has by now, and the pages read before it."""
+    """A finished answer with the verdicts that it has by now, and the pages read before it.
+
+    `read` are those that it read and does not name, where it names none at all.
+    """
 
     turn: int
     text: str
     citations: tuple[Citation, ...]
     table: SourceTable
     transcript: Sequence[Message]
+    read: tuple[Source, ...] = ()
 
     @classmethod
     def of(cls, events: Sequence[Event], turn: int | None = None) -> Answered:
@@ -76,8 +83,11 @@ class Answered(NamedTuple):
         if turn not in asked or not ends:
             raise ConfigError("no_turn", "There is no finished answer here.", "Choose an answer.")
         messages = messages_from(e for e in events if e.seq < after)
-        citations = tuple(map(citation_from, ends[-1].data["citations"]))
-        return cls(turn, ends[-1].data["answer"], citations, SourceTable.of(messages), messages)
+        end = ends[-1].data
+        citations = tuple(map(citation_from, end["citations"]))
+        read = tuple(Source(**each) for each in end["sources"]) if unnamed(end) else ()
+        read = tuple(each for each in read if each.state == "opened" and each.n)
+        return cls(turn, end["answer"], citations, SourceTable.of(messages), messages, read)
 
 
 def is_open(mark: Mark) -> bool:
@@ -130,6 +140,8 @@ class Checking:
     def marks(self) -> int:
         """How many marks may get another verdict."""
         marks = [mark for c in self.answered.citations for mark in c.marks]
+        if self.answered.read:
+            return len(self._said())
         return sum(is_open(m) or (self.reader is not None and is_unclear(m)) for m in marks)
 
     async def run(self, record: Record) -> None:
@@ -148,8 +160,36 @@ class Checking:
         finally:
             for task in tasks:
                 task.cancel()
+        if self.answered.read:
+            found = await asyncio.to_thread(self._found)
+            await record({"left": int(self.reader is not None), "citations": found})
         if self.reader:
             await self._ask(self.reader, record)
+
+    def _said(self) -> list[tuple[int, int]]:
+        """Returns where the first sentences of the answer are."""
+        from searchloop.agent.verdicts.page import Page
+
+        return Page(self.answered.text).spans[:_SENTENCES]
+
+    def _found(self) -> list[dict[str, Any]]:
+        """Looks up each sentence of an answer that names no page in the pages that it read.
+
+        What no page says is unclear: the answer never said that one does.
+        """
+        text, sources = self.answered.text, {each.n or 0: each for each in self.answered.read}
+        claims, marks = claims_of(text, ()), dict[int, list[Mark]]()
+        pages = self._pages(sources.values())
+        for span in self._said():
+            found = [(compared(Mark(span), page, claims), n) for n, page in pages.items()]
+            ranked = [(_WORTH.find((m.verdict or "-")[0]), -n, m) for m, n in found if m.passage]
+            if ranked:
+                worth, n, mark = max(ranked, key=lambda each: each[:2])
+                mark = mark if worth > 1 else mark._replace(verdict="unclear", quote=None)
+                marks.setdefault(-n, []).append(mark)
+        for n, own in sorted(marks.items()):
+            self._now[n] = Citation(n, sources[n].url, sources[n].title, tuple(own))
+        return [citation_data(self._now[n]) for n in sorted(marks)]
 
     async def _page(self, gate: asyncio.Semaphore, number: int, c: Citation) -> dict[str, Any]:
         """Reads one page and compares its marks."""
@@ -171,19 +211,21 @@ class Checking:
         """Judges the marks of one place together; returns the citations that changed."""
         claims = claims_of(self.answered.text, self.answered.citations)
         before = tuple(self._now.values())
-        after = judged_together(self.answered.text, before, self._pages(), claims)
+        after = judged_together(self.answered.text, before, self._pages(before), claims)
         changed = [new for old, new in zip(before, after, strict=True) if new != old]
         self._now |= {c.n: c for c in changed}
         return [citation_data(c) for c in changed]
 
-    def _pages(self) -> dict[int, Page]:
-        """Returns the pages read by now, here or before in this chat."""
+    def _pages(self, named: Collection[Citation | Source]) -> dict[int, Page]:
+        """Returns those pages that were read by now, here or before in this chat."""
         from searchloop.agent.verdicts.page import Page
 
-        table = self.answered.table
-        texts = {c.n: self._texts.get(c.n) or table.text(c.url) for c in self._now.values()}
-        titles = {c.n: c.title for c in self._now.values()}
-        return {n: Page(text, titles[n]) for n, text in texts.items() if text is not None}
+        table, made = self.answered.table, dict[int, Page]()
+        for each in named:
+            text = self._texts.get(each.n or 0) or table.text(each.url)
+            if text is not None:
+                made[each.n or 0] = Page(text, each.title)
+        return made
 
     def _judged(self, c: Citation) -> Citation:
         from searchloop.agent.verdicts.page import Page
@@ -216,7 +258,7 @@ class Checking:
         """Returns the unclear marks, as (citation, place in it), and what to read for each."""
         from searchloop.agent.run.check_with import to_read
 
-        pages = self._pages()
+        pages = self._pages(self._now.values())
         claims = claims_of(self.answered.text, self.answered.citations)
         places: list[tuple[int, int]] = []
         reads: list[ToRead] = []

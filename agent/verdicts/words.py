@@ -35,6 +35,13 @@ def told(marks: Iterable[Mapping[str, Any]], words: Mapping[str, str]) -> list[s
     return [form.format(n=counts[v], of=total, words=each) for v, each in said.items()]
 
 
+def unnamed(data: Mapping[str, Any]) -> int:
+    """Returns how many pages an answer has read that names none at all; `data` of its end."""
+    if data["citations"] or not data["answer"].strip():
+        return 0
+    return sum(source["state"] == "opened" for source in data["sources"])
+
+
 def placed(answer: str, citations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Returns citations whose marks have as `claim` the words of the answer that each is about."""
     spans = [m["span"] for each in citations for m in each.get("marks", ()) if m.get("span")]

@@ -22,7 +22,7 @@ from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import BRANCHING, Session, checked, no_turn, shown
 from searchloop.agent.search.answer_markdown import math
 from searchloop.agent.types.attachments import size_words
-from searchloop.agent.verdicts.words import findings, placed
+from searchloop.agent.verdicts.words import findings, placed, unnamed
 from searchloop.analysis.characters import INVISIBLE, visible
 from searchloop.render.shared_page import Turn, page
 from searchloop.render.tree import find_marks, substitute
@@ -68,6 +68,7 @@ def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False
         elif event.type == "run_finished":
             parts = [data.get("model"), origin or words.path(data["search_path"])]
             parts.append(words.ending(data["reason"], None if shared else data.get("error")))
+            parts.append(words.say("done.unnamed", n=n) if (n := unnamed(data)) else None)
             found[-1] = replace(
                 found[-1],
                 answer=data["answer"],

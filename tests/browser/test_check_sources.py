@@ -58,6 +58,27 @@ def test_cited_pages_are_read_at_a_press(page: Page, house: House, ollama: LedOl
     expect(page.get_by_role("button", name="Check sources (1 unread mark)")).to_be_visible()
 
 
+def test_an_answer_that_names_no_page_is_told(page: Page, house: House) -> None:
+    """One sentence, and a press to check it anyway; the verdicts that come take its place."""
+    source = {"n": 1, "url": DOC, "title": "Tides", "state": "opened"}
+    chat = answered(house, text="Ebb is at six.", citations=[], sources=[source])
+    show(page, house, chat)
+    foot = page.locator(".turn-foot [role=status]")
+    expect(foot).to_have_text("This answer read 1 page and names none.")
+    press = page.get_by_role("button", name="Check it against the pages read")
+    with page.expect_response("**/check") as answer:
+        press.click()
+    assert answer.value.status == 202
+    mark = {"span": [0, 14], "verdict": "supported", "passage": "Ebb is at six.", "by": "words"}
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
+    cited = {"n": 1, "url": DOC, "title": "Tides", "marks": [{**mark, "quote": None}]}
+    log.append(chat, [("check", {"turn": turn, "left": 0, "citations": [cited]})])
+    expect(foot).to_contain_text("1 of 1 marks checked")
+    expect(press).to_have_count(0)
+    log.close()
+
+
 def test_a_model_reads_what_words_leave_unclear(
     page: Page, house: House, ollama: LedOllama
 ) -> None:

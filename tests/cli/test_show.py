@@ -148,6 +148,11 @@ def test_each_source_is_listed_with_its_verdicts(capsys: pytest.CaptureFixture[s
     otherwise = "The harbour is 5 m deep → “Harbour · 8 m deep” (The source says otherwise)"
     assert f"        {otherwise}\n" in listed
     assert "The tide turns twice daily." not in listed  # nothing speaks against it
+    read = {"n": 1, "url": url(1), "title": "Tides", "state": "opened"}
+    for citations, told in ((ended["citations"], False), ([], True)):
+        silent = {**ended, "citations": citations, "sources": [read]}
+        as_text(iter([event_of(1, "run_finished", silent, 0.0)]), numbers=False)
+        assert ("read 1 page and names none. (--check)" in capsys.readouterr().err) is told
     assert listed.endswith(f"  [4] Parking\n      {url(4)}\n      Not read here, only found\n")
     assert all(WORDS[verdict] in listed for _, verdict, *_ in PLACES)
     assert "cited" not in listed

@@ -15,9 +15,19 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import Event, citation_from
 from searchloop.agent.log.session import checked
 from searchloop.agent.run.check_with import ToRead, estimate, read_by
-from searchloop.agent.types import Capabilities, Citation, Finished, Mark, Message, Source, Usage
+from searchloop.agent.types import (
+    Capabilities,
+    Citation,
+    Finished,
+    Mark,
+    Message,
+    Source,
+    ToolCall,
+    Usage,
+)
+from searchloop.agent.verdicts.words import unnamed
 from tests.agent.providers.vendors import ANTHROPIC, GEMINI, OPENAI, Vendor
-from tests.agent.scripted import House, Scripted, SearchApp, open_house, page, says
+from tests.agent.scripted import House, Scripted, SearchApp, calls, open_house, page, says
 from tests.recorded import exchanges, recordings, row_id
 from tests.tables import each_row
 
@@ -111,6 +121,26 @@ async def test_pages_of_one_place_are_judged_together(tmp_path: Path) -> None:
         await house.ask("When?")
         await check(house)
         assert verdicts(house) == [("supported", "words")] * 2
+
+
+async def test_an_answer_that_names_no_page_is_checked_anyway(tmp_path: Path) -> None:
+    """Each sentence is looked up in the pages that it read; nobody is called misquoted."""
+    said = f"{TEXT} “Nobody believed that it would ever stand,” they say. It bears no cars."
+    opens = calls(ToolCall("1", "open_page", {"url": ONE}))
+    model = Scripted([opens, says(said)])
+    async with open_house(tmp_path, model, app=site(one=page(PAGE)), search="local") as house:
+        await house.ask(f"When did it open? {ONE}")
+        assert (verdicts(house), unnamed(end_of(house).data)) == ([], 1)
+        told = await house.runner.check(house.session)
+        await house.runner.checks.wait()
+        assert told
+        assert told["pages"] == 0
+        assert ("supported", "words") in verdicts(house)
+        assert {name for name, _ in verdicts(house)} <= {"supported", "unclear"}
+        (citation,) = end_of(house).data["citations"]
+        spans = [said[slice(*mark["span"])] for mark in citation["marks"]]
+        assert spans[0] == "The old bridge opened in 1932."
+        assert unnamed(end_of(house).data) == 0
 
 
 async def test_nothing_to_check_is_said(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ def test_a_page_carries_each_verdict_and_its_passage() -> None:
     assert not set("*|") & set(page.partition("<h2>")[2]), "no signs of Markdown"
 
 
+def test_an_answer_that_names_none_of_its_pages_says_so() -> None:
+    """In one sentence below it; one that read nothing has nothing to name."""
+    read = {"n": 1, "url": url(1), "title": "Tides", "state": "opened"}
+    told = "This answer read 1 page and names none."
+    for sources, times in (([read], 1), ([{**read, "state": "found"}], 0)):
+        ended = events(citations=[], sources=sources)
+        assert [render(SESSION, ended).count(told) for render in (markdown, html)] == [times] * 2
+
+
 def test_json_has_the_fields_as_they_are() -> None:
     """The passage stays Markdown: programs read it."""
     told = json.loads(as_json(SESSION, events()))["events"][-1]

@@ -244,11 +244,11 @@ const CHANGES = {
     ...(turn.usage && e.usage ? { usage: added(turn.usage, e.usage) } : {}),
   }),
 
-  // A cited page was read, or a model has read: the marks as they are now take the place of the old.
+  // A page was read, or a model has read: the citations as they are now take the place of the old.
   check: (turn, e) => ({
     check: checkAfter(turn.check, e),
     citations: e.citations?.length
-      ? turn.citations.map(c => e.citations.find(({ n }) => n === c.n) ?? c)
+      ? [...new Map([...turn.citations, ...e.citations].map(c => [c.n, c])).values()]
       : turn.citations,
   }),
 
@@ -348,6 +348,10 @@ export function checkedMarks({ citations }) {
   const open = marks.filter(mark => mark.verdict === "unread" || mark.by === "provider").length;
   return { of: marks.length, open, unclear: marks.filter(m => m.verdict === "unclear").length, read: read.length, by };
 }
+
+/** How many pages a finished answer has read that names none at all. */
+export const unnamedPages = ({ running, text, citations, sources }) =>
+  running || !text || citations.length ? 0 : sources.filter(source => source.state === "opened").length;
 
 const ADDED = ["input_tokens", "output_tokens", "cost_usd"];
 

@@ -5,7 +5,7 @@ import { errorBox, waysOut } from "../lib/messages.js";
 import { clauses, has, t } from "../locales/index.js";
 import { contradictionsOf, sourcesView, whoChecked } from "../sources/sources.js";
 import { activityView, costText } from "./activity.js";
-import { checkedMarks, IN_TEXT, isChecking } from "./state.js";
+import { checkedMarks, IN_TEXT, isChecking, unnamedPages } from "./state.js";
 import { answerTools, openWays, questionView } from "./turn_actions.js";
 
 /**
@@ -245,6 +245,8 @@ function detailsOf(turn) {
 function checkOf(turn) {
   const { of, read, by } = checkedMarks(turn);
   const { check } = turn;
+  const unnamed = unnamedPages(turn);
+  if (unnamed) return h("p", { role: "status" }, t("done.unnamed", { n: unnamed }));
   if (!of || !(check || Object.keys(by).some(name => name !== "words"))) return "";
   const line = (...parts) => h("p", { role: "status", dir: "auto" }, clauses(parts.filter(Boolean)));
   if (isChecking(turn)) {

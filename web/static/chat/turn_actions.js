@@ -6,7 +6,7 @@
 
 import { h, icon, iconButton, isComposing, plainly } from "../lib/dom.js";
 import { nameOf, number, t, titleOf } from "../locales/index.js";
-import { checkedMarks, isChecking } from "./state.js";
+import { checkedMarks, isChecking, unnamedPages } from "./state.js";
 
 const FORMATS = ["md", "html", "json", "trace"];
 const ATTACHED = "\n\nAttached file: ";
@@ -225,12 +225,14 @@ export function answerTools(turn, on) {
     return button;
   };
   const { open, unclear } = checkedMarks(turn);
+  const unnamed = unnamedPages(turn);
+  const label = unnamed ? t("check.unnamed") : t("check.sources", { n: open });
   return h(
     "div",
     { class: "tools", role: "group", "aria-label": t("turn.actions") },
     turn.text ? copy : null,
-    open && !isChecking(turn) && on.checks() !== "never"
-      ? h("button", { type: "button", class: "small", onclick: () => on.check(turn) }, t("check.sources", { n: open }))
+    (open || unnamed) && !isChecking(turn) && on.checks() !== "never"
+      ? h("button", { type: "button", class: "small", onclick: () => on.check(turn) }, label)
       : null,
     (open || unclear) && !isChecking(turn) ? worded("check", t("check.ask"), () => waysToCheck(turn, on)) : null,
     menu("again", t("turn.again"), button => waysToAskAgain(button, turn, on)),

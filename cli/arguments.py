@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.cli import OK
 
 MODES = ("ask", "plan", "agent")
+_MOST = 4_000_000  # characters of a file that an option names
 SEARCHES = ("auto", "native", "local", "offline", "off")
 
 
@@ -72,11 +74,19 @@ def pair(text: str) -> tuple[str, str]:
 def read_file(name: str) -> str:
     """Returns the text of a file, or of standard input for `-`. Raises ConfigError."""
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+        if name == "-":
+            text = sys.stdin.read(_MOST + 1)
+        else:
+            with open(name, encoding="utf-8") as file:
+                text = file.read(_MOST + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         what = f"{name} cannot be read: {reason}."
         raise ConfigError("bad_file", what, "Name a text file.") from error
+    if len(text) > _MOST:
+        what = f"{name} has more than {_MOST:,} characters."
+        raise ConfigError("bad_file", what, "Give the part that matters.")
+    return text
 
 
 # Controls except tab and newline, line separators, bidirectional overrides and tags: untrusted
@@ -112,9 +122,21 @@ def _escape(found: re.Match[str]) -> str:
 
 def tell(args: argparse.Namespace, value: Any, *lines: str) -> int:
     """Prints `value` if the user asked for JSON, else the lines; returns the code of success."""
-    for line in [as_json(value)] if args.output == "json" else lines:
-        print(line)
+    lines = (as_json(value),) if args.output == "json" else lines
+    if lines:
+        say("\n".join(lines))
     return OK
+
+
+def say(text: str) -> None:
+    """Prints a text; on a terminal, one that is longer than it, through the program of PAGER."""
+    long = text.count("\n") >= shutil.get_terminal_size().lines
+    if long and os.environ.get("PAGER") and sys.stdout.isatty():
+        from pydoc import pager
+
+        pager(f"{text}\n")
+    else:
+        print(text)
 
 
 def warn(text: str) -> None:

@@ -39,7 +39,10 @@ COMMANDS = {
     "config": ("searchloop.cli.doctor", "Show the settings; secrets are not shown"),
     "plugins": ("searchloop.cli.doctor", "List what other packages bring, and from where"),
     "setup": ("searchloop.cli.setup", "Choose engines, readers, models; save their keys"),
-    "completions": ("searchloop.cli.terminal.examples", "Print what completes commands in a shell"),
+    "completions": (
+        "searchloop.cli.terminal.completions",
+        "Print what completes commands in shells",
+    ),
     "search-backend": ("searchloop.cli.serve", "Run the search backend alone"),
 }
 
@@ -51,11 +54,11 @@ def main(argv: list[str] | None = None) -> int:
     gc.set_threshold(100_000, 20, 50)  # imports are no garbage: looking through them takes 11 ms
     if not argv:
         argv = ["chat"] if sys.stdin.isatty() and sys.stdout.isatty() else ["--help"]
-    if argv in (["--version"], ["-V"]):
-        print(f"searchloop {__version__}")
-        return OK
     args = None
     try:
+        if argv in (["--version"], ["-V"]):
+            print(f"searchloop {__version__}", flush=True)
+            return OK
         args = parse(argv)
         gc.freeze()
         gc.set_threshold(20_000, 20, 50)  # long lists of readers are no garbage either

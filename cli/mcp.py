@@ -44,8 +44,9 @@ _NAMED_ACTIONS = (
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=run)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    parser.set_defaults(run=run, workspace=None)
+    output(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
     actions.add_parser("list", help="show the servers and what is wrong with them")
     add = actions.add_parser("add", help="add a server: NAME -- COMMAND ARGUMENT..., or --url")
     add.add_argument("name", nargs="?", metavar="NAME")
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
         return serve_mcp(args)
     settings = Settings.load()
-    return asyncio.run(_ACTIONS[args.action](args, settings))
+    return asyncio.run(_ACTIONS[args.action or "list"](args, settings))
 
 
 def _folder(args: argparse.Namespace) -> str | None:

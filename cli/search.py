@@ -83,6 +83,8 @@ def _domains(parser: argparse.ArgumentParser) -> None:
 def _library_arguments(parser: argparse.ArgumentParser) -> None:
     about = {"add": "index a folder or a file", "list": "show what is indexed"}
     about |= {"remove": "forget a folder or a file", "pause": "stop reading; `add` goes on"}
+    parser.set_defaults(run=_library)
+    output(parser)
     added = actions(parser, _library, **about)
     for name in ("add", "remove", "pause"):
         added[name].add_argument("path")

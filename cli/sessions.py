@@ -22,7 +22,7 @@ from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import undo_files
 from searchloop.agent.settings import Settings
 from searchloop.cli import FAILED, OK
-from searchloop.cli.arguments import number, one_line, output, safe, tell, undone, warn
+from searchloop.cli.arguments import number, one_line, output, safe, say, tell, undone, warn
 from searchloop.imports import Report, import_chats
 from searchloop.imports.own import everything
 from searchloop.render.export import EXPORTS
@@ -210,8 +210,7 @@ def _export(args: argparse.Namespace) -> int:
         session = _wanted(log, args.session)
         text = export_text(log, session, args.format)
     if args.file is None:
-        text = safe(text) if sys.stdout.isatty() else text
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        say((safe(text) if sys.stdout.isatty() else text).removesuffix("\n"))
         return OK
     write_export(args.file, text, force=args.force)
     return OK

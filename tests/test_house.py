@@ -44,11 +44,11 @@ BUDGET: Mapping[str, int] = {
     "agent": 23_667,
     "search_backend": 12_774,
     "web": 3_456,
-    "cli": 3_161,
+    "cli": 3_227,
     "searchloop": 7_026,
     "the page's script and style": 11_979,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 75_685,
+    "tests, with comments and blanks": 75_791,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

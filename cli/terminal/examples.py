@@ -1,4 +1,4 @@
-"""Adds examples to the help of each command, and completes commands in the user's shell.
+"""Adds examples to the help of each command.
 
 `examples.txt` has an example a line; it belongs to the command that it calls.
 """
@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-
-from searchloop.cli import OK
 
 _COLUMNS = 78
 _FIRST = 3  # lines of the file, for the list of all commands
 _MOST = 6  # examples of a command
 _FILE = Path(__file__).with_name("examples.txt")
-_FILES = frozenset({"files", "schema", "path", "batch", "file", "bundle"})
-_FOLDERS = frozenset({"workspace", "folder"})
 
 
 def add_examples(parser: argparse.ArgumentParser) -> None:
@@ -67,29 +63,3 @@ def subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.
     for below in subparsers_of(parser):
         yield below.prog, below
         yield from subparsers(below)
-
-
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_completions)
-    parser.add_argument("shell", choices=("bash", "zsh", "fish", "powershell"))
-
-
-def _completions(args: argparse.Namespace) -> int:
-    """Prints a script that completes commands, options and files in a shell.
-
-    It is made for this version: whoever installs another one writes it anew.
-    """
-    import shtab
-
-    kinds: Mapping[str, object] = dict.fromkeys(_FILES, shtab.FILE)
-    kinds = {**kinds, **dict.fromkeys(_FOLDERS, shtab.DIRECTORY)}
-    whole = args.every_command()
-    for each in (whole, *dict(subparsers(whole)).values()):
-        for action in each._actions:
-            if action.dest in kinds and action.nargs != 0:
-                action.complete = kinds[action.dest]
-    print(shtab.complete(whole, args.shell))
-    return OK
-
-
-ARGUMENTS = {"completions": _arguments}

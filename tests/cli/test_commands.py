@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,16 +53,84 @@ def test_a_question_needs_no_command(cli: Cli) -> None:
     assert cli("help").out.startswith("usage: searchloop")
 
 
-@each_row("closed", ["<&-", ">&-", "2>&-"])
-def test_a_closed_stream_is_no_fault(tmp_path: Path, closed: str) -> None:
-    """The answer comes where there is a place for it, and never a traceback."""
-    env = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path)}
-    line = f"{shlex.quote(sys.executable)} -m searchloop.cli ask hi {closed}"
+STREAMS = {  # a line of the shell -> its exit code, and a word of what is shown
+    "searchloop ask hi <&-": (0, "I am not a language model"),
+    "searchloop ask hi >&-": (0, "builtin:extractive"),
+    "searchloop ask hi 2>&-": (0, "I am not a language model"),
+    "searchloop chat <&- >&- 2>&-": (0, ""),
+    "searchloop export nowhere 2>&-": (2, ""),
+    "searchloop --version > /dev/full": (1, "No space left on device"),
+    "yes | searchloop ask": (2, "1,000,000 is the most"),
+    "yes | searchloop check a -": (2, "larger than 10 MB"),
+    "yes | searchloop mcp add --json -": (2, "more than 4,000,000 characters"),
+    "searchloop models -o json | head -c 1": (0, "{"),
+    "printf '\\377' | searchloop ask": (2, "not UTF-8"),
+}
+
+
+@each_row("typed", list(STREAMS))
+def test_streams_that_are_closed_full_or_endless_are_no_fault(tmp_path: Path, typed: str) -> None:
+    """What there is to say comes where there is a place for it, and never a traceback."""
+    env = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path), "COLUMNS": "40"}
+    line = typed.replace("searchloop", f"{shlex.quote(sys.executable)} -m searchloop.cli", 1)
     ran = subprocess.run(
         ["sh", "-c", line], env=env, cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False)
-    assert ("I am not a language model" in ran.stdout) == (closed != ">&-")
+    told = ran.stdout + ran.stderr
+    assert ran.returncode == STREAMS[typed][0]
+    assert STREAMS[typed][1] in told
+    assert "Traceback" not in told
+    assert "\x1b" not in told
+
+
+LISTINGS = {  # each that there is -> the key of its list
+    "models": "models",
+    "models alias": "aliases",
+    "agents": "agents",
+    "agents list": "agents",
+    "projects": "projects",
+    "projects list": "projects",
+    "sessions": "sessions",
+    "sessions find x": "sessions",
+    "library": "collections",
+    "library list": "collections",
+    "mcp": "servers",
+    "mcp list": "servers",
+    "setup": "parts",
+    "config": "settings",
+    "plugins": "plugins",
+    "doctor": "findings",
+}
+
+
+@each_row("typed", list(LISTINGS))
+def test_each_listing_is_there_as_json(cli: Cli, typed: str) -> None:
+    """On one line, for other programs."""
+    ran = cli(*typed.split(), "-o", "json")
+    assert LISTINGS[typed] in ran.json
+    assert ran.out.count("\n") == 1
+
+
+@each_row(("pager", "lines", "shown"), [("sed s/^/P:/", "9", "P:S"), ("", "9", "S")])
+def test_a_long_listing_goes_through_the_pager(
+    tmp_path: Path, pager: str, lines: str, shown: str
+) -> None:
+    """On a terminal whose window is shorter, where PAGER names a program."""
+    env = {**CLEAN, "HOME": str(tmp_path), "TERM": "xterm", "PAGER": pager, "LINES": lines}
+    screen, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "searchloop.cli", "config"],
+        env=env,
+        cwd=tmp_path,
+        stdin=theirs,
+        stdout=theirs,
+    ):
+        os.close(theirs)
+        assert os.read(screen, 4096).decode().startswith(shown)
+        with suppress(OSError):  # it has ended
+            while os.read(screen, 4096):
+                pass
+    os.close(screen)
 
 
 def test_a_setting_of_the_search_backend_is_bad_input_too(cli: Cli) -> None:

@@ -85,8 +85,14 @@ def completed(cli: Cli, tmp_path: Path, *typed: str) -> set[str]:
     script.write_text(cli("completions", "bash").out, "utf-8")
     told = " ".join(shlex.quote(word) for word in typed)
     code = COMPLETE.format(script=script, typed=told, last=len(typed) - 1, line=" ".join(typed))
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     ran = subprocess.run(
-        [shell, "--norc", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+        [shell, "--norc", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=env,
     )
     assert ran.stderr == ""
     return set(ran.stdout.split())
@@ -101,6 +107,35 @@ def test_bash_completes_commands_options_values_and_files(cli: Cli, tmp_path: Pa
     assert {"plan"} == completed(cli, tmp_path, "searchloop", "ask", "--mode", "p")
     assert "pull" in completed(cli, tmp_path, "searchloop", "models", "p")
     assert "report.pdf" in completed(cli, tmp_path, "searchloop", "ask", "-f", "rep")
+    command = tmp_path / "searchloop"  # which the script calls for names
+    command.write_text('#!/bin/sh\ntest "$1 $2" = "completions --names" && echo "$3:b"\n')
+    command.chmod(0o700)
+    for typed, kind in (("ask -m", "models"), ("chat --session", "sessions"), ("ask -a", "agents")):
+        assert f"{kind}:b" in completed(cli, tmp_path, "searchloop", *typed.split(), kind[0])
+    assert "engines:b" in completed(cli, tmp_path, "searchloop", "search", "--engine", "e")
+    assert "servers:b" in completed(cli, tmp_path, "searchloop", "mcp", "test", "s")
+
+
+@each_row(
+    ("kind", "known"),
+    [
+        ("models", "builtin:extractive"),
+        ("agents", "researcher"),
+        ("engines", "brave"),
+        ("readers", "local"),
+        ("providers", "ollama"),
+        ("sessions", ""),
+        ("projects", ""),
+        ("servers", "wiki"),
+    ],
+)
+def test_names_are_those_of_now(cli: Cli, kind: str, known: str) -> None:
+    """One on a line."""
+    if kind == "servers":
+        assert cli("mcp", "add", "wiki", "--url", "https://mcp.example.com/mcp").code == 0
+    ran = cli("completions", "--names", kind)
+    assert (ran.code, ran.err) == (0, "")
+    assert known in ran.out.split("\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -42,13 +42,13 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
     "agent": 23_667,
-    "search_backend": 12_774,
+    "search_backend": 12_980,
     "web": 3_456,
     "cli": 3_227,
     "searchloop": 7_026,
-    "the page's script and style": 11_979,
+    "the page's script and style": 11_983,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 75_791,
+    "tests, with comments and blanks": 75_905,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {
@@ -65,6 +65,7 @@ NO_RULES: Mapping[str, str] = {
 FULLER: Mapping[str, str] = {
     "agent": "the loop's own modules beside one folder for each part that it is given",
     "cli": "one file a group of commands: whoever looks for a command finds its file",
+    "search_backend/readers": "one file a kind of document, found by its name",
 }
 # A module below 40 lines that joins no other, and the reason. Plugins and __init__ need none.
 SMALLER: Mapping[str, str] = {

@@ -39,6 +39,69 @@ def docx(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     return archive({**kept, **(parts or {})})
 
 
+def xlsx(rows: str, hidden: str = "") -> bytes:
+    """An Excel file with the sheet Prices of these cells; a second sheet is hidden."""
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    sheet = f"<worksheet {main}><sheetData>{{}}</sheetData></worksheet>"
+    named = '<sheet name="{}" sheetId="{}" r:id="rId{}"{}/>'
+    sheets = named.format("Prices", 1, 1, "") + named.format("Old", 2, 2, ' state="hidden"')
+    link = f'<Relationship Id="rId{{0}}" Type="{_OFFICE}/worksheet" Target="worksheets/{{0}}.xml"/>'
+    styles = f'<Relationship Id="rId3" Type="{_OFFICE}/styles" Target="styles.xml"/>'
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return archive(
+        {
+            "[Content_Types].xml": _TYPES,
+            "_rels/.rels": f'<Relationships xmlns="{package}"><Relationship Id="a" '
+            f'Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+            "xl/workbook.xml": f'<workbook {main} xmlns:r="{_OFFICE}"><sheets>{sheets}</sheets>'
+            "</workbook>",
+            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}">'
+            f"{link.format(1)}{link.format(2)}{styles}</Relationships>",
+            "xl/styles.xml": f'<styleSheet {main}><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/>'
+            "</cellXfs></styleSheet>",
+            "xl/worksheets/1.xml": sheet.format(rows),
+            "xl/worksheets/2.xml": sheet.format(hidden),
+        }
+    )
+
+
+def row(number: int, *cells: str | float) -> str:
+    """A row of a sheet of Excel; the fourth cell is a date, as the number of its day."""
+    shown = (
+        f'<c r="{letter}{number}" t="inlineStr"><is><t>{cell}</t></is></c>'
+        if isinstance(cell, str)
+        else f'<c r="{letter}{number}" s="{int(letter == "D")}"><v>{cell}</v></c>'
+        for letter, cell in zip("ABCD", cells, strict=False)
+    )
+    return f'<row r="{number}">{"".join(shown)}</row>'
+
+
+def pptx(*slides: str, notes: str = "") -> bytes:
+    """A presentation whose slides are shown from the last to the first; the first has notes."""
+    names = f'xmlns:p="p" xmlns:a="a" xmlns:r="{_OFFICE}"'
+    link = '<Relationship Id="r{0}" Type="{1}/{2}" Target="{3}"/>'
+    shown = "".join(f'<p:sldId id="{256 + n}" r:id="r{n}"/>' for n in reversed(range(len(slides))))
+    links = (link.format(n, _OFFICE, "slide", f"slides/s{n}.xml") for n in range(len(slides)))
+    said = link.format(1, _OFFICE, "notesSlide", "../notes/n.xml")
+    return archive(
+        {
+            "[Content_Types].xml": _TYPES,
+            "ppt/presentation.xml": f"<p:presentation {names}>{shown}</p:presentation>",
+            "ppt/_rels/presentation.xml.rels": f"<R>{''.join(links)}</R>",
+            **{f"ppt/slides/s{n}.xml": text.replace("<p:sld", f"<p:sld {names}", 1)
+               for n, text in enumerate(slides)},
+            "ppt/slides/_rels/s0.xml.rels": f"<R>{said}</R>",
+            "ppt/notes/n.xml": f"<p:notes {names}>{notes}</p:notes>",
+        }
+    )  # fmt: skip
+
+
+def shape(kind: str, *lines: str) -> str:
+    """A box of a slide with these paragraphs."""
+    said = "".join(f"<a:p><a:r><a:t>{line}</a:t></a:r></a:p>" for line in lines)
+    return f'<p:sp><p:nvPr><p:ph type="{kind}"/></p:nvPr>{said}</p:sp>'
+
+
 def odt(body: str, parts: Mapping[str, str] | None = None, *, styles: str = "") -> bytes:
     """An OpenDocument text with this body."""
     names = "".join(

@@ -14,7 +14,20 @@ from searchloop.search_backend.pages.worker import page_in
 from searchloop.search_backend.readers import find_readers, read
 from searchloop.search_backend.text.clean import decode
 from searchloop.search_backend.types import Page
-from tests.search_backend.documents import MAIL, archive, docx, epub, notebook, odt, pdf, words
+from tests.search_backend.documents import (
+    MAIL,
+    archive,
+    docx,
+    epub,
+    notebook,
+    odt,
+    pdf,
+    pptx,
+    row,
+    shape,
+    words,
+    xlsx,
+)
 from tests.tables import each_row
 
 LISTED = '<w:numPr><w:ilvl w:val="{}"/><w:numId w:val="1"/></w:numPr>'
@@ -77,6 +90,43 @@ KINDS = {
         "Kettles 🫖",
         ["From: Ann <ann@example.org>", "The samovar is heiß.", "Attachments: offer.pdf"],
         [],
+    ),
+    "t.xlsx": (
+        xlsx(
+            row(2, "Item", "Price", "Share", "Since")
+            + row(3, "Kettle &amp; lid", 49.9, 0.153, 45413)
+            + row(5, "Samovar", 1200),
+            row(1, "gone"),
+        ),
+        "t.xlsx",
+        [
+            "## Prices\n\n| Item | Price | Share | Since |\n| --- | --- | --- | --- |\n"
+            "| Kettle & lid | 49.9 | 0.153 | 2024-05-01 |\n| Samovar | 1200 |  |  |"
+        ],
+        ["Old", "gone"],
+    ),
+    "t.pptx": (
+        pptx(
+            f"<p:sld>{shape('title', 'Last')}{shape('sldNum', '2')}</p:sld>",
+            '<p:sld show="0"><a:p><a:r><a:t>gone</a:t></a:r></a:p></p:sld>',
+            f"<p:sld>{shape('ctrTitle', 'First')}{shape('body', 'One', 'Two')}<a:tbl><a:tr>"
+            "<a:tc><a:p><a:r><a:t>Name</a:t></a:r></a:p></a:tc><a:tc/></a:tr><a:tr>"
+            "<a:tc><a:p><a:r><a:t>Big</a:t></a:r></a:p></a:tc><a:tc/></a:tr></a:tbl></p:sld>",
+            notes=shape("body", "Say it slowly."),
+        ),
+        "First",
+        [
+            "## First\n\nOne\n\nTwo\n\n| Name |  |\n| --- | --- |\n| Big |  |\n\n"
+            "## Last\n\nSay it slowly."
+        ],
+        ["gone", "2\n"],
+    ),
+    "t.rtf": (
+        rb"{\rtf1\ansi{\fonttbl{\f0 Times;}}\f0 It is 49\'80, \u8364?5 off.\par {\b Bold}\par "
+        rb"\trowd\cellx1000 Name\cell 1.7\cell\row}",
+        "t.rtf",
+        ["It is 49€, €5 off.\nBold\nName|1.7|"],
+        ["Times", "par"],
     ),
     "a.pdf": (pdf("Samovars are hot"), "a.pdf", ["Samovars are hot"], []),
     "t.csv": (b"name,litres\nbig,1.7\n", "t.csv", ["big,1.7"], []),

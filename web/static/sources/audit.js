@@ -36,7 +36,11 @@ export function auditView(dialog, models) {
   function form() {
     const text = textArea("", { id: "audit-text", rows: "10", "aria-describedby": "audit-hint" });
     const url = textBox("", { id: "audit-url", type: "url", inputmode: "url" });
-    const file = h("input", { type: "file", id: "audit-file", accept: ".md,.txt,.html,.htm,.docx,.odt,.pdf,text/*" });
+    const file = h("input", {
+      type: "file",
+      id: "audit-file",
+      accept: ".md,.txt,.html,.htm,.docx,.odt,.rtf,.pptx,.pdf,text/*",
+    });
     const readers = models().filter(model => !model.id.startsWith("builtin:"));
     const reader = choice([["", t("check.words")], ...readers.map(model => [model.id, titleOf(model)])])("");
     reader.id = "audit-model";

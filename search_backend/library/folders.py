@@ -8,6 +8,7 @@ https://git-scm.com/docs/gitignore
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -23,7 +24,14 @@ MOST_FILES = 250_000  # of one folder
 DEEPEST = 100
 # Other people's files, which a project holds by the ten thousand.
 _FOREIGN = frozenset(("node_modules", "bower_components", "__pycache__", "site-packages"))
-_MOST_RULES = 2**20  # bytes of one .gitignore
+_MOST_RULES, _MOST_LINES = 64 * 1024, 2_000  # bytes and lines of one .gitignore
+# Of a pattern's regular expression: stars side by side, a star with what stands before the next
+# one in a name, and `/**/` with the folders before the next one.
+_STARS = re.compile(r"(?:\[\^/\]\*){2,}")
+_BEFORE_STAR = re.compile(
+    r"\[\^/\]\*((?:\\.|\[\^?\]?(?:\\.|[^\]\\])*+\](?!\*)|[^\\\[\]()/])+?)(?=\[\^/\]\*)"
+)
+_BEFORE_FOLDERS = re.compile(r"\(\?:/\.\+\)\?/((?:(?!\(\?:/\.\+\)\?).)+?)(?=\(\?:/\.\+\)\?/)")
 _IGNORED, _EXCLUDED = "left out by .gitignore", "left out by your patterns"
 
 Scan = Callable[[str], AbstractContextManager[Iterable[os.DirEntry[str]]]]
@@ -161,14 +169,28 @@ def _rules(lines: Sequence[str]) -> GitIgnoreSpec | None:
         return None
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines(lines)
+    spec = GitIgnoreSpec.from_lines(lines)
+    for pattern in spec.patterns:
+        if pattern.regex and pattern.regex.pattern != (rule := _linear(pattern.regex.pattern)):
+            pattern.regex = re.compile(rule)
+    return spec
+
+
+def _linear(pattern: str) -> str:
+    """Returns a regular expression of a pattern that never tries a star anew.
+
+    The first place where the text behind a star stands is as good as any later one, as long as
+    another star follows. Otherwise one line of a stranger's `.gitignore` would never end.
+    """
+    pattern = _BEFORE_STAR.sub(r"(?>[^/]*?\1)", _STARS.sub("[^/]*", pattern))
+    return _BEFORE_FOLDERS.sub(r"(?>(?:/.+?)??/\1(?=/))", pattern)
 
 
 def _ignored(file: Path, base: str) -> Iterator[Rules]:
     try:
         with file.open("rb") as opened:
             lines = opened.read(_MOST_RULES).decode("utf-8", "replace").splitlines()
-        spec = _rules(lines)
+        spec = _rules(lines[:_MOST_LINES])
     except (OSError, ValueError):  # git ignores such a file, too
         return
     if spec is not None:

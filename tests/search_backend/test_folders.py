@@ -7,15 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
 
 from searchloop.search_backend.library import Library
-from searchloop.search_backend.library.folders import Walk
+from searchloop.search_backend.library.folders import Walk, _rules
 from searchloop.search_backend.library.index import Index
 from searchloop.search_backend.library.roots import named_root
 from searchloop.search_backend.library.update import GRACE, Added, Update
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, SearchBackendError
+from tests.growth import grows_too_fast
 from tests.search_backend.documents import docx, words
+from tests.tables import each_row
 
 NOT_TEXT = "This is not a page with text but"
 TEXT = "A samovar boils water, number {}."
@@ -104,6 +109,46 @@ def test_rules_above_a_folder_count_inside_a_repository(library: Library, tmp_pa
     assert dict(library.add(tmp_path / "repo" / "docs").skipped) == {
         "x.md": "left out by .gitignore"
     }
+
+
+_PARTS = ("*", "**", "?", "a", "b", "/", "/**/", "**/", "/**", "*.", "[ab]", "[!a]", "a*", "!")
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.sampled_from(_PARTS), min_size=1, max_size=7),
+    st.lists(st.text("ab.", min_size=1, max_size=4), min_size=1, max_size=5),
+)
+def test_a_rule_means_what_git_means(parts: list[str], path: list[str]) -> None:
+    """Made fit for a stranger's hands, each pattern leaves out what it left out before."""
+    pattern = "".join(parts)
+    try:
+        meant = GitIgnoreSpec.from_lines([pattern])
+    except ValueError:
+        return
+    if rules := _rules([pattern]):
+        for name in ("/".join(path), "/".join(path) + "/"):
+            assert rules.check_file(name).include == meant.check_file(name).include
+
+
+@each_row(
+    ("pattern", "path"),
+    [
+        ("*" * 80 + "b", "a"),
+        ("*a" * 20 + "b", "a"),
+        ("*?" * 20 + "b", "a"),
+        ("*[!b]" * 20 + "b", "a"),
+        ("**/a/" * 20 + "b", "a/"),
+        ("a/**/" * 20 + "b", "a/"),
+        ("*/**/" * 20 + "b", "a/"),
+        ("**/*a*a/" * 20 + "b", "aaa/"),
+    ],
+)
+def test_a_rule_of_a_stranger_comes_to_an_end(pattern: str, path: str) -> None:
+    """A line of the `.gitignore` of any repository; twenty stars would take longer than a life."""
+    rules = _rules([pattern])
+    assert rules
+    assert not grows_too_fast(rules.check_file, path * 60, path * 120)
 
 
 def test_patterns_stay_and_can_be_changed(library: Library, tmp_path: Path) -> None:

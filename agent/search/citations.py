@@ -92,12 +92,21 @@ def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:
 
 
 def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Citation, ...]]:
-    """Writes the session's numbers where a provider wrote marks of its own, and moves all spans."""
+    """Writes the session's numbers where a provider wrote marks of its own, and moves all spans.
+
+    A mark among them whose number names no source of the provider goes.
+    """
     numbers: dict[Span, list[int]] = {}
     for c in citations:
         for span in c.spans:
             if _VENDOR_MARK.fullmatch(text, *span):
                 numbers.setdefault(span, []).append(c.n)
+    known = {int(n) for span in numbers for n in _NUMBER.findall(text[slice(*span)])}
+    if known and any(mark.verdict is None for c in citations for mark in c.marks):
+        from searchloop.agent.search.marks import find
+
+        stray = (p for p in find(text, known, max(known)) if not p.numbers)
+        numbers |= {(place.start, place.end): [] for place in stray}
     out: list[str] = []
     own: dict[tuple[Span, int], Span] = {}
     moved: list[tuple[int, int]] = []  # where a mark ended, and how far what follows it moves
@@ -107,7 +116,8 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
         same = written[1] != "[" and {int(n) for n in _NUMBER.findall(written)} == set(cited)
         if span[0] < last or same:
             continue
-        out.append(text[last : span[0]])
+        before = text[last : span[0]]
+        out.append(before if cited else before.rstrip(" \t"))
         length += len(out[-1])
         for n in cited:
             out.append(f"[{n}]")

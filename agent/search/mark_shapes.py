@@ -1,5 +1,5 @@
-"""Writes citation marks of other shapes as `[n]`: `**[1]**`, `[1-2]`, `［2］`, `【1】`, `[^1]`,
-`¹`, `[[1]](address)`, `[Source 1]`.
+"""Writes citation marks of other shapes as `[n]`: `**[1]**`, `[1-2]`, `［2］`, `【1】`,
+`【1†source】`, `[^1]`, `¹`, `[[1]](address)`, `[Source 1]`.
 
 Models learned many ways to cite. Each place is only proposed here; `marks.find` decides, by the
 words around it, whether it is a mark, and what is none keeps the writer's own form.
@@ -26,6 +26,7 @@ SHAPE = re.compile(
     rf"|(?<![\\!\[])\[{_SOURCE}[ :#：]{{0,2}}(?P<named>{_LIST})\](?![(\[])"
     rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<range>{_N}\s?[–—-]\s?{_N})\](?![(\[])"
     rf"|［(?P<wide>{_LIST})］|【(?P<thick>{_LIST})】"
+    rf"|(?:【|(?<![\\!\[])\[)(?P<dagger>{_N})†[^\[\]【】\n]{{0,100}}[\]】]"
     r"|(?:(?<=[^\W\d_]{4})|(?<=[^\W\d_][.!?。！？”»]))(?P<raised>[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?)(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
 )
 _DIGITS = str.maketrans("０１２３４５６７８９⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789" * 2)
@@ -61,8 +62,8 @@ def shaped(text: str, known: Container[int]) -> Shaped:
     for match in SHAPE.finditer(text):
         kind = match.lastgroup or ""
         numbers = _numbers(match[kind])
-        if not numbers or not all(n in known for n in numbers):
-            continue
+        if not numbers or not (kind == "dagger" or all(n in known for n in numbers)):
+            continue  # a dagger is a mark, whatever its number
         if (kind == "raised" and not raised) or (kind == "note" and f"[^{match[kind]}]:" in text):
             continue
         out += (text[last : match.start()], f"[{', '.join(map(str, numbers))}]")

@@ -368,6 +368,16 @@ def test_a_provider_s_marks_get_the_session_s_numbers(parts: list[tuple[str, int
     assert (again.content, again.citations) == (message.content, message.citations)
 
 
+def test_a_provider_s_mark_of_no_source_goes() -> None:
+    """Perplexity writes [3] beside two pages; an array stays, and nothing changes twice."""
+    text, cited = marked([("Ebb is at six", 1), (". It is ids = [4]. Flood is late ", 5)])
+    text += " [3]. Wind [9]."
+    sources = table()
+    message = settle(Message("assistant", text, citations=cited), sources)
+    assert message.content == "Ebb is at six[4]. It is ids = [4]. Flood is late [5]. Wind."
+    assert settle(message, sources).content == message.content
+
+
 def test_marks_of_several_pages_and_spans_beside_them() -> None:
     """One mark of two pages becomes two, and a range behind it moves along."""
     text = "Low.[1, 2] Wet and dry."

@@ -141,6 +141,13 @@ def test_marks_are_found(text: str, marks: list[str]) -> None:
         ("It opened in May ［2］.", "It opened in May [2]."),
         ("It opened in May ［１，３］.", "It opened in May [1][3]."),
         ("大桥于五月开放【1】。", "大桥于五月开放[1]。"),
+        ("It opened in May 【1†source】.", "It opened in May [1]."),
+        ("It opened in May 【1†L3-L9】【2†a.pdf】.", "It opened in May [1][2]."),
+        ("It opened in May [2†source].", "It opened in May [2]."),
+        (
+            "It opened in May 【1†source】. It is long 【9†source】.",
+            "It opened in May [1]. It is long.",
+        ),
         ("It opened in May [^1].", "It opened in May [1]."),
         ("The old bridge opened.¹ It is long.²", "The old bridge opened.[1] It is long.[2]"),
         ("It opened in spring¹ and is green².", "It opened in spring[1] and is green[2]."),
@@ -164,6 +171,7 @@ def test_marks_of_other_shapes_are_the_same_marks(written: str, plain: str) -> N
     [
         "levels: [1]",
         "spec:\n  levels: [1, 2]\n  - sizes: [3]",
+        "Set this:\n\nlevels: [1]\nname: x",
         "An area of 20 km², of 5 m³ and x² + y³.",
         "It is 10¹ or 10³, and 9 m².",
         "A note[^1] stands here.\n\n[^1]: The note.",

@@ -1,7 +1,8 @@
 """The system text of a run, and what people add to it: named agents, projects, words of their own.
 
 SEARCHLOOP_HOME/agents/NAME.json is an agent; it replaces a built-in one of that name, and a session
-stores a copy. SEARCHLOOP_HOME/instructions.json tells every chat about its user.
+stores a copy. SEARCHLOOP_HOME/instructions.json tells every chat about its user; templates.json
+holds questions with fields.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -86,6 +87,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 LONGEST_SYSTEM = 20_000  # characters of instructions
 _LONGEST = {"description": 300, "system": LONGEST_SYSTEM, "model": 200}
 _MOST = 100  # patterns
+_COMMAND = re.compile(r"[\w.-]{1,60}")  # what is written behind the slash
+_MOST_TEMPLATES = 500
 _ALWAYS = frozenset({"read_more", "find_tool", "present_plan"})  # they do nothing by themselves
 
 
@@ -204,6 +207,48 @@ def agent_from(name: str, data: Any) -> NamedAgent:
 
 def _bad(name: str, what: str) -> ConfigError:
     return ConfigError("bad_agent", f"The agent {name} is not valid: {what}.", "Correct it.")
+
+
+class Templates:
+    """The questions with {{fields}} that one user keeps for `/name`, in one file."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "templates.json"
+
+    def all(self) -> list[dict[str, str]]:
+        """Lists them by name. Raises ConfigError for a broken file."""
+        found = read_object(self._path, "bad_template", "The file of templates") or {}
+        return sorted(map(_template, found.get("templates", ())), key=lambda one: one["command"])
+
+    def keep(self, given: Sequence[Any]) -> list[dict[str, str]]:
+        """Adds all of these, in place of those of the same names, or raises ConfigError."""
+        kept = {one["command"]: one for one in [*self.all(), *map(_template, given)]}
+        if len(kept) > _MOST_TEMPLATES:
+            what = f"There would be {len(kept):,} templates; {_MOST_TEMPLATES:,} are the most."
+            raise ConfigError("bad_template", what, "Remove some.")
+        write_object(self._path, {"templates": list(kept.values())})
+        return self.all()
+
+    def remove(self, command: str) -> list[dict[str, str]]:
+        """Removes the one of this name, if there is one."""
+        kept = [one for one in self.all() if one["command"] != command]
+        write_object(self._path, {"templates": kept})
+        return kept
+
+
+def _template(data: Any) -> dict[str, str]:
+    """Reads a template, also one of Open WebUI's, whose command begins with a slash."""
+    given = data if isinstance(data, Mapping) else {}
+    texts = [given.get(name) or "" for name in ("command", "title", "content")]
+    if not all(isinstance(text, str) for text in texts):
+        texts = ["", "", ""]
+    command, title, content = (well_formed(text).strip() for text in texts)
+    command = command.removeprefix("/").lower()
+    if not _COMMAND.fullmatch(command) or not 0 < len(content) <= LONGEST_SYSTEM:
+        what = f"{command[:60]!r} is no template with a name and a text."
+        remedy = f"A name has letters, digits and hyphens, a text up to {LONGEST_SYSTEM:,} signs."
+        raise ConfigError("bad_template", what, remedy)
+    return {"command": command, "title": one_line(title, 200), "content": content}
 
 
 def settings_of(preset: NamedAgent | None) -> dict[str, Any]:

@@ -49,6 +49,28 @@ def test_a_question_calls_a_model_and_a_file(page: Page, ollama: LedOllama) -> N
     expect(page.locator("#model")).to_have_attribute("data-id", "builtin:extractive")
 
 
+def test_a_template_is_made_and_filled(page: Page, ollama: LedOllama) -> None:
+    """Made of a question, changed, then filled field by field; one within itself is text."""
+    ollama.script = lambda messages: [messages[-1]["content"]]
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "Fares?")
+    wait_for_answer(page).get_by_role("button", name="Ask again").click()
+    page.get_by_role("menuitem", name="Make a template of this question").click()
+    text = page.locator("#template-text")
+    expect(text).to_have_value("Fares?")
+    text.fill("/fares: {{what}} in {{where}}, {{what}}")
+    page.locator("#template-name").fill("/Fares")
+    page.locator("#template-name").press("Enter")
+    expect(page.locator("#settings .card")).to_contain_text(["/fares"])
+    page.keyboard.press("Escape")
+    command(page, "/far", "/fares")
+    page.keyboard.type("trains")
+    page.keyboard.press("Enter")  # a field is left
+    page.keyboard.type("Lisbon")
+    page.keyboard.press("Enter")
+    expect(page.locator(".bubble").last).to_have_text("/fares: trains in Lisbon, trains")
+
+
 STEPS = [{"text": "Write <b>one</b> line", "files": ["notes.md", "javascript:alert(1)"]}]
 
 

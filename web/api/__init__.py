@@ -48,7 +48,14 @@ from searchloop.web.api.providers import ProvidersApi, has_key
 from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.server import ServerApi
 from searchloop.web.api.sessions import SessionsApi
-from searchloop.web.api.settings import AgentsApi, LibraryApi, PolicyApi, SettingsApi, why_held_back
+from searchloop.web.api.settings import (
+    AgentsApi,
+    LibraryApi,
+    PolicyApi,
+    SettingsApi,
+    TemplatesApi,
+    why_held_back,
+)
 from searchloop.web.gate.access import Access
 
 _NOT_FOUND = (
@@ -69,7 +76,7 @@ _KINDS: Mapping[type[AgentError], int] = {
     StoreError: 503,
 }
 _PARTS = (
-    *(SessionsApi, McpApi, AgentsApi, SettingsApi),
+    *(SessionsApi, McpApi, AgentsApi, TemplatesApi, SettingsApi),
     *(PolicyApi, ProvidersApi, LibraryApi, ProjectsApi),
 )
 

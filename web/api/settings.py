@@ -15,7 +15,7 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.guard import DEFAULT_POLICY, Policy, load_policy, save_policy
-from searchloop.agent.run.prompts import NamedAgents
+from searchloop.agent.run.prompts import NamedAgents, Templates
 from searchloop.agent.search.switch import Held, held_back
 from searchloop.agent.settings import SHARED, Environment, Setting, read_config
 from searchloop.agent.settings.config_file import change_config
@@ -145,6 +145,29 @@ class AgentsApi(Handlers):
         """Deletes an agent that the user made; restores a built-in one."""
         self._presets.delete(call.path["name"])
         return Reply(status=204)
+
+
+class TemplatesApi(Handlers):
+    """/api/templates: questions with fields."""
+
+    @property
+    def _templates(self) -> Templates:
+        return Templates(self._services.settings.home)
+
+    @route("get", "/api/templates", "Templates")
+    def list(self, call: Call) -> Reply:
+        """Lists the templates by name."""
+        return Reply({"templates": self._templates.all()})
+
+    @route("post", "/api/templates", "Templates", "NewTemplates")
+    def keep(self, call: Call) -> Reply:
+        """Keeps all of these, in place of those of the same names, and returns all there are."""
+        return Reply({"templates": self._templates.keep(call.body["templates"])})
+
+    @route("delete", "/api/templates/{name}", "Templates")
+    def remove(self, call: Call) -> Reply:
+        """Removes a template, and returns those that are left."""
+        return Reply({"templates": self._templates.remove(call.path["name"])})
 
 
 class PolicyApi(Handlers):

@@ -78,6 +78,10 @@ const chat = chatView(
       box.giveBack(text);
       box.focus();
     },
+    template: async text => {
+      (await import("./composer/templates.js")).propose(text);
+      openSettings("templates");
+    },
     chip,
     open: openReader,
     models,

@@ -295,6 +295,7 @@ function waysToAskAgain(button, turn, on) {
       .map(model =>
         modelItem(model, t("again.model", { model: titleOf(model) }), () => on.again(turn, { model: model.id })),
       ),
+    { label: t("template.from"), run: () => on.template(partsOf(turn.question).words) },
     models.length > MOST_MODELS ? { label: t("again.more"), run: () => pickAnother(button, turn, on) } : undefined,
   ];
 }

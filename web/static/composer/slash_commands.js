@@ -4,6 +4,7 @@ import * as api from "../lib/api.js";
 import { h, hostOf } from "../lib/dom.js";
 import { nameOf, t, titleOf } from "../locales/index.js";
 import { badges } from "./model_picker.js";
+import { fieldsOf, filling, sketchOf } from "./template_fields.js";
 
 const MOST = 8; // models or texts at once
 const WAIT = 120; // milliseconds of silence before the library is asked
@@ -33,6 +34,8 @@ export function calledIn(text, models) {
 export function slashList(box, list, on) {
   let at = 0;
   let fits = []; // {name, act, words, title, more}
+  let templates = null; // asked for with the first slash of a text
+  let fill = null; // takes the keys while a template is filled
   let agents = null; // asked for when the first name of one is typed
   let found = { part: null, documents: [] }; // of the library
   let shut = null; // the mark whose list was closed
@@ -58,10 +61,12 @@ export function slashList(box, list, on) {
     command("/temporary", () => on.newChat(true)),
     command("/export", () => on.exportAs("md")),
     command("/settings", () => on.settings()),
+    command("/template", () => on.settings("templates")),
   ];
 
   function update() {
     const mark = markAt();
+    if (!box.value) templates = fill = null;
     if (mark?.start !== shut) shut = null;
     fits = shut === null ? fitting(mark) : [];
     at = Math.min(at, Math.max(0, fits.length - 1));
@@ -91,8 +96,30 @@ export function slashList(box, list, on) {
       return [command(typed, use, t("slash.workspace.path"))];
     }
     if (kind === "agent") return named(typed, given.trim());
-    if (!/^\/[a-z ]*$/.test(typed)) return [];
-    return all.filter(({ name }) => name.startsWith(typed.trimEnd()));
+    if (!templates) ask();
+    const wanted = ({ name }) => name.startsWith(typed.trimEnd());
+    return [...(/^\/[a-z ]*$/.test(typed) ? all.filter(wanted) : []), ...templates.filter(wanted)];
+  }
+
+  async function ask() {
+    templates = [];
+    templates = (await api.templates().catch(failure => [on.complain(failure)].slice(1))).map(each => ({
+      name: `/${each.command}`,
+      words: [each.title || sketchOf(each.content), t("template.fields", { n: fieldsOf(each.content).length })].join(
+        " · ",
+      ),
+      act: () => use(each),
+    }));
+    update();
+  }
+
+  function use({ command, content }) {
+    box.value = content;
+    box.dispatchEvent(new Event("input"));
+    fill = filling(box);
+    if (fieldsOf(content).length) on.note(t("template.keys", { name: command }));
+    else fill = null;
+    box.focus();
   }
 
   // One that is not in the list is the server's to refuse.
@@ -183,7 +210,7 @@ export function slashList(box, list, on) {
   }
 
   function key(event) {
-    if (list.hidden) return false;
+    if (list.hidden) return Boolean(fill) && fills(event);
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) at = (at + step + fits.length) % fits.length;
     else if (event.key === "Enter" || (event.key === "Tab" && fits[at].title)) run(at);
@@ -194,6 +221,17 @@ export function slashList(box, list, on) {
     event.stopPropagation();
     update();
     return true;
+  }
+
+  function fills(event) {
+    const took = fill(event);
+    if (took === null) fill = null;
+    if (took || (took === null && event.key === "Escape")) {
+      event.preventDefault();
+      event.stopPropagation();
+      return true;
+    }
+    return false;
   }
 
   return { update, key };

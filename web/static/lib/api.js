@@ -192,6 +192,11 @@ export const createAgent = agent => call("POST", "/api/agents", agent);
 const preset = name => `/api/agents/${encodeURIComponent(name)}`;
 export const changeAgent = (name, changes) => call("PATCH", preset(name), changes);
 export const removeAgent = name => call("DELETE", preset(name));
+export const templates = async () => listOf(await call("GET", "/api/templates"), "templates");
+export const keepTemplates = async templates =>
+  listOf(await call("POST", "/api/templates", { templates }), "templates");
+export const removeTemplate = async name =>
+  listOf(await call("DELETE", `/api/templates/${encodeURIComponent(name)}`), "templates");
 export const compact = id => call("POST", `${session(id)}/compact`, {});
 export const editSummary = (id, text) => call("PATCH", `${session(id)}/summary`, { text });
 export const cancel = id => call("POST", `${session(id)}/cancel`, {});

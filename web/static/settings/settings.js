@@ -2,6 +2,7 @@
 //
 // A value is the server's: a control asks it to change the setting and then shows what it answered.
 
+import { templatesPage } from "../composer/templates.js";
 import * as api from "../lib/api.js";
 import { drawing, h, icon, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
@@ -25,6 +26,7 @@ const ROOMS = {
     enginesPage,
   ],
   tools: ["M9 3v5M15 3v5M6 8h12v3a6 6 0 0 1-12 0zM12 17v4", toolsPage],
+  templates: ["M6 3h8l4 4v14H6zM14 3v4h4M9 12h6M9 16h6", templatesPage],
   library: ["M5 4.500h9a3 3 0 0 1 3 3v12H8a3 3 0 0 1-3-3zM5 16.500a3 3 0 0 1 3-3h9M19.500 8v13H9", libraryPage],
   agents: [
     "M8 8h8a3 3 0 0 1 3 3v5a3 3 0 0 1-3 3H8a3 3 0 0 1-3-3v-5a3 3 0 0 1 3-3zM12 8V4M9.500 13v1.500M14.500 13v1.500",

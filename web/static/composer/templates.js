@@ -1,0 +1,120 @@
+// The settings of templates: questions with {{fields}}, listed, made, changed, brought in and taken along.
+
+import * as api from "../lib/api.js";
+import { h } from "../lib/dom.js";
+import { named, t } from "../locales/index.js";
+import { attempt, button, confirmed, textArea, textBox } from "../settings/kit.js";
+import { fieldsOf } from "./template_fields.js";
+
+let proposed = null; // the text of a message, for a new one
+
+/** The room opens with a new template of this text. */
+export const propose = text => (proposed = text);
+
+/** The list of templates, and the form of one. */
+export async function templatesPage(body) {
+  const part = h("div", { class: "settings-page" });
+  const problem = h("p", { class: "problem", role: "alert" });
+  body.append(part, problem);
+
+  function list(templates) {
+    const shown = templates.map(({ command, title, content }) => ({ command: `/${command}`, title, content }));
+    const file = `data:application/json;charset=utf-8,${encodeURIComponent(JSON.stringify(shown, null, 1))}`;
+    const picker = h("input", {
+      type: "file",
+      accept: ".json,application/json",
+      hidden: true,
+      "aria-label": t("template.import"),
+    });
+    picker.addEventListener("change", () => bring(picker.files[0]));
+    part.replaceChildren(
+      h("ul", { class: "cards" }, templates.map(row)),
+      h(
+        "div",
+        { class: "line" },
+        button(t("template.new"), () => edit({ command: "", content: "" }), { class: "primary" }),
+        button(t("template.import"), () => picker.click()),
+        picker,
+        h("a", { class: "button small", href: file, download: "templates.json" }, t("template.export")),
+      ),
+    );
+  }
+
+  const row = template =>
+    h(
+      "li",
+      { class: "card" },
+      h(
+        "div",
+        { class: "head" },
+        h("h4", { dir: "auto" }, `/${template.command}`),
+        h(
+          "span",
+          { class: "acts" },
+          button(t("template.edit"), () => edit(template), {
+            "aria-label": `${t("template.edit")} /${template.command}`,
+          }),
+          confirmed(
+            t("template.remove"),
+            t("template.remove"),
+            () => remove(template),
+            `${t("template.remove")} /${template.command}`,
+          ),
+        ),
+      ),
+      h("p", { dir: "auto" }, template.content.slice(0, 300)),
+    );
+
+  const remove = ({ command }) => attempt(problem, async () => list(await api.removeTemplate(command)));
+
+  // Ours or Open WebUI's: a list of objects with command, title and content.
+  const bring = file =>
+    attempt(problem, async () => {
+      const given = JSON.parse(await file.text());
+      list(await api.keepTemplates(Array.isArray(given) ? given : (given.templates ?? [given])));
+    }).then(() => problem.textContent && (problem.textContent = t("template.refused", { why: problem.textContent })));
+
+  function edit(template) {
+    const name = textBox(template.command, { id: "template-name", required: true });
+    const text = textArea(template.content, { id: "template-text", rows: "6", required: true });
+    const found = h("p", { class: "muted", role: "status" });
+    const tell = () => {
+      const fields = fieldsOf(text.value);
+      found.textContent = fields.length
+        ? t("template.found", { names: named(fields) })
+        : t("template.hint", { field: `{{${t("template.field")}}}` });
+    };
+    const save = async () => {
+      const all = await api.keepTemplates([{ ...template, command: name.value, content: text.value }]);
+      const old = template.command && template.command !== name.value.replace(/^\//, "").toLowerCase();
+      list(old ? await api.removeTemplate(template.command) : all);
+    };
+    text.addEventListener("input", tell);
+    tell();
+    part.replaceChildren(
+      h(
+        "form",
+        {
+          class: "settings-page",
+          onsubmit: event => {
+            event.preventDefault();
+            attempt(problem, save);
+          },
+        },
+        h("div", { class: "field" }, h("label", { for: name.id }, t("agents.name")), name),
+        h("div", { class: "field" }, h("label", { for: text.id }, t("template.text")), text, found),
+        h(
+          "div",
+          { class: "line" },
+          h("button", { type: "submit", class: "small primary" }, t("keys.save")),
+          button(t("cancel"), async () => list(await api.templates())),
+        ),
+      ),
+    );
+    name.focus();
+  }
+
+  list(await api.templates());
+  if (proposed) edit({ command: "", content: proposed });
+  proposed = null;
+}

@@ -46,6 +46,12 @@ BLOCKS = {
     + "| one town | 37 | *some* words |\n" * 240,
     "nested list": "".join("  " * (i % 5) + f"- item {i} of **some** words\n" for i in range(300)),
 }  # 8 KB each
+TASKS = """() => new Promise((done) => {
+  const lengths = [0];
+  const seen = (list) => lengths.push(...list.getEntries().map((task) => task.duration));
+  new PerformanceObserver(seen).observe({type: "longtask", buffered: true});
+  setTimeout(() => done(Math.max(...lengths)), 1000);
+})"""  # what is shorter than 50 ms is not told
 FRAMES = """(ms) => new Promise((done) => {
   const lengths = []; let last = performance.now(); const end = last + ms;
   const tick = (now) => {
@@ -254,6 +260,14 @@ def long_answer(page: Page, start: str, chat: str) -> Iterator[Figure]:
     yield Figure("opening 10,000 paragraphs", time.monotonic() - began, "s", most=2)
 
 
+def long_code(page: Page, start: str, chat: str) -> Iterator[Figure]:
+    """A chat whose answer is a code block of 200 kB."""
+    page.goto("about:blank")
+    page.goto(start.partition("?")[0] + f"#/s/{chat}")
+    page.locator(".answer pre").wait_for()
+    yield Figure("opening 200 kB of code: longest task", page.evaluate(TASKS), "ms", most=100)
+
+
 def growing(page: Page, pid: int, kind: str) -> Iterator[Figure]:
     """What one block of 8 KB costs the server while a model says it."""
     received = [0]
@@ -291,6 +305,7 @@ def figures(browser: str, home: Path, ollama: int) -> Iterator[Figure]:
     """All of them, as they are measured."""
     chat = long_session(home)
     long = long_session(home, 1, "A paragraph of some words.\n\n" * 10_000)
+    code = long_session(home, 1, "\n\n```\n" + "x = some(words)  # of code\n" * 7_500 + "```\n")
     empty = {kind: long_session(home, 1, "Yes.") for kind in BLOCKS}
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
@@ -305,6 +320,7 @@ def figures(browser: str, home: Path, ollama: int) -> Iterator[Figure]:
                 page.goto(start.partition("?")[0] + f"#/s/{session}")
                 yield from growing(page, pid, kind)
             yield from long_answer(page, start, long)
+            yield from long_code(page, start, code)
             yield from memory("memory of the server, afterwards", pid)
         launched.close()
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, CDPSession, Page, expect
 from bench.page import long_session
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, last_turn, wait_for_answer
+from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
 
 pytestmark = pytest.mark.integration
 TURNS = 200  # of a chat
@@ -111,3 +111,25 @@ def test_a_chat_costs_its_length_to_open(enter: Enter, house: House, shape: Any)
 
     small = cost(TURNS // 4)
     assert cost(TURNS) < 8 * small
+
+
+def test_long_code_is_drawn_in_parts(page: Page, ollama: LedOllama) -> None:
+    """Those off the screen are not laid out, those that stand are not made anew; all is copied."""
+    half = [f"x{n} = some(words)  # of code\n" for n in range(3_000)]
+    more, end = threading.Event(), threading.Event()
+    ollama.script = lambda messages: ["```\n", "".join(half), more, "".join(half), end, "```\n"]
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "Write it")
+    parts = last_turn(page).locator(".code .part")
+    expect(parts.nth(20)).to_be_attached()
+    page.evaluate("window.first = document.querySelector('.part')")
+    more.set()
+    expect(parts.nth(40)).to_be_attached()
+    assert page.evaluate("first.isConnected")
+    end.set()
+    code = wait_for_answer(page).locator(".code code")
+    expect(code).to_have_js_property("textContent", "".join(half * 2))
+    assumed = "70 * parseFloat(getComputedStyle(document.documentElement).fontSize)"
+    heights = "parts => parts.map((part) => part.offsetHeight)"
+    laid_out = [h for h in parts.evaluate_all(heights) if h != page.evaluate(assumed)]
+    assert 0 < len(laid_out) < 9

@@ -156,8 +156,9 @@ export function render(node, cite, depth = 0) {
  * made. False where it cannot, and the element must be made anew.
  */
 export function grow(element, old, now, cite) {
-  if (!old?.c || !now?.c || old.t !== now.t || old.t === "pre" || old.t === "math") return false;
+  if (!old?.c || !now?.c || old.t !== now.t || old.t === "math") return false;
   if (JSON.stringify(old.a) !== JSON.stringify(now.a)) return false;
+  if (old.t === "pre") return growCode(element, old.c[0], now.c[0]);
   const inside = old.t === "table" ? element.firstChild : element;
   if (inside.childNodes.length !== old.c.length) return false; // chips that stand as one
   let same = 0;
@@ -234,7 +235,7 @@ const SPECIAL = {
   li: (attrs, children) => h("li", { class: attrs.class === "task" ? "task" : null }, children()),
   div: (attrs, children) => h("div", { class: attrs.class === "footnote" ? "footnote" : null }, children()),
   ol: (attrs, children) => h("ol", { start: whole(attrs.start) }, children()),
-  pre: (attrs, children, _cite, node) => codeBlock(attrs.lang, textOf(node), children()),
+  pre: (attrs, children, _cite, node) => codeBlock(attrs.lang, partsOf(node.c?.[0]) ?? children()),
   table: (_attrs, children) =>
     h(
       "div",
@@ -266,24 +267,42 @@ export function textOf(node) {
   return (node?.c ?? []).map(textOf).join("");
 }
 
-function codeBlock(lang, text, content) {
+function codeBlock(lang, content) {
+  const code = h("code", {}, content);
   const copy = h("button", { type: "button", class: "quiet small" }, t("copy.code"));
-  copy.addEventListener("click", () => copyText(text, copy));
+  copy.addEventListener("click", () => copyText(code.textContent, copy));
   const label = lang ? `${t("code.label")}: ${lang}` : t("code.label");
   return h(
     "div",
     { class: "code" },
-    h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), previewOf(lang, text), copy),
-    h("pre", { tabindex: "0", role: "group", "aria-label": label, dir: "ltr" }, h("code", {}, content)),
+    h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), previewOf(lang, code), copy),
+    h("pre", { tabindex: "0", role: "group", "aria-label": label, dir: "ltr" }, code),
   );
 }
 
+const LONG_CODE = 20_000; // characters, from which on the server sets no colours
+
+// Long code in parts of whole lines: what is off the screen is not laid out.
+function partsOf(text) {
+  if (!(text?.length > LONG_CODE)) return null;
+  return inParts(text);
+}
+
+const inParts = text => text.match(/[\s\S]{1,4000}[^\n]*\n?/g).map(part => h("span", { class: "part" }, part));
+
+function growCode(element, old, now) {
+  if (!(old?.length > LONG_CODE) || !now.startsWith?.(old)) return false;
+  const last = element.querySelector("code").lastChild;
+  last.replaceWith(...inParts(last.textContent + now.slice(old.length)));
+  return true;
+}
+
 // What can be looked at besides being read. Mermaid cannot: no browser draws it by itself.
-function previewOf(lang, text) {
-  const kind = /^\s*(<\?xml[^>]*>\s*)?<svg[\s>]/.test(text) ? "svg" : lang?.toLowerCase();
+function previewOf(lang, code) {
+  const kind = /^\s*(<\?xml[^>]*>\s*)?<svg[\s>]/.test(code.textContent) ? "svg" : lang?.toLowerCase();
   if (kind === "mermaid") return h("span", { class: "hint" }, t("preview.mermaid"));
   if (!["svg", "html", "csv", "tsv"].includes(kind)) return null;
-  const show = async ({ currentTarget: from }) => (await import("./preview.js")).preview(kind, text, from);
+  const show = async ({ currentTarget: from }) => (await import("./preview.js")).preview(kind, code.textContent, from);
   return h("button", { type: "button", class: "quiet small", onclick: show }, t("preview.open"));
 }
 

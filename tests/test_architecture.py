@@ -36,7 +36,8 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
         *(
             "analysis",
             "compose events render",
-            "answer auditing function_provider imports protocols",
+            "auditing",
+            "answer function_provider imports protocols",
         ),
         *("answer_types", "options streams", "library testing"),
     ),

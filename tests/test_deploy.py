@@ -226,3 +226,18 @@ def test_our_changelog_can_be_cut() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8").replace("unreleased", "2026-11-22")
     assert len(release_notes.notes(f"v{VERSION}", project["version"], changes)) > 100
+
+
+def test_the_mcp_registry_gets_what_it_wants() -> None:
+    """A reverse-DNS name that README proves, a short description, the version of the package."""
+    told = json.loads((ROOT / "server.json").read_text("utf-8"))
+    package = told["packages"][0]
+    assert re.fullmatch(r"[a-z0-9.-]+(?:\.[a-z0-9-]+)+/[\w.-]+", told["name"])
+    assert f"<!-- mcp-name: {told['name']} -->" in (ROOT / "README.md").read_text("utf-8")
+    assert len(told["description"]) <= 100
+    assert (told["version"], package["version"], package["identifier"]) == (
+        *(VERSION, VERSION),
+        "searchloop",
+    )
+    said = [each["value"] for each in package["packageArguments"]]
+    assert said == ["mcp", "serve"]

@@ -45,10 +45,10 @@ BUDGET: Mapping[str, int] = {
     "search_backend": 12_993,
     "web": 3_476,
     "cli": 3_227,
-    "searchloop": 7_026,
+    "searchloop": 7_053,
     "the page's script and style": 12_198,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 76_032,
+    "tests, with comments and blanks": 76_057,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -8,7 +8,7 @@ tells a search that failed from one that found nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -26,8 +26,12 @@ from searchloop.agent.tools.backend import Backend, ChatBackend, error_words
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.tools.web_search import search_notes, trail
+from searchloop.auditing.results import AuditedPage
+from searchloop.auditing.run import Auditor
+from searchloop.auditing.writers import as_text, look_first
 from searchloop.compose import Services
 from searchloop.compose.check import Source, check_text, read_page, said
+from searchloop.render.words import words_of
 
 MCP_PATH = "/mcp"  # of the running server
 POSITIONS = ("auto", "offline", "off")
@@ -36,7 +40,7 @@ PROGRAMS = "other programs"  # in the place of a chat: whose pages these are
 _STEPS = {"search_started": "query", "page_opened": "url", "tool_call": "name"}
 
 # Tells how far a call is: (steps so far, words).
-Progress = Callable[[int, str], Awaitable[None]]
+Progress = Callable[[int, str], Coroutine[Any, Any, None]]
 
 
 class Result(NamedTuple):
@@ -97,6 +101,12 @@ TOOLS = (
             },
             "claim",
         ),
+    ),
+    ToolInfo(
+        "audit",
+        "Check a whole text against what it cites: opens each cited page once and returns the "
+        "sentences that need a look, dead links, and numbers without a source.",
+        object_schema({"text": text_schema("The text with its links or footnotes")}, "text"),
     ),
     ToolInfo(
         "ask",
@@ -227,6 +237,27 @@ class ClientTools:
         data = {"by": "words", **asdict(verdict), "notes": list(verdict.notes)}
         passage = f"\n{Fence().around(verdict.passage, 'passage')}" if verdict.passage else ""
         return Result(f"{verdict.verdict}: {neutral(verdict.reason)}{passage}", data)
+
+    async def audit(self, given: Mapping[str, Any], progress: Progress) -> Result:
+        """Audits a text; see `TOOLS`. What holds is counted, not listed."""
+        report = str(given["text"])
+        if not report.strip():
+            raise ConfigError("no_source", "The text is empty.", "Send a text with its sources.")
+        backend = self.backend(report)
+        async with asyncio.TaskGroup() as telling:
+
+            def told(page: AuditedPage, done: int, of: int) -> None:
+                telling.create_task(progress(done, f"{done} of {of}: {page.url}"))
+
+            auditor = Auditor(report, backend, self.switch() == "offline", told)
+            await auditor.run()
+        audit = auditor.result()
+        wanted = {each.span for each in look_first(audit)}
+        whole = audit.as_dict()
+        look = [each for each in whole["sentences"] if tuple(each["span"]) in wanted]
+        unread = [page for page in whole["pages"] if page["problem"]]
+        data = {"summary": whole["summary"], "needs_a_look": look, "pages_not_read": unread}
+        return Result(Fence().around(as_text(audit, words_of("en")), "audit"), data)
 
     async def ask(self, given: Mapping[str, Any], progress: Progress) -> Result:
         """Lets the agent answer in a chat that is deleted afterwards; see `TOOLS`."""

@@ -61,6 +61,12 @@ async def test_a_program_searches_reads_checks_and_asks(tmp_path: Path, mode: st
         claim = "One switch decides whether a turn may search the web."
         failed, _, verdict = await told(client, "check_claim", claim=claim, url=SWITCH)
         assert (failed, verdict["verdict"], verdict["by"]) == (False, "supported", "words")
+        report = f"{claim} [1] It has 46 wheels ([gone](http://127.0.0.1:9/)).\n\n[1]: {SWITCH}"
+        failed, text, audit = await told(client, "audit", text=report)
+        assert (failed, audit["summary"]["by_verdict"]) == (False, {"supported": 1, "unread": 1})
+        assert [each["text"] for each in audit["needs_a_look"]] == ["It has 46 wheels."]
+        assert audit["pages_not_read"][0]["problem"] == "private"
+        assert "untrusted" in text
         failed, text, answer = await told(client, "ask", question=QUESTION)
         assert (failed, answer["reason"], answer["search_path"]) == (False, "stop", "offline")
         assert answer["citations"][0]["marks"][0]["verdict"] == "quoted"
@@ -82,6 +88,7 @@ def test_all_tools_together_cost_a_client_little() -> None:
         ("web_search", {"query": "tea"}),
         ("open_page", {"url": "https://example.org/"}),
         ("check_claim", {"claim": "Tea is hot.", "url": "https://example.org/"}),
+        ("audit", {"text": "Tea is hot ([1](https://example.org/))."}),
         ("ask", {"question": "Is tea hot?", "search": "local"}),
     ],
 )
@@ -108,6 +115,8 @@ async def test_a_server_that_is_off_refuses(
         ("open_page", {"url": "http://127.0.0.1/"}, "PAGE NOT READ"),
         ("check_claim", {"claim": "Tea."}, "one source"),
         ("check_claim", {"claim": " ", "text": "Tea."}, "claim is empty"),
+        ("audit", {"text": " "}, "text is empty"),
+        ("audit", {"text": f"Tea [1]. {KEY}"}, "ANTHROPIC_API_KEY"),
         ("ask", {"question": "Tea?", "model": "no:such"}, "no"),
         ("ask", {"question": "  "}, "empty"),
     ],

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log.contract import AttachmentStore, Database, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
 from searchloop.agent.log.projects import copy_projects
-from searchloop.agent.log.session import CHOSEN_BY
+from searchloop.agent.log.session import CHOSEN_BY, FAR
 from searchloop.agent.log.sqlite.file import (
     beside,
     check_closed,
@@ -27,7 +27,7 @@ from searchloop.agent.log.sqlite.file import (
     sqlite_errors,
 )
 from searchloop.agent.settings.private_files import sync_folder
-from searchloop.agent.types import Usage
+from searchloop.agent.types import SEARCHES, Mode, Usage
 
 _SESSION = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
@@ -259,6 +259,7 @@ def _copied(
 ) -> int:
     """Copies a session; with `gaps` the events that can be read, and its runs as ended."""
     every: Iterable[Any] = _events(source, session[0])
+    session = _usable(session)
     if gaps:
         kept = list(_read(source, session[0]))
         every = [*kept, *_endings(session, kept)]
@@ -272,6 +273,17 @@ def _copied(
                 db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (session[0], *event))
         AttachmentStore(source).copy(session[0], db)
     return 1
+
+
+def _usable(session: Sequence[Any]) -> Sequence[Any]:
+    """Returns the row of a session with values that every list of sessions can show: somebody else
+    may have written the copy."""
+    key, title, model, mode, search, path, workspace, *times = session[:9]
+    texts = [value if isinstance(value, str) else "" for value in (title, model, path, workspace)]
+    seconds = [t if isinstance(t, int | float) and 0 <= t < FAR else 0.0 for t in times]
+    mode = mode if mode in get_args(Mode) else "ask"
+    search = search if search in SEARCHES else "off"
+    return (key, *texts[:2], mode, search, texts[2], texts[3] or None, *seconds, *session[9:])
 
 
 _LOST = {

@@ -53,8 +53,8 @@ from json import JSONDecoder
 from typing import Any
 from zlib import crc32
 
+from searchloop.agent.log.session import FAR, shown, summary_of
 from searchloop.agent.log.session import Event as Event
-from searchloop.agent.log.session import shown, summary_of
 from searchloop.agent.text import neutral, object_in
 from searchloop.agent.types import (
     Citation,
@@ -399,7 +399,7 @@ def data_in(
     if stored is None:
         return _unchecked(seq, kind, text, at)
     try:
-        if stored != checksum(session, seq, kind, text, at):
+        if stored != checksum(session, seq, kind, text, at) or not abs(at) < FAR:
             return None
         data: dict[str, Any] = _WRITTEN(text)[0]  # by us: no blank around it
     except (AttributeError, TypeError, ValueError, struct.error):  # a column of a wrong type
@@ -409,7 +409,7 @@ def data_in(
 
 def _unchecked(seq: Any, kind: Any, text: Any, at: Any) -> dict[str, Any] | None:
     types = (seq, int), (kind, str), (text, str), (at, float)
-    if not all(isinstance(value, wanted) for value, wanted in types):
+    if not all(isinstance(value, wanted) for value, wanted in types) or not abs(at) < FAR:
         return None
     data, needed = object_in(text), _NEEDED.get(kind)
     return data if data is None or needed is None or isinstance(data.get(needed), str) else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,23 @@ from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import Restored, backup, check, restore
 from searchloop.agent.log.contract import STEPS, Database, Steps
+from searchloop.agent.log.events import messages_from
 from searchloop.agent.log.sqlite import SqliteDatabase
+from searchloop.render.export import EXPORTS
 from tests.agent.scripted import Scripted, open_house, says
+from tests.tables import each_row
 from tests.waiting import LATE
 
 OLD = (
     "INSERT INTO sessions (id, title, model, mode, search, search_path, created, updated,"
     " messages, last_seq, settings) VALUES (?, 'T', 'm', 'ask', 'off', 'off', 1, 2, 0, 1, ?)"
 )
+ENDED = {"run_id": "r", "reason": "stop", "answer": "A.", "citations": [], "sources": []}
+TURN = [
+    ("user_message", {"text": "Why?"}),
+    ("run_started", {"run_id": "r", "model": "m:x", "mode": "ask", "search_path": "off"}),
+    ("run_finished", {**ENDED, "usage": {}, "search_path": "off", "model": "m:x"}),
+]
 V1 = Path(__file__).with_name("store_v1.sql")
 
 
@@ -169,6 +179,50 @@ def test_what_is_no_copy_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             restore(tmp_path / "s.sqlite3", tmp_path / name)
         assert caught.value.code == "no_copy"
+
+
+@each_row(
+    "change",
+    [
+        *("id = '../../../etc'", "title = zeroblob(9)", "model = x'ff'", "mode = 'root'"),
+        *("search = 'x'", "search_path = x'00'", "workspace = x'00'", "created = 'soon'"),
+        *("created = 9e999", "updated = -9e999", "messages = -5", "settings = '{'"),
+        *("settings = '[1]'", "last_seq = 9e9", "owner = 'bob'"),
+        *("data = '[]'", "data = '{}'", "data = x'00'", "data = NULL", "at = 9e999"),
+        *("type = 'approval_decided'", "type = x'00'", "seq = seq + 9e12", "session = '..'"),
+        *('data = \'{"text":5,"answer":[],"citations":7,"run_id":{},"reason":3}\'',),
+        "data = '{\"text\":' || replace(hex(zeroblob(9999)), '0', '[') || '}'",
+    ],
+)
+def test_a_copy_that_somebody_has_changed_breaks_nothing(change: str, tmp_path: Path) -> None:
+    """What comes of it can be listed, read, exported and deleted; and no trigger runs here."""
+    home = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+    home.mkdir()
+    with closing(EventLog(home / "a")) as log:
+        for _ in range(2):
+            log.append(log.create_session(model="m:x").id, TURN)
+    backup(home / "a", home / "copy")
+    with closing(sqlite3.connect(home / "copy")) as db:
+        table = "events" if change.split()[0] in ("data", "at", "type", "seq", "session") else ""
+        checksum = ", checksum = NULL" if table else ""
+        with suppress(sqlite3.IntegrityError):  # what the tables refuse needs no test
+            one = f"WHERE {'session' if table else 'id'} = (SELECT min(id) FROM sessions)"
+            db.execute(f"UPDATE {table or 'sessions'} SET {change}{checksum} {one}")
+        db.execute("CREATE TRIGGER evil AFTER INSERT ON events BEGIN DELETE FROM events; END")
+        db.commit()
+    mine = EventLog(home / "mine")
+    there = mine.create_session(model="m:x")
+    restore(home / "mine", home / "copy")
+    for session in mine.sessions():
+        json.dumps(session.as_dict(), allow_nan=False)
+        events = mine.read(session.id)
+        assert messages_from(events) is not None
+        for export in EXPORTS.values():
+            assert isinstance(export.write(session, events), str)
+        if session != there:
+            mine.delete_session(session.id)
+    assert mine.sessions() == [there]
+    mine.close()
 
 
 def test_a_damaged_copy_says_so(tmp_path: Path) -> None:

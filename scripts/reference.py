@@ -16,11 +16,13 @@ import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from enum import EnumType
 from pathlib import Path
 from typing import Any, is_typeddict
 
 import searchloop
 from searchloop import compose
+from searchloop.agent.providers import names
 from searchloop.cli.main import parser_of
 from searchloop.cli.terminal.examples import subparsers, subparsers_of
 from searchloop.search_backend.api import openapi as search_openapi
@@ -29,6 +31,7 @@ from searchloop.web.api import openapi
 
 ROOT = Path(__file__).resolve().parent.parent
 MAN = ROOT / "docs" / "searchloop.1"
+CODES = ROOT / "searchloop" / "error_codes.py"
 ABOUT = "ask any model, with one honest web-search switch, and check every source"
 MARK = "<!-- made from the code -->"
 # Where a public name lives -> the heading it stands under; the first that fits.
@@ -57,12 +60,12 @@ def main(arguments: list[str]) -> int:
             code = 1
         elif fresh != text:
             page.write_text(fresh, "utf-8")
-    manual = man()
-    if "--check" not in arguments:
-        MAN.write_text(manual, "utf-8")
-    elif manual != MAN.read_text("utf-8"):
-        print("docs/searchloop.1 is stale: scripts/reference.py writes it anew")
-        code = 1
+    for file, written in ((MAN, man()), (CODES, codes())):
+        if "--check" not in arguments:
+            file.write_text(written, "utf-8")
+        elif written != file.read_text("utf-8"):
+            print(f"{file.name} is stale: scripts/reference.py writes it anew")
+            code = 1
     return code
 
 
@@ -271,6 +274,8 @@ def signature(name: str, thing: Any) -> str:
     """The call as Python writes it, one parameter a line where it is long."""
     if not callable(thing):
         return f"{name}: {thing}"
+    if isinstance(thing, EnumType):
+        return name
     try:
         said = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -329,19 +334,31 @@ def settings() -> str:
 
 def errors() -> str:
     """Every error in the code that has a code and a remedy, by its code."""
-    found = defaultdict[str, set[tuple[str, str]]](set)
+    rows = sorted({each for each in every_error() if each[2]})
+    return table(
+        "code | what happened | what to do",
+        ((f"`{code}`", message, remedy) for code, message, remedy in rows),
+    )
+
+
+def codes() -> str:
+    """The module of the codes that are whole in the source, and of no single vendor."""
+    words = {word for code, _, _ in every_error() for word in code.split(" / ")}
+    found = sorted(word for word in words if re.fullmatch(r"[a-z][a-z0-9_]*", word))
+    found = [code for code in found if not any(vendor in code for vendor in names())]
+    lines = textwrap.fill(" ".join(f'"{code}",' for code in found), 96, break_long_words=False)
+    text = CODES.read_text("utf-8")
+    before, rest = text.partition("[\n")[0], text.partition("\n])")[2]
+    return f"{before}[\n{textwrap.indent(lines, ' ' * 4)}\n]){rest}"
+
+
+def every_error() -> Iterator[tuple[str, str, str]]:
+    """What `raised` finds in each function of the program."""
     for folder in ("agent", "cli", "search_backend", "searchloop", "web"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for function in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                    for code, message, remedy in raised(function):
-                        found[code].add((message, remedy))
-    rows = [
-        (f"`{code}`", message, remedy)
-        for code, pairs in sorted(found.items())
-        for message, remedy in sorted(pairs)
-    ]
-    return table("code | what happened | what to do", rows)
+                    yield from raised(function)
 
 
 def raised(function: ast.AST) -> Iterator[tuple[str, str, str]]:
@@ -357,7 +374,7 @@ def raised(function: ast.AST) -> Iterator[tuple[str, str, str]]:
         if isinstance(node, ast.Call) and RAISED.match(ast.unparse(node.func)):
             given = [known.get(getattr(arg, "id", ""), arg) for arg in node.args[:3]]
             code, message, remedy = [*map(text, given), "", "", ""][:3]
-            if code and message and remedy:
+            if code and message:
                 yield code, message, remedy
 
 

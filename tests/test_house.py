@@ -45,10 +45,10 @@ BUDGET: Mapping[str, int] = {
     "search_backend": 12_993,
     "web": 3_476,
     "cli": 3_227,
-    "searchloop": 7_053,
+    "searchloop": 7_111,
     "the page's script and style": 12_198,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 76_111,
+    "tests, with comments and blanks": 76_129,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {
@@ -70,6 +70,7 @@ FULLER: Mapping[str, str] = {
 # A module below 40 lines that joins no other, and the reason. Plugins and __init__ need none.
 SMALLER: Mapping[str, str] = {
     "cli/errors.py": "loads every kind of error, which `--help` and `--version` need not",
+    "searchloop/error_codes.py": "a list that takes 2 ms to make, for programs that ask for it",
     "searchloop/library.py": "loads the agent and the search backend, `import searchloop` neither",
     "search_backend/pages/service_calls.py": "moves bytes, which `reading` asks for by an argument",
     "web/gate/sign_in.py": "one page, which the gate sends and knows nothing about",

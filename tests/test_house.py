@@ -46,9 +46,9 @@ BUDGET: Mapping[str, int] = {
     "web": 3_476,
     "cli": 3_227,
     "searchloop": 7_111,
-    "the page's script and style": 12_198,
+    "the page's script and style": 12_273,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 76_129,
+    "tests, with comments and blanks": 76_147,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

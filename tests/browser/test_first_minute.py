@@ -77,6 +77,11 @@ def test_each_state_has_one_clear_next_step(enter: Enter, state: tuple[str, Hous
         expect(page.locator(".missing")).to_have_count(0)
         best = {"models": "large:4b", "last": "small:1b"}[name]
         expect(page.locator("#model-name")).to_contain_text(best)
+        offered = page.get_by_role("group", name="Ollama is running here.").get_by_role("radio")
+        expect(offered).to_have_count({"models": 2, "last": 0}[name])
+        if name == "models":
+            expect(offered.first).to_be_checked()
+            expect(page.locator(".answering")).to_contain_text("2.5 GB")
     assert fits(page)
     if words:
         step = page.locator(".missing")
@@ -94,6 +99,19 @@ def test_each_state_has_one_clear_next_step(enter: Enter, state: tuple[str, Hous
         expect(small.locator(".missing .primary")).to_be_in_viewport()
         small.locator(".missing").get_by_role("button", name=button).click()
         expect(small.locator(target)).to_be_in_viewport()
+
+
+def test_another_model_answers_by_a_press(enter: Enter, tmp_path: Path) -> None:
+    """The focus stays on the choice, and the best one can be taken again."""
+    with FakeOllama(TWO) as server:
+        house = House(tmp_path, {"OLLAMA_HOST": server.url})
+        house.start()
+        page = enter(house, fresh=True)
+        for key, name in (("ArrowDown", "small:1b"), ("ArrowUp", "large:4b")):
+            page.locator(".answering :checked").press(key)
+            expect(page.locator("#model-name")).to_contain_text(name)
+            expect(page.locator(".answering :checked")).to_be_focused()
+        house.stop()
 
 
 @pytest.mark.parametrize("server", ["ollama:large:4b", "openai-chat:large"])

@@ -188,7 +188,10 @@ function draw() {
       gone: leaveProject,
       complain,
     });
-  else if (empty) drawWelcome(el("welcome"), el("ideas"), facts, askWithSearch, openSettings, keyed);
+  else if (empty)
+    drawWelcome(el("welcome"), el("ideas"), facts, askWithSearch, openSettings, keyed, model =>
+      ask.changeSettings({ model }),
+    );
 }
 
 // Whether sources stand, or are to stand, beside an answer; a chat without any is set in the middle.

@@ -1,6 +1,7 @@
 // The empty chat: what this is for, the one step that is left, and questions to try.
 
-import { h } from "./lib/dom.js";
+import { bytes } from "./chat/turn_actions.js";
+import { h, keepFocus } from "./lib/dom.js";
 import { english, nameOf, t, titleOf } from "./locales/index.js";
 
 const EXTRACTIVE = "builtin:extractive";
@@ -8,10 +9,12 @@ const EXTRACTIVE = "builtin:extractive";
 const OWN = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
 const ANY = ["idea.claim", "idea.compare", "idea.news", "idea.studies"];
 
+const MOST_MODELS = 3; // to choose from; the list of models has them all
+
 /**
  * Draws into `section`, above the composer, and `ideas`, below it. `facts` as for the composer;
- * `ask(question)` asks with web search on, `settings(page)` opens the settings, and
- * `keyed()` is told of a first key.
+ * `ask(question)` asks with web search on, `settings(page)` opens the settings, `keyed()` is told of a first
+ * key, and `use(model)` makes a model answer.
  */
 export function drawWelcome(
   section,
@@ -20,6 +23,7 @@ export function drawWelcome(
   ask,
   settings,
   keyed,
+  use,
 ) {
   const best = defaultWhy === "best" && session.model === defaultModel && models.find(({ id }) => id === defaultModel);
   const key = JSON.stringify([session.model, models, servers, engines, loaded, defaultWhy]);
@@ -42,14 +46,44 @@ export function drawWelcome(
     );
   const parts = [
     missing(quotes ? defaultWhy : "", models, servers, engines, settings, keyed),
-    best
-      ? h("p", { class: "muted" }, t("welcome.best", { name: `${nameOf(best.id.split(":")[0])} ${titleOf(best)}` }))
+    defaultWhy === "best" && models.some(({ id }) => id === session.model)
+      ? answering(models, best, defaultModel, session.model, use)
       : null,
     h("p", { class: "try" }, t("welcome.try")),
     h("ul", { class: "suggestions" }, questions.map(idea)),
     quotes && english("welcome.english") ? h("p", { class: "muted" }, t("welcome.english")) : null,
   ];
-  ideas.replaceChildren(...parts.filter(Boolean));
+  keepFocus(ideas, () => ideas.replaceChildren(...parts.filter(Boolean)));
+}
+
+// Nobody chose a model yet: the best of one's own answers, and others are a press away.
+function answering(models, best, first, chosen, use) {
+  const name = nameOf(first.split(":")[0]);
+  const own = models.filter(({ local, available, id }) => local && available !== false && !id.startsWith("builtin:"));
+  own.sort((a, b) => (b.id === first) - (a.id === first) || (b.disk ?? 0) - (a.disk ?? 0));
+  if (own.length < 2)
+    return best ? h("p", { class: "muted" }, t("welcome.best", { name: `${name} ${titleOf(best)}` })) : null;
+  const row = model => {
+    const radio = h("input", { type: "radio", name: "answers", onchange: () => use(model.id), "data-focus": model.id });
+    radio.checked = model.id === chosen;
+    const { tools, vision } = model.capabilities ?? {};
+    const can = [tools && "badge.tools", vision && "badge.vision"].filter(Boolean);
+    return h(
+      "label",
+      {},
+      radio,
+      h("span", {}, h("b", {}, titleOf(model)), " ", h("span", { class: "hint" }, model.disk ? bytes(model.disk) : "")),
+      model.id === first ? h("small", { class: "hint" }, t("welcome.best.why")) : null,
+      h("span", { class: "can" }, ...can.map(key => h("span", { class: "tag" }, t(key)))),
+    );
+  };
+  return h(
+    "fieldset",
+    { class: "answering" },
+    h("legend", {}, t("welcome.which", { name })),
+    own.slice(0, MOST_MODELS).map(row),
+    h("p", { class: "muted" }, t("welcome.own")),
+  );
 }
 
 // The single next step: who answers, then who searches. It is done here, or where its button leads.

@@ -163,8 +163,8 @@ export function aboutFile({ kind, pages, size }) {
 
 /** A number of bytes in words. */
 export function bytes(size) {
-  const [unit, of] = size >= 1e6 ? ["megabyte", 1e6] : ["kilobyte", 1e3];
-  const form = { style: "unit", unit, maximumFractionDigits: of === 1e6 ? 1 : 0 };
+  const [unit, of] = size >= 1e9 ? ["gigabyte", 1e9] : size >= 1e6 ? ["megabyte", 1e6] : ["kilobyte", 1e3];
+  const form = { style: "unit", unit, maximumFractionDigits: of > 1e3 ? 1 : 0 };
   return new Intl.NumberFormat(document.documentElement.lang, form).format(Math.max(size / of, 1));
 }
 

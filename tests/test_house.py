@@ -48,7 +48,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 7_111,
     "the page's script and style": 12_273,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 76_147,
+    "tests, with comments and blanks": 76_202,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -17,8 +17,8 @@ COLUMNS = (
 )
 
 PROVISIONAL = "provisional"  # in settings: the title is the question's, a model may give another
-# Settings with a column of their own, by which sessions are chosen; see `chosen_by`.
 FAR = 1e11  # seconds from 1970 on that no clock shows, and no calendar holds
+# Settings with a column of their own, by which sessions are chosen; see `chosen_by`.
 CHOSEN_BY = ("archived", "pinned", "temporary", PROVISIONAL, "project")
 
 

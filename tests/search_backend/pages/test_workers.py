@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import os
+import re
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -12,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
+from mimetypes import guess_type
 from pathlib import Path
 
 import pytest
@@ -20,6 +24,7 @@ from searchloop.search_backend.pages.worker import page_in
 from searchloop.search_backend.pages.workers import ASKER, Turns, Workers
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, SearchBackendError
+from tests.search_backend.documents import archive, xlsx
 from tests.tables import each_row
 from tests.waiting import until
 
@@ -136,6 +141,56 @@ def test_a_hostile_page_costs_little_memory() -> None:
             assert peak < idle[worker] + 64 * 2**20, name
     gc.collect()
     assert memory(os.getpid(), "VmRSS") < ours + 64 * 2**20  # this process keeps none of it
+
+
+def _cell(place: str, words: str = "1") -> str:
+    return f'<c r="{place}" t="inlineStr"><is><t>{words}</t></is></c>'
+
+
+def _sheet(*rows: str) -> bytes:
+    return xlsx("".join(f'<row r="{n}">{row}</row>' for n, row in enumerate(rows, 1)))
+
+
+def _lying(body: bytes) -> bytes:
+    """An archive that says of each of its parts that it unpacks to 99 bytes."""
+    at = re.compile(rb"(PK\x01\x02.{20}|PK\x03\x04.{18}).{4}", re.DOTALL)
+    return at.sub(lambda found: found[1] + struct.pack("<I", 99), body)
+
+
+# A suffix, a small file, and the problems that it may have; none of them costs another its turn.
+FILES: Mapping[str, tuple[str, Callable[[], bytes], str]] = {
+    "far": ("xlsx", lambda: xlsx(f'<row r="1">{_cell("XFD1048576")}</row>'), "ok"),
+    "wide": ("xlsx", lambda: _sheet(_cell("A1") + _cell("XFD1"), *[""] * 9999, _cell("A9999")), ""),
+    "lies": ("xlsx", lambda: _lying(_sheet(_cell("A1", "b" * 51_000_000))), "bad_document"),
+    "large": ("xlsx", lambda: _sheet(_cell("A1", "b" * 51_000_000)), "too_large"),
+    "groups": ("rtf", lambda: b"{\\rtf1" + b"{" * 2_000_000, ""),
+    "words": ("rtf", lambda: b"{\\rtf1 \\" + b"a" * 300_000, "ok"),
+    "number": ("rtf", lambda: b"{\\rtf1 \\u" + b"9" * 3_000_000, "bad_document"),
+    "heads": ("eml", lambda: b"Subject: " + b"=?utf-8?q?a?= " * 300_000 + b"\n\nhi", ""),
+    "zips": (
+        "zip",
+        lambda: archive({"a.zip": archive({"a.zip": b"0" * 9**7})}),
+        "unsupported_type",
+    ),
+    "gzips": ("gz", lambda: gzip.compress(gzip.compress(b"0" * 9**7)), "unsupported_type"),
+    "png": ("png", lambda: b"\x89PNG\r\n\x1a\n" + b"\xff" * 99, "unsupported_type"),
+    "svg": ("svg", lambda: b"<svg>" + b"<g>" * 1_000_000, "unsupported_type"),
+}
+
+
+def test_a_hostile_file_costs_itself_alone() -> None:
+    """Bombs of each kind of file end as one sentence, and this process keeps nothing of them."""
+    ours = memory(os.getpid(), "VmRSS")
+    with closing(Workers(most=1, seconds=20)) as pool:
+        for name, (suffix, made, code) in FILES.items():
+            url = f"file:///a.{suffix}"
+            kind = guess_type(url)[0] or ""
+            page = pool.read(made(), url=url, content_type=kind)
+            told = page.error.code if page.error else page.status
+            assert told == (code or "too_complex"), name
+            assert opened(pool, TEXT.encode()) == "ok", name
+    gc.collect()
+    assert memory(os.getpid(), "VmRSS") < ours + 64 * 2**20
 
 
 def test_memory_beyond_the_bound_is_refused() -> None:

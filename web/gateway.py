@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
@@ -30,6 +31,7 @@ _SERVICES = "searchloop.services"  # the key of a request's scope: what an MCP c
 _SSE = b"text/event-stream; charset=utf-8"
 _KEEPALIVE = 15.0  # seconds of silence after which a stream says that it lives
 _ONE = re.compile(r"/v1/responses/([\w-]+)")
+_PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.+-]{1,20})?")
 _log = logging.getLogger(__name__)
 
 
@@ -152,7 +154,7 @@ class Gateway:
             asked = messages.decode(await _body(receive))
             await _reply(send, 200, {"input_tokens": _counted(asked)})
         elif (face := _FACES.get(path)) and method == "POST":
-            await self._run(runs, face, await _body(receive), receive, send)
+            await self._run(runs, face, await _body(receive), _client(scope), receive, send)
         else:
             what = f"{method} {path[:200]} is not served here."
             raise ConfigError("not_found", what, "See the guide on other programs.")
@@ -162,6 +164,7 @@ class Gateway:
         runs: ClientRuns,
         face: _Face,
         body: Mapping[str, Any],
+        client: str,
         receive: Receive,
         send: Send,
     ) -> None:
@@ -169,7 +172,7 @@ class Gateway:
             asked = responses.decode(body, runs.kept.take(str(name))[0])
         else:
             asked = face.decode(body)
-        ready = await runs.ready(asked.wish)
+        ready = await runs.ready(replace(asked.wish, client=client))
         encoder = face.encoder(asked)
         gone = asyncio.create_task(_left(receive))
         stream = _Stream(send, done=face is not _MESSAGES) if asked.stream else None
@@ -194,6 +197,13 @@ class Gateway:
             raise ProviderError(error["code"], error["message"], error.get("remedy", ""))
         else:
             await _reply(send, 200, encoder.whole())
+
+
+def _client(scope: Scope) -> str:
+    """Returns the name that a program gives itself, such as `claude-cli/2.1`."""
+    said = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
+    found = _PRODUCT.match(said.decode("latin-1"))
+    return found[0] if found else "unknown"
 
 
 async def _next(events: Any, gone: asyncio.Task[None], stream: _Stream | None) -> Any:

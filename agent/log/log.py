@@ -281,6 +281,11 @@ class EventLog:
             count_used(self._db, self._person, events)
         return self._published(batch, last)
 
+    def count(self, ending: Mapping[str, Any]) -> None:
+        """Counts the use of a run that is in no chat, by its `run_finished`."""
+        if self._person:
+            count_used(self._db, self._person, [("run_finished", ending)])
+
     def append_deltas(self, deltas: Sequence[RunDeltas]) -> list[list[Event] | Conflict]:
         """Appends deltas of several runs at once; returns the events of each, or why it may not."""
         own = [each for each in deltas if self.owns(each.session)]

@@ -61,6 +61,7 @@ from searchloop.protocols.tools import PROGRAMS, ClientTools, search_off
 
 Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
+_COUNTS = ("input_tokens", "output_tokens", "seconds", "cost_usd")
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,8 @@ _log = logging.getLogger(__name__)
 class Wish:
     """What a client asks for. `tools` are its own; `files` belong to the last question.
 
-    The first `whole` messages are ours, not what a client was shown; `keep` lets us remember.
+    The first `whole` messages are ours, not what a client was shown; `keep` lets us remember;
+    `client` is the name that a program gives itself.
     """
 
     model: str
@@ -83,6 +85,7 @@ class Wish:
     files: tuple[NewFile, ...] = ()
     whole: int = 0
     keep: bool = True
+    client: str = ""
 
 
 class _Ready(NamedTuple):
@@ -235,7 +238,17 @@ class ClientRuns:
             "model": f"{ready.provider.name}:{ready.model}",
             "error": error,
         }
+        await self._told(ready.wish.client, finished)
         await emit.event("run_finished", finished)
+
+    async def _told(self, client: str, finished: Mapping[str, Any]) -> None:
+        """Writes a line of the log, and counts what a person's program used."""
+        usage, error = finished["usage"], finished["error"]
+        fields = {name: finished[name] for name in ("model", "reason", "search_path")}
+        fields |= {name: usage.get(name) for name in _COUNTS}
+        fields |= {"code": error["code"]} if error else {}
+        _log.info("client_answered", extra={"fields": {"client": client, **fields}})
+        await self.services.log.aside(self.services.log.count, finished)
 
     async def _loop(
         self, ready: _Ready, path: SearchPath, table: SourceTable, emit: _Events

@@ -489,6 +489,19 @@ def test_kept_answers_are_bounded_by_their_size() -> None:
                 kept.take(f"resp_{gone}")
 
 
+def test_a_run_of_a_program_is_told_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the name that the program gives itself, with counts and without a word of content."""
+    with caplog.at_level("INFO"), desk(tmp_path) as at:
+        chat(at, "Say hello.", stream=False)
+    (line,) = [each for each in caplog.records if each.message == "client_answered"]
+    told = line.__dict__["fields"]
+    assert told["client"].startswith("OpenAI/Python")
+    assert (told["model"], told["reason"], told["search_path"]) == (MODEL, "stop", "off")
+    assert "hello" not in str(told).lower()
+
+
 @each_face
 def test_a_client_that_leaves_stops_its_run(tmp_path: Path, face: Ask) -> None:
     """The connection to the provider is closed soon after."""

@@ -420,6 +420,16 @@ async def test_the_server_itself_is_its_operators(tmp_path: Path) -> None:
         assert planned.status == 200
 
 
+async def test_what_a_person_s_programs_use_is_counted(tmp_path: Path) -> None:
+    """An answer at /v1 is in no chat, yet in what the person used that day."""
+    async with server(tmp_path / "home", tmp_path / "s") as app:
+        asked = {"model": "builtin:extractive", "messages": [{"role": "user", "content": "Hi?"}]}
+        await ask(app, ANNA, "POST", "/v1/chat/completions", asked)
+        (use,) = (await ask(app, ADMIN, "GET", "/api/usage")).data["uses"]
+        assert (use["person"], use["answers"]) == (ANNA, 1)
+        assert (await ask(app, ANNA, "GET", "/api/sessions")).data["sessions"] == []
+
+
 @pytest.mark.parametrize("kind", ["library", "workspace"])
 async def test_folders_of_the_machine_are_not_theirs(kind: str, tmp_path: Path) -> None:
     """A person's folders lie in their own one, whatever a link in it says; the server's data, its

@@ -46,9 +46,9 @@ BUDGET: Mapping[str, int] = {
     "web": 3_483,
     "cli": 3_227,
     "searchloop": 7_121,
-    "the page's script and style": 12_273,
+    "the page's script and style": 12_291,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 76_225,
+    "tests, with comments and blanks": 76_239,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Enter
-from tests.browser.house import ROOT, House
-from tests.browser.steps import ask, turn_on, wait_for_answer
+from tests.browser.house import MODEL, ROOT, House, LedOllama
+from tests.browser.steps import ask, choose_model, turn_on, wait_for_answer
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -182,6 +182,20 @@ def test_large_print_forced_colours_and_calm(enter: Enter) -> None:
         expect(page.locator(away).first).to_be_hidden()
     assert page.locator("#scroller").evaluate("n => n.scrollHeight <= n.clientHeight")  # all of it
     page.emulate_media(media="screen")
+
+
+def test_on_paper_it_is_black_on_white_and_whole(enter: Enter, ollama: LedOllama) -> None:
+    """Whatever the theme; no line of code is cut, and no button of it is printed."""
+    page = enter(color_scheme="dark", viewport={"width": 720, "height": 1000})
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: ["```html\n<p>", "word " * 100, "\n```\n"]
+    ask(page, "Write a line")
+    turn = wait_for_answer(page)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert turn.evaluate("n => getComputedStyle(n).color") == "rgb(27, 28, 32)"
+    assert turn.locator("pre").evaluate("n => n.scrollWidth <= n.clientWidth")
+    expect(turn.locator(".code-bar button").first).to_be_hidden()
 
 
 def test_the_controls_have_room_at_every_width(enter: Enter) -> None:

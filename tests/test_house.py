@@ -43,12 +43,12 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 BUDGET: Mapping[str, int] = {
     "agent": 23_717,
     "search_backend": 12_993,
-    "web": 3_483,
+    "web": 3_485,
     "cli": 3_227,
-    "searchloop": 7_121,
+    "searchloop": 7_131,
     "the page's script and style": 12_291,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 76_239,
+    "tests, with comments and blanks": 76_256,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

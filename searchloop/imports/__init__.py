@@ -74,14 +74,16 @@ def import_chats(
     log: EventLog,
     model: str,
     on_chat: Callable[[Report], None] = lambda report: None,
+    on_piece: Callable[[], None] = lambda: None,
 ) -> Report:
     """Brings in what a file holds; `model` is for questions that follow. Raises StoreError.
 
-    `on_chat` is called before each chat; what it raises ends the import, and chats so far stay.
+    `on_chat` is called before each chat, `on_piece` before each megabyte; what they raise ends the
+    import, and chats so far stay.
     """
     report = Report()
     with closing(Pictures(file)) as pictures:
-        for item in parsed(chats_in(file)):
+        for item in parsed(chats_in(file, on_piece)):
             on_chat(report)
             if report.refused + report.empty >= _MOST_REFUSED:
                 report.problems.append("Too little of the file is chats; the rest was not read.")

@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import IO
 
@@ -19,6 +19,7 @@ PIECE = 1 << 20  # bytes read at a time
 MOST_CHAT = 32 << 20  # bytes of one chat
 MOST_UNPACKED = 8 << 30  # bytes of all parts of a ZIP together
 MOST_PARTS = 100_000
+_BETWEEN = 4 << 20  # bytes between two chats
 # Braces alone say where an object of the array begins and ends, once strings are set aside.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}]|"', re.DOTALL)
 _CHATS = re.compile(
@@ -34,17 +35,20 @@ class Fault(str):
 Raw = tuple[int, bytes]  # a chat's number in its part of the file, and its bytes
 
 
-def chats_in(file: IO[bytes]) -> Iterator[Raw | Fault]:
-    """Yields each object of a file, and a Fault where something cannot be read."""
+def chats_in(file: IO[bytes], on_piece: Callable[[], None]) -> Iterator[Raw | Fault]:
+    """Yields each object of a file, and a Fault where something cannot be read.
+
+    `on_piece` is called before each piece of the file; what it raises ends the reading.
+    """
     try:
         file.seek(0)
         zipped = file.read(4) == b"PK\3\4"
         file.seek(0)
         if not zipped:
-            yield from _objects(_pieces(file))
+            yield from _objects(_pieces(file, on_piece))
             return
         with zipfile.ZipFile(file) as archive:
-            yield from _parts(archive)
+            yield from _parts(archive, on_piece)
     except zipfile.BadZipFile:
         yield Fault("The ZIP file is cut or damaged. Get it again.")
     except (OSError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
@@ -79,16 +83,19 @@ class Pictures:
             self._archive.close()
 
 
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+def _pieces(file: IO[bytes], on_piece: Callable[[], None]) -> Iterator[bytes]:
     first = file.read(PIECE)
     if first[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16
         raise EOFError
     while first:
+        on_piece()
         yield first
         first = file.read(PIECE)
 
 
-def _parts(archive: zipfile.ZipFile, *, outermost: bool = True) -> Iterator[Raw | Fault]:
+def _parts(
+    archive: zipfile.ZipFile, on_piece: Callable[[], None], *, outermost: bool = True
+) -> Iterator[Raw | Fault]:
     entries = archive.infolist()
     if len(entries) > MOST_PARTS or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
         yield Fault("The ZIP file unpacks to more than searchloop reads; nothing of it was read.")
@@ -99,7 +106,7 @@ def _parts(archive: zipfile.ZipFile, *, outermost: bool = True) -> Iterator[Raw 
     if not named and inner and outermost:
         for entry in inner:
             with archive.open(entry) as part, zipfile.ZipFile(part) as packed:
-                yield from _parts(packed, outermost=False)
+                yield from _parts(packed, on_piece, outermost=False)
     elif not named:
         yield Fault("The ZIP file holds no chats: no part of it is called conversations.json.")
     for entry in named:
@@ -108,7 +115,7 @@ def _parts(archive: zipfile.ZipFile, *, outermost: bool = True) -> Iterator[Raw 
             continue
         try:
             with archive.open(entry) as part:
-                yield from _objects(_pieces(part))
+                yield from _objects(_pieces(part, on_piece))
         except (zipfile.BadZipFile, zlib.error, EOFError):
             yield Fault(f"{entry.filename[:100]} is cut or damaged.")
 
@@ -125,8 +132,12 @@ def _objects(pieces: Iterable[bytes]) -> Iterator[Raw | Fault]:
 
 def split(pieces: Iterable[bytes]) -> Iterator[bytes | Fault]:
     """Yields the bytes of each outermost object; a Fault for one that is cut or too large."""
-    held, at, depth, start, skipping = b"", 0, 0, 0, False
+    held, at, depth, start, skipping, outside = b"", 0, 0, 0, False, 0
     for piece in pieces:
+        outside = 0 if depth else outside + len(piece)
+        if outside > _BETWEEN:
+            yield Fault("so much stands between the chats that nothing behind it was read.")
+            return
         held += piece
         end = len(held)
         for token in _TOKEN.finditer(held, at):
@@ -140,6 +151,7 @@ def split(pieces: Iterable[bytes]) -> Iterator[bytes | Fault]:
             elif sign == b"}" and depth:
                 depth -= 1
                 if not depth:
+                    outside = 0
                     large = skipping or token.end() - start > MOST_CHAT
                     yield Fault("it is too large.") if large else held[start : token.end()]
                     skipping = False

@@ -112,14 +112,17 @@ class ImportsApi(Handlers):
         return file
 
     async def _read(self, file: IO[bytes], now: Import, model: str) -> None:
-        def heard(report: Report) -> None:
-            now.report = report
+        def look() -> None:
             if now.stop:
                 raise _Stopped
 
+        def heard(report: Report) -> None:
+            now.report = report
+            look()
+
         try:
             now.report = await asyncio.to_thread(
-                import_chats, file, self._services.log, model, heard
+                import_chats, file, self._services.log, model, heard, look
             )
             now.state = "done"
         except _Stopped:

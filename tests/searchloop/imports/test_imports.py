@@ -454,6 +454,23 @@ def test_an_import_can_be_stopped_at_each_part(log: EventLog, tmp_path: Path) ->
     assert reports == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("filling", [b"}" * 1000, b" " * 1000])
+def test_what_holds_no_chat_is_left(log: EventLog, tmp_path: Path, filling: bytes) -> None:
+    """A small ZIP may unpack to gigabytes of it, in which no chat comes to stop at."""
+    data = zipped(conversations__json=filling * 9_000 + json.dumps(CLAUDE).encode())
+    looked: list[None] = []
+    report = import_chats(io.BytesIO(data), log, "m:x", on_piece=lambda: looked.append(None))
+    assert report.brought == 0
+    assert "nothing behind it was read" in report.problems[0]
+    assert len(looked) == 5
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_chats(io.BytesIO(data), log, "m:x", on_piece=stop)
+
+
 def test_a_damaged_chat_does_not_take_the_others_along(log: EventLog, tmp_path: Path) -> None:
     """One that is no JSON inside, one of an unknown kind: each a sentence."""
     first, second, third = (json.dumps(chat).encode() for chat in many(3))

@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     words = " ".join(args.question)
     question = "" if args.run_plan else words if "-" in args.files else _question(words)
     settings = Settings.load()
-    with agent_with_tools(settings) as agent:
+    with agent_with_tools(settings) as (agent, _):
         approve = settled(args.approve, args.output)
         session = session_named(agent, args)
         plan = _plan(agent, session, args) if args.run_plan else None
@@ -167,14 +167,14 @@ def instructions(args: argparse.Namespace) -> Turn:
 
 
 @contextmanager
-def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
+def agent_with_tools(settings: Settings) -> Iterator[tuple[BareAgent, McpServers]]:
     """Opens the agent with the search backend, the file tools and the MCP servers."""
     configure_if_asked(settings.env, lambda: secrets_in(settings))
     app, mcp = search_app(settings), McpServers(settings)
     bring = tool_sources(settings, mcp, lambda: agent.log)
     with BareAgent(settings, search_backend=app, bring=bring, store=settings.store) as agent:
         mcp.window = agent.runner.window
-        yield agent
+        yield agent, mcp
 
 
 def _told(choice: Choice, output: str) -> str:

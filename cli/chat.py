@@ -17,6 +17,7 @@ from typing import Any, Unpack
 from searchloop.agent.bare_agent import BareAgent, Turn
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log.events import Event
+from searchloop.agent.mcp import McpServers
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.question.files import NewFile
@@ -26,7 +27,7 @@ from searchloop.agent.tools.present_plan import run_text
 from searchloop.agent.types.attachments import size_words
 from searchloop.cli import OK
 from searchloop.cli.agents import agent_line
-from searchloop.cli.arguments import MODES, SEARCHES, number, one_line, undone, warn
+from searchloop.cli.arguments import MODES, SEARCHES, number, one_line, safe, undone, warn
 from searchloop.cli.ask import (
     agent_with_tools,
     asking,
@@ -57,13 +58,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Talks until the input ends. A session in which nothing was asked is not kept."""
     settings = Settings.load()
-    with agent_with_tools(settings) as agent:
+    with agent_with_tools(settings) as (agent, mcp):
         wanted = {name: getattr(args, name) for name in _CHOICES}
         wanted["project"] = args.project and agent.log.projects.named(args.project).id
         wanted["model"] = args.model and whole_name(agent, args.model)
         session = session_for(agent, session_named(agent, args), wanted)
         turn: Turn = {"approve": settled(args.approve, "text"), **instructions(args)}
-        chat = TerminalChat(agent, session, turn)
+        chat = TerminalChat(agent, session, turn, mcp)
         try:
             chat.talk(sys.stdin.isatty())
         finally:
@@ -74,8 +75,11 @@ def run(args: argparse.Namespace) -> int:
 class TerminalChat:
     """One session at the terminal."""
 
-    def __init__(self, agent: BareAgent, session: str, turn: Turn) -> None:
-        self._agent = agent
+    def __init__(
+        self, agent: BareAgent, session: str, turn: Turn, servers: McpServers | None = None
+    ) -> None:
+        self._agent, self._servers = agent, servers
+        self._typed: Callable[[str], str] = input
         self._session = session
         self._turn = turn  # options of each question
         self._over = False
@@ -90,6 +94,7 @@ class TerminalChat:
     def talk(self, person: bool, typed: Callable[[str], str] = input) -> None:
         """Reads lines until there are no more; shows a prompt if a `person` is there."""
         editor = LineEditor(None if self._passing() else self._agent.settings.home, self._choices())
+        self._typed = typed
         if person:
             editor.open()
             self._status()
@@ -124,10 +129,21 @@ class TerminalChat:
             return
         name, _, rest = line[1:].partition(" ")
         name = _ALSO.get(name, name)
+        if self._servers and ":" in name:
+            self._prompt(self._servers, name, rest)
+            return
         if name not in self._commands:
             what = f"There is no command /{one_line(name, 40)}."
             raise ConfigError("unknown_command", what, "/help lists those there are.")
         self._commands[name](rest.strip())
+
+    def _prompt(self, servers: McpServers, name: str, words: str) -> None:
+        """Asks what a prompt of an MCP server says, once the user has seen it and agrees."""
+        folder = self._agent.log.session(self._session).workspace
+        text = self._agent.wait(servers.prompt(name, words, folder))
+        print(safe(text))
+        if self._typed("Ask this? [y/N] ").strip().lower() in ("y", "yes"):
+            self._ask(text)
 
     def _passing(self) -> bool:
         return bool(self._agent.log.session(self._session).settings.get("temporary"))

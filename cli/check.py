@@ -75,7 +75,7 @@ def _audit(args: argparse.Namespace) -> int:
             warn(one_line(f"{done}/{of} {page.problem or page.state}: {page.url}"))
 
     if args.model:
-        with agent_with_tools(settings) as agent:
+        with agent_with_tools(settings) as (agent, _):
             args.model = whole_name(agent, args.model)
 
     async def run() -> Audit:

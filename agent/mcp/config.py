@@ -105,6 +105,20 @@ class ServerList(NamedTuple):
         raise ConfigError("no_server", what, f"There are: {known}.")
 
 
+def file_notices(found: ServerList) -> list[dict[str, str]]:
+    """Returns notices about the files: their problems, and servers that are not trusted."""
+    told = [
+        {**p.error.as_dict(), "message": f"{p.message} ({p.file}, line {p.line})"}
+        for p in found.problems
+    ]
+    if found.untrusted:
+        words = f"The MCP servers of {found.untrusted.file} are not used."
+        folder = Path(found.untrusted.file).parent
+        remedy = f"Look at them in the settings under Tools, or: searchloop mcp trust {folder}"
+        told.append({"code": "mcp_untrusted", "message": words, "remedy": remedy})
+    return told
+
+
 class Catalogue:
     """Reads the files, and each again only when it has changed."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -24,7 +24,7 @@ from searchloop.agent.mcp.login import (
     first_of,
 )
 from searchloop.agent.mcp.questions import Questions, called
-from searchloop.agent.mcp.server import Server, line
+from searchloop.agent.mcp.server import Server, clean, line
 from searchloop.agent.mcp.stdio import Said, launch_of, open_stdio
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools import Ask, nobody
@@ -78,6 +78,7 @@ def meaning(
 T = TypeVar("T")
 State = Literal["idle", "connecting", "ready", "failed"]
 LONGEST = 60.0  # seconds between two attempts at most
+_PROMPT = 100_000  # characters
 _RELIST = 1.0  # seconds between two listings at least
 _LISTEN_AGAIN = (1.0, 10.0, 60.0, 300.0)  # seconds before a lost stream is opened again
 _CLOSE = 8.0  # seconds for a connection to end
@@ -170,6 +171,30 @@ class Connection:
     async def read(self, uri: str) -> ReadResourceResult:
         """Reads a resource. Raises ToolError."""
         return await self._answered(lambda client: client.read_resource(uri))
+
+    async def prompt(self, name: str, words: Sequence[str]) -> str:
+        """Returns a prompt of the server as text, its arguments filled from words in their order.
+
+        What is over belongs to the last one. Raises ConfigError, ToolError.
+        """
+        known = (await self._answered(lambda client: client.list_prompts())).prompts
+        found = next((each for each in known if each.name == name), None)
+        if found is None:
+            names = line(", ".join(each.name for each in known), 500) or "none"
+            what = f"The MCP server {self.server.name!r} has no prompt {name[:80]!r}."
+            raise ConfigError("no_prompt", what, f"There are: {names}.")
+        wanted = [each.name for each in found.arguments or ()]
+        most = max(0, len(wanted) - 1)
+        filled = zip(wanted, [*words[:most], " ".join(words[most:])], strict=False)
+        given = {each: text for each, text in filled if text}
+        needed = [each.name for each in found.arguments or () if each.required]
+        if lacking := [each for each in needed if each not in given]:
+            what = f"The prompt {line(name, 80)} needs {line(', '.join(lacking), 200)}."
+            shown = line(" ".join(wanted), 200)
+            raise ConfigError("no_value", what, f"Write /{self.server.name}:{name} {shown}")
+        made = await self._answered(lambda client: client.get_prompt(name, given))
+        texts = (getattr(message.content, "text", "") for message in made.messages)
+        return clean("\n\n".join(filter(None, texts)), _PROMPT)
 
     async def _answered(self, send: Callable[[Client], Awaitable[T]]) -> T:
         """Sends a request once the server is ready. Raises ToolError."""

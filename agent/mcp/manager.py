@@ -16,13 +16,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log.session import Session
 from searchloop.agent.mcp.calls import reader_of, tool_of
-from searchloop.agent.mcp.config import Catalogue, ServerList, remove, switch
+from searchloop.agent.mcp.config import Catalogue, ServerList, file_notices, remove, switch
 from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
 from searchloop.agent.mcp.login import forget, kept_tokens
@@ -115,20 +114,6 @@ def _score(words: set[str], spec: ToolSpec) -> int:
 
 _SHARE = 0.1  # of a model's context for definitions of tools; above it only names are sent
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-
-
-def file_notices(found: ServerList) -> list[dict[str, str]]:
-    """Returns notices about the files: their problems, and servers that are not trusted."""
-    told = [
-        {**p.error.as_dict(), "message": f"{p.message} ({p.file}, line {p.line})"}
-        for p in found.problems
-    ]
-    if found.untrusted:
-        words = f"The MCP servers of {found.untrusted.file} are not used."
-        folder = Path(found.untrusted.file).parent
-        remedy = f"Look at them in the settings under Tools, or: searchloop mcp trust {folder}"
-        told.append({"code": "mcp_untrusted", "message": words, "remedy": remedy})
-    return told
 
 
 def server_notices(connection: Connection) -> list[dict[str, str]]:
@@ -323,6 +308,15 @@ class McpServers:
     def named(self, name: str, workspace: str | None = None) -> Server:
         """Returns the server with this name. Raises ConfigError."""
         return self.catalogue.find(workspace).named(name)
+
+    async def prompt(self, name: str, words: str, workspace: str | None = None) -> str:
+        """Returns the text of `SERVER:PROMPT`, for the user to look at. Raises AgentError."""
+        server, _, prompt = name.partition(":")
+        connection = self._connection(self.named(server, workspace))
+        if connection.server.disabled:
+            what = f"The MCP server {server!r} is switched off."
+            raise ConfigError("no_server", what, f"searchloop mcp enable {server}")
+        return await connection.prompt(prompt, words.split())
 
     async def approve(
         self, name: str, tool: str, seen: str, workspace: str | None = None

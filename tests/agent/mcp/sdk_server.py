@@ -67,6 +67,12 @@ def picture() -> bytes:
     return base64.b64decode(PIXEL)
 
 
+@server.prompt()
+def review(code: str, style: str = "kind") -> str:
+    """Ask for a review."""
+    return f"Review {code}, {style}.\x1b[31m"
+
+
 class Wish(BaseModel):
     """What is asked."""
 

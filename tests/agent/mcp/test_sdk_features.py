@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 
 from searchloop.agent.calls.caller import Caller
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import pending
 from searchloop.agent.guard.guard import holds_private
 from searchloop.agent.providers import Abilities
 from tests.agent.mcp.sdk_server import PIXEL
-from tests.agent.mcp.served import Patient, settings_of, write
+from tests.agent.mcp.served import Patient, serving, settings_of, write
 from tests.agent.scripted import Scripted, call, calls, check_calls_are_answered, open_house, says
 
 pytestmark = pytest.mark.integration
@@ -118,3 +120,35 @@ async def test_where_nobody_is_a_question_is_declined(tmp_path: Path) -> None:
         await house.ask("Order.", mode="agent", approve="auto")
         assert "ordered" not in model.requests[1].messages[-1].content
         assert [e for e in house.log.read(house.session) if e.data.get("question")] == []
+
+
+async def test_a_prompt_is_filled_from_words(tmp_path: Path) -> None:
+    """In their order, the last takes the rest; what is wrong names what there is."""
+    async with serving(tmp_path, {"sdk": {**SDK, "startup_timeout": 90}}) as source:
+        assert await source.prompt("sdk:review", "a.py") == "Review a.py, kind.[31m"
+        assert await source.prompt("sdk:review", "a.py very kind") == "Review a.py, very kind.[31m"
+        for name, words, remedy in (
+            ("sdk:review", "", "Write /sdk:review code style"),
+            ("sdk:nothing", "", "There are: review."),
+            ("nobody:review", "", "There are: sdk."),
+        ):
+            with pytest.raises(ConfigError) as refused:
+                await source.prompt(name, words)
+            assert refused.value.remedy == remedy
+
+
+def test_a_prompt_is_asked_once_the_user_agrees(tmp_path: Path) -> None:
+    """In a chat, as `/SERVER:PROMPT`; it is shown before, without what could paint."""
+    home = tmp_path / "home"
+    write(home, {"sdk": {**SDK, "startup_timeout": 90}})
+    done = subprocess.run(
+        [sys.executable, "-m", "searchloop.cli", "chat"],
+        input="/sdk:review a.py\nn\n/sdk:review b.py\ny\n",
+        env={"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_OFFLINE": "1", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Review a.py" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert done.stderr.count("builtin:extractive, no search") == 1

@@ -41,7 +41,7 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 23_743,
+    "agent": 23_729,
     "search_backend": 12_993,
     "web": 3_485,
     "cli": 3_241,

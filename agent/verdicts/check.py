@@ -114,7 +114,7 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
         if not _spoken(claim, quotes, start, page):
             return replace(verdict, verdict="unclear", reason=TURNED)
         filled = sum(map(len, quotes)) / len(claim)
-        if filled > _MOST or any(map(elided, quotes)) or _says_little(claim, quotes, page):
+        if filled > _MOST or any(map(elided, quotes)):
             return verdict
         said = _verbatim(claim, page) or _compared(claim, page, foreign)
         may_turn = filled > 0.5 and said.reason == TURNED  # `said X` for `X said`
@@ -152,15 +152,6 @@ def _known(claim: str, page: Page) -> bool:
     """Tells whether nearly all words of a claim stand in the page, so that its language is too."""
     words = [t for t in tokens(claim, page.lang) if t.kind in ("word", "letter")]
     return sum(page.has(t.key) for t in words) >= _MOST_WORDS * len(words)
-
-
-def _says_little(claim: str, quotes: list[str], page: Page) -> bool:
-    """Tells whether the words around quotations, as in `The page says "..."`, claim nothing."""
-    for quote in quotes:
-        claim = claim.replace(quote, " ")
-    rest = tokens(claim, page.lang)
-    told = any(t.named or t.kind in ("number", "letter", "not") for t in rest)
-    return len(rest) < 6 and not told and not any(t.capital and page.has(t.key) for t in rest)
 
 
 def _verbatim(claim: str, page: Page) -> Verdict | None:

@@ -102,21 +102,22 @@ _DEGREES = {
     word: kind for kind, words in table(numbers.TABLES["degrees"]).items() for word in words
 }
 _LED = 3  # tokens between such a word and what it bears on
+# A claim may leave out what makes its source say more, and add what makes it say less itself.
+_MORE, _LESS = {"all", "most", "only", "must"}, {"doubt", "some", "few", "if"}
 
 
 def degree(found: Comparison) -> str:
-    """A word such as `all`, `may`, `second` or `only` that one side has, beside what both have."""
+    """A word such as `all` or `second` that the claim alone has, or `may` that it leaves out."""
     if not found.near:
         return ""
     pairs = aligned(found.claim, found.window)
-    sides = ((found.claim, {i for i, _ in pairs}), (found.window, {j for _, j in pairs}))
-    one, other = (
-        {_DEGREES.get(_said(t)) for t in tokens if not _is_name(t)} for tokens, _ in sides
-    )
-    for (tokens, held), beside in zip(sides, (other, one), strict=True):
-        for at, token in enumerate(tokens):
-            kind = None if _is_name(token) else _DEGREES.get(_said(token))
-            if kind and kind not in beside and not held.isdisjoint(range(at + 1, at + 1 + _LED)):
+    one, other = ([None if _is_name(t) else _DEGREES.get(_said(t)) for t in side]
+                  for side in (found.claim, found.window))  # fmt: skip
+    sides = ((one, other, {i for i, _ in pairs}, _LESS), (other, one, {j for _, j in pairs}, _MORE))
+    for kinds, beside, held, free in sides:
+        for at, kind in enumerate(kinds):
+            told = kind and kind not in free and kind not in beside
+            if told and not held.isdisjoint(range(at + 1, at + 1 + _LED)):
                 return DEGREE
     return ""
 
@@ -189,8 +190,6 @@ def exchanged(found: Comparison) -> str:
     for (ours, theirs), (left, right) in combinations(swaps, 2):
         if theirs & left and ours & right:
             return TURNED
-    if found.letters and found.near and _moved(found):
-        return TURNED
     claim, window = ([t.key for t in side] for side in (found.claim, found.window))
     passive = len({not _BY.isdisjoint(side) for side in (claim, window)}) == 2
     if found.near and not passive and found.page.lang != "de" and _loose(found):
@@ -236,15 +235,6 @@ def _units(tokens: Sequence[Token]) -> list[tuple[int, int]]:
 def _caseless(token: Token) -> bool:
     """Tells whether a word is of a script that writes names like other words."""
     return token.kind == "word" and not token.word[0].islower()
-
-
-def _moved(found: Comparison) -> bool:
-    """Tells of letters on both sides of a gap that the other side has elsewhere."""
-    ours, theirs = ({t.key for t in side if _written(t)} for side in (found.claim, found.window))
-    return any(
-        sum(t.key in theirs for t in gap.ours) > 1 and any(t.key in ours for t in gap.theirs)
-        for gap in found.gaps
-    )
 
 
 def _written(token: Token) -> bool:

@@ -46,9 +46,9 @@ BUDGET: Mapping[str, int] = {
     "web": 3_485,
     "cli": 3_241,
     "searchloop": 7_131,
-    "the page's script and style": 12_291,
+    "the page's script and style": 12_292,
     "rule data, 100 characters a line": 772,
-    "tests, with comments and blanks": 76_296,
+    "tests, with comments and blanks": 76_306,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -281,6 +281,15 @@ def tuning(page: Page, ollama: LedOllama, **more: Any) -> None:
     expect(page.get_by_label("Temperature")).to_be_focused()
 
 
+def previewing(page: Page, ollama: LedOllama, **more: Any) -> None:
+    """A table beside the code that made it."""
+    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: ["```csv\nDay,From\nFriday,Quay 2\n```\n"]
+    ask(page, "A table")
+    wait_for_answer(page).get_by_role("button", name="Preview").click()
+    expect(page.locator("#preview td").first).to_be_visible()
+
+
 VIEWS: dict[str, Callable[..., None]] = {
     "empty": lambda page, **more: None,
     "answered": answered,
@@ -306,6 +315,7 @@ VIEWS: dict[str, Callable[..., None]] = {
     "blamed": blamed,
     "at home": at_home,
     "tuning": tuning,
+    "previewing": previewing,
 }
 
 

@@ -77,8 +77,8 @@ class RunResumed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
-    """`run_started`: run_id, session_id, model, mode, search, search_path, local? (nothing
-    leaves)."""
+    """`run_started`: run_id, session_id, model, mode, search, search_path, local? (stays here),
+    effort?."""
 
     type: Literal["run_started"]
     run_id: str = ""
@@ -88,6 +88,7 @@ class RunStarted(Event):
     search: str = ""
     search_path: str = ""
     local: str = ""
+    effort: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 That is system text, options and a form of the answer. Options have one name for all providers:
 `temperature` (0 to 2), `top_p` (0 to 1), `seed` (a whole number), `max_tokens` (of one answer, 1 or
-more) and `stop` (one to four texts that end it). The form is a JSON Schema, draft 2020-12 unless it
+more), `stop` (one to four texts that end it) and `effort` (how long the model thinks, in its own
+words). The form is a JSON Schema, draft 2020-12 unless it
 names another, whose references stay inside it.
 """
 
@@ -15,13 +16,14 @@ from typing import Any, Self
 
 from searchloop.agent.errors import ConfigError
 
-_LONGEST_SYSTEM, _LONGEST_SCHEMA, _STOPS = 100_000, 100_000, 4
+_LONGEST_SYSTEM, _LONGEST_SCHEMA, _STOPS, _LONGEST_WORD = 100_000, 100_000, 4, 40
 _RANGES: Mapping[str, tuple[str, float, float]] = {
     "temperature": ("a number from 0 to 2", 0, 2),
     "top_p": ("a number from 0 to 1", 0, 1),
     "seed": ("a whole number", -(2**63), 2**63 - 1),
     "max_tokens": ("a whole number from 1", 1, 10**9),
     "stop": (f"a text, or a list of at most {_STOPS} texts", 0, 0),
+    "effort": ("one of the model's own words, such as low or high", 0, 0),
 }
 OPTIONS = tuple(_RANGES)
 _WHOLE = frozenset({"seed", "max_tokens"})
@@ -74,7 +76,10 @@ def _option(name: str, value: Any) -> Any:
         what = f"There is no option {str(name)[:60]!r}."
         raise ConfigError("bad_option", what, f"Choose from {', '.join(OPTIONS)}.")
     kind, least, most = _RANGES[name]
-    if name == "stop":
+    if name == "effort":
+        if isinstance(value, str) and 0 < len(value) <= _LONGEST_WORD:
+            return value
+    elif name == "stop":
         texts = [value] if isinstance(value, str) else value
         listed = isinstance(texts, Sequence) and 0 < len(texts) <= _STOPS
         if listed and all(isinstance(text, str) and text for text in texts):

@@ -9,7 +9,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.log.session`) |
 | run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
-| run_started | run_id, session_id, model, mode, search, search_path, local? (nothing leaves) |
+| run_started | run_id, session_id, model, mode, search, search_path, local? (stays here), effort? |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
 | servers_awaited | servers (MCP servers whose tools the turn waits for) |
 | servers_ready | servers, missing (those of them that did not come) |

@@ -115,13 +115,19 @@ class Provider(Protocol):
         """Lists models for the picker. Never raises: an entry names what is missing."""
 
 
-def check_options(provider: Provider, own: Instructions) -> None:
-    """Raises ConfigError for what the provider's API does not take."""
+def check_options(provider: Provider, own: Instructions, model: str) -> None:
+    """Raises ConfigError for what the provider's API or the model does not take."""
     able = abilities_of(provider)
     taken = able.options
     if wrong := [name for name in own.options if name not in taken]:
         what = f"{provider.name} takes no option {wrong[0]}"
         what += f", only {', '.join(taken)}." if taken else "."
+        raise ConfigError("option_not_taken", what, "Leave it out, or choose another model.")
+    efforts = provider.capabilities(model).efforts
+    if (effort := own.options.get("effort", "")) not in (*efforts, ""):
+        what = f"{provider.name}:{model} takes no effort {effort}" + (
+            f", only {', '.join(efforts)}." * bool(efforts) or "."
+        )
         raise ConfigError("option_not_taken", what, "Leave it out, or choose another model.")
     if own.schema is not None and not able.writes:
         what = f"{provider.name} shows passages of pages and cannot write JSON."

@@ -61,6 +61,7 @@ class ModelTable(Generic[T]):
         name = name.removeprefix(self._table.get("before", ""))
         models = self._table["models"]
         values = self._values(models[max(filter(name.startswith, models), key=len)])
+        values["efforts"] = tuple(values.get("efforts", ()))
         able = Capabilities(**{k: v for k, v in values.items() if k in _ABILITIES})
         return self._make(able, **{k: v for k, v in values.items() if k not in _ABILITIES})
 
@@ -102,7 +103,7 @@ class KeyedProvider:
         self._transport = transport
         self._http = HttpProvider(cast(Codec, codec), transport)
         self._ready = not codec.endpoint.needs_key
-        options = (*self.options, "max_tokens")
+        options = (*self.options, "max_tokens", "effort")
         self.abilities = Abilities(options=options, files=self.takes, listing=self.listing)
 
     def capabilities(self, model: str) -> Capabilities:

@@ -347,7 +347,11 @@ def with_folders(log: EventLog, session: Session, options: NativeSearch) -> Nati
 
 
 def with_standing(
-    own: Instructions, provider: Provider, chat: Mapping[str, Any], log: EventLog, home: Path
+    own: Instructions,
+    asked: tuple[Provider, str],
+    chat: Mapping[str, Any],
+    log: EventLog,
+    home: Path,
 ) -> Instructions:
     """Adds what the person and the project of a chat tell it, and the options set for the chat.
 
@@ -355,8 +359,11 @@ def with_standing(
     that this one does not take is left out.
     """
     said = standing_text(own_words(home), project_of(log, chat))
+    provider, model = asked
     taken = abilities_of(provider).options
     kept = {name: value for name, value in (chat.get("options") or {}).items() if name in taken}
+    if kept.get("effort") not in provider.capabilities(model).efforts:
+        kept.pop("effort", None)
     system = "\n\n".join(filter(None, (said, own.system)))
     return replace(own, system=system or None, options={**kept, **own.options})
 

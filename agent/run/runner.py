@@ -189,9 +189,9 @@ class Runner:
         """Finds the model and the tools of a question; chooses no search path yet."""
         provider, name = self.provider(session.model)
         provider.check(name)
-        check_options(provider, turn.instructions)
+        check_options(provider, turn.instructions, name)
         log, own, chat = self._log, turn.instructions, session.settings
-        own = await log.aside(with_standing, own, provider, chat, log, self._settings.home)
+        own = await log.aside(with_standing, own, (provider, name), chat, log, self._settings.home)
         turn = turn._replace(instructions=own)
         price = self.price_of(f"{provider.name}:{name}")
         gathering = gathered(self._tools, self._bring, session)
@@ -219,7 +219,7 @@ class Runner:
         if changes or any(session.settings.get(name) != kept[name] for name in kept):
             await log.aside(log.update_session, session.id, kept, **changes)
         local = abilities_of(question.provider).local(question.model)
-        started = run_started(question.run_id, session, path, local)
+        started = run_started(question.run_id, session, path, local, question.turn)
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
         events += [("notice", path.notice)] if path.notice else []
         events += question.gathered.notices

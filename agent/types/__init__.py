@@ -281,7 +281,8 @@ StreamEvent = (
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The abilities of a model. `tools_with_native_search`: both in one request."""
+    """The abilities of a model. `tools_with_native_search`: both in one request. `efforts`: how
+    long it may be told to think, in its own words."""
 
     tools: bool = True
     native_search: bool = False
@@ -289,6 +290,7 @@ class Capabilities:
     thinking: bool = False
     vision: bool = False
     context: int | None = None
+    efforts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

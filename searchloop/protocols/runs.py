@@ -121,7 +121,7 @@ class ClientRuns:
         if not abilities_of(provider).writes:  # it quotes: options have nothing to act on
             wish = replace(wish, options={})
         taken = Instructions.of(wish.system or None, wish.options, wish.schema)
-        check_options(provider, taken)
+        check_options(provider, taken, model)
         wish = replace(wish, search=self._allowed(wish.search), options=taken.options)
         sites = wish.sites
         if wish.search != "off" and sites == ANYWHERE:

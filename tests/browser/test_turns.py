@@ -185,3 +185,18 @@ def test_a_long_question_takes_two_lines_on_a_phone(enter: Enter) -> None:
     expect(turn.get_by_role("button", name="Edit the question")).to_be_focused()
     assert bubble.evaluate("node => node.clientHeight") > 1.9 * folded
     expect(turn.locator(".tools .word")).to_have_text("Side by side")
+
+
+def test_thinking_is_chosen_where_a_model_has_it(page: Page, ollama: LedOllama) -> None:
+    """Kept by the chat, sent, told over the answer; nothing is shown for a model without."""
+    effort = page.locator("#effort")
+    expect(effort).to_be_hidden()
+    choose_model(page, f"ollama:{MODEL}")
+    effort.click()
+    page.get_by_role("menuitemradio", name="Off").click()
+    expect(effort).to_have_accessible_name("Thinking Off")
+    ask(page, "Short?")
+    expect(wait_for_answer(page).locator(".activity > summary")).to_contain_text("Thinking: Off")
+    assert ollama.chats[-1]["think"] is False
+    page.reload()
+    expect(effort).to_have_accessible_name("Thinking Off")

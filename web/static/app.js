@@ -134,7 +134,7 @@ async function compact(turns) {
 
 async function openChatMenu() {
   const { openChat } = await import("./settings/chat_setup.js");
-  const taken = facts.models.find(m => m.id === facts.session.model)?.options ?? [];
+  const taken = facts.models.find(m => m.id === facts.session.model)?.options.filter(name => name !== "effort") ?? [];
   const more = {
     session: facts.session,
     taken,

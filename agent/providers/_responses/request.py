@@ -55,6 +55,8 @@ def encode_request(
     if request.max_output_tokens is not None:
         last["max_output_tokens"] = request.max_output_tokens
     last |= sampling(request, SAMPLING) | _text_format(request) | tail
+    if effort := request.options.get("effort"):
+        last["reasoning"] = {"effort": effort}
     made = (provider, request.model if request.replay == "whole" else "", VERSION)
     items = encode_items(request.messages, made, request.native_search is not None)
     return body(dump({k: v for k, v in first.items() if v not in ([], "")}), "input", items, last)

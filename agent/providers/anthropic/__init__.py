@@ -146,6 +146,11 @@ def _tail(request: Request) -> dict[str, Any]:
     if request.answer_now and (request.tools or request.native_search is not None):
         tail["tool_choice"] = {"type": "none"}
     tail |= sampling(request, _OPTIONS)
+    output: dict[str, Any] = {}
+    if effort := request.options.get("effort"):
+        output["effort"] = effort
     if _formed(request):
-        tail["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
+        output["format"] = {"type": "json_schema", "schema": request.schema}
+    if output:
+        tail["output_config"] = output
     return tail

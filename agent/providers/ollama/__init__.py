@@ -54,7 +54,7 @@ class Ollama:
         self._ladder = Ladder(home, config.address.base, self._catalog.digest)
         self._steps = Steps(config, transport, self._catalog, self._ladder)
         self.abilities = Abilities(
-            options=(*OPTIONS, "max_tokens"),
+            options=(*OPTIONS, "max_tokens", "effort"),
             files=self.takes,
             drops=self._steps.drops,
             hosts=self,

@@ -78,7 +78,8 @@ class ModelCatalog:
         if found is None or found.capabilities is None:
             return Capabilities(context=context)
         able = {name: name in found.capabilities for name in ("tools", "thinking", "vision")}
-        return Capabilities(**able, context=context)
+        words = ("low", "medium", "high") if "gpt-oss" in model else ("off", "on")
+        return Capabilities(**able, context=context, efforts=words if able["thinking"] else ())
 
     async def look(self, seconds: float = TIMEOUT_S) -> list[Installed]:
         """Lists the installed models. Raises ProviderError without an answer in time."""

@@ -42,6 +42,8 @@ def encode_request(
     options |= sampling(request, OPTIONS)
     if chosen := {name: value for name, value in options.items() if value is not None}:
         head["options"] = chosen
+    if effort := request.options.get("effort"):
+        head["think"] = {"on": True, "off": False}.get(effort, effort)
     parts = [dump({"role": "system", "content": request.system})] if request.system else []
     if shape is None and not tools:  # a form would keep it from calling
         shape = request.schema

@@ -46,8 +46,11 @@ UNDONE = "undone"  # in a session's settings: files whose changes the user has t
 _TAKEN_BACK = "The user has undone your changes to these files; they are as they were before:"
 
 
-def run_started(run_id: str, session: Session, path: SearchPath, local: bool) -> dict[str, Any]:
+def run_started(
+    run_id: str, session: Session, path: SearchPath, local: bool, turn: TurnOptions
+) -> dict[str, Any]:
     """Returns the data of `run_started`."""
+    effort = turn.instructions.options.get("effort")
     return {
         "run_id": run_id,
         "session_id": session.id,
@@ -56,6 +59,7 @@ def run_started(run_id: str, session: Session, path: SearchPath, local: bool) ->
         "search": session.search,
         "search_path": path.name,
         "local": local,
+        **({"effort": effort} if effort else {}),
     }
 
 
@@ -176,12 +180,14 @@ def open_session(log: EventLog, settings: Settings, wanted: Mapping[str, Any]) -
         open_session(agent.log, agent.settings, {"model": "ollama:qwen3:8b"}).id
     """
     chosen = {name: value for name, value in wanted.items() if value is not None}
-    kept = {"project": chosen.pop("project", None)}
+    kept: dict[str, Any] = {"project": chosen.pop("project", None)}
     usual = {"model": settings.model, "search": settings.search}
     folder = log.projects.get(kept["project"]) if kept["project"] else None
     preset = _preset(settings.home, chosen.pop("agent", None) or _agent_of(folder, settings.home))
     if "workspace" in chosen:
         chosen["workspace"] = checked_folder(chosen["workspace"], settings.home, settings.files)
+    if "options" in chosen:
+        kept["options"] = Instructions.of(options=chosen.pop("options")).options or None
     if chosen.pop("temporary", False):
         kept["temporary"] = True
     return log.create_session(

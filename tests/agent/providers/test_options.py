@@ -96,14 +96,37 @@ def test_nothing_is_sent_that_nobody_asked_for(name: str) -> None:
 def test_an_option_is_taken_or_refused_by_name(name: str, option: str) -> None:
     """Before anything is sent."""
     provider = taken(name)
-    own = Instructions.of(options={option: {**VALUES, "max_tokens": 50}[option]})
-    if option in abilities_of(provider).options:
-        check_options(provider, own)
+    own = Instructions.of(options={option: {**VALUES, "max_tokens": 50, "effort": "high"}[option]})
+    thinks = name == "gemini" or option != "effort"
+    if option in abilities_of(provider).options and thinks:
+        check_options(provider, own, MODELS[name])
         return
     with pytest.raises(ConfigError) as refused:
-        check_options(provider, own)
+        check_options(provider, own, MODELS.get(name, "extractive"))
     assert option in refused.value.message
     assert name in refused.value.message
+
+
+@each_row(
+    "name, model, effort, wire",
+    [
+        ("openai", "gpt-5.5", "low", {"reasoning": {"effort": "low"}}),
+        ("anthropic", "claude-opus-5", "high", {"output_config": {"effort": "high"}}),
+        ("ollama", "qwen3:8b", "off", {"think": False}),
+        ("ollama", "gpt-oss:20b", "high", {"think": "high"}),
+    ],
+)
+def test_effort_is_sent_in_the_words_of_the_model(
+    name: str, model: str, effort: str, wire: dict[str, Any]
+) -> None:
+    """Only where somebody chose one; Gemini's level stands beside its thoughts."""
+    request = BY_NAME[name].request(model=model, options={"effort": effort})
+    body = json.loads(BY_NAME[name].codec.encode(request))
+    assert wire.items() <= body.items()
+    assert sent("gemini", options={"effort": "low"})["generationConfig"]["thinkingConfig"] == {
+        "includeThoughts": True,
+        "thinkingLevel": "low",
+    }
 
 
 WORDS = [

@@ -79,7 +79,7 @@ function doing(turn) {
 
 function done(turn) {
   const count = kind => turn.steps.filter(s => s.kind === kind && !s.stopped).length;
-  const parts = [];
+  const parts = turn.effort ? [t("effort.said", { level: t(`effort.${turn.effort}`) })] : [];
   const searches = count("search");
   const pages = turn.steps.filter(isRead).length;
   const unread = turn.steps.filter(s => s.kind === "page" && s.done && !s.stopped && !isRead(s)).length;

@@ -148,6 +148,7 @@ const CHANGES = {
     search: e.search,
     path: e.search_path,
     local: e.local ?? null,
+    effort: e.effort ?? null,
     imported: e.imported ?? false,
     startedAt: e.at,
     endedAt: null,

@@ -39,6 +39,7 @@ export function composer(el, on) {
     modeEffect: el("mode-effect"),
     model: el("model"),
     modelName: el("model-name"),
+    effort: el("effort"),
     agent: el("agent"),
     agentName: el("agent-name"),
     workspace: el("workspace"),
@@ -78,6 +79,11 @@ export function composer(el, on) {
     setText(page.modeEffect, t("mode.effect", { mode, effect }));
     page.modeEffect.dataset.mode = session.mode;
     page.mode.dataset.value = session.mode;
+    const levels = modelOf(session, facts.models).capabilities.efforts ?? [];
+    const level = session.settings?.options?.effort;
+    page.effort.hidden = !levels.length;
+    page.effort.title = t("effort.label");
+    setText(el("effort-name"), t(levels.includes(level) ? `effort.${level}` : "effort.own"));
     updateHead(session);
     updateSwitch();
     follows();
@@ -151,6 +157,15 @@ export function composer(el, on) {
   async function pickMode() {
     const { openModes } = await import("./menus.js");
     openModes(page.mode, facts.session.mode, mode => change(page.mode, { mode }));
+  }
+
+  async function pickEffort() {
+    const { openEfforts } = await import("./menus.js");
+    const { options } = facts.session.settings ?? {};
+    const levels = modelOf(facts.session, facts.models).capabilities.efforts;
+    openEfforts(page.effort, levels, options?.effort, effort =>
+      change(page.effort, { options: { ...options, effort } }),
+    );
   }
 
   async function pickVia() {
@@ -415,7 +430,8 @@ export function composer(el, on) {
   }
 
   const phone = matchMedia(PHONE);
-  const seat = () => (phone.matches ? el("title").before(page.model) : page.send.before(page.model));
+  const seat = () =>
+    phone.matches ? el("title").before(page.model, page.effort) : page.send.before(page.effort, page.model);
   phone.addEventListener("change", () => {
     seat();
     if (facts) updateSwitch();
@@ -444,6 +460,7 @@ export function composer(el, on) {
   page.web.addEventListener("change", () => change(page.web, { search: page.web.checked ? "auto" : "off" }));
   page.via.addEventListener("click", pickVia);
   page.mode.addEventListener("click", pickMode);
+  page.effort.addEventListener("click", pickEffort);
   explained(page.web, page.switchLabel, () => facts);
   page.model.addEventListener("click", pickModel);
   page.agent.addEventListener("click", pickAgent);

@@ -21,6 +21,17 @@ export function openModes(anchor, current, pick) {
   openMenu(anchor, t("mode.label"), MODES.map(entry), "tall");
 }
 
+/** How long a model may think, in its own words, or as it does by itself (undefined). */
+export function openEfforts(anchor, levels, current, pick) {
+  const now = levels.includes(current) ? current : undefined;
+  const entry = level => ({
+    label: t(level ? `effort.${level}` : "effort.own"),
+    checked: level === now,
+    run: () => level === now || pick(level),
+  });
+  openMenu(anchor, t("effort.label"), [undefined, ...levels].map(entry));
+}
+
 /**
  * Where a search may happen, each with what it would be now. `facts` as for the composer;
  * `pick(search)` is called with another one.

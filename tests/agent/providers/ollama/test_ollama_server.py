@@ -196,7 +196,8 @@ def test_models_and_what_they_can_do(listed: bool) -> None:
     with FakeOllama(installed) as server:
         found = {model.id: model for model in models(server)}
     assert list(found) == ["ollama:qwen3:8b", "ollama:tiny:latest", "ollama:big:cloud"]
-    assert found["ollama:qwen3:8b"].capabilities == Capabilities(tools=True, thinking=True)
+    thinks = Capabilities(tools=True, thinking=True, efforts=("off", "on"))
+    assert found["ollama:qwen3:8b"].capabilities == thinks
     assert found["ollama:qwen3:8b"].title == "qwen3:8b (8.2B)"
     assert found["ollama:tiny:latest"].capabilities.tools is False
     assert found["ollama:big:cloud"].capabilities.context == 131072

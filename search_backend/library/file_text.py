@@ -88,8 +88,8 @@ def load(found: Found, body: bytes, read: ReadPage) -> Page:
         raise SearchBackendError("unreadable", SECRET)
     known = any(reader.knows(body) for reader in find_readers() if reader.knows)
     reader = reader_for_name(found.file.name)
-    if not known and not (reader and reader.knows) and binary_share(body[:8192]):
-        what = container_of(body) or "a binary file"
+    what, told = container_of(body) or "a binary file", reader is not None and reader.knows
+    if not known and (not told or "a password" in what) and binary_share(body[:8192]):
         raise SearchBackendError("unreadable", what, _OTHER_COPY)
     content_type = min(reader.types) if reader else "text/plain"
     if kind_of(body, content_type) == "text/plain":

@@ -23,8 +23,10 @@ from searchloop.search_backend.readers._html.choose import About, chosen
 from searchloop.search_backend.readers._html.features import within
 from searchloop.search_backend.readers._html.markdown import markdown
 from searchloop.search_backend.readers._html.parts import NAMES
-from searchloop.search_backend.readers._html.parts.complete import NOTES
+from searchloop.search_backend.readers._html.parts.complete import NOTES, with_corrections
+from searchloop.search_backend.readers._html.parts.told import told
 from searchloop.search_backend.readers._html.parts.visible import show
+from searchloop.search_backend.readers._html.whole import whole_page
 from searchloop.search_backend.text.clean import cleaned, decode
 from searchloop.search_backend.types import Page, Problem
 
@@ -35,6 +37,8 @@ MOST_BLOCKS = 6_000
 # Few words from this much markup: the text is made by scripts.
 SHELL_MARKUP = 15_000
 SHELL_WORDS = 20
+# Fewer words in the data of a page that shows none are its slogan.
+LEAST_TOLD = 8
 
 _FURNITURE = frozenset(("nav", "header", "footer", "aside", "form", "button"))
 _FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
@@ -44,6 +48,12 @@ _NOTES = NOTES | {".quote", ".note", ".tip", ".callout", "r=note", ".starlight"}
 _COOKIES = frozenset((".cookie", ".cookies", ".consent", ".gdpr", ".onetrust"))
 _BANNERS = NAMES["banners"]
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
+# All that some pages say until their scripts have run.
+_WAITS = re.compile(
+    r"\W*(?:(?:loading|please wait|laden|lädt|wird geladen|bitte warten|chargement|cargando"
+    r"|caricamento|carregando|загрузка|正在加载|加载中|読み込み中|로딩 중|जारी है)\W*){1,3}",
+    re.IGNORECASE,
+)
 # Three words and a full stop, or as much in a script without blanks. "Loading, wait." is none.
 _SENTENCE = re.compile(
     r"(?<!\S)(?!(?i:loading|please)\b)(?:[^\s.!?]+ +){2,40}[^\s.!?]+[.!?…۔।]"
@@ -98,7 +108,7 @@ def _unless_shell(page: Page, markup: str) -> Page:
     tree = LexborHTMLParser(markup)
     if tree.css_first("script") is None:
         return page
-    is_app = tree.css_first(_APP_ROOT) is not None
+    is_app = tree.css_first(_APP_ROOT) is not None or _WAITS.fullmatch(page.text) is not None
     said = [page.text[:2000], *(node.text(deep=True) or "" for node in tree.css("noscript"))]
     asks = any(map(ASKS_FOR_SCRIPTS.search, said))
     if not (is_app or asks or (len(page.text.split()) < 8 and len(markup) > SHELL_MARKUP)):
@@ -107,6 +117,9 @@ def _unless_shell(page: Page, markup: str) -> Page:
     sentences = (found[0] for found in _SENTENCE.finditer(said[0]))
     if not is_app and not all(map(ASKS_FOR_SCRIPTS.search, sentences)):
         return page
+    data = whole_page(told(tree), page.url)
+    if len(data.text.split()) >= LEAST_TOLD or not data.text.isascii():
+        return replace(page, text=data.text, invisible=data.invisible)
     problem = Problem(
         "needs_js",
         "This page is an empty shell that fills itself by JavaScript; there is no text to read.",
@@ -125,7 +138,7 @@ def _main(page: Layout, about: About, base: str) -> tuple[str, int]:
     if is_short or not _COOKIES.isdisjoint(page.names):
         beside = _beside(page, is_short)
         kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
-    return cleaned(markdown(page, kept, base))
+    return cleaned(markdown(page, with_corrections(page, kept), base))
 
 
 def _beside(page: Layout, is_short: bool) -> list[bool]:

@@ -61,7 +61,7 @@ _OPENERS = ("aria-controls", "popovertarget", "commandfor")
 # All attributes that may hide or open something, searched at once: each search of a page takes the
 # time of ten more selectors.
 _SPEAKING = (
-    "[style],[hidden],dialog:not([open]),[popover],[aria-hidden=true]:not(del,ins),font[color],"
+    "[style],[hidden],dialog:not([open]),[popover],[aria-hidden=true]:not(del,ins),font[color],[role=tab],"
     f"[{'],['.join(_OPENERS)}]"
 )
 # Names of what unfolds, and the axes that fold it.
@@ -127,6 +127,9 @@ class _Hidden:
         axes_of = cache(self._axes)
         for node in self._tree.css(_SPEAKING):
             attributes, tag = node.attributes, node.tag
+            if attributes.get("role") == "tab":
+                named = (attributes.get("id"), (attributes.get("href") or "").partition("#")[2])
+                self._opened.update(filter(None, named))
             for opener in _OPENERS:
                 self._opened.update((attributes.get(opener) or "").split())
             axes = axes_of(attributes.get("style") or "")
@@ -268,7 +271,10 @@ def unfolds(node: LexborNode, axes: frozenset[str], opened: set[str], length: in
     """Tell whether a visitor can open it: a control names it, its wrapper or what it wraps, or
     stands right before it; or its name says that it unfolds, and it stands below a label."""
     attributes = node.attributes
-    if attributes.get("role") == "tabpanel" or attributes.get("id") in opened:
+    known = filter(None, (attributes.get("id"), attributes.get("aria-labelledby")))
+    if attributes.get("role") == "tabpanel" or not opened.isdisjoint(known):
+        return True
+    if (attributes.get("hidden") or "").lower() == "until-found":
         return True
     if axes - _FOLDING or node.tag == "dialog" or length < LEAST_FOLDED:
         return False

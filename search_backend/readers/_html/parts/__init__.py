@@ -1,6 +1,6 @@
 """Parts of a text that need rules of their own: formulas, code, tables, lists, raised characters.
 
-Others may import: code, complete, formulas, inline, places, scripts, tables, visible.
+Others may import: code, complete, formulas, inline, places, scripts, tables, told, visible.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ _REPEATS = frozenset(("td", "th", "pre"))
 _PARTS = frozenset(("pre", "figcaption", "caption", "th", "td", "summary", "dt", "dd"))
 _TERMS = frozenset(("dt", "dd"))
 NOTES = NAMES["notes"]
+_CORRECTIONS, _LONGEST_CORRECTION = NAMES["corrections"], 150  # words
 # The box of a text has this share of it, and the text this share of the words of its box.
 HOME, MOSTLY = 0.9, 0.75
 # The caption of a picture is beside the text; of one that has a number the text speaks.
@@ -70,6 +71,20 @@ def with_parts(
         if is_inside and ((asides and all(asides)) or not any(role[at] for role in beside)):
             found.add(at)
     return sorted(found)
+
+
+def with_corrections(page: Layout, kept: list[int]) -> list[int]:
+    """Returns `kept` with what corrects the text, also beside it."""
+    if _CORRECTIONS.isdisjoint(page.names) or not kept:
+        return kept
+    inside: list[bool] = []
+    for box in page.boxes:
+        is_one = not _CORRECTIONS.isdisjoint(box.names)
+        inside.append(is_one or (box.parent >= 0 and inside[box.parent]))
+    found = [at for at, block in enumerate(page.blocks) if inside[block.box]]
+    if sum(page.blocks[at].words for at in found) > _LONGEST_CORRECTION:
+        return kept
+    return sorted({*kept, *found})
 
 
 def _is_part(text: str, box: Box, with_data: set[int]) -> bool:

@@ -7,6 +7,7 @@ tick, drawings in cells. Then what is hidden goes, and the columns of tables sta
 from __future__ import annotations
 
 import re
+from html import escape, unescape
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -22,6 +23,13 @@ _ROWS_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:inline-)?(?:flex|grid)\b")
 _LINES_LAID = re.compile(
     r"[;{]\s*(?:display\s*:\s*(?:block|table|list-item|flex|grid)|float\s*:\s*right)\b"
 )
+# A picture of facts is told in a sentence with two numbers, or is called so.
+_TELLS = re.compile(
+    r"\d\D*\s\D*\d|(?i:chart|graph\b|diagram|grafik|gráfic|graphique|schéma)|[图図]"
+)
+_LEAST_BLANKS = 4
+_LEAST_AROUND = 20  # characters of a sentence around a date; one alone is of a list or a byline
+_DATE = re.compile(r"(\d{4})-\d\d(?:-\d\d)?")
 _LAST = re.compile(r"[.#]-?[^\W\d][\w-]*(?:(?:\s+|\s*>\s*)[a-z]+)?$")
 
 
@@ -50,9 +58,27 @@ def show(tree: LexborHTMLParser) -> None:
                 inside = f'<div role="{role}">{cell.inner_html}</div>'
                 cell.replace_with(LexborHTMLParser(inside).css("div")[0])
         del cascade.names  # some have changed
+    _write_figures_and_dates(tree)
     remove_hidden(tree, cascade)
     cascade.write_shapes()
     _keep_apart(tree, cascade)
+
+
+def _write_figures_and_dates(tree: LexborHTMLParser) -> None:
+    """Writes what a figure shows, if its page says that, and the date that words stand for."""
+    for node in tree.css("figure img[alt],time[datetime]"):
+        attributes = node.attributes
+        said = " ".join(unescape(attributes.get("alt") or "").split())
+        if node.tag == "img":
+            is_listed = any(_around(node, tag) is not None for tag in ("a", "li", "td"))
+            if said.count(" ") >= _LEAST_BLANKS and _TELLS.search(said) and not is_listed:
+                note = LexborHTMLParser(f'<p class="searchloop-figure">Image: {escape(said)}</p>')
+                node.insert_after(note.css("p")[0])
+        elif date := _DATE.match(attributes.get("datetime") or ""):
+            text = (node.text(deep=True) or "").strip()
+            around = node.parent.text(deep=True) if node.parent is not None else ""
+            if date[1] not in text and len(around) >= len(text) + _LEAST_AROUND:
+                node.insert_child(f" ({date[0]})" if text else date[0])
 
 
 def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:

@@ -1,0 +1,82 @@
+"""The text of a page that shows none: what it tells search engines, or gives its own scripts.
+
+JSON-LD comes first, then the data of Next and Nuxt. No visitor sees either as it stands, so it is
+read only in place of an empty page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser
+
+_LINKED = "script[type='application/ld+json']"
+_OF_SCRIPTS = "script#__NEXT_DATA__,script#__NUXT_DATA__,script[type='application/json']"
+# What says something, in the order that it is written in.
+_SAYS = (
+    *("headline", "name", "description", "abstract", "articleBody", "text", "reviewBody"),
+    *("recipeIngredient", "recipeInstructions", "step", "mainEntity", "acceptedAnswer"),
+    *("suggestedAnswer", "offers", "review", "hasPart", "@graph", "itemListElement", "item"),
+)
+# Not of the text: words of the program, what a browser shows in its tab.
+_OTHER = re.compile(
+    r"(?i)i18n|locale|translat|messages|cookie|consent|meta|seo|schema|config|query"
+)
+_LEAST_BLANKS, _MOST_VALUES, _DEEPEST = 7, 20_000, 12
+_TAG = re.compile(r"</?[a-zA-Z][\w-]*[\s/>]")
+_SIGNS = "。！？।۔"  # of sentences in scripts that may have no blanks
+
+
+def told(tree: LexborHTMLParser) -> str:
+    """Returns what the data of a page says, as HTML; "" if it says nothing."""
+    for query, read in ((_LINKED, _linked), (_OF_SCRIPTS, _sentences)):
+        data = (_parsed(node.text() or "") for node in tree.css(query))
+        said = dict.fromkeys(filter(None, (one.strip() for each in data for one in read(each))))
+        if said:
+            # Some values hold a whole page.
+            return "".join(one if _TAG.search(one) else f"<p>{escape(one)}</p>" for one in said)
+    return ""
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _linked(data: Any, depth: int = 0) -> Iterator[str]:
+    """Yields the texts of an object of schema.org, and of those inside it."""
+    if isinstance(data, str | int | float):
+        yield str(data)
+    elif isinstance(data, list) and depth < _DEEPEST:
+        for one in data:
+            yield from _linked(one, depth + 1)
+    elif isinstance(data, dict) and depth < _DEEPEST:
+        if "price" in data:
+            yield f"{data['price']} {data.get('priceCurrency', '')}"
+        for name in _SAYS:
+            yield from _linked(data.get(name), depth + 1)
+
+
+def _sentences(data: Any) -> Iterator[str]:
+    """Yields the sentences among the values of a page's own data, in their order."""
+    left, waiting = _MOST_VALUES, [data]
+    while waiting and left:
+        left -= 1
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += reversed([one for name, one in value.items() if not _OTHER.search(name)])
+        elif isinstance(value, list):
+            waiting += reversed(value)
+        elif isinstance(value, str) and _is_text(value):
+            yield value
+
+
+def _is_text(value: str) -> bool:
+    is_sentence = value.count(" ") >= _LEAST_BLANKS or any(map(value.__contains__, _SIGNS))
+    return is_sentence and not value.lstrip().startswith(("{", "[", "http", "data:", ".", "@"))

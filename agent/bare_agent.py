@@ -232,8 +232,9 @@ class BareAgent:
         after = await self.log.aside(self.log.last_seq, known) or 0
 
         def expect_end(_: object) -> None:
-            if not over:
-                patience.reschedule(self._loop.time() + _LATE)
+            with suppress(RuntimeError):  # nobody waits any more
+                if not over:
+                    patience.reschedule(self._loop.time() + _LATE)
 
         run = asyncio.ensure_future(self._answered(known, fresh, question, turn, begun))
         try:

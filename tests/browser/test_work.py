@@ -49,7 +49,7 @@ def test_a_question_calls_a_model_and_a_file(page: Page, ollama: LedOllama) -> N
     expect(page.locator("#model")).to_have_attribute("data-id", "builtin:extractive")
 
 
-def test_a_template_is_made_and_filled(page: Page, ollama: LedOllama) -> None:
+def test_a_template_is_made_and_filled(page: Page, house: House, ollama: LedOllama) -> None:
     """Made of a question, changed, then filled field by field; one within itself is text."""
     ollama.script = lambda messages: [messages[-1]["content"]]
     choose_model(page, f"ollama:{MODEL}")
@@ -69,6 +69,7 @@ def test_a_template_is_made_and_filled(page: Page, ollama: LedOllama) -> None:
     page.keyboard.type("Lisbon")
     page.keyboard.press("Enter")
     expect(page.locator(".bubble").last).to_have_text("/fares: trains in Lisbon, trains")
+    house.call("DELETE", "/api/templates/fares")  # other tests look for braces in the settings
 
 
 STEPS = [{"text": "Write <b>one</b> line", "files": ["notes.md", "javascript:alert(1)"]}]

@@ -6,7 +6,7 @@ PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p &&
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE := # compiled once, not at each start and each test
 
-.PHONY: run test integration check docs bench torture real pythons readme lock clean dev node
+.PHONY: run test integration check docs bench torture clients real pythons readme lock clean dev node
 
 run: # start the page and open it in a browser, if there is one
 	@$(PYTHON) scripts/install.py run
@@ -30,8 +30,9 @@ bench: dev # our speed beside a bare HTTP client, in one run
 	@$(BIN)/python -m bench
 
 torture: dev # the suite with the slow tests in it and many more generated examples
-	@$(BIN)/python -m pytest -rs -m "not ollama and not real" --hypothesis-profile=torture
-
+	@$(BIN)/python -m pytest -rs -m "not clients and not ollama and not real" --hypothesis-profile=torture
+clients: dev # clients of other makers at our server; writes what came of it into the documents
+	@PYTHON=$(PYTHON) tests/clients/try
 real: dev # the openai-chat provider on a real llama.cpp server and model; gets 161 MB once
 	@$(BIN)/python scripts/real.py
 
@@ -42,7 +43,7 @@ readme: dev # the examples of the README and docs, which are in the tests too
 lock: # pin the newest allowed versions; commit what it writes
 	@$(PYTHON) scripts/lock.py
 clean:
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis tests/node/node_modules
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis tests/node/node_modules tests/clients/node/node_modules
 dev:
 	@$(PYTHON) scripts/install.py dev
 node: tests/node/node_modules/.package-lock.json # what only checks and tests need of npm

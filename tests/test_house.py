@@ -43,7 +43,7 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 BUDGET: Mapping[str, int] = {
     "agent": 23_766,
     "search_backend": 13_101,
-    "web": 3_485,
+    "web": 3_491,
     "cli": 3_241,
     "searchloop": 7_132,
     "the page's script and style": 12_330,

@@ -51,7 +51,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
     heads = {key.split(".")[0] for key in english if key not in code}
     made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
     made |= {"project", "words", "option"}  # by field of a project, of oneself, of a model
-    made |= {"audit", "by", "find"}  # by problem, by who compared, by the key of a setting
+    made |= {"audit", "by", "find", "effort"}  # by problem, who compared, key of a setting, level
     made |= {"error"}  # by code, see tests/web/words/test_error_words.py
     made |= {"enter", "command", "figure"}  # see tests/web/test_sign_in.py, tests/cli/test_chat.py
     made |= {"reason", "limit"}  # see tests/web/words/test_spoken_words.py

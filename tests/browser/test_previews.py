@@ -134,5 +134,5 @@ def test_drawings_pages_and_tables_open_beside_their_code(page: Page, ollama: Le
     expect(turn.locator(".code-bar").first).to_contain_text("no browser draws Mermaid")
     turn.get_by_role("button", name="Preview").click()
     expect(page.locator("#preview p")).to_contain_text("too long to be drawn here")
-    page.get_by_role("button", name="New chat").click()
+    page.get_by_role("button", name="New chat", exact=True).click()
     expect(page.locator("#preview")).to_have_count(0)

@@ -103,7 +103,7 @@ def test_a_picture_is_seen_at_full_size(page: Page, models: LedOllama) -> None:
     """Pressed or by keys; the arrows lead to the next one, Escape back."""
     models.script = lambda messages: ["A dial."]
     choose(page, ("dial.png", "image/png", png(40, 30)), ("plan.png", "image/png", png(60, 20)))
-    expect(page.locator("#announcer")).to_contain_text("plan.png is attached")
+    expect(page.locator("#shelf")).to_contain_text("plan.png")
     ask(page, "What is this?")
     wait_for_answer(page).locator(".shot").first.focus()
     page.keyboard.press("Enter")

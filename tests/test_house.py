@@ -48,7 +48,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 7_132,
     "the page's script and style": 12_330,
     "rule data, 100 characters a line": 776,
-    "tests, with comments and blanks": 77_129,
+    "tests, with comments and blanks": 77_131,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

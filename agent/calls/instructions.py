@@ -3,8 +3,8 @@
 That is system text, options and a form of the answer. Options have one name for all providers:
 `temperature` (0 to 2), `top_p` (0 to 1), `seed` (a whole number), `max_tokens` (of one answer, 1 or
 more), `stop` (one to four texts that end it) and `effort` (how long the model thinks, in its own
-words). The form is a JSON Schema, draft 2020-12 unless it
-names another, whose references stay inside it.
+words). The form is a JSON Schema, draft 2020-12 unless it names another, whose references stay
+inside it.
 """
 
 from __future__ import annotations

@@ -230,8 +230,10 @@ def _moved(at: int, blocks: Sequence[Any]) -> int:
 
 
 def extension(finished: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
-    """Returns what no protocol has words for: path, verdicts, sources, seconds, cost, and fields
-    of the request that had no effect."""
+    """Returns what no protocol has words for: path, verdicts, sources, seconds and cost.
+
+    `ignored` names the fields of the request that had no effect.
+    """
     usage = finished["usage"]
     return {
         "ignored": list(asked.ignored),

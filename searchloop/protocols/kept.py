@@ -25,17 +25,17 @@ class Kept:
     def __init__(self, most: int = _MOST) -> None:
         self._known: OrderedDict[str, tuple[tuple[Message, ...], dict[str, Any]]] = OrderedDict()
         self._sizes: dict[str, int] = {}
-        self._most = most
+        self._size, self._most = 0, most
 
     def put(self, name: str, messages: Sequence[Message], answer: dict[str, Any]) -> None:
         """Keeps an answer in its protocol's form, with the messages up to it."""
+        if name in self._known:
+            self.forget(name)
+        files = sum(len(file.data) for message in messages for file in message.attachments)
         self._known[name] = tuple(messages), answer
-        self._known.move_to_end(name)
-        files = (file for message in messages for file in message.attachments)
-        self._sizes[name] = sum(len(m.content) + 100 for m in messages) + sum(
-            len(file.data) for file in files
-        )
-        while len(self._known) > 1 and sum(self._sizes.values()) > self._most:
+        self._sizes[name] = files + sum(len(message.content) + 100 for message in messages)
+        self._size += self._sizes[name]
+        while len(self._known) > 1 and self._size > self._most:
             self.forget(next(iter(self._known)))
 
     def take(self, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
@@ -49,7 +49,8 @@ class Kept:
     def forget(self, name: str) -> None:
         """Removes one. Raises ConfigError for one that is not there."""
         self.take(name)
-        del self._known[name], self._sizes[name]
+        del self._known[name]
+        self._size -= self._sizes.pop(name)
 
     def put_steps(
         self, asked: Sequence[Message], steps: Sequence[Message], tools: Collection[str]

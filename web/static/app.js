@@ -146,7 +146,7 @@ async function openChatMenu() {
 
 function summarised() {
   el("chat-menu").removeAttribute("aria-busy");
-  el("announcer").append(h("p", {}, t("compact.done")));
+  el("announcer").append(h("p", t("compact.done")));
 }
 
 /** A part of the page that is fetched when it is first used. */
@@ -214,11 +214,7 @@ function drawRemoved(ids) {
   line.dataset.ids = String(ids);
   line.hidden = !ids.length;
   const back = () => ask.restore(ids.at(-1));
-  line.replaceChildren(
-    t("turn.gone", { n: ids.length }),
-    " ",
-    h("button", { type: "button", class: "small", onclick: back }, t("turn.putback")),
-  );
+  line.replaceChildren(t("turn.gone", { n: ids.length }), " ", h("button.small", { onclick: back }, t("turn.putback")));
 }
 
 function complain(...failures) {
@@ -399,11 +395,7 @@ async function changeMany(ids, changes) {
     await api.changeSessions(ids, changes);
     calm();
     el("announcer").append(
-      h(
-        "p",
-        {},
-        t("project" in changes ? "project.moved" : changes.archived ? "archive.done" : "archive.undone", done),
-      ),
+      h("p", t("project" in changes ? "project.moved" : changes.archived ? "archive.done" : "archive.undone", done)),
     );
   } catch (failure) {
     complain(failure);
@@ -597,8 +589,8 @@ function lookAtAll() {
 async function lookForUpdate() {
   const { version } = await api.health().catch(() => ({}));
   if (!version || version === document.documentElement.dataset.version || el("updated")) return;
-  const reload = h("button", { type: "button", class: "small", onclick: () => location.reload() }, t("net.reload"));
-  el("toasts").append(h("div", { id: "updated", class: "toast" }, h("span", {}, t("net.updated")), reload));
+  const reload = h("button.small", { onclick: () => location.reload() }, t("net.reload"));
+  el("toasts").append(h("div.toast", { id: "updated" }, h("span", t("net.updated")), reload));
 }
 
 // The first key: its models are there, and one of them is to be chosen.

@@ -22,7 +22,7 @@ export async function firstKey(done) {
     { id: "first-key-of", "aria-label": t("keys.whose") },
     vendors.map(({ name }) => h("option", { value: name }, nameOf(name))),
   );
-  const where = h("p", { class: "muted" });
+  const where = h("p.muted");
   const chosen = () => vendors.find(({ name }) => name === whose.value);
   const tell = () =>
     where.replaceChildren(

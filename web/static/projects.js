@@ -85,19 +85,14 @@ function parts(section, project, sessions, agents, collections, on) {
     return drawProject(section, project.id, on);
   };
   const title = h("h2", { dir: "auto" }, project.name);
-  const rename = iconButton(
-    "pencil",
-    t("project.rename"),
-    e => nameProject(e.currentTarget, name => api.changeProject(project.id, { name }).then(again), project.name),
-    { class: "quiet" },
+  const rename = iconButton("pencil", t("project.rename"), e =>
+    nameProject(e.currentTarget, name => api.changeProject(project.id, { name }).then(again), project.name),
   );
-  const remove = iconButton("trash", t("project.delete"), e => askFate(e.currentTarget, project, on), {
-    class: "quiet",
-  });
+  const remove = iconButton("trash", t("project.delete"), e => askFate(e.currentTarget, project, on));
   const listed = sessions.filter(s => s.messages || s.running);
   return [
-    h("div", { class: "project-head" }, title, rename, remove),
-    h("p", { class: "lead" }, t("project.lead")),
+    h("div.project-head", title, rename, remove),
+    h("p.lead", t("project.lead")),
     instructions(project),
     files(project, again),
     folders(project, collections),
@@ -105,19 +100,18 @@ function parts(section, project, sessions, agents, collections, on) {
     h("h3", { id: "project-chats" }, t("project.chats", { n: listed.length })),
     listed.length
       ? h(
-          "ul",
-          { class: "project-list", "aria-labelledby": "project-chats" },
+          "ul.project-list",
+          { "aria-labelledby": "project-chats" },
           listed.map(s => chatLine(s, on)),
         )
-      : h("p", { class: "muted" }, t("project.nochats")),
+      : h("p.muted", t("project.nochats")),
   ];
 }
 
 function chatLine(session, on) {
-  const badge = session.settings?.archived ? h("span", { class: "badge" }, t("archive.badge")) : null;
+  const badge = session.settings?.archived ? h("span.badge", t("archive.badge")) : null;
   return h(
     "li",
-    {},
     h(
       "a",
       { href: `#/s/${session.id}`, dir: "auto", onclick: plainly(() => on.open(session.id)) },
@@ -138,7 +132,6 @@ function defaults(project, agents, on) {
   const pick = (field, label, options) => {
     const select = h(
       "select",
-      {},
       [["", t("project.usual")], ...options].map(([value, name]) => h("option", { value }, name)),
     );
     select.value = project[field] ?? "";
@@ -152,9 +145,8 @@ function defaults(project, agents, on) {
     .models.filter(m => m.available !== false)
     .map(m => [m.id, titleOf(m)]);
   return h(
-    "details",
-    { class: "project-defaults" },
-    h("summary", {}, t("project.defaults")),
+    "details.project-defaults",
+    h("summary", t("project.defaults")),
     pick("model", t("model.label"), models),
     pick(
       "agent",
@@ -174,24 +166,17 @@ function folders(project, collections) {
   const own = collections.filter(({ kind }) => kind !== "docs" && kind !== "pages");
   const gone = project.folders.filter(name => !own.some(({ path, name: short }) => name === path || name === short));
   if (!own.length && !gone.length) return "";
-  const problem = h("p", { class: "problem", role: "alert" });
+  const problem = h("p.problem", { role: "alert" });
   const line = ([path, words, on]) =>
     h(
       "li",
-      {},
-      h(
-        "label",
-        {},
-        h("input", { type: "checkbox", value: path, checked: on }),
-        " ",
-        h("span", { dir: "auto" }, words),
-      ),
+      h("label", h("input", { type: "checkbox", value: path, checked: on }), " ", h("span", { dir: "auto" }, words)),
     );
   const rows = [
     ...own.map(({ path, name }) => [path, path, project.folders.includes(path) || project.folders.includes(name)]),
     ...gone.map(name => [name, name, true]),
   ];
-  const list = h("ul", { class: "project-folders" }, rows.map(line));
+  const list = h("ul.project-folders", rows.map(line));
   list.addEventListener("change", () => {
     const chosen = [...list.querySelectorAll(":checked")].map(({ value }) => value);
     attempt(problem, () => api.changeProject(project.id, { folders: chosen }));
@@ -200,14 +185,14 @@ function folders(project, collections) {
     "section",
     { "aria-labelledby": "project-folders" },
     h("h3", { id: "project-folders" }, t("project.folders")),
-    h("p", { class: "muted" }, t("project.folders.hint")),
+    h("p.muted", t("project.folders.hint")),
     list,
     problem,
   );
 }
 
 function files(project, again) {
-  const problem = h("p", { class: "problem", role: "alert" });
+  const problem = h("p.problem", { role: "alert" });
   const tried = work => attempt(problem, () => work().then(() => again()));
   const chooser = h("input", { type: "file", multiple: true, hidden: true, "aria-label": t("project.addfiles") });
   chooser.addEventListener("change", () =>
@@ -218,25 +203,21 @@ function files(project, again) {
   );
   const line = ({ name, digest, pages }) =>
     h(
-      "li",
-      { class: "file" },
+      "li.file",
       icon("page"),
       h("a", { href: api.projectFileUrl(project.id, digest), download: name, dir: "auto" }, name),
-      pages > 1 ? h("span", { class: "muted" }, t("file.pages", { n: pages })) : null,
-      iconButton(
-        "close",
-        t("project.removefile", { name }),
-        () => tried(() => api.removeProjectFile(project.id, digest)),
-        { class: "quiet" },
+      pages > 1 ? h("span.muted", t("file.pages", { n: pages })) : null,
+      iconButton("close", t("project.removefile", { name }), () =>
+        tried(() => api.removeProjectFile(project.id, digest)),
       ),
     );
   return h(
     "section",
     { "aria-labelledby": "project-files" },
     h("h3", { id: "project-files" }, t("project.files")),
-    h("p", { class: "muted" }, t("project.files.hint")),
-    project.files.length ? h("ul", { class: "project-files" }, project.files.map(line)) : null,
-    h("button", { type: "button", class: "small", onclick: () => chooser.click() }, t("project.addfiles")),
+    h("p.muted", t("project.files.hint")),
+    project.files.length ? h("ul.project-files", project.files.map(line)) : null,
+    h("button.small", { onclick: () => chooser.click() }, t("project.addfiles")),
     chooser,
     problem,
   );

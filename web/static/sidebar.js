@@ -47,15 +47,12 @@ export function sessionList(nav, on) {
     const parts = shown.filter(([, list]) => list.length).flatMap(([label, list]) => group(label, list, state));
     if (!rows.length) parts.push(emptyLine(state));
     if (state.picked) parts.unshift(pickBar(rows, state.picked));
-    if (state.more)
-      parts.push(
-        h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")),
-      );
+    if (state.more) parts.push(h("button.quiet", { "data-focus": "older", onclick: older }, t("sidebar.older")));
     if (!state.query && (state.archived || state.archive))
       parts.push(
         h(
-          "button",
-          { type: "button", class: "quiet", "data-focus": "archive", onclick: () => on.archive(!state.archived) },
+          "button.quiet",
+          { "data-focus": "archive", onclick: () => on.archive(!state.archived) },
           state.archived ? t("archive.leave") : t("archive.show", { n: state.archive }),
         ),
       );
@@ -66,14 +63,12 @@ export function sessionList(nav, on) {
   function pickBar(rows, picked) {
     const chosen = rows.filter(s => picked.has(s.id));
     return h(
-      "div",
-      { class: "pick-bar", role: "group", "aria-label": t("archive.several") },
+      "div.pick-bar",
+      { role: "group", "aria-label": t("archive.several") },
       h("span", { role: "status" }, t("pick.count", { n: chosen.length })),
       h(
-        "button",
+        "button.small",
         {
-          type: "button",
-          class: "small",
           "data-focus": "pick-act",
           "aria-haspopup": "menu",
           "aria-expanded": "false",
@@ -82,11 +77,7 @@ export function sessionList(nav, on) {
         },
         t("pick.act"),
       ),
-      h(
-        "button",
-        { type: "button", class: "small", "data-focus": "pick-end", onclick: () => on.pick(null) },
-        t("pick.end"),
-      ),
+      h("button.small", { "data-focus": "pick-end", onclick: () => on.pick(null) }, t("pick.end")),
     );
   }
 
@@ -136,44 +127,35 @@ export function sessionList(nav, on) {
         title,
         onclick: plainly(() => on.open(session.id)),
       },
-      session.running ? h("span", { class: "dot", role: "img", "aria-label": t("sidebar.running") }) : null,
+      session.running ? h("span.dot", { role: "img", "aria-label": t("sidebar.running") }) : null,
       title,
     );
-    if (picked) return h("li", { class: "session", "data-id": session.id }, tick(session, picked), link);
+    if (picked) return h("li.session", { "data-id": session.id }, tick(session, picked), link);
     return h(
-      "li",
-      {
-        class: "session",
-        "data-id": session.id,
-        draggable: "true",
-        ondragstart: e => e.dataTransfer.setData(CHAT, session.id),
-      },
+      "li.session",
+      { "data-id": session.id, draggable: "true", ondragstart: e => e.dataTransfer.setData(CHAT, session.id) },
       link,
-      session.settings?.archived && latest[0].query ? h("span", { class: "badge" }, t("archive.badge")) : null,
+      session.settings?.archived && latest[0].query ? h("span.badge", t("archive.badge")) : null,
       iconButton(
         "pin",
         t(pinned(session) ? "sidebar.unpin" : "sidebar.pin", { title }),
         () => on.change(session.id, { pinned: !pinned(session) }),
-        { class: "quiet", "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) },
+        { "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) },
       ),
       iconButton("pencil", t("sidebar.rename", { title }), e => rename(e, session), {
-        class: "quiet",
         "data-focus": `rename-${session.id}`,
       }),
       iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session), {
-        class: "quiet",
         "data-focus": `delete-${session.id}`,
       }),
       iconButton("more", t("row.more", { title }), e => on.menu(e.currentTarget, [session]), {
-        class: "quiet",
         "data-focus": `more-${session.id}`,
         "aria-haspopup": "menu",
         "aria-expanded": "false",
       }),
       session.found?.some(place => place.turn)
         ? h(
-            "ul",
-            { class: "places" },
+            "ul.places",
             session.found.filter(p => p.turn).map(p => place(session, p)),
           )
         : null,
@@ -189,11 +171,7 @@ export function sessionList(nav, on) {
       "data-focus": `place-${session.id}-${turn}`,
       onclick: follow,
     };
-    return h(
-      "li",
-      {},
-      h("a", props, h("span", { class: "vh" }, `${t(`sidebar.in.${part}`)}: `), marked(snippet, marks)),
-    );
+    return h("li", h("a", props, h("span.vh", `${t(`sidebar.in.${part}`)}: `), marked(snippet, marks)));
   }
 
   function rename(event, session) {
@@ -231,7 +209,7 @@ function marked(text, marks) {
   const nodes = [];
   let at = 0;
   for (const [start, end] of marks) {
-    nodes.push(letters.slice(at, start).join(""), h("mark", {}, letters.slice(start, end).join("")));
+    nodes.push(letters.slice(at, start).join(""), h("mark", letters.slice(start, end).join("")));
     at = end;
   }
   return [...nodes, letters.slice(at).join("")];
@@ -242,11 +220,7 @@ function pinned(session) {
 }
 
 function emptyLine({ query, archived }) {
-  return h(
-    "p",
-    { class: "muted" },
-    query ? t("sidebar.nomatch", { q: query }) : t(archived ? "archive.none" : "sidebar.none"),
-  );
+  return h("p.muted", query ? t("sidebar.nomatch", { q: query }) : t(archived ? "archive.none" : "sidebar.none"));
 }
 
 /**
@@ -260,12 +234,11 @@ export function projectList(nav, on) {
     if (key === drawn) return;
     drawn = key;
     const add = iconButton("plus", t("project.new"), e => on.add(e.currentTarget), {
-      class: "quiet",
       "data-focus": "add",
       "aria-haspopup": "dialog",
       "aria-expanded": "false",
     });
-    const head = h("div", { class: "projects-head" }, h("h2", { id: "projects-title" }, t("sidebar.projects")), add);
+    const head = h("div.projects-head", h("h2", { id: "projects-title" }, t("sidebar.projects")), add);
     const list = projects.length
       ? h(
           "ul",
@@ -289,8 +262,8 @@ export function projectList(nav, on) {
       event.preventDefault();
       on.move(chat, id);
     };
-    const count = h("span", { class: "count", "aria-hidden": "true" }, chats || "");
-    const told = h("span", { class: "vh" }, `, ${t("project.count", { n: chats })}`);
+    const count = h("span.count", { "aria-hidden": "true" }, chats || "");
+    const told = h("span.vh", `, ${t("project.count", { n: chats })}`);
     const link = h(
       "a",
       {
@@ -306,8 +279,8 @@ export function projectList(nav, on) {
       told,
     );
     const line = h(
-      "li",
-      { class: "project", ondragover: over, ondragleave: () => line.classList.remove("dropping"), ondrop: drop },
+      "li.project",
+      { ondragover: over, ondragleave: () => line.classList.remove("dropping"), ondrop: drop },
       link,
     );
     return line;

@@ -29,18 +29,17 @@ export function drawWelcome(
   const key = JSON.stringify([session.model, models, servers, engines, loaded, defaultWhy]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
   section.dataset.key = key;
-  section.replaceChildren(h("h2", {}, h("span", {}, t("welcome.title")), " ", h("em", {}, t("welcome.promise"))));
+  section.replaceChildren(h("h2", h("span", t("welcome.title")), " ", h("em", t("welcome.promise"))));
   if (!loaded) return ideas.replaceChildren();
   const quotes = session.model === EXTRACTIVE; // it cannot read a question in one language and a page in another
   const questions = quotes || !engines.ready.length || engines.stays ? OWN : ANY;
   const idea = key =>
     h(
       "li",
-      {},
       h(
         "button",
-        { type: "button", onclick: () => ask((quotes && english(key)) || t(key)) },
-        questions === ANY ? h("small", {}, t(`${key}.kind`)) : null,
+        { onclick: () => ask((quotes && english(key)) || t(key)) },
+        questions === ANY ? h("small", t(`${key}.kind`)) : null,
         t(key),
       ),
     );
@@ -49,9 +48,9 @@ export function drawWelcome(
     defaultWhy === "best" && models.some(({ id }) => id === session.model)
       ? answering(models, best, defaultModel, session.model, use)
       : null,
-    h("p", { class: "try" }, t("welcome.try")),
-    h("ul", { class: "suggestions" }, questions.map(idea)),
-    quotes && english("welcome.english") ? h("p", { class: "muted" }, t("welcome.english")) : null,
+    h("p.try", t("welcome.try")),
+    h("ul.suggestions", questions.map(idea)),
+    quotes && english("welcome.english") ? h("p.muted", t("welcome.english")) : null,
   ];
   keepFocus(ideas, () => ideas.replaceChildren(...parts.filter(Boolean)));
 }
@@ -61,8 +60,7 @@ function answering(models, best, first, chosen, use) {
   const name = nameOf(first.split(":")[0]);
   const own = models.filter(({ local, available, id }) => local && available !== false && !id.startsWith("builtin:"));
   own.sort((a, b) => (b.id === first) - (a.id === first) || (b.disk ?? 0) - (a.disk ?? 0));
-  if (own.length < 2)
-    return best ? h("p", { class: "muted" }, t("welcome.best", { name: `${name} ${titleOf(best)}` })) : null;
+  if (own.length < 2) return best ? h("p.muted", t("welcome.best", { name: `${name} ${titleOf(best)}` })) : null;
   const row = model => {
     const radio = h("input", { type: "radio", name: "answers", onchange: () => use(model.id), "data-focus": model.id });
     radio.checked = model.id === chosen;
@@ -70,19 +68,17 @@ function answering(models, best, first, chosen, use) {
     const can = [tools && "badge.tools", vision && "badge.vision"].filter(Boolean);
     return h(
       "label",
-      {},
       radio,
-      h("span", {}, h("b", {}, titleOf(model)), " ", h("span", { class: "hint" }, model.disk ? bytes(model.disk) : "")),
-      model.id === first ? h("small", { class: "hint" }, t("welcome.best.why")) : null,
-      h("span", { class: "can" }, ...can.map(key => h("span", { class: "tag" }, t(key)))),
+      h("span", h("b", titleOf(model)), " ", h("span.hint", model.disk ? bytes(model.disk) : "")),
+      model.id === first ? h("small.hint", t("welcome.best.why")) : null,
+      h("span.can", ...can.map(key => h("span.tag", t(key)))),
     );
   };
   return h(
-    "fieldset",
-    { class: "answering" },
-    h("legend", {}, t("welcome.which", { name })),
+    "fieldset.answering",
+    h("legend", t("welcome.which", { name })),
     own.slice(0, MOST_MODELS).map(row),
-    h("p", { class: "muted" }, t("welcome.own")),
+    h("p.muted", t("welcome.own")),
   );
 }
 
@@ -98,8 +94,8 @@ function missing(why, models, servers, engines, settings, gotKey) {
         open: () => settings("models", `pull-${server.provider}`),
         kind: "primary",
       });
-    const field = h("div", { class: "first-key" });
-    const why = h("p", { class: "muted" }, t("missing.model.why"));
+    const field = h("div.first-key");
+    const why = h("p.muted", t("missing.model.why"));
     const fill = async ({ firstKey }) => field.replaceChildren(why, ...(await firstKey(gotKey)));
     import("./first_key.js").then(fill).catch(failure => field.replaceChildren(failure.message));
     return step(t("missing.model"), own, field);
@@ -121,6 +117,6 @@ function missing(why, models, servers, engines, settings, gotKey) {
 
 function step(words, action, field = null) {
   const { label, open, kind = "" } = action ?? {};
-  const button = action && h("button", { type: "button", class: `small ${kind}`, onclick: open }, label);
-  return h("div", { class: "missing" }, h("p", {}, words), field, h("div", { class: "note-buttons" }, button));
+  const button = action && h("button", { class: `small ${kind}`, onclick: open }, label);
+  return h("div.missing", h("p", words), field, h("div.note-buttons", button));
 }

@@ -18,18 +18,13 @@ const HERE = ["library", "chats"]; // engines that ask nobody else
  * A view of a turn's steps: {element, update(turn)}. `thoughts` is the element for what the model thought.
  */
 export function activityView(cite, thoughts) {
-  const title = h("span", { class: "activity-title" });
-  const doubts = h("span", { class: "doubts" });
-  const clock = h("span", { class: "activity-clock" });
-  const list = h("ol", { class: "steps" });
-  const summary = h("summary", {}, h("span", { class: "pulse", "aria-hidden": "true" }), title, doubts, clock);
-  const facts = h("dl", { class: "facts" });
-  const element = h(
-    "details",
-    { class: "activity" },
-    summary,
-    h("div", { class: "activity-body" }, list, thoughts, facts),
-  );
+  const title = h("span.activity-title");
+  const doubts = h("span.doubts");
+  const clock = h("span.activity-clock");
+  const list = h("ol.steps");
+  const summary = h("summary", h("span.pulse", { "aria-hidden": "true" }), title, doubts, clock);
+  const facts = h("dl.facts");
+  const element = h("details.activity", summary, h("div.activity-body", list, thoughts, facts));
   const lines = [];
   let wasRunning = null;
   let began = null; // by the clock that never jumps
@@ -47,7 +42,7 @@ export function activityView(cite, thoughts) {
     });
     doubts.replaceChildren(...doubtsOf(turn));
     setText(title, turn.running ? doing(turn) : done(turn));
-    const told = h("dl", { class: "facts" }, turn.running ? [] : factsOf(turn));
+    const told = h("dl.facts", turn.running ? [] : factsOf(turn));
     if (!told.isEqualNode(facts)) facts.replaceChildren(...told.childNodes); // else what is selected stays so
     element.classList.toggle("running", turn.running);
     if (wasRunning !== turn.running) element.open = turn.running;
@@ -108,7 +103,7 @@ function doubtsOf(turn) {
   return told
     .filter(([, n]) => n)
     .map(([name, n]) =>
-      h("span", { class: `verdict ${name}` }, icon(name), h("span", {}, t(`done.${name}`, { n, of: marks.length }))),
+      h("span", { class: `verdict ${name}` }, icon(name), h("span", t(`done.${name}`, { n, of: marks.length }))),
     );
 }
 
@@ -141,7 +136,7 @@ function factsOf(turn) {
   };
   return Object.entries(rows)
     .filter(([, words]) => words)
-    .map(([name, words]) => h("div", {}, h("dt", {}, t(`facts.${name}`)), h("dd", {}, words)));
+    .map(([name, words]) => h("div", h("dt", t(`facts.${name}`)), h("dd", words)));
 }
 
 // What left this computer for an answer: the chat, searches, requests for pages.
@@ -179,16 +174,14 @@ export function costText(usage) {
 function lineOf(step, cite) {
   if (step.kind === "note") {
     return h(
-      "li",
-      { class: "step note", dir: "auto" },
+      "li.step.note",
+      { dir: "auto" },
       step.blocks.map(b => render(b, cite)),
     );
   }
   const [state, ...content] = LINES[step.kind](step);
-  const mark = step.done
-    ? icon(MARKS[state] ?? ICONS[step.kind])
-    : h("span", { class: "spinner", "aria-hidden": "true" });
-  return h("li", { class: `step ${state}` }, mark, h("div", { class: "step-text", dir: "auto" }, content));
+  const mark = step.done ? icon(MARKS[state] ?? ICONS[step.kind]) : h("span.spinner", { "aria-hidden": "true" });
+  return h("li", { class: `step ${state}` }, mark, h("div.step-text", { dir: "auto" }, content));
 }
 
 function hasFailed({ kind, status, failed }) {
@@ -208,7 +201,7 @@ const LINES = {
     return [
       failed ? "failed" : "ended",
       query,
-      h("span", { class: "step-more" }, ` · ${[outcomeOf(step, failed), ...trail].join(" · ")}`),
+      h("span.step-more", ` · ${[outcomeOf(step, failed), ...trail].join(" · ")}`),
     ];
   },
 
@@ -222,7 +215,7 @@ const LINES = {
     return [
       "ended",
       outLink(step.url, { class: "plain", title: step.url }, t("step.read", { host })),
-      step.title ? more(h("cite", {}, step.title)) : null,
+      step.title ? more(h("cite", step.title)) : null,
       ...notesOf(step).map(more),
       step.unseen ? more(t("page.unseen", { n: step.unseen })) : null,
     ];
@@ -250,31 +243,26 @@ const LINES = {
             : step.failed
               ? "step.toolfailed"
               : "step.tooldone";
-    const body = [h("strong", {}, t("step.arguments")), plain(JSON.stringify(step.arguments, null, 2))];
-    if (step.result) body.push(h("strong", {}, t("step.result")), plain(step.result));
+    const body = [h("strong", t("step.arguments")), plain(JSON.stringify(step.arguments, null, 2))];
+    if (step.result) body.push(h("strong", t("step.result")), plain(step.result));
     return [
       !step.done ? "open" : step.failed ? "failed" : "ended",
-      h(
-        "details",
-        { class: "tool" },
-        h("summary", {}, t(key, { name: server ? `${name} (${server})` : name, path: file })),
-        body,
-      ),
+      h("details.tool", h("summary", t(key, { name: server ? `${name} (${server})` : name, path: file })), body),
     ];
   },
 };
 
 // What became of a file; the difference is put together when somebody looks at it.
 function changed({ path, new: made, diff: text }) {
-  const place = h("div", {});
+  const place = h("div");
   const look = async () => {
     if (!place.childElementCount)
       place.replaceChildren((await import("../lib/diff.js")).diff(text ?? "", t("diff.label", { path })));
   };
   return h(
-    "details",
-    { class: "tool", ontoggle: look },
-    h("summary", {}, t(made ? "step.filemade" : "step.filechanged", { path })),
+    "details.tool",
+    { ontoggle: look },
+    h("summary", t(made ? "step.filemade" : "step.filechanged", { path })),
     place,
   );
 }
@@ -313,9 +301,9 @@ function inVain({ engine, status, error }) {
 }
 
 function more(what) {
-  return h("span", { class: "step-more" }, " · ", what);
+  return h("span.step-more", " · ", what);
 }
 
 function plain(text) {
-  return h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text);
+  return h("pre.plain-text", { tabindex: "0", dir: "auto" }, text);
 }

@@ -11,7 +11,7 @@ import { has, t } from "../locales/index.js";
  * when it was taken. Returns {element, update(request)}.
  */
 export function approvalCard(first, decide) {
-  const element = h("section", { class: "approval", "aria-label": titleOf(first) });
+  const element = h("section.approval", { "aria-label": titleOf(first) });
   let shown = null;
 
   function update(request) {
@@ -25,8 +25,8 @@ export function approvalCard(first, decide) {
 
   function openParts(request) {
     const fields = Object.entries(request.arguments ?? {}).map(([name, value]) => fieldOf(name, value));
-    const problem = h("p", { class: "problem", role: "alert" });
-    const buttons = h("div", { class: "note-buttons" });
+    const problem = h("p.problem", { role: "alert" });
+    const buttons = h("div.note-buttons");
     const lasting = request.question ? [] : [request.folder ? "folder" : "always"];
     buttons.append(...["once", "deny", ...lasting].map(button));
 
@@ -61,8 +61,8 @@ export function approvalCard(first, decide) {
     }
 
     return [
-      h("h3", {}, h("span", {}, titleOf(request)), request.question ? null : badge(request)),
-      request.why ? h("p", { class: "muted", dir: "auto" }, errorText({ code: "asks", message: request.why })) : null,
+      h("h3", h("span", titleOf(request)), request.question ? null : badge(request)),
+      request.why ? h("p.muted", { dir: "auto" }, errorText({ code: "asks", message: request.why })) : null,
       request.preview ? diff(request.preview, t("approval.diff")) : null,
       fields.length ? argumentsOf(fields, Boolean(request.preview), request.question) : null,
       problem,
@@ -94,8 +94,8 @@ function decidedParts(request) {
     preview && !denied ? diff(preview, t("approval.diff")) : null,
     result?.text && !denied
       ? h(
-          "pre",
-          { class: "result", tabindex: "0", dir: "auto", role: "group", "aria-label": t("approval.result") },
+          "pre.result",
+          { tabindex: "0", dir: "auto", role: "group", "aria-label": t("approval.result") },
           named(result.text.slice(0, MOST_SHOWN)),
         )
       : null,
@@ -103,13 +103,12 @@ function decidedParts(request) {
   return [
     h(
       "p",
-      {},
       icon(denied ? "close" : failed ? "warn" : "check"),
-      h("span", {}, denied || !result ? titleOf(request) : nameOfCall(request)),
+      h("span", denied || !result ? titleOf(request) : nameOfCall(request)),
       outcome ? h("span", { class: failed ? "problem" : "" }, outcome) : null,
-      h("span", { class: "muted" }, said),
+      h("span.muted", said),
     ),
-    ...(parts.length ? [h("details", {}, h("summary", {}, t("approval.look")), parts)] : []),
+    ...(parts.length ? [h("details", h("summary", t("approval.look")), parts)] : []),
   ];
 }
 
@@ -132,11 +131,10 @@ function badge({ effect, folder, arguments: given }) {
 // With a diff to look at, the arguments step back.
 function argumentsOf(fields, folded, answer) {
   const list = h(
-    "div",
-    { class: "fields" },
+    "div.fields",
     fields.map(field => field.element),
   );
-  return h("details", { open: !folded }, h("summary", {}, t(answer ? "approval.answer" : "approval.arguments")), list);
+  return h("details", { open: !folded }, h("summary", t(answer ? "approval.answer" : "approval.arguments")), list);
 }
 
 let made = 0; // made on this page so far
@@ -147,9 +145,9 @@ function fieldOf(name, value) {
   const box = h("textarea", { id, rows: "1", dir: "auto", spellcheck: "false" });
   box.value = text;
   const signs = signsIn(text);
-  const note = signs ? h("p", { class: "problem", role: "note" }, t("approval.signs", { signs })) : null;
+  const note = signs ? h("p.problem", { role: "note" }, t("approval.signs", { signs })) : null;
   // The browser writes line ends in its own way: what it gives back unedited is what nobody typed.
-  return { name, value, box, text: box.value, element: h("div", {}, h("label", { for: id }, named(name)), box, note) };
+  return { name, value, box, text: box.value, element: h("div", h("label", { for: id }, named(name)), box, note) };
 }
 
 // The arguments as they were edited, or undefined when nobody touched them.

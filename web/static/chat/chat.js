@@ -232,5 +232,5 @@ export function chatView(page, on) {
 /** The status line of a connection that is not there. */
 export function connectionLine(node, text) {
   node.hidden = !text;
-  node.replaceChildren(...(text ? [h("span", { class: "spinner", "aria-hidden": "true" }), text] : []));
+  node.replaceChildren(...(text ? [h("span.spinner", { "aria-hidden": "true" }), text] : []));
 }

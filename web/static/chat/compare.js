@@ -13,14 +13,9 @@ const MOST = 3; // columns; the newest are shown
  */
 export function compareView(on) {
   const columns = new Map(); // by the turn's id
-  const grid = h("div", { class: "columns" });
-  const end = h("button", { type: "button", class: "small", onclick: () => close() }, t("compare.close"));
-  const element = h(
-    "section",
-    { class: "compare", "aria-label": t("compare.title") },
-    grid,
-    h("div", { class: "note-buttons" }, end),
-  );
+  const grid = h("div.columns");
+  const end = h("button.small", { onclick: () => close() }, t("compare.close"));
+  const element = h("section.compare", { "aria-label": t("compare.title") }, grid, h("div.note-buttons", end));
   let host = null;
 
   function update(next, turns) {
@@ -44,13 +39,8 @@ export function compareView(on) {
 
   function column(first) {
     const view = turnView(first, on);
-    const keep = h("button", { type: "button", class: "small" }, t("compare.keep"));
-    const node = h(
-      "div",
-      { class: "column" },
-      h("header", {}, h("h3", {}, titleOf({ id: first.model ?? "" })), keep),
-      view.element,
-    );
+    const keep = h("button.small", t("compare.keep"));
+    const node = h("div.column", h("header", h("h3", titleOf({ id: first.model ?? "" })), keep), view.element);
     grid.append(node);
     keep.addEventListener("click", () => {
       on.keep(first);

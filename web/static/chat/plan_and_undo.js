@@ -23,21 +23,15 @@ function planCard(plan, { running }, cite, on) {
   const button = once(t(plan.ran ? "plan.again" : "plan.run"), () => on.runPlan(plan.id), running);
   if (!plan.ran) button.classList.add("primary");
   return h(
-    "section",
-    { class: "plan", "aria-label": title },
+    "section.plan",
+    { "aria-label": title },
     h("h3", { dir: "auto" }, icon("check"), title),
-    plan.by === "text" ? h("p", { class: "muted" }, t("plan.bytext")) : null,
+    plan.by === "text" ? h("p.muted", t("plan.bytext")) : null,
     h(
       "ol",
-      {},
       plan.steps.map(step => stepOf(step, cite)),
     ),
-    h(
-      "div",
-      { class: "note-buttons" },
-      button,
-      h("span", { class: "muted", role: "status" }, t(plan.ran ? "plan.ran" : "plan.runs")),
-    ),
+    h("div.note-buttons", button, h("span.muted", { role: "status" }, t(plan.ran ? "plan.ran" : "plan.runs"))),
   );
 }
 
@@ -48,12 +42,11 @@ function stepOf({ text, files = [], sources = [] }, cite) {
     { dir: "auto" },
     h(
       "span",
-      {},
       text,
       sources.length ? "\u00a0" : null,
       sources.map(n => cite(n)),
     ),
-    files.length ? h("p", { class: "muted" }, t("plan.touches"), " ", touched) : null,
+    files.length ? h("p.muted", t("plan.touches"), " ", touched) : null,
   );
 }
 
@@ -61,7 +54,7 @@ function stepOf({ text, files = [], sources = [] }, cite) {
 function offerOf({ code, message }, on) {
   const note = errorBox({ code, message }, { tone: "info" });
   note.classList.add("offer");
-  note.lastElementChild.append(h("div", { class: "note-buttons" }, once(t("plan.make"), on.makePlan)));
+  note.lastElementChild.append(h("div.note-buttons", once(t("plan.make"), on.makePlan)));
   return note;
 }
 
@@ -69,23 +62,23 @@ function changesCard({ changes, undone, running }, on) {
   const made = new Set(changes.filter(change => change.new).map(change => change.path));
   const paths = [...new Set(changes.map(change => change.path))];
   const names = paths.map(path =>
-    h("li", {}, h("code", { dir: "ltr" }, path), made.has(path) ? ` ${t("changes.new")}` : null),
+    h("li", h("code", { dir: "ltr" }, path), made.has(path) ? ` ${t("changes.new")}` : null),
   );
   const back = undone
-    ? h("p", { class: "muted", role: "status" }, icon("again"), t("changes.undone", { files: named(undone) }))
-    : h("div", { class: "note-buttons" }, once(t("changes.undo"), on.undoFiles, running));
+    ? h("p.muted", { role: "status" }, icon("again"), t("changes.undone", { files: named(undone) }))
+    : h("div.note-buttons", once(t("changes.undo"), on.undoFiles, running));
   return h(
-    "section",
-    { class: "changes", "aria-label": t("changes.title", { n: paths.length }) },
-    h("h3", {}, icon("pencil"), t("changes.title", { n: paths.length })),
-    h("ul", {}, names),
+    "section.changes",
+    { "aria-label": t("changes.title", { n: paths.length }) },
+    h("h3", icon("pencil"), t("changes.title", { n: paths.length })),
+    h("ul", names),
     back,
   );
 }
 
 // A button that waits for the server, and can be pressed again when it said no.
 function once(label, act, disabled = false) {
-  const button = h("button", { type: "button", class: "small", disabled }, label);
+  const button = h("button.small", { disabled }, label);
   button.addEventListener("click", unlessBusy(button, act));
   return button;
 }

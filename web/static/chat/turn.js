@@ -24,20 +24,19 @@ export function turnView(first, on) {
   const answer = answerView(cite);
   const work = workView(cite, on);
   const question = questionView(first, on);
-  const contradictions = h("div", { class: "contradictions" });
-  const related = h("div", { class: "related" });
-  const ahead = h("nav", { class: "follow-ups", "aria-label": t("next.title") });
-  const ending = h("div", { class: "ending" });
+  const contradictions = h("div.contradictions");
+  const related = h("div.related");
+  const ahead = h("nav.follow-ups", { "aria-label": t("next.title") });
+  const ending = h("div.ending");
   const summary = textView(t("turn.summary"), turn => turn.summary, "earlier");
-  const foot = h("footer", { class: "turn-foot" });
+  const foot = h("footer.turn-foot");
   const element = h(
-    "article",
-    { class: "turn", "data-seq": first.id },
+    "article.turn",
+    { "data-seq": first.id },
     question.element,
     h(
-      "div",
-      { class: "reply" },
-      h("h2", { class: "vh" }, t("turn.answer")),
+      "div.reply",
+      h("h2.vh", t("turn.answer")),
       activity.element,
       approvals.element,
       answer.element,
@@ -87,7 +86,7 @@ export function turnView(first, on) {
 // A text that is read only if somebody opens it.
 function textView(title, textOf, kind = "thoughts") {
   const body = h("div", { class: `${kind}-text`, dir: "auto" });
-  const element = h("details", { class: kind }, h("summary", {}, title), body);
+  const element = h("details", { class: kind }, h("summary", title), body);
   return {
     element,
     update(turn) {
@@ -100,7 +99,7 @@ function textView(title, textOf, kind = "thoughts") {
 
 // Most chats never ask for leave, so the cards are fetched when one does.
 function approvalsView(decide) {
-  const element = h("div", { class: "approvals" });
+  const element = h("div.approvals");
   const cards = new Map();
 
   async function update(requests) {
@@ -121,7 +120,7 @@ function approvalsView(decide) {
 
 // As rare as those: plans and changed files.
 function workView(cite, on) {
-  const element = h("div", { class: "work" });
+  const element = h("div.work");
   let newest = null;
 
   async function update(turn, shown) {
@@ -139,7 +138,7 @@ const WORK = ["plans", "changes", "undone", "notices", "running"];
 
 function answerView(cite) {
   // Each block has its own direction: one for all is looked for at each append.
-  const element = h("div", { class: "answer" });
+  const element = h("div.answer");
   let drawn = []; // the block objects that stand on the page, in order
   let citations = null;
 
@@ -193,18 +192,17 @@ function blockOf(block, cite) {
 // changed, and are sent by the person alone.
 function nextOf(turn, write) {
   if (!turn.next.length) return [];
-  const ask = text =>
-    h("button", { type: "button", dir: "auto", onclick: () => write(text) }, h("span", {}, text), icon("plus"));
-  return [h("h3", {}, t("next.title")), ...turn.next.map(ask)];
+  const ask = text => h("button", { dir: "auto", onclick: () => write(text) }, h("span", text), icon("plus"));
+  return [h("h3", t("next.title")), ...turn.next.map(ask)];
 }
 
 // Searches that the provider wants shown beside what it found; they lead to the provider.
 function relatedOf({ suggestions }) {
   if (!suggestions.length) return [];
-  const link = ({ text, url }) => h("li", {}, outLink(url, { class: "small", dir: "auto", title: url }, text));
+  const link = ({ text, url }) => h("li", outLink(url, { class: "small", dir: "auto", title: url }, text));
   return [
-    h("span", { class: "muted" }, t("related.title", { host: hostOf(suggestions[0].url) })),
-    h("ul", { class: "chips" }, suggestions.map(link)),
+    h("span.muted", t("related.title", { host: hostOf(suggestions[0].url) })),
+    h("ul.chips", suggestions.map(link)),
   ];
 }
 

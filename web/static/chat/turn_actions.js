@@ -66,26 +66,22 @@ export function questionView(first, on) {
     first.attachments.map(file => attachmentView(file, on.fileUrl(file.digest))),
     files.map(fileView),
   );
-  const whole = h("button", { type: "button", class: "small", hidden: !long }, t("turn.all"));
+  const whole = h("button.small", { hidden: !long }, t("turn.all"));
   whole.addEventListener("click", () => {
     bubble.classList.remove("folded");
     whole.hidden = true;
   });
   if (tall) bubble.addEventListener("click", () => open(), { once: true });
-  const tools = h("div", { class: "tools question-tools" });
-  const element = h("div", { class: "question" }, h("h2", { class: "vh" }, t("turn.you")), bubble, whole, tools);
+  const tools = h("div.tools.question-tools");
+  const element = h("div.question", h("h2.vh", t("turn.you")), bubble, whole, tools);
 
   function update(next) {
     turn = next;
     if (editor) return; // what is being typed stays
     const unfold = bubble.classList.contains("clamped")
-      ? iconButton("down", t("turn.all"), unfolded, { class: "quiet", "data-unfold": "" })
+      ? iconButton("down", t("turn.all"), unfolded, { "data-unfold": "" })
       : null;
-    const edit = iconButton("pencil", t("turn.edit"), () => write(words), {
-      class: "quiet",
-      "data-edit": "",
-      disabled: turn.running,
-    });
+    const edit = iconButton("pencil", t("turn.edit"), () => write(words), { "data-edit": "", disabled: turn.running });
     tools.replaceChildren(...versionsOf(turn, on.show), ...(unfold ? [unfold] : []), edit);
   }
 
@@ -120,12 +116,11 @@ export function questionView(first, on) {
       end(event.key === "Enter");
     });
     const buttons = h(
-      "div",
-      { class: "note-buttons" },
-      h("button", { type: "button", class: "small", onclick: () => end(false) }, t("cancel")),
-      h("button", { type: "button", class: "small primary", onclick: () => end(true) }, t("composer.send")),
+      "div.note-buttons",
+      h("button.small", { onclick: () => end(false) }, t("cancel")),
+      h("button.small.primary", { onclick: () => end(true) }, t("composer.send")),
     );
-    element.replaceChildren(element.firstChild, h("div", { class: "editing" }, box, buttons));
+    element.replaceChildren(element.firstChild, h("div.editing", box, buttons));
     box.focus();
     box.setSelectionRange(box.value.length, box.value.length);
   }
@@ -146,14 +141,7 @@ function attachmentView({ name, width, height, pages, size, media_type: kind }, 
     );
     return link;
   }
-  return h(
-    "a",
-    shown,
-    icon("page"),
-    h("bdi", {}, name),
-    " ",
-    h("span", { class: "hint" }, aboutFile({ kind, pages, size })),
-  );
+  return h("a", shown, icon("page"), h("bdi", name), " ", h("span.hint", aboutFile({ kind, pages, size })));
 }
 
 /** How large a file is, in words: a PDF in pages, anything else in bytes. */
@@ -171,17 +159,9 @@ export function bytes(size) {
 // A file that went along as text, folded under its name.
 function fileView({ name, text }) {
   return h(
-    "details",
-    { class: "attached" },
-    h(
-      "summary",
-      {},
-      icon("page"),
-      h("bdi", {}, name),
-      " ",
-      h("span", { class: "hint" }, t("file.length", { n: number(text.length) })),
-    ),
-    h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text),
+    "details.attached",
+    h("summary", icon("page"), h("bdi", name), " ", h("span.hint", t("file.length", { n: number(text.length) }))),
+    h("pre.plain-text", { tabindex: "0", dir: "auto" }, text),
   );
 }
 
@@ -192,47 +172,38 @@ function versionsOf(turn, show) {
   if (of < 2) return [];
   const to = (step, symbol, label) =>
     iconButton(symbol, label, () => show(turn.versions[at + step]), {
-      class: "quiet",
       disabled: turn.running || !turn.versions[at + step],
     });
   return [
     to(-1, "left", t("turn.earlier")),
-    h(
-      "span",
-      { class: "versions", "aria-label": t("turn.version", { at: at + 1, of }), role: "img" },
-      `${at + 1}/${of}`,
-    ),
+    h("span.versions", { "aria-label": t("turn.version", { at: at + 1, of }), role: "img" }, `${at + 1}/${of}`),
     to(1, "right", t("turn.later")),
   ];
 }
 
 /** The buttons under an answer that is over. */
 export function answerTools(turn, on) {
-  const copy = iconButton("copy", t("turn.copy"), () => on.copyAnswer(turn, copy), { class: "quiet" });
+  const copy = iconButton("copy", t("turn.copy"), () => on.copyAnswer(turn, copy));
   const menu = (symbol, label, items) => {
     const open = async () => (await import("../lib/menu.js")).openMenu(button, label, items(button));
-    const button = iconButton(symbol, label, open, {
-      class: "quiet",
-      "aria-haspopup": "menu",
-      "aria-expanded": "false",
-    });
+    const button = iconButton(symbol, label, open, { "aria-haspopup": "menu", "aria-expanded": "false" });
     return button;
   };
   // What is rare says its name beside its icon.
   const worded = (symbol, label, items) => {
     const button = menu(symbol, label, items);
-    button.append(h("span", { class: "word" }, label));
+    button.append(h("span.word", label));
     return button;
   };
   const { open, unclear } = checkedMarks(turn);
   const unnamed = unnamedPages(turn);
   const label = unnamed ? t("check.unnamed") : t("check.sources", { n: open });
   return h(
-    "div",
-    { class: "tools", role: "group", "aria-label": t("turn.actions") },
+    "div.tools",
+    { role: "group", "aria-label": t("turn.actions") },
     turn.text ? copy : null,
     (open || unnamed) && !isChecking(turn) && on.checks() !== "never"
-      ? h("button", { type: "button", class: "small", onclick: () => on.check(turn) }, label)
+      ? h("button.small", { onclick: () => on.check(turn) }, label)
       : null,
     (open || unclear) && !isChecking(turn) ? worded("check", t("check.ask"), () => waysToCheck(turn, on)) : null,
     menu("again", t("turn.again"), button => waysToAskAgain(button, turn, on)),
@@ -240,7 +211,7 @@ export function answerTools(turn, on) {
     menu("export", t("turn.export"), () =>
       FORMATS.map(format => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
     ),
-    iconButton("trash", t("turn.remove"), () => on.removeTurn(turn), { class: "quiet" }),
+    iconButton("trash", t("turn.remove"), () => on.removeTurn(turn)),
   );
 }
 

@@ -44,12 +44,12 @@ export function fileShelf(shelf, on) {
         ? hintOf(file)
         : t("file.length", { n: number(file.text.length) });
     return h(
-      "li",
-      { class: "file", "aria-busy": file.looking ? "true" : null },
-      file.thumb ? h("img", { src: file.thumb, alt: "", class: "thumb" }) : icon("page"),
+      "li.file",
+      { "aria-busy": file.looking ? "true" : null },
+      file.thumb ? h("img.thumb", { src: file.thumb, alt: "" }) : icon("page"),
       h("span", { dir: "auto" }, file.name),
-      h("span", { class: "hint" }, about),
-      iconButton("close", t("file.remove", { name: file.name }), () => drop(file), { class: "quiet" }),
+      h("span.hint", about),
+      iconButton("close", t("file.remove", { name: file.name }), () => drop(file)),
     );
   }
 

@@ -67,7 +67,7 @@ export function openVias(anchor, facts, pick) {
  * neither the switch nor the words are pointed at. `facts()` as for the composer.
  */
 export function tipOf(anchor, facts) {
-  const tip = h("div", { class: "tip", popover: "manual", role: "tooltip" });
+  const tip = h("div.tip", { popover: "manual", role: "tooltip" });
   let timer = 0;
 
   function show() {
@@ -75,7 +75,7 @@ export function tipOf(anchor, facts) {
     const { session, models, engines } = facts();
     const known = [session, modelOf(session, models), engines, heldIn(facts())];
     const words = [leavingText(...known), costText(...known)];
-    tip.replaceChildren(...words.map(text => h("p", {}, text)));
+    tip.replaceChildren(...words.map(text => h("p", text)));
     if (!tip.isConnected) document.querySelector("main").append(tip);
     tip.showPopover();
     place(tip, anchor);

@@ -21,7 +21,7 @@ export function openPicker(anchor, models, current, pick) {
     autocomplete: "off",
     spellcheck: "false",
   });
-  const popover = h("div", { class: "menu picker", popover: "auto" }, find, list);
+  const popover = h("div.menu.picker", { popover: "auto" }, find, list);
   let options = [];
   let at = -1;
 
@@ -30,7 +30,7 @@ export function openPicker(anchor, models, current, pick) {
     const fits = model => words.every(word => textOf(model).includes(word));
     const groups = byProvider(models.filter(fits));
     list.replaceChildren(...groups.map(([provider, found]) => group(provider, found)));
-    if (!groups.length) list.append(h("p", { class: "muted" }, t("model.nomatch", { q: find.value })));
+    if (!groups.length) list.append(h("p.muted", t("model.nomatch", { q: find.value })));
     options = [...list.querySelectorAll('[role="option"]:not([aria-disabled])')];
     const chosen = options.findIndex(option => option.dataset.id === current);
     mark(words.length ? 0 : Math.max(0, chosen));
@@ -41,7 +41,7 @@ export function openPicker(anchor, models, current, pick) {
     return h(
       "div",
       { role: "group", "aria-labelledby": id },
-      h("p", { class: "group", id, role: "presentation" }, nameOf(provider)),
+      h("p.group", { id, role: "presentation" }, nameOf(provider)),
       found.map(optionOf),
     );
   }
@@ -58,8 +58,8 @@ export function openPicker(anchor, models, current, pick) {
         "aria-disabled": away ? "true" : null,
         onclick: away ? null : () => choose(model.id),
       },
-      h("span", { class: "option-title" }, titleOf(model)),
-      h("span", { class: "hint" }, away ? lackOf(model) : badges(model).join(" · ")),
+      h("span.option-title", titleOf(model)),
+      h("span.hint", away ? lackOf(model) : badges(model).join(" · ")),
     );
   }
 

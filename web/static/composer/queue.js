@@ -101,20 +101,15 @@ export function questionQueue(list, on) {
     };
     const go =
       i === 0 && !running
-        ? h(
-            "button",
-            { ...about, type: "button", class: "small primary", "data-focus": "send", onclick: next },
-            t("queue.send"),
-          )
+        ? h("button.small.primary", { ...about, "data-focus": "send", onclick: next }, t("queue.send"))
         : null;
     return h(
       "li",
-      {},
-      h("span", { class: "waits" }, t(running && !held ? "queue.waits" : "queue.held")),
-      h("span", { class: "words", id: `waits-${i}`, dir: "auto", title: text }, text),
+      h("span.waits", t(running && !held ? "queue.waits" : "queue.held")),
+      h("span.words", { id: `waits-${i}`, dir: "auto", title: text }, text),
       go,
-      iconButton("pencil", t("queue.edit"), edit, { ...about, class: "quiet", "data-focus": `edit-${i}` }),
-      iconButton("close", t("queue.remove"), remove, { ...about, class: "quiet", "data-focus": `remove-${i}` }),
+      iconButton("pencil", t("queue.edit"), edit, { ...about, "data-focus": `edit-${i}` }),
+      iconButton("close", t("queue.remove"), remove, { ...about, "data-focus": `remove-${i}` }),
     );
   }
 

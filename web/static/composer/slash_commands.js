@@ -194,8 +194,8 @@ export function slashList(box, list, on) {
     return h(
       "li",
       { role: "option", id: `slash-${i}`, "aria-selected": String(i === at), onclick: () => run(i) },
-      title ? h("span", { class: "called", dir: "auto" }, title) : h("code", {}, name, more),
-      h("span", { class: "hint", dir: "auto" }, words ?? t(`slash.${name.slice(1).replace(" ", ".")}`)),
+      title ? h("span.called", { dir: "auto" }, title) : h("code", name, more),
+      h("span.hint", { dir: "auto" }, words ?? t(`slash.${name.slice(1).replace(" ", ".")}`)),
     );
   }
 

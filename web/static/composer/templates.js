@@ -13,8 +13,8 @@ export const propose = text => (proposed = text);
 
 /** The list of templates, and the form of one. */
 export async function templatesPage(body) {
-  const part = h("div", { class: "settings-page" });
-  const problem = h("p", { class: "problem", role: "alert" });
+  const part = h("div.settings-page");
+  const problem = h("p.problem", { role: "alert" });
   body.append(part, problem);
 
   function list(templates) {
@@ -28,29 +28,25 @@ export async function templatesPage(body) {
     });
     picker.addEventListener("change", () => bring(picker.files[0]));
     part.replaceChildren(
-      h("ul", { class: "cards" }, templates.map(row)),
+      h("ul.cards", templates.map(row)),
       h(
-        "div",
-        { class: "line" },
+        "div.line",
         button(t("template.new"), () => edit({ command: "", content: "" }), { class: "primary" }),
         button(t("template.import"), () => picker.click()),
         picker,
-        h("a", { class: "button small", href: file, download: "templates.json" }, t("template.export")),
+        h("a.button.small", { href: file, download: "templates.json" }, t("template.export")),
       ),
     );
   }
 
   const row = template =>
     h(
-      "li",
-      { class: "card" },
+      "li.card",
       h(
-        "div",
-        { class: "head" },
+        "div.head",
         h("h4", { dir: "auto" }, `/${template.command}`),
         h(
-          "span",
-          { class: "acts" },
+          "span.acts",
           button(t("template.edit"), () => edit(template), {
             "aria-label": `${t("template.edit")} /${template.command}`,
           }),
@@ -77,7 +73,7 @@ export async function templatesPage(body) {
   function edit(template) {
     const name = textBox(template.command, { id: "template-name", required: true });
     const text = textArea(template.content, { id: "template-text", rows: "6", required: true });
-    const found = h("p", { class: "muted", role: "status" });
+    const found = h("p.muted", { role: "status" });
     const tell = () => {
       const fields = fieldsOf(text.value);
       found.textContent = fields.length
@@ -93,20 +89,18 @@ export async function templatesPage(body) {
     tell();
     part.replaceChildren(
       h(
-        "form",
+        "form.settings-page",
         {
-          class: "settings-page",
           onsubmit: event => {
             event.preventDefault();
             attempt(problem, save);
           },
         },
-        h("div", { class: "field" }, h("label", { for: name.id }, t("agents.name")), name),
-        h("div", { class: "field" }, h("label", { for: text.id }, t("template.text")), text, found),
+        h("div.field", h("label", { for: name.id }, t("agents.name")), name),
+        h("div.field", h("label", { for: text.id }, t("template.text")), text, found),
         h(
-          "div",
-          { class: "line" },
-          h("button", { type: "submit", class: "small primary" }, t("keys.save")),
+          "div.line",
+          h("button.small.primary", { type: "submit" }, t("keys.save")),
           button(t("cancel"), async () => list(await api.templates())),
         ),
       ),

@@ -15,5 +15,5 @@ export function diff(text, label) {
     .replace(/\n$/, "")
     .split("\n");
   const lines = said.map(line => h("span", { class: SIGNS[line[0]] }, named(`${line}\n`)));
-  return h("pre", { class: "diff", tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, lines);
+  return h("pre.diff", { tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, lines);
 }

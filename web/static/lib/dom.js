@@ -7,15 +7,20 @@ import { t } from "../locales/index.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element: h("p", {class: "x", onclick: f, hidden: true}, "text", child, null). */
-export function h(tag, props = {}, ...children) {
+/** An element: h("p.note.bad", {onclick: f, hidden: true}, "text", child, null); properties may be left out. */
+export function h(what, ...given) {
+  const [tag, ...classes] = what.split(".");
   const node = document.createElement(tag);
+  const props = given[0]?.constructor === Object ? given.shift() : {};
+  if (tag === "button") node.type = "button"; // that it sends a form has to be said
+  if (classes.length) node.className = classes.join(" ");
   for (const [name, value] of Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : String(value));
+    else
+      node.setAttribute(name, name === "class" ? [...classes, value].join(" ") : value === true ? "" : String(value));
   }
-  node.append(...children.flat().filter(c => c !== null && c !== undefined && c !== false));
+  node.append(...given.flat().filter(c => c !== null && c !== undefined && c !== false));
   return node;
 }
 
@@ -54,7 +59,7 @@ export function drawing(shape, name, value, props = {}) {
 
 /** A button with an icon and a name that is read aloud and shown on hover. */
 export function iconButton(name, label, onclick, props = {}) {
-  return h("button", { type: "button", "aria-label": label, title: label, onclick, ...props }, icon(name));
+  return h("button.quiet", { "aria-label": label, title: label, onclick, ...props }, icon(name));
 }
 
 /** Draws parts of `root` anew by `draw`, and gives the focus back to what had it: by its data-focus, id or name. */
@@ -148,7 +153,7 @@ export function render(node, cite, depth = 0) {
   if (PLAIN.has(node.t)) return VOID.has(node.t) ? h(node.t) : h(node.t, {}, children());
   if (MATHML.has(node.t)) return formula(node, attrs, children());
   const make = Object.hasOwn(SPECIAL, node.t) ? SPECIAL[node.t] : null;
-  return make ? make(attrs, children, cite, node) : h("span", {}, children());
+  return make ? make(attrs, children, cite, node) : h("span", children());
 }
 
 /**
@@ -192,24 +197,20 @@ function grouped(nodes, cite, depth) {
 // The words before a mark that says they are on the page.
 function inFace(node) {
   const [, before, quote, after] = (node.nodeType === Node.TEXT_NODE && SAID.exec(node.data)) || [];
-  return quote ? h("span", {}, before, h("span", { class: "said" }, quote), after) : node;
+  return quote ? h("span", before, h("span.said", quote), after) : node;
 }
 
 function moreChips(chips) {
-  if (chips.some(chip => chip.matches(".contradicted, .misquoted"))) return h("span", {}, chips); // no doubt is hidden
+  if (chips.some(chip => chip.matches(".contradicted, .misquoted"))) return h("span", chips); // no doubt is hidden
   const rest = h("span", { hidden: true }, chips);
   const label = t("cite.more", { n: chips.length });
-  const button = h(
-    "button",
-    { type: "button", class: "chip", "aria-label": label, title: label, "aria-expanded": "false" },
-    `+${chips.length}`,
-  );
+  const button = h("button.chip", { "aria-label": label, title: label, "aria-expanded": "false" }, `+${chips.length}`);
   button.addEventListener("click", () => {
     rest.hidden = false;
     button.remove();
     rest.querySelector("a, button")?.focus();
   });
-  return h("span", { class: "chips-more" }, button, rest);
+  return h("span.chips-more", button, rest);
 }
 
 // A chip stays on the line of the words that it is about.
@@ -224,7 +225,7 @@ function formula(node, attrs, children) {
   }
   element.append(...children);
   return node.t === "math" && attrs.display === "block"
-    ? h("span", { class: "scroll-x", tabindex: "0", role: "group", "aria-label": t("formula.label") }, element)
+    ? h("span.scroll-x", { tabindex: "0", role: "group", "aria-label": t("formula.label") }, element)
     : element;
 }
 
@@ -237,11 +238,7 @@ const SPECIAL = {
   ol: (attrs, children) => h("ol", { start: whole(attrs.start) }, children()),
   pre: (attrs, children, _cite, node) => codeBlock(attrs.lang, partsOf(node.c?.[0]) ?? children()),
   table: (_attrs, children) =>
-    h(
-      "div",
-      { class: "scroll-x", tabindex: "0", role: "group", "aria-label": t("table.label") },
-      h("table", {}, children()),
-    ),
+    h("div.scroll-x", { tabindex: "0", role: "group", "aria-label": t("table.label") }, h("table", children())),
   th: (attrs, children) => h("th", { scope: "col", class: alignOf(attrs) }, children()),
   td: (attrs, children) => h("td", { class: alignOf(attrs) }, children()),
 };
@@ -268,14 +265,13 @@ export function textOf(node) {
 }
 
 function codeBlock(lang, content) {
-  const code = h("code", {}, content);
-  const copy = h("button", { type: "button", class: "quiet small" }, t("copy.code"));
+  const code = h("code", content);
+  const copy = h("button.quiet.small", t("copy.code"));
   copy.addEventListener("click", () => copyText(code.textContent, copy));
   const label = lang ? `${t("code.label")}: ${lang}` : t("code.label");
   return h(
-    "div",
-    { class: "code" },
-    h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), previewOf(lang, code), copy),
+    "div.code",
+    h("div.code-bar", h("span", lang ?? ""), previewOf(lang, code), copy),
     h("pre", { tabindex: "0", role: "group", "aria-label": label, dir: "ltr" }, code),
   );
 }
@@ -288,7 +284,7 @@ function partsOf(text) {
   return inParts(text);
 }
 
-const inParts = text => text.match(/[\s\S]{1,4000}[^\n]*\n?/g).map(part => h("span", { class: "part" }, part));
+const inParts = text => text.match(/[\s\S]{1,4000}[^\n]*\n?/g).map(part => h("span.part", part));
 
 function growCode(element, old, now) {
   if (!(old?.length > LONG_CODE) || !now.startsWith?.(old)) return false;
@@ -300,10 +296,10 @@ function growCode(element, old, now) {
 // What can be looked at besides being read. Mermaid cannot: no browser draws it by itself.
 function previewOf(lang, code) {
   const kind = /^\s*(<\?xml[^>]*>\s*)?<svg[\s>]/.test(code.textContent) ? "svg" : lang?.toLowerCase();
-  if (kind === "mermaid") return h("span", { class: "hint" }, t("preview.mermaid"));
+  if (kind === "mermaid") return h("span.hint", t("preview.mermaid"));
   if (!["svg", "html", "csv", "tsv"].includes(kind)) return null;
   const show = async ({ currentTarget: from }) => (await import("./preview.js")).preview(kind, code.textContent, from);
-  return h("button", { type: "button", class: "quiet small", onclick: show }, t("preview.open"));
+  return h("button.quiet.small", { onclick: show }, t("preview.open"));
 }
 
 // Over plain HTTP from another machine there is no clipboard but the one of a selection.
@@ -347,7 +343,7 @@ export async function copyFrom(fetched, button, complain) {
   if (!labels.has(button)) labels.set(button, { nodes: [...button.childNodes] });
   const small = Boolean(button.querySelector(".icon"));
   button.replaceChildren(small ? icon(said === t("copied") ? "check" : "warn") : said);
-  if (small) button.append(h("span", { class: "vh", role: "status" }, said));
+  if (small) button.append(h("span.vh", { role: "status" }, said));
   clearTimeout(labels.get(button).timer);
   labels.get(button).timer = setTimeout(() => button.replaceChildren(...labels.get(button).nodes), 2000);
 }

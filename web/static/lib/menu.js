@@ -24,9 +24,9 @@ export function openMenu(anchor, label, items, kind = "") {
     const role = item.checked === undefined ? "menuitem" : "menuitemradio";
     return h(
       "button",
-      { type: "button", role, tabindex: "-1", onclick: pick, ...choice },
+      { role, tabindex: "-1", onclick: pick, ...choice },
       h("span", { dir: "auto" }, item.label),
-      item.hint ? h("span", { class: "hint" }, item.hint) : null,
+      item.hint ? h("span.hint", item.hint) : null,
     );
   }
 

@@ -8,12 +8,7 @@ const SHOWN = 7000; // milliseconds a toast stays
 /** A toast with an action; `onend(undone)` is called exactly once, when it goes. */
 export function toast(root, text, action, onend) {
   let timer = 0;
-  const node = h(
-    "div",
-    { class: "toast" },
-    h("span", { dir: "auto" }, text),
-    h("button", { type: "button", onclick: () => end(true) }, action),
-  );
+  const node = h("div.toast", h("span", { dir: "auto" }, text), h("button", { onclick: () => end(true) }, action));
 
   function end(undone) {
     if (!node.isConnected) return;
@@ -48,9 +43,7 @@ export function errorText(error) {
 // Names of settings, and what stands between backticks, are small print inside a sentence.
 function prose(text) {
   const parts = String(text ?? "").split(/(`[^`]+`|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b)/);
-  return parts.map((part, i) =>
-    i % 2 ? h("code", { class: "small-print", dir: "ltr" }, part.replaceAll("`", "")) : part,
-  );
+  return parts.map((part, i) => (i % 2 ? h("code.small-print", { dir: "ltr" }, part.replaceAll("`", "")) : part));
 }
 
 // What somebody else said may lack the full stop before what is said next.
@@ -65,15 +58,13 @@ function ended(message) {
 export function errorBox(error, { title, tone = "bad", ways = [], onretry, details } = {}) {
   const { code, message, remedy, original } = translated(error);
   const buttons = ways.map(({ label, run }, n) =>
-    h("button", { type: "button", class: n ? "small" : "small primary", onclick: run }, label),
+    h("button", { class: n ? "small" : "small primary", onclick: run }, label),
   );
   if (onretry) {
-    buttons.push(
-      h("button", { type: "button", class: "small", title: t("retry.title"), onclick: onretry }, t("retry")),
-    );
+    buttons.push(h("button.small", { title: t("retry.title"), onclick: onretry }, t("retry")));
   }
   if (details) {
-    const copy = h("button", { type: "button", class: "quiet small" }, t("copy.details"));
+    const copy = h("button.quiet.small", t("copy.details"));
     copy.addEventListener("click", () => copyText(details(), copy));
     buttons.push(copy);
   }
@@ -83,19 +74,13 @@ export function errorBox(error, { title, tone = "bad", ways = [], onretry, detai
     tone === "info" ? null : icon("warn"),
     h(
       "div",
-      {},
-      title ? h("strong", {}, title, " ") : null,
+      title ? h("strong", title, " ") : null,
       h("span", { dir: "auto" }, prose(remedy ? ended(message) : message)),
-      remedy ? h("span", { class: "remedy", dir: "auto" }, " ", prose(remedy)) : null,
+      remedy ? h("span.remedy", { dir: "auto" }, " ", prose(remedy)) : null,
       original
-        ? h(
-            "details",
-            { class: "original" },
-            h("summary", {}, t("error.original")),
-            h("p", { lang: "en", dir: "auto" }, prose(original)),
-          )
+        ? h("details.original", h("summary", t("error.original")), h("p", { lang: "en", dir: "auto" }, prose(original)))
         : null,
-      buttons.length ? h("div", { class: "note-buttons" }, buttons) : null,
+      buttons.length ? h("div.note-buttons", buttons) : null,
     ),
   );
 }
@@ -139,7 +124,7 @@ export function announcer(node) {
     if (!told.has(turn.id)) return;
     const finished = turn.running ? turn.blocks.length - 1 : turn.blocks.length;
     for (let i = told.get(turn.id); i < finished; i++) {
-      node.append(h("p", {}, textOf(turn.blocks[i])));
+      node.append(h("p", textOf(turn.blocks[i])));
     }
     if (finished > told.get(turn.id)) told.set(turn.id, finished);
     while (node.childElementCount > 20) node.firstElementChild.remove();

@@ -13,8 +13,8 @@ let shut = () => {};
 /** Shows the text of a code block of this kind beside the chat; `from` has the focus back at the end. */
 export function preview(kind, text, from) {
   const sheet = open(`${t("preview.open")}: ${kind.toUpperCase()}`, from, [
-    iconButton("large", t("preview.large"), () => enlarge(sheet), { class: "quiet" }),
-    iconButton("save", t("preview.save"), () => save(kind, text), { class: "quiet" }),
+    iconButton("large", t("preview.large"), () => enlarge(sheet)),
+    iconButton("save", t("preview.save"), () => save(kind, text)),
   ]);
   document.getElementById("shell").classList.add("previewing");
   sheet.append(...(text.length > MOST ? [note(t("preview.toolong", { most: number(MOST) }))] : drawn(kind, text)));
@@ -27,15 +27,15 @@ export function showPicture(shot) {
   const all = [...document.querySelectorAll("a.shot")];
   const at = all.indexOf(shot);
   const step = (name, label, by) =>
-    iconButton(name, t(label), () => showPicture(all[at + by]), { class: "quiet", disabled: !all[at + by] });
+    iconButton(name, t(label), () => showPicture(all[at + by]), { disabled: !all[at + by] });
   const { src, alt } = shot.querySelector("img");
   const name = t("preview.save");
   const sheet = open(alt, shot, [
     step("left", "picture.before", -1),
     step("right", "picture.after", 1),
-    h("a", { class: "quiet", href: src, download: alt, "aria-label": name, title: name }, icon("save")),
+    h("a.quiet", { href: src, download: alt, "aria-label": name, title: name }, icon("save")),
   ]);
-  sheet.append(h("div", { class: "stage" }, h("img", { src, alt })));
+  sheet.append(h("div.stage", h("img", { src, alt })));
   sheet.addEventListener("keydown", ({ key }) => {
     const other = all[at + ({ ArrowLeft: -1, ArrowRight: 1 }[key] ?? NaN)];
     if (other) showPicture(other);
@@ -46,14 +46,8 @@ export function showPicture(shot) {
 
 function open(title, from, tools) {
   shut();
-  const close = iconButton("close", t("close"), () => shut(), { class: "quiet" });
-  const head = h(
-    "header",
-    { class: "preview-head" },
-    h("h2", { id: "preview-title", dir: "auto" }, title),
-    tools,
-    close,
-  );
+  const close = iconButton("close", t("close"), () => shut());
+  const head = h("header.preview-head", h("h2", { id: "preview-title", dir: "auto" }, title), tools, close);
   const sheet = h("dialog", { id: "preview", "aria-labelledby": "preview-title" }, head);
   shut = () => {
     shut = () => {};
@@ -83,12 +77,11 @@ function enlarge(sheet) {
 function drawn(kind, text) {
   if (TYPES[kind] === TYPES.svg || kind === "html") return [framed(kind, text), note(t("preview.sealed"))];
   const [head = [], ...rows] = rowsOf(text);
-  const cells = (row, tag, props) => h("tr", {}, ...row.map(cell => h(tag, props, cell)));
+  const cells = (row, tag, props) => h("tr", ...row.map(cell => h(tag, props, cell)));
   const table = h(
     "table",
-    {},
-    h("thead", {}, cells(head, "th", { scope: "col" })),
-    h("tbody", {}, ...rows.slice(0, ROWS).map(row => cells(row, "td", {}))),
+    h("thead", cells(head, "th", { scope: "col" })),
+    h("tbody", ...rows.slice(0, ROWS).map(row => cells(row, "td", {}))),
   );
   const body = { class: "stage reader-body", tabindex: "0", role: "group", "aria-label": t("table.label") };
   return [h("div", body, table), rows.length > ROWS ? note(t("preview.rows", { n: ROWS })) : ""];
@@ -99,10 +92,10 @@ function framed(kind, text) {
   const frame = h("iframe", { src, sandbox: "allow-scripts", title: t("preview.open") });
   const hand = () => frame.contentWindow.postMessage(kind === "svg" ? MIDDLE + text : text, "*"); // it has no origin
   frame.addEventListener("load", hand, { once: true });
-  return h("div", { class: "stage" }, frame);
+  return h("div.stage", frame);
 }
 
-const note = words => h("p", { class: "muted" }, words);
+const note = words => h("p.muted", words);
 
 function save(kind, text) {
   const url = URL.createObjectURL(new Blob([text], { type: TYPES[kind] }));

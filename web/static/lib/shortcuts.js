@@ -19,20 +19,19 @@ const KEYS = [
 export function showShortcuts() {
   const dialog = h("dialog", { id: "shortcuts", "aria-labelledby": "keys-title" });
   const mac = /Mac|iP(hone|ad)/.test(navigator.platform);
-  const key = name => (name ? h("kbd", {}, mac ? name.replace("Ctrl", "⌘") : name) : null);
+  const key = name => (name ? h("kbd", mac ? name.replace("Ctrl", "⌘") : name) : null);
   const single = h("input", { type: "checkbox", id: "single-keys", checked: localStorage.getItem(OFF) !== "off" });
   single.addEventListener("change", () => localStorage.setItem(OFF, single.checked ? "on" : "off"));
   const rows = KEYS.map(([first, second, words]) =>
-    h("tr", {}, h("th", { scope: "row" }, key(first), second ? " " : null, key(second)), h("td", {}, t(words))),
+    h("tr", h("th", { scope: "row" }, key(first), second ? " " : null, key(second)), h("td", t(words))),
   );
   dialog.replaceChildren(
     h(
-      "header",
-      { class: "reader-head" },
+      "header.reader-head",
       h("h2", { id: "keys-title" }, t("keys.title")),
-      iconButton("close", t("close"), () => dialog.close(), { class: "quiet" }),
+      iconButton("close", t("close"), () => dialog.close()),
     ),
-    h("div", { class: "keys" }, h("table", {}, h("tbody", {}, rows)), h("label", {}, single, " ", t("keys.single"))),
+    h("div.keys", h("table", h("tbody", rows)), h("label", single, " ", t("keys.single"))),
   );
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", event => event.target === dialog && dialog.close());

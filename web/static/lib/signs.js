@@ -12,7 +12,7 @@ const nameOf = sign => `U+${sign.codePointAt(0).toString(16).toUpperCase().padSt
 export function named(text) {
   const nodes = text.split(SIGN).map(part => [part]);
   [...text.matchAll(SIGN)].forEach(([sign], at) => {
-    nodes[at].push(h("mark", { class: "sign" }, nameOf(sign)));
+    nodes[at].push(h("mark.sign", nameOf(sign)));
   });
   return nodes.flat();
 }

@@ -23,26 +23,21 @@ const EMPTY = {
 
 /** The list of agents, and the form of one. */
 export async function agentsPage(body, { facts }) {
-  const part = h("div", { class: "settings-page" });
+  const part = h("div.settings-page");
   body.append(...(await ownWordsFields()), part);
   await list();
 
   /** Shows all; `from` is the agent whose row the focus goes back to. */
   async function list(from = null, problem = "") {
     const agents = await api.agents();
-    const fresh = h(
-      "button",
-      { type: "button", class: "small primary", onclick: () => edit(EMPTY, null) },
-      t("agents.new"),
-    );
+    const fresh = h("button.small.primary", { onclick: () => edit(EMPTY, null) }, t("agents.new"));
     part.replaceChildren(
       h(
-        "ul",
-        { class: "cards" },
+        "ul.cards",
         agents.map(agent => row(agent, agents)),
       ),
-      h("p", { class: "problem", role: "alert" }, problem),
-      h("div", {}, fresh),
+      h("p.problem", { role: "alert" }, problem),
+      h("div", fresh),
     );
     if (from !== null) (part.querySelector(`[data-edit="${CSS.escape(from)}"]`) ?? fresh).focus();
   }
@@ -51,45 +46,32 @@ export async function agentsPage(body, { facts }) {
     const { name, builtin, changed } = agent;
     const origin = builtin ? "agents.builtin" : changed ? "agents.changed" : null;
     return h(
-      "li",
-      { class: "card" },
+      "li.card",
       h(
-        "div",
-        { class: "head" },
-        h("h4", {}, name),
+        "div.head",
+        h("h4", name),
         tag("none", t(`mode.${agent.mode ?? "ask"}`)),
-        origin ? h("span", { class: "muted" }, t(origin)) : null,
+        origin ? h("span.muted", t(origin)) : null,
         h(
-          "span",
-          { class: "acts" },
-          iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), {
-            class: "quiet",
-            "data-edit": name,
-          }),
-          iconButton("copy", t("agents.copy", { name }), () => edit({ ...agent, name: free(name, agents) }, null), {
-            class: "quiet",
-          }),
+          "span.acts",
+          iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), { "data-edit": name }),
+          iconButton("copy", t("agents.copy", { name }), () => edit({ ...agent, name: free(name, agents) }, null)),
           builtin ? null : goes(name, changed),
         ),
       ),
       h("p", { dir: "auto" }, aboutOf(agent)),
-      h("p", { class: "muted", dir: "auto" }, setsText(agent)),
+      h("p.muted", { dir: "auto" }, setsText(agent)),
     );
   }
 
   // Changes to a built-in agent go with a second press: they cannot be brought back.
   function goes(name, changed) {
-    if (!changed) return iconButton("trash", t("agents.delete", { name }), () => remove(name), { class: "quiet" });
-    const sure = h("button", { type: "button", class: "small", onclick: () => remove(name) }, t("agents.restore.sure"));
-    const back = iconButton(
-      "again",
-      t("agents.restore", { name }),
-      () => {
-        back.replaceWith(sure);
-        sure.focus();
-      },
-      { class: "quiet" },
-    );
+    if (!changed) return iconButton("trash", t("agents.delete", { name }), () => remove(name));
+    const sure = h("button.small", { onclick: () => remove(name) }, t("agents.restore.sure"));
+    const back = iconButton("again", t("agents.restore", { name }), () => {
+      back.replaceWith(sure);
+      sure.focus();
+    });
     return back;
   }
 
@@ -100,7 +82,7 @@ export async function agentsPage(body, { facts }) {
 
   /** The form of one; `existing` is its name at the server, null for a new one. */
   function edit(agent, existing) {
-    const problem = h("p", { class: "problem", role: "alert" });
+    const problem = h("p.problem", { role: "alert" });
     const models = facts().models.map(model => [model.id, model.id]);
     const fields = {
       name: textBox(agent.name, { disabled: existing !== null }),
@@ -120,15 +102,15 @@ export async function agentsPage(body, { facts }) {
         await list(name);
       });
     };
-    const cancel = h("button", { type: "button", class: "small", onclick: () => list(existing ?? "") }, t("cancel"));
-    const send = h("button", { type: "submit", class: "small primary" }, t("keys.save"));
+    const cancel = h("button.small", { onclick: () => list(existing ?? "") }, t("cancel"));
+    const send = h("button.small.primary", { type: "submit" }, t("keys.save"));
     part.replaceChildren(
       h(
-        "form",
-        { class: "settings-page", onsubmit: save },
+        "form.settings-page",
+        { onsubmit: save },
         Object.entries(fields).map(([name, control]) => field(name, control)),
         problem,
-        h("div", { class: "line" }, send, cancel),
+        h("div.line", send, cancel),
       ),
     );
     (existing === null ? fields.name : fields.description).focus();
@@ -145,11 +127,10 @@ function field(name, control) {
   }[name];
   if (hint) control.setAttribute("aria-describedby", `${control.id}-hint`);
   return h(
-    "div",
-    { class: "field" },
+    "div.field",
     h("label", { for: control.id }, t(`agents.${name}`)),
     control,
-    hint ? h("p", { class: "muted", id: `${control.id}-hint` }, t(hint)) : null,
+    hint ? h("p.muted", { id: `${control.id}-hint` }, t(hint)) : null,
   );
 }
 

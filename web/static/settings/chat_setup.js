@@ -64,8 +64,8 @@ export function openWorkspace(anchor, session, on) {
     dir: "ltr",
     placeholder: t("workspace.example"),
   });
-  const remove = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("workspace.remove"));
-  const hint = h("p", { class: "hint" }, t("workspace.lead"));
+  const remove = h("button.small", { onclick: () => use(null) }, t("workspace.remove"));
+  const hint = h("p.hint", t("workspace.lead"));
   const words = { label: t("workspace.label"), path: t("workspace.path"), use: t("workspace.use") };
   const use = formAt(anchor, words, { box, hint, more: session.workspace ? remove : null }, (workspace, refused) =>
     on.change({ workspace }, refused),
@@ -100,8 +100,8 @@ function openOptions(anchor, { session, taken, change }) {
     textBox(now(name), { id: `option-${name}`, dir: "ltr", inputmode: name === "stop" ? null : "decimal" }),
   );
   const rest = boxes.slice(1).flatMap((box, i) => [h("label", { for: box.id }, t(`option.${taken[i + 1]}`)), box]);
-  const hint = h("div", {}, rest, h("p", { class: "hint" }, t("options.lead")));
-  const clear = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("options.reset"));
+  const hint = h("div", rest, h("p.hint", t("options.lead")));
+  const clear = h("button.small", { onclick: () => use(null) }, t("options.reset"));
   const value = (name, text) => (name === "stop" ? [text] : Number.isNaN(Number(text)) ? text : Number(text));
   const all = () => {
     const pairs = taken.map((name, i) => [name, boxes[i].value.trim()]).filter(([, text]) => text);
@@ -117,7 +117,7 @@ function openOptions(anchor, { session, taken, change }) {
 
 function openSummary(anchor, summary, on) {
   const box = textArea(summary, { id: "summary-text", rows: "10" });
-  const hint = h("p", { class: "hint" }, t("summary.edit.hint"));
+  const hint = h("p.hint", t("summary.edit.hint"));
   const words = { label: t("summary.edit"), path: t("summary.text"), use: t("summary.use") };
   formAt(anchor, words, { box, hint }, (text, refused) => on.editSummary(text ?? "", refused));
 }
@@ -127,15 +127,15 @@ function openSummary(anchor, summary, on) {
  * says against it. Returns what sends another value.
  */
 export function formAt(anchor, words, { box, hint = "", more = "", value = () => box.value.trim() || null }, send) {
-  const problem = h("p", { class: "problem", id: `${box.id}-problem`, role: "alert" });
+  const problem = h("p.problem", { id: `${box.id}-problem`, role: "alert" });
   const form = h(
-    "form",
-    { class: "menu form", popover: "auto", "aria-label": words.label },
+    "form.menu.form",
+    { popover: "auto", "aria-label": words.label },
     h("label", { for: box.id }, words.path),
     box,
     hint,
     problem,
-    h("div", { class: "note-buttons" }, h("button", { type: "submit", class: "small primary" }, words.use), more),
+    h("div.note-buttons", h("button.small.primary", { type: "submit" }, words.use), more),
   );
 
   if (hint) hint.id = `${box.id}-hint`;

@@ -10,16 +10,16 @@ const LOOK = 700; // milliseconds between looks at an import that goes on
 
 /** The section; `changed()` is called when chats came. An import that is under way is shown at once. */
 export function chatFiles(changed) {
-  const said = h("p", { class: "muted", role: "status" });
-  const told = h("div", {});
+  const said = h("p.muted", { role: "status" });
+  const told = h("div");
   const picker = h("input", {
     type: "file",
     accept: ".zip,.json,application/zip,application/json",
     hidden: true,
     "aria-label": t("import.choose"),
   });
-  const choose = h("button", { type: "button", class: "small", onclick: () => picker.click() }, t("import.choose"));
-  const stop = h("button", { type: "button", class: "small", hidden: true }, t("import.stop"));
+  const choose = h("button.small", { onclick: () => picker.click() }, t("import.choose"));
+  const stop = h("button.small", { hidden: true }, t("import.stop"));
   let sending = null;
 
   picker.addEventListener("change", async () => {
@@ -76,15 +76,14 @@ export function chatFiles(changed) {
     told.replaceChildren(
       ...(now.refused
         ? [
-            h("p", {}, t("import.refused", { n: now.refused })),
+            h("p", t("import.refused", { n: now.refused })),
             h(
               "ul",
-              {},
               now.problems.map(problem => h("li", { lang: "en", dir: "auto" }, problem)),
             ),
           ]
         : []),
-      ...(left.length ? [h("p", { class: "muted" }, t("import.left", { parts: left.join(", ") }))] : []),
+      ...(left.length ? [h("p.muted", t("import.left", { parts: left.join(", ") }))] : []),
     );
     if (now.brought || now.projects) changed();
   }
@@ -102,14 +101,13 @@ export function chatFiles(changed) {
   watch();
   return card(
     { id: "chat-files", title: t("import.title") },
-    h("p", { class: "muted" }, t("import.lead")),
+    h("p.muted", t("import.lead")),
     h(
-      "div",
-      { class: "line" },
+      "div.line",
       choose,
       picker,
       stop,
-      h("a", { class: "button small", href: api.allChatsUrl, download: "" }, t("import.export")),
+      h("a.button.small", { href: api.allChatsUrl, download: "" }, t("import.export")),
     ),
     said,
     told,

@@ -10,24 +10,23 @@ const SIGNS = { ok: "check", bad: "close", warn: "warn" };
 /** A card: its heading, a state (see `tag`), a word beside it, and the setting's name as small print. */
 export function card({ id, title, state, note, env }, ...content) {
   const heading = h("h4", { id: `${id}-title` }, title);
-  const beside = note ? h("span", { class: "muted" }, note) : null;
-  const head = h("header", {}, heading, state, beside, env ? small(env) : null);
-  return h("section", { class: "card", id, tabindex: "-1", "aria-labelledby": heading.id }, head, ...content);
+  const beside = note ? h("span.muted", note) : null;
+  const head = h("header", heading, state, beside, env ? small(env) : null);
+  return h("section.card", { id, tabindex: "-1", "aria-labelledby": heading.id }, head, ...content);
 }
 
 /** The name by which the environment and `config.toml` have a setting. */
-export const small = name => h("code", { class: "env", dir: "ltr" }, name);
+export const small = name => h("code.env", { dir: "ltr" }, name);
 
 /** A state in a word: ok, bad, warn, busy or none. */
 export function tag(kind, text) {
-  const sign =
-    kind === "busy" ? h("span", { class: "spinner", "aria-hidden": "true" }) : SIGNS[kind] && icon(SIGNS[kind]);
+  const sign = kind === "busy" ? h("span.spinner", { "aria-hidden": "true" }) : SIGNS[kind] && icon(SIGNS[kind]);
   return h("span", { class: `tag ${kind}` }, sign, text);
 }
 
 /** A small button with words. */
 export const button = (label, onclick, props = {}) =>
-  h("button", { type: "button", onclick, ...props, class: `small ${props.class ?? ""}`.trim() }, label);
+  h("button", { onclick, ...props, class: `small ${props.class ?? ""}`.trim() }, label);
 
 /** Fetches the look of forms when the first of them is opened. */
 export async function styled() {
@@ -58,7 +57,7 @@ export function confirmed(label, sure, work, name = label) {
     },
     { class: "danger", "aria-label": name },
   );
-  const place = h("span", { class: "line" }, first);
+  const place = h("span.line", first);
   function back() {
     place.replaceChildren(first);
     first.focus();
@@ -98,7 +97,6 @@ export function choice(options) {
     const all = options.some(([v]) => v === value) ? options : [[value, value], ...options];
     const select = h(
       "select",
-      {},
       all.map(([v, label]) => h("option", { value: v }, label)),
     );
     select.value = value;
@@ -112,20 +110,16 @@ export function segments(name, label, options, value, set) {
     const radio = h("input", { type: "radio", name, value: v });
     radio.checked = v === value;
     radio.addEventListener("change", () => set(v));
-    return h("label", {}, radio, words);
+    return h("label", radio, words);
   };
-  return h(
-    "div",
-    { class: "field" },
-    h("fieldset", { class: "seg", id: `set-${name}` }, h("legend", {}, label), options.map(one)),
-  );
+  return h("div.field", h("fieldset.seg", { id: `set-${name}` }, h("legend", label), options.map(one)));
 }
 
 /** A switch with its words. `change(on)` may return a promise. */
 export function toggle(label, on, change, props = {}) {
   const box = h("input", { type: "checkbox", role: "switch", checked: on, ...props });
   box.addEventListener("change", () => change(box.checked));
-  return h("label", { class: "flag" }, box, h("span", { class: "track", "aria-hidden": "true" }), label);
+  return h("label.flag", box, h("span.track", { "aria-hidden": "true" }), label);
 }
 
 // Settings whose only value is 1 say so in their help.
@@ -149,7 +143,7 @@ export function settingField(
   const id = part ? `set-${name}-${part}` : `set-${name}`;
   const setting = store.get(name);
   if (!setting) return null;
-  const problem = h("p", { class: "problem", role: "alert", id: `${id}-problem` });
+  const problem = h("p.problem", { role: "alert", id: `${id}-problem` });
   const start = setting.origin === "default";
   const fixed = setting.changeable
     ? ""
@@ -161,7 +155,7 @@ export function settingField(
     control.removeAttribute("aria-busy");
   };
   const words = label ?? labelOf(setting);
-  const under = [h("p", { class: "muted", id: `${id}-hint` }, sentences(hint, fixed)), problem];
+  const under = [h("p.muted", { id: `${id}-hint` }, sentences(hint, fixed)), problem];
   if (isSwitch(setting)) {
     const isOn = () => ["1", "true", "yes", "on"].includes(currentValue(store.get(name)).toLowerCase());
     const off = setting.default ? "0" : ""; // what is on by itself is switched off by its own word
@@ -170,7 +164,7 @@ export function settingField(
       whole.firstChild.checked = isOn();
     };
     const whole = toggle(words, isOn(), change, { ...about, disabled: !setting.changeable });
-    return h("div", { class: "field" }, h("div", { class: "label" }, whole, small(name)), under);
+    return h("div.field", h("div.label", whole, small(name)), under);
   }
   const control = make(read(setting), setting);
   for (const [key, value] of Object.entries(about)) control.setAttribute(key, value);
@@ -179,13 +173,7 @@ export function settingField(
     await send(control, write(control.value.trim()));
     if (!problem.textContent) control.value = read(store.get(name));
   });
-  return h(
-    "div",
-    { class: "field" },
-    h("div", { class: "label" }, h("label", { for: id }, words), part ? null : small(name)),
-    control,
-    under,
-  );
+  return h("div.field", h("div.label", h("label", { for: id }, words), part ? null : small(name)), control, under);
 }
 
 const currentValue = setting => setting.value || setting.default || "";
@@ -208,9 +196,9 @@ export function refusal({ code }) {
  * tested, kept only if the provider answers, and `done(name)` is told.
  */
 export function trialForm(provider, changes, fields, done) {
-  const said = h("p", { class: "problem", role: "alert" });
-  const state = h("span", { role: "status", class: "line" });
-  const go = h("button", { type: "submit", class: "small primary" }, t("keys.test"));
+  const said = h("p.problem", { role: "alert" });
+  const state = h("span.line", { role: "status" });
+  const go = h("button.small.primary", { type: "submit" }, t("keys.test"));
   const submit = unlessBusy(go, async () => {
     const wanted = changes();
     const { name, key } = provider();
@@ -234,6 +222,6 @@ export function trialForm(provider, changes, fields, done) {
       );
     }
   });
-  const form = h("form", { class: "trial", onsubmit: submit }, h("div", { class: "line" }, fields, go), state, said);
+  const form = h("form.trial", { onsubmit: submit }, h("div.line", fields, go), state, said);
   return form;
 }

@@ -8,15 +8,15 @@ import { attempt, button, card, confirmed, settingField, tag, textBox } from "./
 
 /** The folders with their progress, and the form that adds one. */
 export async function libraryPage(body, { store }) {
-  const list = h("ul", { class: "rows" });
-  const said = h("p", { class: "muted", role: "status" });
-  const named = h("ul", { class: "muted" });
-  const more = h("details", { hidden: true }, h("summary", {}, t("library.named")), named);
-  const total = h("span", { class: "muted" });
+  const list = h("ul.rows");
+  const said = h("p.muted", { role: "status" });
+  const named = h("ul.muted");
+  const more = h("details", { hidden: true }, h("summary", t("library.named")), named);
+  const total = h("span.muted");
   const box = textBox("", { id: "library-path", dir: "ltr", placeholder: t("library.example") });
   const rules = textBox("", { id: "library-exclude", dir: "ltr", placeholder: "drafts/ *.log" });
-  const add = h("button", { type: "submit", class: "small primary" }, t("library.add"));
-  const picker = h("div", { class: "picker-place" });
+  const add = h("button.small.primary", { type: "submit" }, t("library.add"));
+  const picker = h("div.picker-place");
   const choose = button(t("library.choose"), () => (picker.childElementCount ? close() : browse("")), {
     "aria-expanded": "false",
   });
@@ -27,17 +27,12 @@ export async function libraryPage(body, { store }) {
     if (box.value.trim()) work(box.value.trim(), patterns);
   };
   const form = h(
-    "form",
-    { class: "settings-page", onsubmit: submit },
-    h(
-      "div",
-      { class: "field" },
-      h("label", { for: box.id }, t("library.path")),
-      h("div", { class: "line" }, box, me.name ? null : choose),
-    ),
+    "form.settings-page",
+    { onsubmit: submit },
+    h("div.field", h("label", { for: box.id }, t("library.path")), h("div.line", box, me.name ? null : choose)),
     picker,
-    h("div", { class: "field" }, h("label", { for: rules.id }, t("library.exclude")), rules),
-    h("div", { class: "line" }, add, said),
+    h("div.field", h("label", { for: rules.id }, t("library.exclude")), rules),
+    h("div.line", add, said),
     more,
   );
   body.append(
@@ -60,8 +55,7 @@ export async function libraryPage(body, { store }) {
     let found;
     if (!(await attempt(said, async () => (found = await api.folders(path))))) return;
     choose.setAttribute("aria-expanded", "true");
-    const step = (label, to, props = {}) =>
-      h("li", {}, h("button", { type: "button", class: "hit", onclick: () => browse(to), ...props }, label));
+    const step = (label, to, props = {}) => h("li", h("button.hit", { onclick: () => browse(to), ...props }, label));
     const here = button(
       t("library.this"),
       () => {
@@ -74,17 +68,16 @@ export async function libraryPage(body, { store }) {
     const title = h("strong", { dir: "ltr", tabindex: "-1" }, found.path);
     picker.replaceChildren(
       h(
-        "div",
-        { class: "folders", role: "group", "aria-label": t("library.choose") },
-        h("div", { class: "line" }, title, here, button(t("cancel"), close)),
+        "div.folders",
+        { role: "group", "aria-label": t("library.choose") },
+        h("div.line", title, here, button(t("cancel"), close)),
         h(
-          "ul",
-          { class: "hits" },
+          "ul.hits",
           found.parent ? step(t("library.up"), found.parent) : null,
           found.folders.map(({ name, path: to }) => step(name, to, { dir: "auto" })),
         ),
-        found.folders.length ? null : h("p", { class: "muted" }, t("library.empty")),
-        found.more ? h("p", { class: "muted" }, t("library.many")) : null,
+        found.folders.length ? null : h("p.muted", t("library.empty")),
+        found.more ? h("p.muted", t("library.many")) : null,
       ),
     );
     title.focus();
@@ -154,13 +147,11 @@ export async function libraryPage(body, { store }) {
       note && t("library.away"),
     ];
     return h(
-      "li",
-      { class: "row" },
+      "li.row",
       h(
-        "div",
-        { class: "grow" },
+        "div.grow",
         h("strong", { dir: "auto" }, own ? t(`library.${kind}`) : path),
-        h("p", { class: "muted" }, progress ? t(`library.${state}`, { done, total: all }) : clauses(counts)),
+        h("p.muted", progress ? t(`library.${state}`, { done, total: all }) : clauses(counts)),
         reading
           ? h("progress", {
               max: String(all || 1),

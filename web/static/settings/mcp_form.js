@@ -36,10 +36,10 @@ export function serverForm(add, given = "") {
     }),
   };
   const fields = Object.fromEntries(Object.entries(boxes).map(([name, box]) => [name, field(name, box)]));
-  const problem = h("p", { class: "problem", role: "alert" });
-  const several = h("p", { class: "muted", role: "status" });
-  const plan = h("div", { class: "settings-page" });
-  const part = h("div", { class: "settings-page" });
+  const problem = h("p.problem", { role: "alert" });
+  const several = h("p.muted", { role: "status" });
+  const plan = h("div.settings-page");
+  const part = h("div.settings-page");
   let kind = "program";
   let rest = {}; // what the fields do not show
   pick("program");
@@ -145,11 +145,7 @@ export function serverForm(add, given = "") {
     const config = boxes.config.value;
     try {
       const { servers } = await api.addMcp(config, false);
-      const keep = h(
-        "button",
-        { type: "button", class: "small primary" },
-        t(given ? "tools.keep.edited" : "tools.keep"),
-      );
+      const keep = h("button.small.primary", t(given ? "tools.keep.edited" : "tools.keep"));
       keep.addEventListener("click", async () => {
         try {
           await add(
@@ -165,12 +161,11 @@ export function serverForm(add, given = "") {
         }
       });
       plan.replaceChildren(
-        h("p", {}, t("tools.willrun")),
+        h("p", t("tools.willrun")),
         h(
           "ul",
-          {},
           servers.map(s =>
-            h("li", {}, h("strong", { dir: "auto" }, s.name), " ", h("code", { dir: "ltr" }, s.command.join(" "))),
+            h("li", h("strong", { dir: "auto" }, s.name), " ", h("code", { dir: "ltr" }, s.command.join(" "))),
           ),
         ),
         keep,
@@ -183,11 +178,11 @@ export function serverForm(add, given = "") {
 
   for (const [name, box] of Object.entries(boxes)) box.addEventListener("input", name === "config" ? fromJson : toJson);
   return h(
-    "form",
-    { class: "settings-page", onsubmit: look },
-    h("div", { class: "two" }, part, fields.config),
+    "form.settings-page",
+    { onsubmit: look },
+    h("div.two", part, fields.config),
     problem,
-    h("div", {}, h("button", { type: "submit", class: "small" }, t("tools.look"))),
+    h("div", h("button.small", { type: "submit" }, t("tools.look"))),
     plan,
   );
 }
@@ -196,11 +191,10 @@ function field(name, box) {
   box.id = document.getElementById(`mcp-${name}`) ? `mcp-edited-${name}` : `mcp-${name}`;
   box.setAttribute("aria-describedby", `${box.id}-problem`);
   return h(
-    "div",
-    { class: "field" },
+    "div.field",
     h("label", { for: box.id }, t(`mcp.${name}`)),
     box,
-    h("p", { class: "problem", id: `${box.id}-problem`, role: "alert" }),
+    h("p.problem", { id: `${box.id}-problem`, role: "alert" }),
   );
 }
 

@@ -26,9 +26,9 @@ const GB = 1e9;
 
 /** The usual model, and who can answer. Returns what to do on leaving. */
 export async function modelsPage(body, { changed, store }) {
-  const usual = h("div", {});
-  const own = h("div", { class: "cards" });
-  const others = h("div", { class: "cards" });
+  const usual = h("div");
+  const own = h("div.cards");
+  const others = h("div.cards");
   const forms = new Map();
   const sure = new Set();
   let timer = 0;
@@ -72,7 +72,7 @@ export async function modelsPage(body, { changed, store }) {
     return card(
       { id: `provider-${provider}`, title: name, state, note, env: settings?.address?.name },
       up ? null : absent(server),
-      models.length ? h("ul", { class: "rows" }, models.map(modelRow)) : null,
+      models.length ? h("ul.rows", models.map(modelRow)) : null,
       up ? pulling(provider, models.length) : null,
       settings ? serverMore(settings) : null,
     );
@@ -84,21 +84,18 @@ export async function modelsPage(body, { changed, store }) {
     const again = button(t("models.look"), look, { id: "look-again" });
     return h(
       "div",
-      {},
-      h("p", {}, t("models.down", { name, address })),
-      h("p", { class: "line" }, h("code", { dir: "ltr" }, command), copy, again),
+      h("p", t("models.down", { name, address })),
+      h("p.line", h("code", { dir: "ltr" }, command), copy, again),
     );
   }
 
   // Where it is, the window to ask for, its cloud: seldom needed.
   function serverMore({ name, address, key, more }) {
     return h(
-      "details",
-      { class: "more" },
-      h("summary", {}, t("models.more")),
+      "details.more",
+      h("summary", t("models.more")),
       h(
-        "div",
-        { class: "settings-page" },
+        "div.settings-page",
         addressForm(name, address, null),
         more.map(setting => settingField(store, setting.name)),
         key ? keyPart({ name, key, address: null }) : null,
@@ -107,7 +104,7 @@ export async function modelsPage(body, { changed, store }) {
   }
 
   function modelRow(model) {
-    const said = h("p", { class: "problem", role: "alert" });
+    const said = h("p.problem", { role: "alert" });
     const name = titleOf(model);
     const { window } = model.loaded ?? {};
     const about = [
@@ -119,10 +116,9 @@ export async function modelsPage(body, { changed, store }) {
     ];
     const act = work => async () => (await attempt(said, () => work(model.id))) && look();
     return h(
-      "li",
-      { class: "row" },
-      h("div", { class: "grow" }, h("strong", {}, name), h("p", { class: "muted" }, clauses(about)), said),
-      h("div", { class: "acts" }, [
+      "li.row",
+      h("div.grow", h("strong", name), h("p.muted", clauses(about)), said),
+      h("div.acts", [
         useButton(model),
         model.loaded
           ? button(t("models.unload"), act(api.unloadModel), { "aria-label": t("models.unload.of", { model: name }) })
@@ -135,16 +131,11 @@ export async function modelsPage(body, { changed, store }) {
   // An icon that asks once more, in words, before it does its work; a list drawn anew still asks.
   function removal(id, label, work) {
     const yes = button(t("models.sure"), () => sure.delete(id) && work(), { id: `remove-${id}`, class: "danger" });
-    const ask = iconButton(
-      "trash",
-      label,
-      () => {
-        sure.add(id);
-        ask.replaceWith(yes);
-        yes.focus();
-      },
-      { class: "quiet" },
-    );
+    const ask = iconButton("trash", label, () => {
+      sure.add(id);
+      ask.replaceWith(yes);
+      yes.focus();
+    });
     return sure.has(id) ? yes : ask;
   }
 
@@ -173,8 +164,8 @@ export async function modelsPage(body, { changed, store }) {
 
   function pullForm(provider) {
     const box = textBox("", { id: `pull-${provider}`, placeholder: t("models.example"), dir: "ltr" });
-    const said = h("p", { class: "problem", role: "alert" });
-    const under = h("ul", { class: "rows" });
+    const said = h("p.problem", { role: "alert" });
+    const under = h("ul.rows");
     const submit = async event => {
       event.preventDefault();
       const name = box.value.trim();
@@ -198,10 +189,10 @@ export async function modelsPage(body, { changed, store }) {
       if (ended) await look();
     };
     const form = h(
-      "form",
-      { class: "field", onsubmit: submit },
+      "form.field",
+      { onsubmit: submit },
       h("label", { for: box.id }),
-      h("div", { class: "line" }, box, h("button", { type: "submit", class: "small" }, t("models.pull"))),
+      h("div.line", box, h("button.small", { type: "submit" }, t("models.pull"))),
       said,
       under,
     );
@@ -214,9 +205,9 @@ export async function modelsPage(body, { changed, store }) {
   function providerCard(provider) {
     const { name, key, address } = provider;
     const set = key?.set || Boolean(address?.value);
-    const state = h("span", { role: "status", class: "line" });
-    const told = h("p", { class: "muted" });
-    const names = h("div", {});
+    const state = h("span.line", { role: "status" });
+    const told = h("p.muted");
+    const names = h("div");
     const whole = card(
       { id: `provider-${name}`, title: nameOf(name), state, env: key?.name },
       told,
@@ -261,12 +252,7 @@ export async function modelsPage(body, { changed, store }) {
     const { name, key } = provider;
     const { url } = aboutKey(key);
     if (key.set && !key.saved) {
-      return h(
-        "div",
-        { class: "line" },
-        h("p", { class: "muted" }, t("keys.fixed", { origin: originOf(key.origin) })),
-        again(name),
-      );
+      return h("div.line", h("p.muted", t("keys.fixed", { origin: originOf(key.origin) })), again(name));
     }
     const form = secretForm({ name, key, url });
     if (!key.saved) return form;
@@ -275,11 +261,11 @@ export async function modelsPage(body, { changed, store }) {
       form.hidden = false;
       form.querySelector("input").focus();
     });
-    const said = h("p", { class: "problem", role: "alert" });
+    const said = h("p.problem", { role: "alert" });
     const remove = confirmed(t("keys.remove"), t("keys.sure"), async () => {
       if (await attempt(said, () => api.forgetKey(key.name))) redraw(name);
     });
-    return h("div", {}, h("div", { class: "line" }, again(name), other, remove), said, form);
+    return h("div", h("div.line", again(name), other, remove), said, form);
   }
 
   function again(name) {
@@ -293,16 +279,13 @@ export async function modelsPage(body, { changed, store }) {
       autocomplete: "off",
       placeholder: t("keys.paste"),
     });
-    const where = url
-      ? h("p", { class: "muted" }, t("keys.where"), " ", outLink(url, {}, new URL(url).hostname))
-      : null;
+    const where = url ? h("p.muted", t("keys.where"), " ", outLink(url, {}, new URL(url).hostname)) : null;
     return h(
       "div",
-      {},
       trialForm(
         () => ({ name, key }),
         () => (box.value.trim() ? { key: box.value.trim() } : null),
-        [h("label", { class: "vh", for: box.id }, t("keys.of", { name: nameOf(name) })), box],
+        [h("label.vh", { for: box.id }, t("keys.of", { name: nameOf(name) })), box],
         redraw,
       ),
       where,
@@ -317,15 +300,15 @@ export async function modelsPage(body, { changed, store }) {
       placeholder: address.default || "http://127.0.0.1:8000/v1",
       "aria-describedby": `${address.name}-hint`,
     });
-    const hint = h("p", { class: "muted", id: `${address.name}-hint` });
-    const label = h("div", { class: "label" }, h("label", { for: box.id }, t("models.address")), small(address.name));
-    const fields = [h("div", { class: "field grow" }, label, box, hint)];
+    const hint = h("p.muted", { id: `${address.name}-hint` });
+    const label = h("div.label", h("label", { for: box.id }, t("models.address")), small(address.name));
+    const fields = [h("div.field.grow", label, box, hint)];
     if (!address.changeable) {
       box.disabled = true;
       hint.textContent = t(address.origin === "default" ? "settings.start" : "settings.fixed", {
         origin: originOf(address.origin),
       });
-      return h("div", {}, fields, key ? keyPart({ name, key }) : null);
+      return h("div", fields, key ? keyPart({ name, key }) : null);
     }
     const secret = h("input", {
       type: "password",
@@ -334,14 +317,7 @@ export async function modelsPage(body, { changed, store }) {
       placeholder: key?.set ? t("keys.kept") : "",
     });
     if (key)
-      fields.push(
-        h(
-          "div",
-          { class: "field grow" },
-          h("div", { class: "label" }, h("label", { for: secret.id }, t("models.address.key"))),
-          secret,
-        ),
-      );
+      fields.push(h("div.field.grow", h("div.label", h("label", { for: secret.id }, t("models.address.key"))), secret));
     const changes = () => {
       const moved = box.value.trim() !== (address.value ?? "");
       const found = {
@@ -355,27 +331,21 @@ export async function modelsPage(body, { changed, store }) {
 
   // The models that a provider lists, drawn when somebody looks.
   function modelList(name) {
-    const rows = h("ul", { class: "rows" });
+    const rows = h("ul.rows");
     const fill = ({ target }) => {
       if (!target.open) return;
       const found = list.filter(model => model.id.startsWith(`${name}:`) && model.available);
       rows.replaceChildren(
         ...found.map(model =>
           h(
-            "li",
-            { class: "row" },
-            h(
-              "div",
-              { class: "grow" },
-              h("strong", {}, titleOf(model)),
-              h("p", { class: "muted" }, clauses(badges(model))),
-            ),
+            "li.row",
+            h("div.grow", h("strong", titleOf(model)), h("p.muted", clauses(badges(model)))),
             useButton(model),
           ),
         ),
       );
     };
-    return h("details", { class: "more", ontoggle: fill }, h("summary", {}, t("models.list")), rows);
+    return h("details.more", { ontoggle: fill }, h("summary", t("models.list")), rows);
   }
 }
 
@@ -405,15 +375,8 @@ function pullRow(pull, look) {
         ? t("models.bytes", { done: size(pull.done), total: size(pull.total) })
         : t("models.begins");
   return h(
-    "li",
-    { class: "row" },
-    h(
-      "div",
-      { class: "grow" },
-      h("strong", {}, pull.model.split(":").slice(1).join(":")),
-      h("p", { class: "muted" }, words),
-      running ? bar : null,
-    ),
+    "li.row",
+    h("div.grow", h("strong", pull.model.split(":").slice(1).join(":")), h("p.muted", words), running ? bar : null),
     running ? cancel : null,
   );
 }

@@ -7,13 +7,13 @@ import { attempt, textArea } from "./kit.js";
 
 /** A control whose change is sent at once; the line below says that it is saved, or why not. */
 export function savedField(id, label, control, hint, send) {
-  const state = h("p", { class: "muted", id: `${id}-state`, role: "status" }, hint);
+  const state = h("p.muted", { id: `${id}-state`, role: "status" }, hint);
   control.id = id;
   control.setAttribute("aria-describedby", `${id}-state`);
   control.addEventListener("change", async () => {
     if (await attempt(state, () => send(control.value))) state.textContent = t("project.saved");
   });
-  return h("div", { class: "field" }, h("label", { for: id }, label), control, state);
+  return h("div.field", h("label", { for: id }, label), control, state);
 }
 
 /** Both fields, as the server has them. */

@@ -16,15 +16,14 @@ export async function privacyPage(body, { store, newChat, changed }) {
     card(
       { id: "leaves", title: t("privacy.leaves") },
       leaving(),
-      h("p", {}, t(offline ? "privacy.offline" : "privacy.online")),
+      h("p", t(offline ? "privacy.offline" : "privacy.online")),
       settingField(store, "SEARCHLOOP_OFFLINE"),
     ),
     card(
       { id: "chats", title: t("privacy.chats") },
-      h("p", { class: "muted" }, t("privacy.temporary")),
+      h("p.muted", t("privacy.temporary")),
       h(
-        "div",
-        { class: "line" },
+        "div.line",
         button(t("privacy.temporary.new"), () => newChat(true)),
       ),
       settingField(store, "SEARCHLOOP_CHATS"),
@@ -41,8 +40,7 @@ function leaving() {
   const rows = LEAVES.map(name =>
     h(
       "tr",
-      {},
-      ["when", "what", "whom"].map(part => h("td", {}, t(`privacy.${name}.${part}`))),
+      ["when", "what", "whom"].map(part => h("td", t(`privacy.${name}.${part}`))),
     ),
   );
   return table(t("settings.privacy.lead"), head, rows);
@@ -50,15 +48,15 @@ function leaving() {
 
 function table(label, head, rows) {
   return h(
-    "div",
-    { class: "scrolled scroll-x", tabindex: "0", role: "region", "aria-label": label },
-    h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
+    "div.scrolled.scroll-x",
+    { tabindex: "0", role: "region", "aria-label": label },
+    h("table", h("thead", h("tr", head)), h("tbody", rows)),
   );
 }
 
 // Who asks; a proxy signs its own people out.
 function signedIn({ name, people, token }) {
-  const said = h("p", { class: "muted", role: "status" });
+  const said = h("p.muted", { role: "status" });
   const out = button(t("privacy.out"), () =>
     attempt(said, async () => {
       await api.signOut();
@@ -73,22 +71,15 @@ function signedIn({ name, people, token }) {
   );
   return card(
     { id: "who", title: t("privacy.who") },
-    h("p", {}, name ? t("privacy.who.name", { name }) : t("privacy.who.token")),
-    h("p", { class: "muted" }, t(name ? "privacy.who.own" : people ? "privacy.who.operator" : "privacy.who.all")),
-    name
-      ? null
-      : h(
-          "div",
-          { class: "line" },
-          out,
-          token === "kept" ? renew : h("span", { class: "muted" }, t("privacy.token.set")),
-        ),
+    h("p", name ? t("privacy.who.name", { name }) : t("privacy.who.token")),
+    h("p.muted", t(name ? "privacy.who.own" : people ? "privacy.who.operator" : "privacy.who.all")),
+    name ? null : h("div.line", out, token === "kept" ? renew : h("span.muted", t("privacy.token.set"))),
     said,
   );
 }
 
 function deletion() {
-  const said = h("p", { class: "muted", role: "status" });
+  const said = h("p.muted", { role: "status" });
   const all = confirmed(t("privacy.delete"), t("privacy.delete.sure"), () =>
     attempt(said, async () => {
       const { deleted } = await api.deleteEverything();
@@ -96,12 +87,7 @@ function deletion() {
       setTimeout(() => location.assign("/"), 1500);
     }),
   );
-  return card(
-    { id: "delete", title: t("privacy.all") },
-    h("p", { class: "muted" }, t("privacy.delete.lead")),
-    all,
-    said,
-  );
+  return card({ id: "delete", title: t("privacy.all") }, h("p.muted", t("privacy.delete.lead")), all, said);
 }
 
 // For an administrator: how much, never what.
@@ -116,13 +102,12 @@ async function used() {
     const cells = [use.person, use.day, number(use.answers), number(use.input_tokens + use.output_tokens), cost];
     return h(
       "tr",
-      {},
       cells.map(cell => h("td", { dir: "auto" }, cell)),
     );
   });
   return card(
     { id: "used", title: t("privacy.used") },
-    h("p", { class: "muted" }, t("privacy.used.lead")),
+    h("p.muted", t("privacy.used.lead")),
     table(t("privacy.used.lead"), head, rows),
   );
 }

@@ -14,12 +14,12 @@ const CHAIN = "SEARCH_ENGINES";
 
 /** Engines, each with its state and a test, and what every search is held to. */
 export async function enginesPage(body, { store, changed }) {
-  const list = h("ol", { class: "rows engines" });
-  const more = h("ul", { class: "rows" });
-  const rest = h("div", { class: "settings-page" });
-  const problem = h("p", { class: "problem", role: "alert" });
-  const spoken = h("p", { class: "vh", role: "status" });
-  const offline = h("p", { class: "muted", hidden: true }, t("settings.search.offline"));
+  const list = h("ol.rows.engines");
+  const more = h("ul.rows");
+  const rest = h("div.settings-page");
+  const problem = h("p.problem", { role: "alert" });
+  const spoken = h("p.vh", { role: "status" });
+  const offline = h("p.muted", { hidden: true }, t("settings.search.offline"));
   const tried = new Map(); // engine -> what its test said
   const chosen = () =>
     (store.get(CHAIN)?.value ?? "")
@@ -27,7 +27,7 @@ export async function enginesPage(body, { store, changed }) {
       .map(name => name.trim())
       .filter(Boolean);
   const fits = () => !chosen().length || chosen().includes(SITES);
-  const sites = h("div", {});
+  const sites = h("div");
   let last = Promise.resolve();
   let names = [];
   let keys = new Map();
@@ -112,10 +112,8 @@ export async function enginesPage(body, { store, changed }) {
   function placeButtons(name) {
     const title = nameOf(name);
     const grip = h(
-      "button",
+      "button.quiet.grip",
       {
-        type: "button",
-        class: "quiet grip",
         "data-focus": `grip-${name}`,
         "aria-label": t("engine.grip", { name: title }),
         title: t("engine.grip", { name: title }),
@@ -134,7 +132,6 @@ export async function enginesPage(body, { store, changed }) {
     return [
       index
         ? iconButton("send", t("engine.up", { name: title }), () => move(name, at => at - 1), {
-            class: "quiet",
             disabled: !free(),
             "data-focus": `up-${name}`,
           })
@@ -144,7 +141,7 @@ export async function enginesPage(body, { store, changed }) {
             "close",
             t("engine.remove", { name: title }),
             () => keep(all => all.filter(each => each !== name)),
-            { class: "quiet", disabled: !free() },
+            { disabled: !free() },
           )
         : null,
       grip,
@@ -181,8 +178,8 @@ export async function enginesPage(body, { store, changed }) {
 
   function row(engine, buttons) {
     const { name, available, needs = [], missing = [] } = engine;
-    const said = h("p", { class: "muted", role: "status" }, tried.get(name)?.text ?? aboutOf(engine));
-    const state = h("span", {}, stateOf(engine, tried.get(name)));
+    const said = h("p.muted", { role: "status" }, tried.get(name)?.text ?? aboutOf(engine));
+    const state = h("span", stateOf(engine, tried.get(name)));
     const test = button(t("engine.test"), null, { "aria-label": t("engine.test.of", { name: nameOf(name) }) });
     test.addEventListener(
       "click",
@@ -223,10 +220,10 @@ export async function enginesPage(body, { store, changed }) {
     return h(
       "li",
       { class: available ? "row" : "row away", id: `engine-${name}`, tabindex: "-1" },
-      engine.position ? h("span", { class: "number" }, String(engine.position)) : null,
-      h("div", { class: "grow" }, h("strong", {}, nameOf(name)), said, form),
+      engine.position ? h("span.number", String(engine.position)) : null,
+      h("div.grow", h("strong", nameOf(name)), said, form),
       state,
-      h("div", { class: "acts" }, available ? test : null, opens, gone, lacks ? null : buttons),
+      h("div.acts", available ? test : null, opens, gone, lacks ? null : buttons),
     );
   }
 
@@ -238,7 +235,7 @@ export async function enginesPage(body, { store, changed }) {
       autocomplete: "off",
       placeholder: t(key.set ? "keys.kept" : "keys.paste"),
     });
-    const said = h("p", { class: "problem", role: "alert" });
+    const said = h("p.problem", { role: "alert" });
     const submit = async event => {
       event.preventDefault();
       if (box.value.trim() && (await attempt(said, () => api.saveKey(key.name, box.value)))) await draw();
@@ -248,17 +245,11 @@ export async function enginesPage(body, { store, changed }) {
           "aria-label": t("engine.key.remove.of", { name: key.name }),
         })
       : null;
-    const line = h(
-      "div",
-      { class: "line" },
-      box,
-      h("button", { type: "submit", class: "small" }, t("keys.save")),
-      gone,
-    );
+    const line = h("div.line", box, h("button.small", { type: "submit" }, t("keys.save")), gone);
     return h(
-      "form",
-      { class: "field", id: `set-${key.name}`, onsubmit: submit },
-      h("div", { class: "label" }, h("label", { for: box.id }, labelOf(key)), small(key.name)),
+      "form.field",
+      { id: `set-${key.name}`, onsubmit: submit },
+      h("div.label", h("label", { for: box.id }, labelOf(key)), small(key.name)),
       line,
       said,
     );
@@ -268,8 +259,8 @@ export async function enginesPage(body, { store, changed }) {
   function keyForm(name, key) {
     const id = `key-${key}`;
     const box = h("input", { type: "password", id, autocomplete: "off", placeholder: t("keys.paste") });
-    const said = h("p", { class: "problem", role: "alert" });
-    const go = h("button", { type: "submit", class: "small primary" }, t("keys.test"));
+    const said = h("p.problem", { role: "alert" });
+    const go = h("button.small.primary", { type: "submit" }, t("keys.test"));
     const submit = unlessBusy(go, async () => {
       if (!box.value.trim()) return;
       said.textContent = t("engine.testing");
@@ -288,8 +279,8 @@ export async function enginesPage(body, { store, changed }) {
     return h(
       "form",
       { hidden: true, onsubmit: submit },
-      h("div", { class: "label" }, h("label", { for: id }, t("keys.of", { name: nameOf(name) })), small(key)),
-      h("div", { class: "line" }, box, go),
+      h("div.label", h("label", { for: id }, t("keys.of", { name: nameOf(name) })), small(key)),
+      h("div.line", box, go),
       said,
     );
   }

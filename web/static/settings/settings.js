@@ -82,13 +82,13 @@ const AGAIN = 3000; // milliseconds until a server that did not answer is asked 
 /** Makes the dialog ready; returns open(room?, card?). `on` holds facts(), changed() and newChat(temporary). */
 export function settingsDialog(dialog, on) {
   const store = settingsStore(on.changed);
-  const body = h("div", { class: "settings-body", tabindex: "-1" });
+  const body = h("div.settings-body", { tabindex: "-1" });
   const tabs = Object.entries(ROOMS).map(([name, [path]]) =>
     h(
       "button",
-      { type: "button", "data-page": name, onclick: () => show(name) },
+      { "data-page": name, onclick: () => show(name) },
       drawing("path", "d", path, { viewBox: "0 0 24 24" }),
-      h("span", {}, h("span", { class: "name" }, t(`settings.${name}`)), h("small", {}, t(`room.${name}`))),
+      h("span", h("span.name", t(`settings.${name}`)), h("small", t(`room.${name}`))),
     ),
   );
   const find = h("input", {
@@ -121,13 +121,8 @@ export function settingsDialog(dialog, on) {
     leaving = () => {};
     for (const tab of tabs) tab.removeAttribute("aria-current");
     const title = h("h3", { tabindex: "-1" }, t(name ? `settings.${name}` : "settings.found"));
-    const page = h("div", { class: "settings-page" }, title);
-    const back = h(
-      "button",
-      { type: "button", class: "quiet small back", onclick: home },
-      icon("left"),
-      t("settings.rooms"),
-    );
+    const page = h("div.settings-page", title);
+    const back = h("button.quiet.small.back", { onclick: home }, icon("left"), t("settings.rooms"));
     dialog.dataset.at = "room";
     body.replaceChildren(back, page);
     body.scrollTop = 0;
@@ -145,7 +140,7 @@ export function settingsDialog(dialog, on) {
     const tab = tabs.find(each => each.dataset.page === name);
     tab.setAttribute("aria-current", "page");
     if (!again) (tab.checkVisibility() ? tab : page.firstChild).focus();
-    page.append(h("p", { class: "muted lead" }, t(`settings.${name}.lead`)));
+    page.append(h("p.muted.lead", t(`settings.${name}.lead`)));
     page.setAttribute("aria-busy", "true");
     try {
       await store.load();
@@ -153,7 +148,7 @@ export function settingsDialog(dialog, on) {
       if (page.isConnected && dialog.open) leaving = leave;
       else leave();
     } catch (failure) {
-      page.append(h("p", { class: "problem", role: again ? null : "alert" }, errorText(failure)));
+      page.append(h("p.problem", { role: again ? null : "alert" }, errorText(failure)));
       const later =
         failure.code === "unreachable" &&
         page.isConnected &&
@@ -193,17 +188,16 @@ export function settingsDialog(dialog, on) {
     const row = ({ room, target, label, env, act }) =>
       h(
         "li",
-        {},
         h(
-          "button",
-          { type: "button", class: "hit", onclick: () => (act ? leaveTo(act) : show(room, target)) },
-          h("span", {}, label),
-          h("small", {}, [room && t(`settings.${room}`), env].filter(Boolean).join(" · ")),
+          "button.hit",
+          { onclick: () => (act ? leaveTo(act) : show(room, target)) },
+          h("span", label),
+          h("small", [room && t(`settings.${room}`), env].filter(Boolean).join(" · ")),
         ),
       );
     page.append(
-      h("p", { class: "muted", role: "status" }, t("settings.hits", { n: hits.length })),
-      h("ul", { class: "hits" }, hits.slice(0, 60).map(row)),
+      h("p.muted", { role: "status" }, t("settings.hits", { n: hits.length })),
+      h("ul.hits", hits.slice(0, 60).map(row)),
     );
   }
 
@@ -211,9 +205,8 @@ export function settingsDialog(dialog, on) {
     await styled();
     const head = h(
       "header",
-      {},
       h("h2", { id: "settings-title" }, t("settings.title")),
-      iconButton("close", t("close"), () => dialog.close(), { class: "quiet" }),
+      iconButton("close", t("close"), () => dialog.close()),
     );
     dialog.replaceChildren(head, nav, body);
     for (const [room, said] of Object.entries(roomStates(on.facts())))
@@ -329,23 +322,23 @@ function appearancePage(body) {
       kept("size"),
       set("size"),
     ),
-    h("div", { class: "field" }, h("label", { for: language.id }, t("set.language")), language),
+    h("div.field", h("label", { for: language.id }, t("set.language")), language),
     card(
       { id: "notices", title: t("set.notices") },
-      h("p", { class: "muted" }, t("set.notices.lead")),
+      h("p.muted", t("set.notices.lead")),
       ...["notices", "sound"].map(noticeSwitch),
     ),
   );
 }
 
 function noticeSwitch(name) {
-  const said = h("p", { class: "problem", role: "alert" });
+  const said = h("p.problem", { role: "alert" });
   const change = async on => {
     const is = await want(name, on);
     row.querySelector("input").checked = is;
     said.textContent = on && !is ? t("set.notices.refused") : "";
   };
-  const row = h("div", {}, toggle(t(`set.notices.${name}`), wants(name), change), said);
+  const row = h("div", toggle(t(`set.notices.${name}`), wants(name), change), said);
   return row;
 }
 
@@ -383,8 +376,8 @@ async function advancedPage(body, { store }) {
     ...[
       card(
         { id: "limits", title: t("settings.limits"), env: LIMIT },
-        h("p", { class: "muted" }, t("settings.limits.lead")),
-        h("div", { class: "two" }, limits),
+        h("p.muted", t("settings.limits.lead")),
+        h("div.two", limits),
       ),
       part(
         "change",

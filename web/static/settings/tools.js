@@ -12,9 +12,9 @@ const LOOK = 1000; // milliseconds between looks at servers that are starting
 /** MCP servers, those of the open chat's folder among them, and the rules for approvals. */
 export async function toolsPage(body, { facts, changed: tell }) {
   const folder = facts().session.workspace ?? null;
-  const list = h("div", { class: "rows" });
-  const problem = h("p", { class: "problem", role: "alert" });
-  const rules = h("div", { class: "settings-page" });
+  const list = h("div.rows");
+  const problem = h("p.problem", { role: "alert" });
+  const rules = h("div.settings-page");
   let drawn = "";
   let timer = 0;
   body.append(
@@ -68,31 +68,26 @@ export async function toolsPage(body, { facts, changed: tell }) {
     });
     drawn = JSON.stringify(found);
     if (untrusted) list.prepend(untrustedPart(untrusted));
-    else if (!servers.length) list.append(h("p", { class: "muted" }, t("tools.none")));
-    for (const told of problems) list.append(h("p", { class: "problem" }, errorText(told)));
+    else if (!servers.length) list.append(h("p.muted", t("tools.none")));
+    for (const told of problems) list.append(h("p.problem", errorText(told)));
   }
 
   // Somebody's repository may name programs to run, so what would run is shown first, and trusted is
   // the very content that was shown: the server refuses if the file is another one by now.
   function untrustedPart({ file, hash, commands }) {
     const what = commands.map(({ name, command }) =>
-      h("li", {}, h("strong", { dir: "auto" }, name), " ", h("code", { dir: "ltr" }, command.join(" "))),
+      h("li", h("strong", { dir: "auto" }, name), " ", h("code", { dir: "ltr" }, command.join(" "))),
     );
     const trust = () => act(() => api.trustMcp(folder, hash));
     return h(
-      "div",
-      { class: "note warn", role: "region", "aria-label": t("tools.untrusted") },
+      "div.note.warn",
+      { role: "region", "aria-label": t("tools.untrusted") },
       icon("warn"),
       h(
         "div",
-        {},
-        h("p", {}, t("tools.untrusted"), " ", h("code", { dir: "ltr" }, file)),
-        h("ul", {}, what.length ? what : h("li", {}, t("tools.nothing"))),
-        h(
-          "div",
-          { class: "note-buttons" },
-          h("button", { type: "button", class: "small", onclick: trust }, t("tools.trust")),
-        ),
+        h("p", t("tools.untrusted"), " ", h("code", { dir: "ltr" }, file)),
+        h("ul", what.length ? what : h("li", t("tools.nothing"))),
+        h("div.note-buttons", h("button.small", { onclick: trust }, t("tools.trust"))),
       ),
     );
   }
@@ -106,7 +101,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
     const own = flag(t("tools.private"), server.private, `${name}/private`, value =>
       act(() => api.changeMcp(name, { private: value })),
     );
-    const ask = h("button", { type: "button", class: "small", "data-focus": `${name}/test` }, t("engine.test"));
+    const ask = h("button.small", { "data-focus": `${name}/test` }, t("engine.test"));
     ask.addEventListener(
       "click",
       () => {
@@ -115,7 +110,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
       },
       { once: true },
     );
-    const form = h("div", {});
+    const form = h("div");
     const edit = button(
       t("tools.edit"),
       () =>
@@ -138,27 +133,17 @@ export async function toolsPage(body, { facts, changed: tell }) {
     );
     const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: number(server.tokens) }) : "";
     return h(
-      "details",
-      { class: "server", "data-name": name, id: `server-${name}` },
+      "details.server",
+      { "data-name": name, id: `server-${name}` },
+      h("summary", h("strong", { dir: "auto" }, server.name), " ", stateOf(server), " ", h("span.muted", cost)),
+      server.error ? h("p.problem", errorText(server.error)) : null,
+      h("p.muted", h("code", { dir: "ltr" }, server.command.join(" "))),
+      project ? h("p.muted", t("tools.project"), " ", h("code", { dir: "ltr" }, server.file)) : null,
       h(
-        "summary",
-        {},
-        h("strong", { dir: "auto" }, server.name),
-        " ",
-        stateOf(server),
-        " ",
-        h("span", { class: "muted" }, cost),
-      ),
-      server.error ? h("p", { class: "problem" }, errorText(server.error)) : null,
-      h("p", { class: "muted" }, h("code", { dir: "ltr" }, server.command.join(" "))),
-      project ? h("p", { class: "muted" }, t("tools.project"), " ", h("code", { dir: "ltr" }, server.file)) : null,
-      h(
-        "div",
-        { class: "line" },
+        "div.line",
         project ? null : [on, own],
         h(
-          "div",
-          { class: "acts" },
+          "div.acts",
           ask,
           project ? null : edit,
           project
@@ -168,8 +153,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
       ),
       form,
       h(
-        "ul",
-        { class: "rows" },
+        "ul.rows",
         server.tools.map(tool => toolRow(server, tool)),
       ),
     );
@@ -192,14 +176,12 @@ export async function toolsPage(body, { facts, changed: tell }) {
     );
     const change = value => act(() => api.changeMcp(server.name, { tools: { [tool.name]: { enabled: value } } }));
     return h(
-      "li",
-      { class: "row" },
+      "li.row",
       h(
-        "div",
-        { class: "grow" },
-        h("strong", {}, tool.name),
-        h("p", { class: "muted", dir: "auto" }, tool.description ?? ""),
-        h("p", { class: "muted" }, words.join(" · ")),
+        "div.grow",
+        h("strong", tool.name),
+        h("p.muted", { dir: "auto" }, tool.description ?? ""),
+        h("p.muted", words.join(" · ")),
       ),
       tool.suspended
         ? changed(server, tool)
@@ -214,10 +196,9 @@ export async function toolsPage(body, { facts, changed: tell }) {
     const approve = () => act(() => api.approveMcpTool(server.name, tool.name, tool.definition, folder));
     return h(
       "div",
-      {},
-      h("p", { class: "problem" }, t("tools.changed")),
-      h("pre", { class: "plain-text", tabindex: "0" }, String(tool.suspended.diff ?? "")),
-      h("button", { type: "button", class: "small", onclick: approve }, t("tools.approve")),
+      h("p.problem", t("tools.changed")),
+      h("pre.plain-text", { tabindex: "0" }, String(tool.suspended.diff ?? "")),
+      h("button.small", { onclick: approve }, t("tools.approve")),
     );
   }
 
@@ -230,11 +211,10 @@ export async function toolsPage(body, { facts, changed: tell }) {
     const parts = [
       flag(t("rules.review"), policy.review_queries, "review", value => change({ review_queries: value })),
       h(
-        "ul",
-        { class: "rows" },
+        "ul.rows",
         policy.rules.map((rule, i) => ruleRow(rule, () => change({ rules: policy.rules.toSpliced(i, 1) }))),
       ),
-      policy.rules.length ? null : h("p", { class: "muted" }, t("rules.none")),
+      policy.rules.length ? null : h("p.muted", t("rules.none")),
     ];
     rules.replaceChildren(...parts.filter(Boolean));
   }
@@ -245,15 +225,9 @@ export async function toolsPage(body, { facts, changed: tell }) {
       ([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
     );
     return h(
-      "li",
-      { class: "row" },
-      h(
-        "div",
-        { class: "grow" },
-        h("strong", {}, String(action ?? decision ?? "")),
-        h("p", { class: "muted", dir: "auto" }, words.join(" · ")),
-      ),
-      iconButton("trash", t("rules.remove"), remove, { class: "quiet" }),
+      "li.row",
+      h("div.grow", h("strong", String(action ?? decision ?? "")), h("p.muted", { dir: "auto" }, words.join(" · "))),
+      iconButton("trash", t("rules.remove"), remove),
     );
   }
 }

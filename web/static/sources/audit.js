@@ -29,8 +29,8 @@ export function auditView(dialog, models) {
   function show(parts) {
     view = parts;
     const title = h("h2", { id: "reader-title" }, t("audit.title"));
-    const close = iconButton("close", t("close"), () => dialog.close(), { class: "quiet" });
-    dialog.replaceChildren(h("header", { class: "reader-head" }, title, close), ...parts);
+    const close = iconButton("close", t("close"), () => dialog.close());
+    dialog.replaceChildren(h("header.reader-head", title, close), ...parts);
   }
 
   function form() {
@@ -59,25 +59,21 @@ export function auditView(dialog, models) {
       check({ ...(chosen ?? written), ...more, html: document.documentElement.lang.split("-")[0] }, said);
     };
     const field = (label, control, ...more) =>
-      h("div", { class: "field" }, h("label", { for: control.id }, t(label)), control, ...more);
-    const hint = h("p", { class: "muted", id: "audit-hint" }, t("audit.text.hint"));
+      h("div.field", h("label", { for: control.id }, t(label)), control, ...more);
+    const hint = h("p.muted", { id: "audit-hint" }, t("audit.text.hint"));
     const fields = [field("audit.text", text, hint), field("audit.file", file), field("audit.url", url)];
     if (readers.length) fields.push(field("audit.with", reader));
-    const go = h("button", { type: "submit", class: "small primary" }, t("audit.go"));
-    return [h("form", { class: "reader-body audit settings-page", onsubmit: send }, fields, h("div", {}, go), said)];
+    const go = h("button.small.primary", { type: "submit" }, t("audit.go"));
+    return [h("form.reader-body.audit.settings-page", { onsubmit: send }, fields, h("div", go), said)];
   }
 
   async function check(asked, said) {
     if (running) return;
     running = new AbortController();
-    const stop = h(
-      "button",
-      { type: "button", class: "small", onclick: () => running?.abort() },
-      t("composer.stop.short"),
-    );
-    const count = h("span", { class: "muted" }, "…");
-    const rows = h("ol", { class: "plain" });
-    said.replaceChildren(h("p", { class: "line" }, count, stop), rows);
+    const stop = h("button.small", { onclick: () => running?.abort() }, t("composer.stop.short"));
+    const count = h("span.muted", "…");
+    const rows = h("ol.plain");
+    said.replaceChildren(h("p.line", count, stop), rows);
     const told = ({ type, done, of, url, state, problem }) => {
       if (type !== "page_opened") return;
       count.textContent = t("audit.running", { done, of });
@@ -94,16 +90,12 @@ export function auditView(dialog, models) {
   }
 
   function result(found) {
-    const again = h("button", { type: "button", class: "small", onclick: () => show(form()) }, t("audit.again"));
-    const copy = h("button", { type: "button", class: "small", onclick: () => copyText(found.plain, copy) }, t("copy"));
-    const save = h(
-      "button",
-      { type: "button", class: "small primary", onclick: () => saveAs(found.html) },
-      t("audit.save"),
-    );
+    const again = h("button.small", { onclick: () => show(form()) }, t("audit.again"));
+    const copy = h("button.small", { onclick: () => copyText(found.plain, copy) }, t("copy"));
+    const save = h("button.small.primary", { onclick: () => saveAs(found.html) }, t("audit.save"));
     return [
-      h("div", { class: "reader-body audit", tabindex: "0" }, findings(found).flat()),
-      h("div", { class: "reader-foot" }, again, copy, save),
+      h("div.reader-body.audit", { tabindex: "0" }, findings(found).flat()),
+      h("div.reader-foot", again, copy, save),
     ];
   }
 
@@ -134,8 +126,8 @@ function findings({ sentences, summary, pages, notes, blocks, cited }) {
       told.length ? "; " : "",
       told.join(", "),
     ),
-    ...notes.map(note => h("p", { class: "muted" }, note)),
-    look.length ? part("audit.look", look.map(entry)) : h("p", {}, t(holds)),
+    ...notes.map(note => h("p.muted", note)),
+    look.length ? part("audit.look", look.map(entry)) : h("p", t(holds)),
     unread.length
       ? part(
           "audit.pages",
@@ -151,10 +143,10 @@ function findings({ sentences, summary, pages, notes, blocks, cited }) {
     h(
       "details",
       { open: true },
-      h("summary", {}, t("audit.marked")),
+      h("summary", t("audit.marked")),
       h(
-        "div",
-        { class: "answer", dir: "auto" },
+        "div.answer",
+        { dir: "auto" },
         blocks.map(block => render(block, mark(cited))),
       ),
     ),
@@ -162,11 +154,10 @@ function findings({ sentences, summary, pages, notes, blocks, cited }) {
 }
 
 const part = (title, rows) => [
-  h("h3", {}, t(title)),
+  h("h3", t(title)),
   h(
-    "ul",
-    { class: "cards" },
-    rows.map(row => h("li", { class: "card", dir: "auto" }, row)),
+    "ul.cards",
+    rows.map(row => h("li.card", { dir: "auto" }, row)),
   ),
 ];
 
@@ -175,13 +166,7 @@ const source = ({ url, title }) => (isWeb(url) ? outLink(url, {}, title || url) 
 function entry({ text, verdict, citations }) {
   const rows = citations.map(each => {
     const day = each.published ? ` (${each.published.slice(0, 10)})` : "";
-    return h(
-      "div",
-      { class: "muted" },
-      source(each),
-      `: ${each.why}`,
-      each.passage ? h("blockquote", {}, each.passage, day) : "",
-    );
+    return h("div.muted", source(each), `: ${each.why}`, each.passage ? h("blockquote", each.passage, day) : "");
   });
   return [
     tag(verdict === "unread" || verdict === "unclear" ? "none" : "bad", t(`audit.${verdict}`)),

@@ -21,12 +21,8 @@ export function reader(dialog, chat) {
     const source = { ...found, chat: chat() };
     asking?.abort();
     asking = new AbortController();
-    const body = h(
-      "div",
-      { class: "reader-body", tabindex: "0", dir: "auto" },
-      h("p", { class: "muted" }, t("reader.loading")),
-    );
-    const foot = h("div", { class: "reader-foot" });
+    const body = h("div.reader-body", { tabindex: "0", dir: "auto" }, h("p.muted", t("reader.loading")));
+    const foot = h("div.reader-foot");
     dialog.replaceChildren(
       head(source, () => dialog.close()),
       body,
@@ -45,13 +41,12 @@ function head(source, close) {
   const address = isWeb(source.url)
     ? outLink(source.url, { class: "muted" }, source.url)
     : file
-      ? h("a", { class: "muted", href: file, target: "_blank", rel: "noopener" }, t("file.open"))
-      : h("span", { class: "muted" }, placeOf(source.url));
+      ? h("a.muted", { href: file, target: "_blank", rel: "noopener" }, t("file.open"))
+      : h("span.muted", placeOf(source.url));
   return h(
-    "header",
-    { class: "reader-head" },
-    h("div", {}, h("h2", { id: "reader-title", dir: "auto" }, source.title || hostOf(source.url)), address),
-    iconButton("close", t("close"), close, { class: "quiet" }),
+    "header.reader-head",
+    h("div", h("h2", { id: "reader-title", dir: "auto" }, source.title || hostOf(source.url)), address),
+    iconButton("close", t("close"), close),
   );
 }
 
@@ -71,13 +66,13 @@ async function load(source, body, foot, offset, signal, tries = 0) {
   }
   if (!offset) body.replaceChildren();
   body.append(...page.blocks.map(block => render(block, () => "")));
-  if (!body.hasChildNodes()) body.append(h("p", { class: "muted" }, t("reader.empty")));
+  if (!body.hasChildNodes()) body.append(h("p.muted", t("reader.empty")));
   const place = tries < MOST_TRIES ? placeIn(body, source) : null;
   place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
   const shown = offset + page.content_length;
   foot.replaceChildren(
-    h("span", { class: "muted" }, t("reader.length", { shown: number(shown), all: number(page.original_length) })),
-    page.invisible ? h("span", { class: "muted" }, t("page.unseen", { n: page.invisible })) : "",
+    h("span.muted", t("reader.length", { shown: number(shown), all: number(page.original_length) })),
+    page.invisible ? h("span.muted", t("page.unseen", { n: page.invisible })) : "",
   );
   if (page.next_offset === null || page.next_offset === undefined) return;
   const wanted = source.quote || sectionOf(source.url);
@@ -85,7 +80,7 @@ async function load(source, body, foot, offset, signal, tries = 0) {
     return load(source, body, foot, page.next_offset, signal, tries + 1);
   }
   const next = () => load(source, body, foot, page.next_offset, signal, MOST_TRIES);
-  foot.append(h("button", { type: "button", class: "small", onclick: next }, t("reader.more")));
+  foot.append(h("button.small", { onclick: next }, t("reader.more")));
 }
 
 function placeIn(body, source) {
@@ -131,7 +126,7 @@ function mark(body, quote) {
     ends.set(node, [ends.get(node)?.[0] ?? i, i + 1]);
   }
   const marks = [...ends].map(([node, [start, end]]) => {
-    const marked = h("mark", {}, node.data.slice(start, end));
+    const marked = h("mark", node.data.slice(start, end));
     node.replaceWith(node.data.slice(0, start), marked, node.data.slice(end));
     return marked;
   });

@@ -80,7 +80,7 @@ export function chips(card, open) {
 
   function chip(n, find, places = []) {
     const source = find();
-    if (!source) return h("span", { class: "chip lost", title: t("cite.unknown", { n }) }, `[${n}]`);
+    if (!source) return h("span.chip.lost", { title: t("cite.unknown", { n }) }, `[${n}]`);
     const marksOf = known => judged(places.map(i => known.marks?.[i]));
     const [worst] = marksOf(source);
     const reveal = () => {
@@ -126,17 +126,17 @@ function cardContent(source, marks, claim, open) {
       { id: "card-text" },
       marks.flatMap(mark => evidence(mark, claim)),
       h("strong", { dir: "auto" }, source.title || source.url),
-      h("span", { class: "muted" }, [placeAndDate(source), state].filter(Boolean).join(" · ")),
-      source.unseen ? h("p", { class: "muted" }, t("page.unseen", { n: source.unseen })) : null,
+      h("span.muted", [placeAndDate(source), state].filter(Boolean).join(" · ")),
+      source.unseen ? h("p.muted", t("page.unseen", { n: source.unseen })) : null,
     ),
-    h("div", { class: "card-tools" }, wayTo(source, marks, open, { class: "quiet small" }, t("cite.open"))),
+    h("div.card-tools", wayTo(source, marks, open, { class: "quiet small" }, t("cite.open"))),
   ];
 }
 
 // What leads to a page: to the site itself, or into the page's own reader.
 function wayTo(source, marks, open, props, words) {
   if (isWeb(source.url)) return outLink(source.url, props, words);
-  return h("button", { type: "button", ...props, onclick: () => open({ ...source, quote: placeIn(marks) }) }, words);
+  return h("button", { ...props, onclick: () => open({ ...source, quote: placeIn(marks) }) }, words);
 }
 
 // Where a page is opened: at the words that a mark rests on.
@@ -177,7 +177,7 @@ export const whoChecked = by => (by === "words" || by === "provider" ? t(`by.${b
 const toldBy = mark => (mark.by ? clauses([wordsOf(mark), whoChecked(mark.by)]) : wordsOf(mark));
 
 function line(verdict, words) {
-  return h("span", { class: `verdict ${verdict}` }, icon(verdict), h("span", {}, words));
+  return h("span", { class: `verdict ${verdict}` }, icon(verdict), h("span", words));
 }
 
 // What a mark rests on: its verdict and the passage, in which the words of the claim are marked.
@@ -190,7 +190,7 @@ function evidence(mark, claim) {
   return [
     known ? line(verdict, toldBy(mark)) : null,
     missing,
-    said && label ? h("span", { class: "muted" }, t(label)) : null,
+    said && label ? h("span.muted", t(label)) : null,
     said ? h("blockquote", { dir: "auto" }, withShared(said, claim)) : null,
   ];
 }
@@ -221,7 +221,7 @@ function withShared(passage, claim) {
     const [, before, shared, after] = /^([^\p{L}\p{N}]*)(.*?)([^\p{L}\p{N}]*)$/su.exec(
       run.map(({ segment }) => segment).join(""),
     );
-    out.push(before, run.some(says) ? h("mark", {}, shared) : shared, after);
+    out.push(before, run.some(says) ? h("mark", shared) : shared, after);
     run = [];
   };
   for (const piece of cutWords.segment(passage)) {
@@ -287,35 +287,21 @@ export function contradictionsOf(turn, answer, open, again) {
     const claim = claimBefore(chip);
     underline(chip, claim);
     return h(
-      "section",
-      { class: "contradiction" },
-      h(
-        "strong",
-        { class: "verdict contradicted" },
-        icon("contradicted"),
-        h("span", {}, t("contradicted.title", { n: source.n })),
-      ),
+      "section.contradiction",
+      h("strong.verdict.contradicted", icon("contradicted"), h("span", t("contradicted.title", { n: source.n }))),
       h(
         "dl",
-        {},
-        h("dt", {}, t("contradicted.answer")),
+        h("dt", t("contradicted.answer")),
         h("dd", { dir: "auto" }, claim),
-        h("dt", {}, t("contradicted.page")),
-        h("dd", {}, h("q", { dir: "auto" }, withShared(mark.passage, claim))),
+        h("dt", t("contradicted.page")),
+        h("dd", h("q", { dir: "auto" }, withShared(mark.passage, claim))),
       ),
       h(
         "div",
-        {},
         wayTo(source, [mark], open, { class: "small" }, t("contradicted.see")),
         h(
-          "button",
-          {
-            type: "button",
-            class: "quiet small",
-            "aria-haspopup": "menu",
-            "aria-expanded": "false",
-            onclick: e => again(e.currentTarget),
-          },
+          "button.quiet.small",
+          { "aria-haspopup": "menu", "aria-expanded": "false", onclick: e => again(e.currentTarget) },
           t("again.with"),
         ),
       ),
@@ -349,17 +335,17 @@ const PARTS = ["sources", "citations", "check"];
 
 /** The Sources block of one turn: {element, update(turn)}. */
 export function sourcesView(open) {
-  const counts = h("span", { class: "counts" });
-  const shares = h("div", { class: "shares", "aria-hidden": "true" });
-  const told = h("p", { class: "muted" });
-  const list = h("ol", { class: "source-list" });
-  const restList = h("ol", { class: "source-list" });
+  const counts = h("span.counts");
+  const shares = h("div.shares", { "aria-hidden": "true" });
+  const told = h("p.muted");
+  const list = h("ol.source-list");
+  const restList = h("ol.source-list");
   const restTitle = h("summary");
-  const rest = h("details", { class: "rest" }, restTitle, restList);
+  const rest = h("details.rest", restTitle, restList);
   const element = h(
-    "details",
-    { class: "sources", open: true },
-    h("summary", {}, t("sources.title"), " ", counts),
+    "details.sources",
+    { open: true },
+    h("summary", t("sources.title"), " ", counts),
     shares,
     told,
     list,
@@ -414,15 +400,10 @@ function item(source, open) {
   const marks = judged(source.marks);
   const told = shortLines(marks);
   const body = [
-    h("span", { class: "source-host" }, placeAndDate(source)),
-    h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
-    h(
-      "span",
-      { class: "source-end" },
-      h("span", { class: "told" }, told.length ? told : h("span", { class: "state" }, stateOf(source))),
-      trailOf(source),
-    ),
-    source.lost ? h("span", { class: "muted", dir: "auto" }, t("check.why", { why: source.lost })) : null,
+    h("span.source-host", placeAndDate(source)),
+    h("span.source-title", { dir: "auto" }, source.title || source.url),
+    h("span.source-end", h("span.told", told.length ? told : h("span.state", stateOf(source))), trailOf(source)),
+    source.lost ? h("span.muted", { dir: "auto" }, t("check.why", { why: source.lost })) : null,
   ];
   const title = isWeb(source.url) ? source.url : null;
   const link = wayTo(source, [...marks, ...(source.marks ?? [])], open, { class: "source-link", title }, body);
@@ -434,14 +415,14 @@ function item(source, open) {
     marks.length ? icon(marks[0].verdict) : null,
     cited ? String(source.n) : "·",
   );
-  return h("li", { class: "source", "data-n": source.n }, number, link);
+  return h("li.source", { "data-n": source.n }, number, link);
 }
 
 // How far a page came: found, read, cited.
 function trailOf({ state, read }) {
   const far = !read ? "found" : state === "cited" ? "cited" : "opened";
   const dots = { cited: "●●●", opened: "●●○", found: "●○○" }[far];
-  return h("span", { class: "trail" }, h("span", { "aria-hidden": "true" }, dots), t(`trail.${far}`));
+  return h("span.trail", h("span", { "aria-hidden": "true" }, dots), t(`trail.${far}`));
 }
 
 // The verdicts at the places of a source, in a word each; the whole words come when it is pointed at.
@@ -450,7 +431,7 @@ function shortLines(marks) {
   return [...places].map(([verdict, { length: n }]) => {
     const words = t(`short.${verdict}`);
     const more = n > 1 || places.size > 1 ? t("short.places", { words, n }) : words;
-    return h("span", { class: `verdict ${verdict}`, title: wordsOf({ verdict }) }, icon(verdict), h("span", {}, more));
+    return h("span", { class: `verdict ${verdict}`, title: wordsOf({ verdict }) }, icon(verdict), h("span", more));
   });
 }
 

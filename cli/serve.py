@@ -19,6 +19,7 @@ from searchloop.agent.tools.backend import Wsgi
 from searchloop.cli import OK
 from searchloop.cli.arguments import number, warn, whole
 from searchloop.compose import LazyApp, open_services, unknown_settings
+from searchloop.protocols.runs import switch
 from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.search_backend.api.app import Quota, create_app
 from searchloop.search_backend.cache.disk import Disk
@@ -80,15 +81,14 @@ def serve_mcp(args: argparse.Namespace) -> int:
     flags = {"SEARCHLOOP_CLIENT_SEARCH": args.search} if args.search else {}
     services = open_services(load_environment(flags))
     configure(services.settings.env, services.secrets)
-    tools = ClientTools(services)
-    switch = tools.switch()
+    search = switch(services.settings)
     if args.http:
         return serve(services, port=args.port, on_start=_say_where)
-    warn(f"searchloop speaks MCP on stdin and stdout; search: {switch}. Ctrl-C ends it.")
+    warn(f"searchloop speaks MCP on stdin and stdout; search: {search}. Ctrl-C ends it.")
     from searchloop.protocols.mcp import over_stdio
 
     with contextlib.closing(services), contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(over_stdio(tools))
+        asyncio.run(over_stdio(ClientTools(services)))
     return OK
 
 

@@ -11,24 +11,8 @@ from secrets import token_hex
 from typing import Any
 
 from searchloop.agent.types import Search, ToolCall, ToolSpec
-from searchloop.protocols.fields import (
-    Asked,
-    Content,
-    Frame,
-    Transcript,
-    bad,
-    call_of,
-    compact,
-    extension,
-    forced,
-    known,
-    options_of,
-    placed,
-    schema_of,
-    spec_of,
-    theirs,
-    typed,
-)
+from searchloop.protocols import fields
+from searchloop.protocols.fields import Asked, Frame, bad
 from searchloop.protocols.runs import Wish
 
 _OPTIONS = {
@@ -49,33 +33,36 @@ _FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_f
 
 def decode(body: Mapping[str, Any]) -> Asked:
     """Reads a request. Raises ConfigError that names the field."""
-    ignored = known(body, _MET, _WITHOUT_EFFECT)
-    if typed(body, "n", int, 1) != 1:
+    ignored = fields.known(body, _MET, _WITHOUT_EFFECT)
+    if fields.typed(body, "n", int, 1) != 1:
         raise bad("n", "one answer at a time is given.", "Leave out n.")
-    read = Transcript()
-    for message in typed(body, "messages", list, []):
+    read = fields.Transcript()
+    for message in fields.typed(body, "messages", list, []):
         if not isinstance(message, Mapping):
             raise bad("messages", "a message is an object.")
         _add(read, message)
-    tools = tuple(_tool(tool) for tool in typed(body, "tools", list, []))
-    tools, read.system = _chosen(body.get("tool_choice"), tools, read.system)
-    form = typed(body, "response_format", dict, {})
+    tools = tuple(_tool(tool) for tool in fields.typed(body, "tools", list, []))
+    choice = body.get("tool_choice") or "auto"
+    name = _function(choice).get("name")
+    kind = "tool" if fields.kind_of(choice) == "function" else str(choice)
+    tools, _ = fields.chosen(kind, name, tools, "off", read.system)
+    form = fields.typed(body, "response_format", dict, {})
     search: Search = "auto" if body.get("web_search_options") is not None else "off"
     wish = Wish(
-        typed(body, "model", str, ""),
+        fields.typed(body, "model", str, ""),
         tuple(read.messages),
         "\n\n".join(read.system),
         tools,
         search,
-        options=options_of(body, **_OPTIONS),
-        schema=schema_of(form, form.get("json_schema"), "response_format"),
+        options=fields.options_of(body, **_OPTIONS),
+        schema=fields.schema_of(form, form.get("json_schema"), "response_format"),
         files=read.files,
     )
-    return Asked(wish, bool(typed(body, "stream", bool, False)), body, ignored)
+    return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
 
 
-def _add(read: Transcript, message: Mapping[str, Any]) -> None:
-    role, content = message.get("role"), _content(message.get("content"))
+def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
+    role, content = message.get("role"), fields.content_of(message.get("content"), "messages")
     if role in ("system", "developer"):
         read.system.append(content.text)
     elif role == "user":
@@ -89,53 +76,23 @@ def _add(read: Transcript, message: Mapping[str, Any]) -> None:
         raise bad("messages", f"there is no role {str(role)[:40]!r}.")
 
 
-def _content(given: Any) -> Content:
-    content = Content()
-    parts: Any = [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
-    for part in parts:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if kind in ("text", "refusal"):
-            content.texts.append(str(part.get("text") or part.get("refusal") or ""))
-        elif kind == "image_url":
-            image = part.get("image_url")
-            address = image.get("url") if isinstance(image, Mapping) else image
-            content.file(address, "image", "messages.image_url")
-        elif kind == "file" and isinstance(part.get("file"), Mapping):
-            file = part["file"]
-            name = str(file.get("filename") or "file")
-            content.file(file.get("file_data"), name, "messages.file")
-        else:
-            raise bad("messages", f"a part of type {str(kind)[:40]!r} cannot be read here.")
-    return content
+def _function(holder: Any) -> Mapping[str, Any]:
+    given = holder.get("function") if isinstance(holder, Mapping) else None
+    return given if isinstance(given, Mapping) else {}
 
 
 def _call(call: Any) -> ToolCall:
-    function = call.get("function") if isinstance(call, Mapping) else None
-    if not isinstance(function, Mapping):
+    function = _function(call)
+    if not function:
         raise bad("messages.tool_calls", "only calls of functions are known.")
-    return call_of(call.get("id"), function.get("name"), function.get("arguments"))
+    return fields.call_of(call.get("id"), function.get("name"), function.get("arguments"))
 
 
 def _tool(tool: Any) -> ToolSpec:
-    function = tool.get("function") if isinstance(tool, Mapping) else None
-    if not isinstance(function, Mapping):
+    function = _function(tool)
+    if not function:
         raise bad("tools", "only functions are known.", "Search with web_search_options.")
-    return spec_of(function.get("name"), function.get("description"), function.get("parameters"))
-
-
-def _chosen(
-    choice: Any, tools: tuple[ToolSpec, ...], system: list[str]
-) -> tuple[tuple[ToolSpec, ...], list[str]]:
-    if choice in (None, "auto"):
-        return tools, system
-    if choice == "none":
-        return (), system
-    if choice == "required":
-        return tools, [*system, forced("")]
-    function = choice.get("function") if isinstance(choice, Mapping) else None
-    if not isinstance(function, Mapping) or function.get("name") not in {t.name for t in tools}:
-        raise bad("tool_choice", "it names none of the tools.")
-    return tools, [*system, forced(str(function["name"]))]
+    return fields.spec_of(function.get("name"), function)
 
 
 class ChatEncoder:
@@ -182,12 +139,12 @@ class ChatEncoder:
                     "title": mark["title"],
                 },
             }
-            for mark in placed(data, shown)
+            for mark in fields.placed(data, shown)
         ]
         self._texts.append(shown)
         self._shown = ""
-        for call in theirs(data, self._wish):
-            function = {"name": call["name"], "arguments": compact(call["arguments"])}
+        for call in fields.theirs(data, self._wish):
+            function = {"name": call["name"], "arguments": fields.compact(call["arguments"])}
             self._calls.append({"id": call["id"], "type": "function", "function": function})
             index = {"index": len(self._calls) - 1}
             frames.append(self._chunk({"tool_calls": [{**index, **self._calls[-1]}]}))
@@ -203,7 +160,7 @@ class ChatEncoder:
             return [("", {"error": _error(error)})]
         frames = [self._chunk({"annotations": self._notes})] if self._notes else []
         frames.append(self._chunk({}, self._reason()))
-        frames[-1][1]["searchloop"] = extension(data, self._asked)
+        frames[-1][1]["searchloop"] = fields.extension(data, self._asked)
         wanted = self._asked.body.get("stream_options")
         if isinstance(wanted, Mapping) and wanted.get("include_usage"):
             last = self._chunk({})[1]
@@ -243,7 +200,7 @@ class ChatEncoder:
             "model": self._wish.model,
             "choices": [{**reason, "message": message}],
             "usage": self._usage(),
-            "searchloop": extension(self._finished, self._asked),
+            "searchloop": fields.extension(self._finished, self._asked),
         }
 
 

@@ -12,12 +12,17 @@ from typing import Any, NamedTuple, Protocol
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.run.question.files import NewFile
-from searchloop.agent.types import Message, ToolCall, ToolSpec
+from searchloop.agent.types import Message, Search, ToolCall, ToolSpec
 from searchloop.protocols.runs import Wish
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(.*)", re.DOTALL)
 _PICTURE = "[A picture was here. It is not sent again.]"
 _SHOWN = 80  # characters of a strange value in an error
+_TEXTS = ("text", "input_text", "output_text", "summary_text", "refusal")
+
+SEARCH_TOOL = "web_search"
+_NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
+_FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 # An event on the wire: its name, where the protocol has one, and its data.
 Frame = tuple[str, dict[str, Any]]
@@ -93,20 +98,60 @@ class Content:
         """The texts, one after the other."""
         return "\n".join(self.texts)
 
-    def file(self, address: Any, name: str, field: str) -> None:
+    def file(self, address: Any, name: Any, field: str) -> None:
         """Adds a file from a data: address. Raises ConfigError: no other address is opened."""
         found = _DATA.fullmatch(address) if isinstance(address, str) else None
         if found is None:
             raise bad(field, "only data: addresses with base64 are read.", "Send the bytes.")
         self.add(found[2], found[1] or "", name, field)
 
-    def add(self, data: Any, media_type: str, name: str, field: str) -> None:
+    def add(self, data: Any, media_type: str, name: Any, field: str) -> None:
         """Adds a file from base64. Raises ConfigError."""
         try:
             content = b64decode(data, validate=True)
         except (ValueError, TypeError):
             raise bad(field, "this is not base64.", "Send the bytes in base64.") from None
-        self.files.append(NewFile(name, content, media_type))
+        self.files.append(NewFile(str(name or "file"), content, media_type))
+
+
+def kind_of(part: Any) -> str:
+    """Returns the type of a part, an item or a tool; nothing for what is no object."""
+    return str(part.get("type") or "") if isinstance(part, Mapping) else ""
+
+
+def parts_of(given: Any) -> Sequence[Any]:
+    """Returns a content as parts; it is a text, or parts already."""
+    return [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
+
+
+def content_of(given: Any, field: str) -> Content:
+    """Reads a content, in the parts of any of the protocols. Raises ConfigError."""
+    content = Content()
+    for part in parts_of(given):
+        kind = kind_of(part)
+        if kind in _TEXTS:
+            content.texts.append(str(part.get("text") or part.get("refusal") or ""))
+        elif kind in ("image_url", "input_image"):
+            image = part.get("image_url")
+            address = image.get("url") if isinstance(image, Mapping) else image
+            content.file(address, "image", f"{field}.image_url")
+        elif kind in ("file", "input_file"):
+            file = part.get("file") if isinstance(part.get("file"), Mapping) else part
+            content.file(file.get("file_data"), file.get("filename"), f"{field}.file_data")
+        elif kind in ("image", "document") and isinstance(part.get("source"), Mapping):
+            _from_source(content, part["source"], part.get("title") or kind, field)
+        elif kind != "tool_reference":
+            raise bad(field, f"a part of type {kind[:40]!r} cannot be read here.")
+    return content
+
+
+def _from_source(content: Content, source: Mapping[str, Any], name: str, field: str) -> None:
+    if source.get("type") == "text":
+        content.texts.append(str(source.get("data", "")))
+    elif source.get("type") == "base64":
+        content.add(source.get("data"), str(source.get("media_type", "")), name, field)
+    else:
+        raise bad(field, "only files with their bytes are read.", "Send base64.")
 
 
 class Transcript:
@@ -164,14 +209,15 @@ def call_of(id: Any, name: Any, arguments: Any) -> ToolCall:
     return ToolCall(id, name, given, problem)
 
 
-def spec_of(name: Any, description: Any, schema: Any) -> ToolSpec:
-    """Returns a client's tool. Raises ConfigError."""
+def spec_of(name: Any, tool: Mapping[str, Any]) -> ToolSpec:
+    """Returns a client's tool; one without a schema takes a text. Raises ConfigError."""
     if not isinstance(name, str) or not re.fullmatch(r"[\w.:-]{1,128}", name):
         raise bad("tools", f"{str(name)[:_SHOWN]!r} is no name of a tool.")
-    schema = schema or {"type": "object", "properties": {}}
+    given = tool.get("parameters") or tool.get("input_schema")
+    schema = given or (_FREE if kind_of(tool) == "custom" else _NOTHING)
     if not isinstance(schema, Mapping):
         raise bad("tools", f"the schema of {name} is no object.")
-    return ToolSpec(name, str(description or ""), schema)
+    return ToolSpec(name, str(tool.get("description") or ""), schema)
 
 
 def schema_of(form: Mapping[str, Any], named: Any, field: str) -> Mapping[str, Any] | None:
@@ -187,9 +233,25 @@ def schema_of(form: Mapping[str, Any], named: Any, field: str) -> Mapping[str, A
     return schema
 
 
-def forced(name: str) -> str:
-    """Returns the system text in place of a forced choice, which not every provider takes."""
-    return f"Call the tool {name} before you answer." if name else "Call a tool before you answer."
+def chosen(
+    kind: str, name: Any, tools: tuple[ToolSpec, ...], search: Search, system: list[str]
+) -> tuple[tuple[ToolSpec, ...], Search]:
+    """Returns the tools and the search that a choice leaves: auto, none, required, or one `tool`.
+
+    A forced choice becomes a sentence of the system text, since not every provider takes one.
+    Raises ConfigError.
+    """
+    if kind == "none":
+        return (), "off"
+    if kind == "required":
+        system.append("Call a tool before you answer.")
+    elif kind == "tool" and name == SEARCH_TOOL and search != "off":
+        system.append("Search the web before you answer.")
+    elif kind == "tool" and name in {spec.name for spec in tools}:
+        system.append(f"Call the tool {name} before you answer.")
+    elif kind != "auto":
+        raise bad("tool_choice", "it names none of the tools.")
+    return tools, search
 
 
 def theirs(data: Mapping[str, Any], wish: Wish) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 
-from searchloop.protocols.tools import TOOLS, ClientTools, forgotten
+from searchloop.protocols.tools import TOOLS, ClientTools
 
 _ABOUT = "Web search, page reading and citation checks. Cite the addresses that you have opened."
 # Nothing here changes anything; what is read lies outside.
@@ -72,4 +72,3 @@ async def over_stdio(tools: ClientTools) -> None:
     server = server_of(lambda _: tools)
     async with stdio_server() as (asked, answers):
         await server.run(asked, answers, server.create_initialization_options())
-    await forgotten()

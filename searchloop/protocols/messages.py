@@ -11,23 +11,8 @@ from secrets import token_hex
 from typing import Any
 
 from searchloop.agent.types import ANYWHERE, NativeSearch, Search, ToolSpec
-from searchloop.protocols.fields import (
-    Asked,
-    Content,
-    Frame,
-    Transcript,
-    bad,
-    call_of,
-    compact,
-    extension,
-    forced,
-    known,
-    options_of,
-    placed,
-    spec_of,
-    theirs,
-    typed,
-)
+from searchloop.protocols import fields
+from searchloop.protocols.fields import Asked, Frame, bad
 from searchloop.protocols.runs import Wish
 
 _OPTIONS = {
@@ -47,19 +32,21 @@ _STOP = {"tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
 
 def decode(body: Mapping[str, Any]) -> Asked:
     """Reads a request. Raises ConfigError that names the field."""
-    ignored = known(body, _MET, _WITHOUT_EFFECT)
-    read = Transcript()
-    if system := _content(body.get("system"), "system").text:
+    ignored = fields.known(body, _MET, _WITHOUT_EFFECT)
+    read = fields.Transcript()
+    if system := fields.content_of(body.get("system"), "system").text:
         read.system.append(system)
-    for message in typed(body, "messages", list, []):
+    for message in fields.typed(body, "messages", list, []):
         if not isinstance(message, Mapping):
             raise bad("messages", "a message is an object.")
         _add(read, message)
-    tools, search, sites = _tools(typed(body, "tools", list, []))
-    tools, search = _chosen(body.get("tool_choice"), tools, search, read.system)
-    options = options_of(body, **_OPTIONS)
+    tools, search, sites = _tools(fields.typed(body, "tools", list, []))
+    choice = fields.typed(body, "tool_choice", dict, {})
+    kind = {"any": "required"}.get(fields.kind_of(choice), fields.kind_of(choice)) or "auto"
+    tools, search = fields.chosen(kind, choice.get("name"), tools, search, read.system)
+    options = fields.options_of(body, **_OPTIONS)
     wish = Wish(
-        typed(body, "model", str, ""),
+        fields.typed(body, "model", str, ""),
         tuple(read.messages),
         "\n\n".join(read.system),
         tools,
@@ -69,64 +56,39 @@ def decode(body: Mapping[str, Any]) -> Asked:
         None,
         read.files,
     )
-    return Asked(wish, bool(typed(body, "stream", bool, False)), body, ignored)
+    return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
 
 
-def _add(read: Transcript, message: Mapping[str, Any]) -> None:
+def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
     role, given = message.get("role"), message.get("content")
-    parts: Any = [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
+    parts = fields.parts_of(given)
     if role == "system":
-        read.system.append(_content(parts, "messages").text)
+        read.system.append(fields.content_of(parts, "messages").text)
     elif role == "user":
-        results = [part for part in parts if _kind(part) == "tool_result"]
+        results = [part for part in parts if fields.kind_of(part) == "tool_result"]
         for part in results:
-            text = _content(part.get("content"), "messages.tool_result").text
+            text = fields.content_of(part.get("content"), "messages.tool_result").text
             read.result(str(part.get("tool_use_id")), text, is_error=bool(part.get("is_error")))
-        rest = [part for part in parts if _kind(part) != "tool_result"]
+        rest = [part for part in parts if fields.kind_of(part) != "tool_result"]
         if rest or not results:
-            read.user(_content(rest, "messages"))
+            read.user(fields.content_of(rest, "messages"))
     elif role == "assistant":
         calls = [
-            call_of(part.get("id"), part.get("name"), part.get("input"))
+            fields.call_of(part.get("id"), part.get("name"), part.get("input"))
             for part in parts
-            if _kind(part) == "tool_use"
+            if fields.kind_of(part) == "tool_use"
         ]
-        texts = [str(part.get("text", "")) for part in parts if _kind(part) == "text"]
+        texts = [str(part.get("text", "")) for part in parts if fields.kind_of(part) == "text"]
         read.assistant("".join(texts), calls)
     else:
         raise bad("messages", f"there is no role {str(role)[:40]!r}.")
-
-
-def _kind(part: Any) -> str:
-    return str(part.get("type")) if isinstance(part, Mapping) else ""
-
-
-def _content(given: Any, field: str) -> Content:
-    content = Content()
-    parts: Any = [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
-    for part in parts:
-        kind = _kind(part)
-        source = part.get("source") if isinstance(part, Mapping) else None
-        if kind == "text":
-            content.texts.append(str(part.get("text", "")))
-        elif kind in ("image", "document") and isinstance(source, Mapping):
-            name = str(part.get("title") or kind)
-            if source.get("type") == "text":
-                content.texts.append(str(source.get("data", "")))
-            elif source.get("type") == "base64":
-                content.add(source.get("data"), str(source.get("media_type", "")), name, field)
-            else:
-                raise bad(field, "only files with their bytes are read.", "Send base64.")
-        elif kind != "tool_reference":
-            raise bad(field, f"a part of type {kind[:40]!r} cannot be read here.")
-    return content
 
 
 def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
     specs, sites = list[ToolSpec](), ANYWHERE
     search: Search = "off"
     for tool in given:
-        kind = _kind(tool)
+        kind = fields.kind_of(tool)
         if kind.startswith(_SEARCH):
             search, where = "auto", tool.get("user_location") or {}
             sites = NativeSearch(
@@ -135,33 +97,11 @@ def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSe
                 where.get("country"),
                 tool.get("max_uses"),
             )
-        elif isinstance(tool, Mapping) and kind in ("None", "custom"):
-            schema = tool.get("input_schema")
-            specs.append(spec_of(tool.get("name"), tool.get("description"), schema))
+        elif isinstance(tool, Mapping) and kind in ("", "custom"):
+            specs.append(fields.spec_of(tool.get("name"), tool))
         else:
             raise bad("tools", f"a tool of type {kind[:40]!r} is not offered here.")
     return tuple(specs), search, sites
-
-
-def _chosen(
-    choice: Any, tools: tuple[ToolSpec, ...], search: Search, system: list[str]
-) -> tuple[tuple[ToolSpec, ...], Search]:
-    kind = _kind(choice) if choice is not None else "auto"
-    if kind == "none":
-        return (), "off"
-    if kind == "any":
-        system.append(forced(""))
-    elif kind == "tool":
-        name = str(choice.get("name"))
-        if name == "web_search" and search != "off":
-            system.append("Search the web before you answer.")
-        elif name in {spec.name for spec in tools}:
-            system.append(forced(name))
-        else:
-            raise bad("tool_choice", "it names none of the tools.")
-    elif kind != "auto":
-        raise bad("tool_choice", f"there is no choice {kind[:40]!r}.")
-    return tools, search
 
 
 class MessagesEncoder:
@@ -212,7 +152,7 @@ class MessagesEncoder:
         use = {"type": "server_tool_use", "id": self._searches[-1][1], "name": "web_search"}
         frames += self._begin({**use, "input": {}})
         self._blocks[-1]["input"] = {"query": query}
-        json = compact({"query": query})
+        json = fields.compact({"query": query})
         frames.append(self._delta({"type": "input_json_delta", "partial_json": json}))
         return frames + self._close()
 
@@ -245,10 +185,10 @@ class MessagesEncoder:
         if is_text:
             frames += self._cited(data)
         frames += self._close()
-        for call in theirs(data, self._wish):
+        for call in fields.theirs(data, self._wish):
             use = {"type": "tool_use", "id": call["id"], "name": call["name"], "input": {}}
             frames += self._begin(use)
-            json = compact(call["arguments"])
+            json = fields.compact(call["arguments"])
             frames.append(self._delta({"type": "input_json_delta", "partial_json": json}))
             self._blocks[-1]["input"] = call["arguments"]
             frames += self._close()
@@ -259,7 +199,7 @@ class MessagesEncoder:
         block, frames = self._blocks[-1], list[Frame]()
         if not self._asked.stream:
             block["text"] = data["text"]
-        for mark in placed(data, block["text"]):
+        for mark in fields.placed(data, block["text"]):
             cited = str(mark["quote"] or mark["passage"] or "")[:_QUOTED]
             citation = {"type": "web_search_result_location", "cited_text": cited}
             citation |= {"url": mark["url"], "title": mark["title"]}
@@ -276,7 +216,7 @@ class MessagesEncoder:
             return [*frames, _frame("error", error={"type": "api_error", "message": words})]
         delta = {"stop_reason": self._reason(), "stop_sequence": None, "container": None}
         usage = self._counts(data["usage"])
-        more = {"searchloop": extension(data, self._asked)}
+        more = {"searchloop": fields.extension(data, self._asked)}
         ended = _frame("message_delta", delta=delta, usage=usage, **more)
         return [*frames, ended, _frame("message_stop")]
 
@@ -325,7 +265,7 @@ class MessagesEncoder:
         """See `Encoder`."""
         ended = {"content": self._blocks, "stop_reason": self._reason()}
         usage = self._counts(self._finished["usage"])
-        more = {"usage": usage, "searchloop": extension(self._finished, self._asked)}
+        more = {"usage": usage, "searchloop": fields.extension(self._finished, self._asked)}
         return {**self._message(), **ended, **more}
 
 

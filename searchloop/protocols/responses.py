@@ -11,24 +11,8 @@ from secrets import token_hex
 from typing import Any
 
 from searchloop.agent.types import ANYWHERE, Message, NativeSearch, Search, ToolCall, ToolSpec
-from searchloop.protocols.fields import (
-    Asked,
-    Content,
-    Frame,
-    Transcript,
-    bad,
-    call_of,
-    compact,
-    extension,
-    forced,
-    known,
-    options_of,
-    placed,
-    schema_of,
-    spec_of,
-    theirs,
-    typed,
-)
+from searchloop.protocols import fields
+from searchloop.protocols.fields import Asked, Frame, bad
 from searchloop.protocols.runs import Wish
 
 _OPTIONS = {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
@@ -43,8 +27,6 @@ _WITHOUT_EFFECT = (
     *("frequency_penalty",),
 )
 _SEARCHES = ("web_search", "web_search_preview", "web_search_2025_08_26")
-_TEXTS = ("input_text", "output_text", "text", "summary_text", "refusal")
-_FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 # What an answer repeats of its request, and what stands there where nothing was said.
 _REPEATED: Mapping[str, Any] = {
     **dict.fromkeys(("instructions", "max_output_tokens", "max_tool_calls", "user")),
@@ -68,10 +50,10 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
 
     Raises ConfigError that names the field.
     """
-    ignored = known(body, _MET, _WITHOUT_EFFECT)
+    ignored = fields.known(body, _MET, _WITHOUT_EFFECT)
     if body.get("background"):
         raise bad("background", "answers are given while the client waits.", "Leave it out.")
-    read = Transcript()
+    read = fields.Transcript()
     read.messages = list(before)
     read.remember(before)
     given = body.get("input")
@@ -79,31 +61,31 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
         if not isinstance(item, Mapping):
             raise bad("input", "an item is an object.")
         _add(read, item)
-    if instructions := typed(body, "instructions", str, ""):
+    if instructions := fields.typed(body, "instructions", str, ""):
         read.system.insert(0, instructions)
-    tools, search, sites = _tools(typed(body, "tools", list, []))
+    tools, search, sites = _tools(fields.typed(body, "tools", list, []))
     tools, search = _chosen(body.get("tool_choice"), tools, search, read.system)
-    form = typed(body, "text", dict, {}).get("format") or {}
+    form = fields.typed(body, "text", dict, {}).get("format") or {}
     wish = Wish(
-        typed(body, "model", str, ""),
+        fields.typed(body, "model", str, ""),
         tuple(read.messages),
         "\n\n".join(read.system),
         tools,
         search,
         sites,
-        options_of(body, **_OPTIONS),
-        schema_of(form, form, "text.format"),
+        fields.options_of(body, **_OPTIONS),
+        fields.schema_of(form, form, "text.format"),
         read.files,
         len(before),
         body.get("store") is not False,
     )
-    return Asked(wish, bool(typed(body, "stream", bool, False)), body, ignored)
+    return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
 
 
-def _add(read: Transcript, item: Mapping[str, Any]) -> None:
+def _add(read: fields.Transcript, item: Mapping[str, Any]) -> None:
     kind, role = item.get("type", "message"), item.get("role")
     if kind == "message":
-        content = _content(item.get("content"))
+        content = fields.content_of(item.get("content"), "input")
         if role in ("system", "developer"):
             read.system.append(content.text)
         elif role == "user":
@@ -115,7 +97,7 @@ def _add(read: Transcript, item: Mapping[str, Any]) -> None:
     elif kind in ("function_call", "custom_tool_call"):
         read.assistant("", [_call(item)])
     elif kind in ("function_call_output", "custom_tool_call_output"):
-        read.result(str(item.get("call_id")), _content(item.get("output")).text)
+        read.result(str(item.get("call_id")), fields.content_of(item.get("output"), "input").text)
     elif kind not in ("reasoning", "web_search_call", "item_reference", "compaction"):
         raise bad("input", f"an item of type {str(kind)[:40]!r} cannot be read here.")
 
@@ -124,45 +106,23 @@ def _call(item: Mapping[str, Any]) -> ToolCall:
     name = str(item.get("name") or "")
     if space := item.get("namespace"):
         name = f"{space}{_SPACE}{name}"
+    given = item.get("arguments")
     if item.get("type") == "custom_tool_call":
-        return call_of(item.get("call_id"), name, compact({"input": str(item.get("input") or "")}))
-    return call_of(item.get("call_id"), name, item.get("arguments"))
-
-
-def _content(given: Any) -> Content:
-    content = Content()
-    parts: Any = [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
-    for part in parts:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if kind in _TEXTS:
-            content.texts.append(str(part.get("text") or part.get("refusal") or ""))
-        elif kind == "input_image":
-            image = part.get("image_url")
-            address = image.get("url") if isinstance(image, Mapping) else image
-            content.file(address, "image", "input.image_url")
-        elif kind == "input_file":
-            name = str(part.get("filename") or "file")
-            content.file(part.get("file_data"), name, "input.file_data")
-        else:
-            raise bad("input", f"a part of type {str(kind)[:40]!r} cannot be read here.")
-    return content
+        given = {"input": str(item.get("input") or "")}
+    return fields.call_of(item.get("call_id"), name, given)
 
 
 def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
     specs, sites = list[ToolSpec](), ANYWHERE
     search: Search = "off"
     for tool in given:
-        kind = tool.get("type") if isinstance(tool, Mapping) else None
-        if kind == "function":
-            specs.append(spec_of(tool.get("name"), tool.get("description"), tool.get("parameters")))
-        elif kind == "custom":
-            specs.append(spec_of(tool.get("name"), tool.get("description"), _FREE))
+        kind = fields.kind_of(tool)
+        if kind in ("function", "custom"):
+            specs.append(fields.spec_of(tool.get("name"), tool))
         elif kind == "namespace":
             for inner in tool.get("tools") or ():
                 own = inner if isinstance(inner, Mapping) else {}
-                name = f"{tool.get('name')}{_SPACE}{own.get('name')}"
-                schema = _FREE if own.get("type") == "custom" else own.get("parameters")
-                specs.append(spec_of(name, own.get("description"), schema))
+                specs.append(fields.spec_of(f"{tool.get('name')}{_SPACE}{own.get('name')}", own))
         elif kind in _SEARCHES:
             search = "offline" if tool.get("external_web_access") is False else "auto"
             where = tool.get("user_location") or {}
@@ -180,26 +140,18 @@ def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSe
 def _chosen(
     choice: Any, tools: tuple[ToolSpec, ...], search: Search, system: list[str]
 ) -> tuple[tuple[ToolSpec, ...], Search]:
-    if choice in (None, "auto"):
-        return tools, search
-    if choice == "none":
-        return (), "off"
-    if choice == "required":
-        system.append(forced(""))
-        return tools, search
-    kind = choice.get("type") if isinstance(choice, Mapping) else None
-    if kind in _SEARCHES and search != "off":
-        system.append("Search the web before you answer.")
-    elif kind == "allowed_tools":
-        names = {
-            each.get("name") for each in choice.get("tools") or () if isinstance(each, Mapping)
-        }
+    kind, name = fields.kind_of(choice) or str(choice or "auto"), None
+    if kind == "allowed_tools":
+        allowed = [tool for tool in choice.get("tools") or () if isinstance(tool, Mapping)]
+        names = {tool.get("name") for tool in allowed}
         tools = tuple(spec for spec in tools if spec.name in names)
-    elif kind in ("function", "custom") and choice.get("name") in {t.name for t in tools}:
-        system.append(forced(str(choice["name"])))
-    else:
-        raise bad("tool_choice", "it names none of the tools.")
-    return tools, search
+        search = search if any(tool.get("type") in _SEARCHES for tool in allowed) else "off"
+        kind = str(choice.get("mode") or "auto")
+    elif kind in _SEARCHES:
+        kind, name = "tool", fields.SEARCH_TOOL
+    elif kind in ("function", "custom"):
+        kind, name = "tool", choice.get("name")
+    return fields.chosen(kind, name, tools, search, system)
 
 
 class ResponsesEncoder:
@@ -293,14 +245,14 @@ class ResponsesEncoder:
         if self._open and self._open["type"] == "message":
             frames += self._told(data)
         frames += self._close()
-        for call in theirs(data, self._wish):
+        for call in fields.theirs(data, self._wish):
             frames += self._handed(call)
         return frames
 
     def _told(self, data: Mapping[str, Any]) -> list[Frame]:
         """Ends the text of a step with its final form and its annotations."""
         frames, notes = list[Frame](), list[dict[str, Any]]()
-        for mark in placed(data, data["text"]):
+        for mark in fields.placed(data, data["text"]):
             note = {"type": "url_citation", "url": mark["url"], "title": mark["title"]}
             note |= {"start_index": mark["start"], "end_index": mark["end"]}
             where = {"content_index": 0, "annotation_index": len(notes), "annotation": note}
@@ -324,7 +276,7 @@ class ResponsesEncoder:
             frames.append(self._at("response.custom_tool_call_input.done", input=text))
             kept = {"input": text}
         else:
-            text = compact(call["arguments"])
+            text = fields.compact(call["arguments"])
             frames = self._begin("function_call", "fc", call_id=call["id"], arguments="", **named)
             frames.append(self._at("response.function_call_arguments.delta", delta=text))
             done = {"arguments": text, "name": named["name"]}
@@ -405,7 +357,10 @@ class ResponsesEncoder:
             whole["error"] = {"code": "server_error", "message": words}
         if not self.error:
             whole["completed_at"] = int(time.time())
-        whole |= {"incomplete_details": cut, "searchloop": extension(self._finished, self._asked)}
+        whole |= {
+            "incomplete_details": cut,
+            "searchloop": fields.extension(self._finished, self._asked),
+        }
         return whole
 
     def _response(self, status: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from searchloop.agent.search.switch import (
     fallback,
     search_options,
 )
+from searchloop.agent.settings import Settings
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.backend import ChatBackend
@@ -57,13 +58,36 @@ from searchloop.agent.types import (
 )
 from searchloop.compose import Services
 from searchloop.protocols.kept import Kept
-from searchloop.protocols.tools import PROGRAMS, ClientTools, search_off
 
 Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
+_POSITIONS: tuple[Search, ...] = ("auto", "offline", "off")
+PROGRAMS = "other programs"  # in the place of a chat: whose pages these are
 _COUNTS = ("input_tokens", "output_tokens", "seconds", "cost_usd")
 
 _log = logging.getLogger(__name__)
+
+
+def switch(settings: Settings) -> Search:
+    """Returns the user's switch for programs: auto, offline or off. Raises ConfigError."""
+    chosen = settings.env.get("SEARCHLOOP_CLIENT_SEARCH") or "auto"
+    position = next((each for each in _POSITIONS if each == chosen), None)
+    if position is None:
+        what = f"SEARCHLOOP_CLIENT_SEARCH is {chosen!r}."
+        raise ConfigError("bad_search", what, f"Choose one of {', '.join(_POSITIONS)}.")
+    return "offline" if position == "auto" and settings.offline else position
+
+
+def search_off(position: str) -> ConfigError:
+    """Returns the error of a search that the switch of other programs does not allow."""
+    what = "Search is switched off for other programs on this machine."
+    if position == "offline":
+        what = "Other programs may search this machine's library only."
+    remedy = (
+        "The user can set SEARCHLOOP_CLIENT_SEARCH=auto, and unset SEARCHLOOP_OFFLINE. "
+        "Do not claim a search."
+    )
+    return ConfigError("search_off", what, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +136,7 @@ class ClientRuns:
         """Checks a wish before anything is sent. Raises AgentError that names what cannot be."""
         runner, settings = self.services.runner, self.services.settings
         if not wish.messages:
-            raise ConfigError("empty_question", "There is no message.", "Send one.")
+            raise ConfigError("empty_question", "The question is empty.", "Send a message.")
         for suffix, search in SUFFIXES.items():
             if wish.model.endswith(suffix):
                 wish = replace(wish, model=wish.model.removesuffix(suffix), search=search)
@@ -151,7 +175,7 @@ class ClientRuns:
 
     def _allowed(self, search: Search) -> Search:
         """Returns the search as the user's switch for programs allows it. Raises ConfigError."""
-        position = ClientTools(self.services).switch()
+        position = switch(self.services.settings)
         if search == "off" or position == "auto" or search == position:
             return search
         raise search_off(position)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from searchloop.agent.calls.schema import problems_with, takes
 from searchloop.agent.errors import AgentError, ConfigError, ended
 from searchloop.agent.guard.egress import Secrets, forms
-from searchloop.agent.log.events import Event
-from searchloop.agent.run.question import open_session
-from searchloop.agent.run.undo import delete_session
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import object_schema, text_schema
@@ -26,17 +23,17 @@ from searchloop.agent.tools.backend import Backend, ChatBackend, error_words
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.tools.web_search import search_notes, trail
+from searchloop.agent.types import Message
 from searchloop.auditing.results import AuditedPage
 from searchloop.auditing.run import Auditor
 from searchloop.auditing.writers import as_text, look_first
 from searchloop.compose import Services
 from searchloop.compose.check import Source, check_text, read_page, said
+from searchloop.protocols.runs import PROGRAMS, ClientRuns, Wish, search_off, switch
 from searchloop.render.words import words_of
 
 MCP_PATH = "/mcp"  # of the running server
-POSITIONS = ("auto", "offline", "off")
 _RESULTS, _LENGTH, _MOST_LENGTH = 8, 8000, 40_000
-PROGRAMS = "other programs"  # in the place of a chat: whose pages these are
 _STEPS = {"search_started": "query", "page_opened": "url", "tool_call": "name"}
 
 # Tells how far a call is: (steps so far, words).
@@ -145,21 +142,16 @@ class ClientTools:
         except AgentError as error:
             return _failed(error.code, error.message, error.remedy)
 
-    def switch(self) -> str:
-        """Returns the switch's position: auto, offline or off. Raises ConfigError for others."""
-        settings = self.services.settings
-        chosen = settings.env.get("SEARCHLOOP_CLIENT_SEARCH") or "auto"
-        if chosen not in POSITIONS:
-            what = f"SEARCHLOOP_CLIENT_SEARCH is {chosen!r}."
-            raise ConfigError("bad_search", what, f"Choose one of {', '.join(POSITIONS)}.")
-        return "offline" if chosen == "auto" and settings.offline else chosen
+    @property
+    def _offline(self) -> bool:
+        return switch(self.services.settings) == "offline"
 
     def backend(self, *leaving: str) -> Backend:
         """Returns the search backend, as far as the switch allows, for these texts.
 
         Raises ConfigError where the switch is off, or where a text holds a key of this machine.
         """
-        position = self.switch()
+        position = switch(self.services.settings)
         if position == "off":
             raise search_off(position)
         env = self.services.settings.env
@@ -184,7 +176,7 @@ class ClientTools:
         notes = [each["message"] for each in search_notes(answer)]
         status, failed = answer["status"], trail(answer)
         path = f"local:{answer['engine']}" if answer["engine"] else "local"
-        path = "offline" if self.switch() == "offline" else path
+        path = "offline" if self._offline else path
         data = {"query": query, "status": status, "search_path": path, "results": rows}
         data |= {"failed": failed, "notes": notes}
         lines = [
@@ -249,7 +241,7 @@ class ClientTools:
             def told(page: AuditedPage, done: int, of: int) -> None:
                 telling.create_task(progress(done, f"{done} of {of}: {page.url}"))
 
-            auditor = Auditor(report, backend, self.switch() == "offline", told)
+            auditor = Auditor(report, backend, self._offline, told)
             await auditor.run()
         audit = auditor.result()
         wanted = {each.span for each in look_first(audit)}
@@ -260,76 +252,27 @@ class ClientTools:
         return Result(Fence().around(as_text(audit, words_of("en")), "audit"), data)
 
     async def ask(self, given: Mapping[str, Any], progress: Progress) -> Result:
-        """Lets the agent answer in a chat that is deleted afterwards; see `TOOLS`."""
-        position = self.switch()
-        search = str(given.get("search") or position)
-        if search != "off" and position != "auto" and search != position:
-            self.backend()  # says that it is off
-            search = "offline"
-        event = await self._answered(str(given["question"]), given.get("model"), search, progress)
-        data, error = event.data, event.data.get("error")
+        """Lets the agent answer; see `TOOLS`."""
+        question = str(given["question"])
+        asked = (Message("user", question),) if question.strip() else ()
+        search = given.get("search") or switch(self.services.settings)
+        wish = Wish(given.get("model") or "", asked, search=search, keep=False, client="MCP")
+        runs, steps = ClientRuns(self.services), 0
+        data: Mapping[str, Any] = {}
+        async with aclosing(runs.stream(await runs.ready(wish))) as events:
+            async for type, data in events:
+                if (name := _STEPS.get(type)) and data.get(name):
+                    steps += 1
+                    await progress(steps, f"{type}: {data[name]}")
+        error = data["error"]
         kept = ("answer", "reason", "citations", "usage", "search_path", "error")
-        shown = {name: data.get(name) for name in kept}
+        shown = {name: data[name] for name in kept}
         for state in ("opened", "found"):
             rows = [s for s in data["sources"] if (s["state"] == "found") == (state == "found")]
             shown[state] = [{"url": row["url"], "title": row["title"]} for row in rows]
         lines = [data["answer"], *([error_words(error)] if error else [])]
         lines += [_cited(each) for each in data["citations"]]
         return Result("\n\n".join(filter(None, lines)), shown, bool(error))
-
-    async def _answered(self, question: str, model: Any, search: str, progress: Progress) -> Event:
-        services, steps = self.services, 0
-        log, runner = services.log, services.runner
-        chosen = model or (await runner.usual.choose()).model
-        wanted = {"model": chosen, "search": search, "temporary": True}
-        session = await log.aside(open_session, log, services.settings, wanted)
-        try:
-            await runner.start(session.id, question, approve="never")
-            async with aclosing(log.follow(session.id)) as batches:
-                async for batch in batches:
-                    for event in batch:
-                        if event.type == "run_finished":
-                            return event
-                        if (name := _STEPS.get(event.type)) and event.data.get(name):
-                            steps += 1
-                            await progress(steps, f"{event.type}: {event.data[name]}")
-        finally:
-            _forgetting(services, session.id)
-        raise ConfigError("deleted", "The chat of this question is gone.", "Ask again.")
-
-
-def search_off(position: str) -> ConfigError:
-    """Returns the error of a search that the switch of other programs does not allow."""
-    what = "Search is switched off for other programs on this machine."
-    if position == "offline":
-        what = "Other programs may search this machine's library only."
-    remedy = (
-        "The user can set SEARCHLOOP_CLIENT_SEARCH=auto, and unset SEARCHLOOP_OFFLINE. "
-        "Do not claim a search."
-    )
-    return ConfigError("search_off", what, remedy)
-
-
-_forgotten: set[asyncio.Task[None]] = set()  # a loop holds its tasks only weakly
-
-
-def _forgetting(services: Services, session: str) -> None:
-    """Stops a run and deletes its chat, by a task that no cancellation of the caller reaches."""
-
-    async def forget() -> None:
-        with suppress(AgentError):
-            await services.runner.cancel(session)
-            await services.runner.wait(session)
-            await delete_session(services.log, services.settings, services.backend, session)
-
-    task = asyncio.ensure_future(forget())
-    _forgotten.add(task)
-    task.add_done_callback(_forgotten.discard)
-
-
-async def forgotten() -> None:
-    """Waits until what ended calls left behind is deleted."""
-    await asyncio.gather(*_forgotten)
 
 
 def _cited(citation: Mapping[str, Any]) -> str:

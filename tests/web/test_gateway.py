@@ -353,7 +353,7 @@ def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    ("/v1/chat/completions", {"model": MODEL, "messages": []}, 400, "no message"),
+    ("/v1/chat/completions", {"model": MODEL, "messages": []}, 400, "is empty"),
     (
         "/v1/chat/completions",
         {"model": "no:such", "messages": [{"role": "user", "content": "x"}]},

@@ -15,19 +15,15 @@ from flask import Flask
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.compose import Services
 from searchloop.protocols.runs import ClientRuns
-from searchloop.web.api import Api, status_of
-from searchloop.web.api.calls import LoopBridge
+from searchloop.web.api import Api
+from searchloop.web.api.calls import LoopBridge, refuse_error
+from searchloop.web.asgi import Receive, Scope, Send
 from searchloop.web.flask_app import SEARCH_PATHS, create_flask
 from searchloop.web.gate import (
     IMPORT_PATH,
     MAX_FILES,
     PERSON,
     Gate,
-    Receive,
-    Refusal,
-    Scope,
-    Send,
-    refuse,
 )
 from searchloop.web.gate.access import Access
 from searchloop.web.gateway import Gateway, is_client_path, refusal_body
@@ -109,6 +105,11 @@ class WebApp:
     """The ASGI application. `failure` says why it did not start, `waiting` what the store lacks."""
 
     def __init__(self, services: Services, access: Access) -> None:
+        """Raises ConfigError where people share one search backend."""
+        if access.people and services.settings.backend_url:
+            what = "SEARCH_BACKEND_URL names a backend that has one library and one cache for all."
+            remedy = "Unset it, or unset SEARCHLOOP_USER_HEADER."
+            raise ConfigError("shared_backend", what, remedy)
         self._services, self._access = services, access
         self._shared = services.settings.database is not None
         self._on_loop = LoopBridge()
@@ -144,8 +145,7 @@ class WebApp:
             try:
                 tenant = await self._open(name)
             except AgentError as error:
-                words = (status_of(error), error.code, error.message, error.remedy)
-                await refuse(Refusal(*words), scope, send)
+                await refuse_error(error, scope, send)
                 return
         if is_client_path(scope["path"]):
             await self._gateway(tenant.client_runs, scope, receive, send)
@@ -213,12 +213,3 @@ class WebApp:
         except TimeoutError:  # leases expire by themselves, so another process can take over
             _log.warning("not everything ended within %g s", LEAVE_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def create_app(services: Services, access: Access) -> WebApp:
-    """Builds the ASGI application that `access` opens. Raises ConfigError."""
-    if access.people and services.settings.backend_url:
-        what = "SEARCH_BACKEND_URL names a backend that has one library and one cache for all."
-        remedy = "Unset it, or unset SEARCHLOOP_USER_HEADER."
-        raise ConfigError("shared_backend", what, remedy)
-    return WebApp(services, access)

@@ -26,9 +26,9 @@ from searchloop.agent.errors import AgentError
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.render.markdown import render
 from searchloop.render.words import LANGUAGES, STATIC, spoken, words_of
-from searchloop.web.api import status_of
-from searchloop.web.api.calls import Call, Handler, Reply, check_right, checked_body
+from searchloop.web.api.calls import Call, Handler, Reply, check_right, checked_body, status_of
 from searchloop.web.api.openapi import Route
+from searchloop.web.asgi import as_json
 from searchloop.web.gate import PERSON, SHARE_PATH, policy
 from searchloop.web.gate.access import Person
 
@@ -111,8 +111,8 @@ def _response(reply: Reply) -> Response:
     if reply.status == 204:
         return Response(status=204, headers=cookie)
     if reply.file is None and reply.kind == "application/json":
-        text = json.dumps(reply.data, ensure_ascii=False, separators=(",", ":"))
-        return Response(text.encode("utf-8", "replace"), reply.status, cookie, mimetype=reply.kind)
+        data = as_json(reply.data).encode("utf-8", "replace")
+        return Response(data, reply.status, cookie, mimetype=reply.kind)
     data = reply.data if isinstance(reply.data, bytes) else reply.data.encode("utf-8", "replace")
     return Response(data, reply.status, _saved_as(reply.file), mimetype=reply.kind)
 

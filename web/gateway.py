@@ -19,16 +19,16 @@ from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.log.window import tokens
 from searchloop.compose import Services
 from searchloop.protocols import chat_completions, messages, responses
-from searchloop.protocols.fields import Asked, Encoder, Frame, compact
+from searchloop.protocols.fields import Asked, Encoder, Frame
 from searchloop.protocols.runs import SUFFIXES, ClientRuns
 from searchloop.protocols.tools import MCP_PATH, ClientTools
-from searchloop.web.gate import Receive, Refusal, Scope, Send
+from searchloop.web.asgi import EVENTS, Receive, Scope, Send, answer, as_json, left, more
+from searchloop.web.gate import Refusal
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 _SERVICES = "searchloop.services"  # the key of a request's scope: what an MCP client may use
-_SSE = b"text/event-stream; charset=utf-8"
 _KEEPALIVE = 15.0  # seconds of silence after which a stream says that it lives
 _ONE = re.compile(r"/v1/responses/([\w-]+)")
 _PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.+-]{1,20})?")
@@ -134,7 +134,7 @@ class Gateway:
             words = f"{error.message} {error.remedy}".strip()
             param = getattr(error, "param", None)
             body = _error(scope["path"], status, error.code, words, param)
-            await _reply(send, status, body)
+            await answer(send, status, body)
 
     async def aclose(self) -> None:
         """Ends what is still answered."""
@@ -143,16 +143,16 @@ class Gateway:
     async def _answer(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]
         if path == "/v1/models" and method == "GET":
-            await _reply(send, 200, await _models(runs))
+            await answer(send, 200, await _models(runs))
         elif (found := _ONE.fullmatch(path)) and method in ("GET", "DELETE"):
-            answer = runs.kept.take(found[1])[1]
+            kept = runs.kept.take(found[1])[1]
             if method == "DELETE":
                 runs.kept.forget(found[1])
-                answer = {"id": found[1], "object": "response", "deleted": True}
-            await _reply(send, 200, answer)
+                kept = {"id": found[1], "object": "response", "deleted": True}
+            await answer(send, 200, kept)
         elif path == "/v1/messages/count_tokens" and method == "POST":
             asked = messages.decode(await _body(receive))
-            await _reply(send, 200, {"input_tokens": _counted(asked)})
+            await answer(send, 200, {"input_tokens": _counted(asked)})
         elif (face := _FACES.get(path)) and method == "POST":
             await self._run(runs, face, await _body(receive), _client(scope), receive, send)
         else:
@@ -174,7 +174,7 @@ class Gateway:
             asked = face.decode(body)
         ready = await runs.ready(replace(asked.wish, client=client))
         encoder = face.encoder(asked)
-        gone = asyncio.create_task(_left(receive))
+        gone = asyncio.create_task(left(receive))
         stream = _Stream(send, done=face is not _MESSAGES) if asked.stream else None
         try:
             async with aclosing(runs.stream(ready)) as events:
@@ -196,7 +196,7 @@ class Gateway:
         elif error:
             raise ProviderError(error["code"], error["message"], error.get("remedy", ""))
         else:
-            await _reply(send, 200, encoder.whole())
+            await answer(send, 200, encoder.whole())
 
 
 def _client(scope: Scope) -> str:
@@ -229,12 +229,6 @@ async def _next(events: Any, gone: asyncio.Task[None], stream: _Stream | None) -
             await asyncio.gather(step, return_exceptions=True)
 
 
-async def _left(receive: Receive) -> None:
-    """Returns once the client has hung up."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 class _Stream:
     """Sends frames as server-sent events."""
 
@@ -257,15 +251,13 @@ class _Stream:
     async def _piece(self, text: str) -> None:
         if not self._begun:
             self._begun = True
-            headers = [(b"content-type", _SSE), (b"x-accel-buffering", b"no")]
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        piece = {"type": "http.response.body", "body": text.encode(), "more_body": True}
-        await self._send(piece)
+            await self._send({"type": "http.response.start", "status": 200, "headers": EVENTS})
+        await self._send(more(text.encode()))
 
 
 def _event(name: str, data: dict[str, Any]) -> str:
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {compact(data)}\n\n"
+    return f"{head}data: {as_json(data)}\n\n"
 
 
 async def _body(receive: Receive) -> dict[str, Any]:
@@ -280,13 +272,6 @@ async def _body(receive: Receive) -> dict[str, Any]:
     return body
 
 
-async def _reply(send: Send, status: int, body: Any) -> None:
-    data = compact(body).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(data))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": data})
-
-
 async def _models(runs: ClientRuns) -> dict[str, Any]:
     """Lists the models, each also with the suffixes that ask for a search."""
     ids = [f"{m.id}{suffix}" for m in await runs.models() for suffix in ("", *SUFFIXES)]
@@ -299,5 +284,5 @@ async def _models(runs: ClientRuns) -> dict[str, Any]:
 def _counted(asked: Asked) -> int:
     """Estimates the tokens of a request: a model's own counting is not asked for."""
     parts = [asked.wish.system, *(m.content for m in asked.wish.messages)]
-    parts += [compact([t.name, t.description, t.parameters]) for t in asked.wish.tools]
+    parts += [as_json([t.name, t.description, t.parameters]) for t in asked.wish.tools]
     return sum(map(tokens, parts)) + 4 * len(asked.wish.messages)

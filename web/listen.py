@@ -22,7 +22,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from searchloop.agent.errors import ConfigError
-from searchloop.web.gate import App
+from searchloop.web.asgi import App
 from searchloop.web.gate.access import SHORTEST, Access, KeptToken, People
 
 PORT = 8321

@@ -13,7 +13,7 @@ from typing import TextIO
 from searchloop.agent.errors import AgentError
 from searchloop.agent.observe.logs import be_a_server
 from searchloop.compose import Services
-from searchloop.web.app import WebApp, create_app
+from searchloop.web.app import WebApp
 from searchloop.web.gate.access import OPENED_SECONDS, PRINTED_SECONDS, Access, KeptToken, People
 from searchloop.web.listen import PORT, Server, access_to, config, listen, public_url
 
@@ -58,7 +58,7 @@ def serve(
             on_start(server)
 
     be_a_server()
-    server = WebServer(create_app(services, access), access, started)
+    server = WebServer(WebApp(services, access), access, started)
     try:  # uvicorn exits if its start fails
         with _hide_errors(server.app), contextlib.suppress(SystemExit, KeyboardInterrupt):
             server.run([listener])

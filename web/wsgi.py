@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from searchloop.agent.tools.backend import GONE, Wsgi
-from searchloop.web.gate import Header, Receive, Scope, Send
+from searchloop.web.asgi import Header, Receive, Scope, Send, left, read_body
 
 OWN = "searchloop."  # how the keys begin that our own code puts into a scope
 MAX_BYTES = 2**20 + 1  # of a request's body; the application refuses a longer one
@@ -34,19 +34,19 @@ class OnThreads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. Raises whatever `app` raises."""
-        body = await _read_body(receive, self._most)
+        body = await read_body(receive, self._most)
         if body is None:
             return
         loop, gone = asyncio.get_running_loop(), Future[None]()
-        leaving = loop.create_task(_left(receive, gone))
+        leaving = loop.create_task(_told(receive, gone))
         try:
-            status, headers, answer = await loop.run_in_executor(
+            status, headers, whole = await loop.run_in_executor(
                 self._pool, self._call, {**scope, GONE: gone}, body
             )
         finally:
             leaving.cancel()
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer})
+        await send({"type": "http.response.body", "body": whole})
 
     def _call(self, scope: Scope, body: bytes) -> _Answer:
         started: list[Any] = []
@@ -66,23 +66,9 @@ class OnThreads:
         return int(status[:3]), raw, b"".join(written)
 
 
-async def _left(receive: Receive, gone: Future[None]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _told(receive: Receive, gone: Future[None]) -> None:
+    await left(receive)
     gone.cancel()
-
-
-async def _read_body(receive: Receive, most: int) -> bytes | None:
-    """Returns the body, up to `most` bytes, or None when the client has gone."""
-    body = bytearray()
-    while len(body) < most:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
-    return bytes(body)
 
 
 def _environ(scope: Scope, body: bytes) -> dict[str, Any]:

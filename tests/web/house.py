@@ -38,7 +38,7 @@ from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities, ModelInfo
 from searchloop.search_backend.library import Library
-from searchloop.web.app import WebApp, create_app
+from searchloop.web.app import WebApp
 from searchloop.web.gate.access import Access
 
 TOKEN = "t" * 43
@@ -333,7 +333,7 @@ async def lived(app: App) -> AsyncIterator[None]:
 @asynccontextmanager
 async def living(house: FakeHouse) -> AsyncIterator[WebApp]:
     """The whole application between its start and its end."""
-    app = create_app(house, Access(PORT, TOKEN))
+    app = WebApp(house, Access(PORT, TOKEN))
     async with lived(app):
         yield app
 

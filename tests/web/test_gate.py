@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.web.app import STREAMED, create_app
+from searchloop.web.app import STREAMED, WebApp
 from searchloop.web.gate import MAX_BODY, OPEN_PATHS, Gate
 from searchloop.web.gate.access import COOKIE_SECONDS, Access
 from tests.tables import each_row
@@ -21,7 +21,7 @@ PASS = f"{Access(PORT, TOKEN).cookie}={Access(PORT, TOKEN).cookie_value}"
 
 def routes(home: Path) -> list[tuple[str, str]]:
     """(method, path) of everything that the application answers, with parameters filled in."""
-    app = create_app(make_house(home), Access(PORT, TOKEN))
+    app = WebApp(make_house(home), Access(PORT, TOKEN))
     found = [
         (method, re.sub(r"<[^>]+>", "x", str(rule)))
         for rule in app.flask.url_map.iter_rules()

@@ -23,7 +23,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment, Settings
 from searchloop.compose import open_services
 from searchloop.web.api.openapi import document
-from searchloop.web.app import WebApp, create_app
+from searchloop.web.app import WebApp
 from searchloop.web.gate.access import Access, People
 from tests.fakes import FakeServer, json_reply
 from tests.ports import closed_address
@@ -59,7 +59,7 @@ async def server(home: Path, store: Path | str, **env: str) -> AsyncIterator[Web
         **env,
     }
     services = open_services(Environment({"flag": flags}))
-    app = create_app(services, Access(PORT, TOKEN, people=People.of(flags)))
+    app = WebApp(services, Access(PORT, TOKEN, people=People.of(flags)))
     try:
         async with lived(app):
             yield app
@@ -506,7 +506,7 @@ def test_one_cache_for_all_is_refused(tmp_path: Path) -> None:
     flags = {"SEARCHLOOP_HOME": str(tmp_path), "SEARCH_BACKEND_URL": "http://127.0.0.1:3002"}
     services = open_services(Environment({"flag": flags}))
     with pytest.raises(ConfigError, match="one library and one cache"):
-        create_app(services, Access(PORT, TOKEN, people=People.of({"SEARCHLOOP_USER_HEADER": "X"})))
+        WebApp(services, Access(PORT, TOKEN, people=People.of({"SEARCHLOOP_USER_HEADER": "X"})))
     services.close()
 
 

@@ -1,26 +1,18 @@
 """The JSON API: one method a route, without a web framework.
 
-A handler takes a `Call` and returns a `Reply`, or raises an AgentError that `status_of` maps to an
-HTTP status. It runs on a thread and hands work of the runner to the server's loop.
+A handler takes a `Call` and returns a `Reply`, or raises an AgentError, whose HTTP status
+`calls.status_of` tells. It runs on a thread and hands work of the runner to the server's loop.
 
 Others may import: calls, openapi.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from searchloop.agent.errors import (
-    AgentError,
-    ConfigError,
-    Conflict,
-    ProviderError,
-    StoreError,
-    ToolError,
-)
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers import abilities_of
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
 from searchloop.agent.run.question.files import NewFile, checked_files
@@ -58,23 +50,6 @@ from searchloop.web.api.settings import (
 )
 from searchloop.web.gate.access import Access
 
-_NOT_FOUND = (
-    *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
-    *("no_tool", "no_attachment", "no_project"),
-)
-_STATUS: Mapping[str, int] = {
-    **dict.fromkeys(_NOT_FOUND, 404),
-    "operators_only": 403,
-    **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists", "chats_undecided"), 409),
-    **dict.fromkeys(("question_too_long", "attachment_too_large"), 413),
-}
-_KINDS: Mapping[type[AgentError], int] = {
-    ConfigError: 400,
-    ToolError: 400,
-    Conflict: 409,
-    ProviderError: 502,
-    StoreError: 503,
-}
 _PARTS = (
     *(SessionsApi, McpApi, AgentsApi, TemplatesApi, SettingsApi),
     *(PolicyApi, ProvidersApi, LibraryApi, ProjectsApi),
@@ -210,12 +185,6 @@ class Api(Handlers):
         else:
             text = export.write(session, events, call.language)
         return Reply(text, file=f"searchloop-{session.id[:8]}.{export.ending}", kind=export.kind)
-
-
-def status_of(error: AgentError) -> int:
-    """Returns the HTTP status for this error."""
-    known = next((status for kind, status in _KINDS.items() if isinstance(error, kind)), 500)
-    return _STATUS.get(error.code, known)
 
 
 def _prices(home: Path) -> tuple[PriceTable, ...]:

@@ -9,17 +9,44 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from searchloop.agent.calls.schema import problems_with
-from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.errors import (
+    AgentError,
+    ConfigError,
+    Conflict,
+    ProviderError,
+    StoreError,
+    ToolError,
+)
 from searchloop.agent.run.undo import delete_session
 from searchloop.agent.text import is_shallow
 from searchloop.compose import Services
 from searchloop.web.api.openapi import Whose
 from searchloop.web.api.schemas import SCHEMAS
+from searchloop.web.asgi import Header, Scope, Send
+from searchloop.web.gate import Refusal, refuse
 from searchloop.web.gate.access import Person
 
 T = TypeVar("T")
 _WAIT = 60.0  # seconds that a thread waits for the loop
 _DEEPEST = 100  # levels of JSON
+_NOT_FOUND = (
+    *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
+    *("no_tool", "no_attachment", "no_project"),
+)
+_STATUS: Mapping[str, int] = {
+    **dict.fromkeys(_NOT_FOUND, 404),
+    "operators_only": 403,
+    "method_not_allowed": 405,
+    **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists", "chats_undecided"), 409),
+    **dict.fromkeys(("question_too_long", "attachment_too_large"), 413),
+}
+_KINDS: Mapping[type[AgentError], int] = {
+    ConfigError: 400,
+    ToolError: 400,
+    Conflict: 409,
+    ProviderError: 502,
+    StoreError: 503,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +125,20 @@ class Handlers:
         self._on_loop(services.runner.cancel(session))
         parts = services.log, services.settings, services.backend
         self._on_loop(delete_session(*parts, session))
+
+
+def status_of(error: AgentError) -> int:
+    """Returns the HTTP status for this error."""
+    known = next((status for kind, status in _KINDS.items() if isinstance(error, kind)), 500)
+    return _STATUS.get(error.code, known)
+
+
+async def refuse_error(
+    error: AgentError, scope: Scope, send: Send, headers: tuple[Header, ...] = ()
+) -> None:
+    """Sends an error with its status."""
+    told = (status_of(error), error.code, error.message, error.remedy, headers)
+    await refuse(Refusal(*told), scope, send)
 
 
 def check_right(whose: Whose, person: Person) -> None:

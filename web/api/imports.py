@@ -16,9 +16,10 @@ from searchloop.agent.errors import AgentError, ConfigError, Conflict, StoreErro
 from searchloop.compose import Services
 from searchloop.imports import Report, import_chats
 from searchloop.imports.own import everything
-from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
+from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply, refuse_error
 from searchloop.web.api.openapi import route
-from searchloop.web.gate import MAX_IMPORT, Receive, Refusal, Scope, Send, refuse
+from searchloop.web.asgi import JSON, Receive, Scope, Send, answer, more
+from searchloop.web.gate import MAX_IMPORT
 
 _PIECE = 1 << 20  # bytes that are written at a time
 _SILENCE = 60.0  # seconds for which a file may stop arriving
@@ -67,13 +68,9 @@ class ImportsApi(Handlers):
         """Answers the request that carries the file: 202 once it is whole, and is being read."""
         try:
             await self._take(receive)
-            # 202 and what `look` says.
-            reply = Refusal(202, "", "", "")
+            await answer(send, 202, self._now.as_dict())
         except AgentError as error:
-            status = 409 if isinstance(error, Conflict) else 400
-            status = 503 if isinstance(error, StoreError) else status
-            reply = Refusal(status, error.code, error.message, error.remedy)
-        await refuse(reply, scope, send, lambda *_: None if reply.code else self._now.as_dict())
+            await refuse_error(error, scope, send)
 
     async def _take(self, receive: Receive) -> None:
         if self._arriving or self._now.state == "running":
@@ -138,11 +135,11 @@ class ImportsApi(Handlers):
         """Answers with all chats as one file, one chat at a time."""
         day = time.strftime("%Y-%m-%d")
         named = f'attachment; filename="searchloop-chats-{day}.json"'.encode()
-        head = ((b"content-type", b"application/json"), (b"content-disposition", named))
+        head = (JSON, (b"content-disposition", named))
         await send({"type": "http.response.start", "status": 200, "headers": head})
         pieces = everything(self._services.log)
         while piece := await asyncio.to_thread(next, pieces, b""):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send(more(piece))
         await send({"type": "http.response.body", "body": b""})
 
     async def aclose(self) -> None:

@@ -14,20 +14,14 @@ import html
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError
+from searchloop.web.asgi import JSON, App, Header, Message, Receive, Scope, Send, answer, read_body
 from searchloop.web.gate import sign_in
 from searchloop.web.gate.access import Access, Person, given_token
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Header = tuple[bytes, bytes]
 
 _UNUSED = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
 _SECURITY: tuple[Header, ...] = (
@@ -102,24 +96,21 @@ async def refuse(
     refusal: Refusal, scope: Scope, send: Send, refusal_body: RefusalBody | None = None
 ) -> None:
     """Sends a refusal: JSON to programs, one sentence to a person who opens the page."""
-    kind, head = b"application/json", dict(scope["headers"])
-    own: tuple[Header, ...] = ()
+    head = dict(scope["headers"])
+    own: tuple[Header, ...] = (*refusal.headers, JSON)
     if b"text/html" in head.get(b"accept", b"") and scope["path"][:5] != "/api/":
-        kind, words = b"text/html; charset=utf-8", f"{refusal.message} {refusal.remedy}".strip()
+        own = (*refusal.headers, (b"content-type", b"text/html; charset=utf-8"))
+        words = f"{refusal.message} {refusal.remedy}".strip()
         text = f"<!doctype html><title>searchloop</title><p>{html.escape(words)}</p>"
         if refusal.code in sign_in.CODES:
             accepted = head.get(b"accept-language", b"").decode("latin-1")
             text = sign_in.page(refusal.code, accepted, refusal.seconds)
-            own = ((b"content-security-policy", sign_in.POLICY.encode()),)
+            own += ((b"content-security-policy", sign_in.POLICY.encode()),)
     else:
         error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
         shown = (refusal_body(scope["path"], refusal) if refusal_body else None) or {"error": error}
         text = json.dumps(shown, ensure_ascii=False)
-    body = text.encode("utf-8", "replace")
-    length = str(len(body)).encode()
-    headers = [*refusal.headers, *own, (b"content-type", kind), (b"content-length", length)]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await answer(send, refusal.status, text.encode("utf-8", "replace"), own)
 
 
 _log = logging.getLogger(__name__)
@@ -343,25 +334,19 @@ class Gate:
         self, head: dict[bytes, bytes], receive: Receive, most: int, too_large: Refusal
     ) -> bytes | Refusal | None:
         """Returns the whole body, so that no thread waits for it; None when the client left."""
-        body, files = bytearray(), most == MAX_FILES
+        files = most == MAX_FILES
         seconds = self._body_seconds * (_SLOWER if files else 1)
         if head.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in head:
             return b""
         try:
             async with asyncio.timeout(seconds):
-                while len(body) <= most:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return None
-                    body += message.get("body", b"")
-                    if not message.get("more_body", False):
-                        break
+                body = await read_body(receive, most)
         except TimeoutError:
             return _TOO_SLOW
-        if len(body) > most:
-            return too_large
+        if body is None or len(body) > most:
+            return body if body is None else too_large
         large = files and len(body) > MAX_BODY and not _WITH_FILES.search(body)
-        return _TOO_LARGE if large else bytes(body)
+        return _TOO_LARGE if large else body
 
 
 def _too_many(seconds: int) -> Refusal:

@@ -9,7 +9,6 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from mimetypes import guess_type
 from typing import Any
 
@@ -22,14 +21,22 @@ from searchloop.compose import Services
 from searchloop.compose.check import read_page
 from searchloop.render.markdown import render
 from searchloop.render.words import LANGUAGES, words_of
-from searchloop.web.api import status_of
-from searchloop.web.api.calls import checked_body
-from searchloop.web.gate import Receive, Refusal, Scope, Send, refuse
+from searchloop.web.api.calls import checked_body, refuse_error
+from searchloop.web.asgi import (
+    EVENTS,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    left,
+    more,
+    read_body,
+)
 
 AUDIT_PATH = "/api/audit"
 _MOST = 4  # audits of one person at a time
 _BUSY = "Several audits are under way."
-_EVENTS = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no"))
 
 
 class Audits:
@@ -42,27 +49,23 @@ class Audits:
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         if scope["method"] != "POST":
-            what, allow = "A report is sent with POST.", ((b"allow", b"POST"),)
-            await refuse(Refusal(405, "method_not_allowed", what, "Use POST.", allow), scope, send)
+            error = ConfigError("method_not_allowed", "A report is sent with POST.", "Use POST.")
+            await refuse_error(error, scope, send, ((b"allow", b"POST"),))
             return
-        body, more = bytearray(), True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body, more = body + message.get("body", b""), message.get("more_body", False)
+        body = await read_body(receive)
+        if body is None:
+            return
         self._running += 1
         try:
             if self._running > _MOST:
                 raise Conflict("busy", _BUSY, "Wait for the end of one, or stop it.")
-            asked = checked_body("NewAudit", bytes(body))
+            asked = checked_body("NewAudit", body)
             auditor = await self._auditor(asked)
             accept = dict(scope["headers"]).get(b"accept", b"")
             work = self._told if b"application/json" in accept else self._streamed
             await _unless_left(work(auditor, asked, send), receive)
         except AgentError as error:
-            refusal = Refusal(status_of(error), error.code, error.message, error.remedy)
-            await refuse(refusal, scope, send)
+            await refuse_error(error, scope, send)
         finally:
             self._running -= 1
 
@@ -96,10 +99,7 @@ class Audits:
 
     async def _told(self, auditor: Auditor, asked: Mapping[str, Any], send: Send) -> None:
         await auditor.run()
-        body = json.dumps(_result(auditor, asked), ensure_ascii=False).encode("utf-8", "replace")
-        head = ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)))
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": body})
+        await answer(send, 200, _result(auditor, asked))
 
     async def _streamed(self, auditor: Auditor, asked: Mapping[str, Any], send: Send) -> None:
         """Sends `page_opened` for each page, and `audit_finished` with the whole."""
@@ -116,7 +116,7 @@ class Audits:
                 queue.put_nowait(None)
 
         auditor.told = told
-        await send({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+        await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
         async with asyncio.TaskGroup() as group:
             group.create_task(run())
             while (event := await queue.get()) is not None:
@@ -139,24 +139,18 @@ def _result(auditor: Auditor, asked: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _frame(event: Mapping[str, Any]) -> dict[str, Any]:
-    body = f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
-    return {"type": "http.response.body", "body": body, "more_body": True}
+def _frame(event: Mapping[str, Any]) -> Message:
+    return more(f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode("utf-8", "replace"))
 
 
 async def _unless_left(work: Any, receive: Receive) -> None:
     """Runs until the end, or until the client leaves."""
-    task = asyncio.ensure_future(work)
-
-    async def left() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        task.cancel()
-
-    watch = asyncio.ensure_future(left())
+    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(left(receive))]
     try:
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()
     finally:
-        task.cancel()
-        watch.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

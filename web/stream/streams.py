@@ -16,9 +16,8 @@ from urllib.parse import parse_qs
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
-from searchloop.web.api import status_of
-from searchloop.web.api.calls import parse_number
-from searchloop.web.gate import Message, Receive, Refusal, Scope, Send, refuse
+from searchloop.web.api.calls import parse_number, refuse_error
+from searchloop.web.asgi import EVENTS, Receive, Scope, Send, more
 from searchloop.web.stream.view import FrameCache, PageView
 
 MAX_STREAMS = 10_000
@@ -32,7 +31,6 @@ _FAST = 0.001  # seconds; a loop that turns faster has little to do
 _REST = 2.0  # pause in turns of the loop
 _LONGEST_REST = 0.1  # seconds
 _IDLE, _LONGEST_WAIT = 9, 0.25  # rendering a growing text takes a tenth of the time; seconds
-_HEADERS = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no"))
 
 
 class Streams:
@@ -69,12 +67,10 @@ class Streams:
             after, view = await self._admit(session_id, scope)
         except AgentError as error:
             allow = ((b"allow", b"GET"),) if error.code == "method_not_allowed" else ()
-            status = 405 if allow else status_of(error)
-            refusal = Refusal(status, error.code, error.message, error.remedy, allow)
-            await refuse(refusal, scope, send)
+            await refuse_error(error, scope, send, allow)
             return
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        await send(_more(_RETRY))
+        await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
+        await send(more(_RETRY))
         following = self._follow_page if view == "page" else self._follow_plain
         task = asyncio.ensure_future(following(session_id, after, send))
         self._open.add(task)
@@ -109,7 +105,7 @@ class Streams:
                 async with asyncio.timeout(self._heartbeat):
                     message = await receive()
             except TimeoutError:
-                await send(_more(_BEAT))
+                await send(more(_BEAT))
                 continue
             if message["type"] == "http.disconnect":
                 task.cancel()
@@ -120,7 +116,7 @@ class Streams:
         async with aclosing(self._log.follow(session_id, after)) as batches:
             async for batch in batches:
                 for events in _chunks(batch):
-                    await send(_more(b"".join([frame(session_id, event) for event in events])))
+                    await send(more(b"".join([frame(session_id, event) for event in events])))
                 await _breathe()
 
     async def _follow_page(self, session_id: str, after: int, send: Send) -> None:
@@ -136,7 +132,7 @@ class Streams:
                     thread = asyncio.to_thread(view.frames, events) if heavy else None
                     frames = await thread if thread else view.frames(events)
                     took = loop.time() - began
-                    await send(_more(b"".join([data for _, data in frames])))
+                    await send(more(b"".join([data for _, data in frames])))
                     if events[-1].type == "text_delta" and took > _FAST:
                         await asyncio.sleep(min(_IDLE * took, _LONGEST_WAIT))
                 await _breathe()
@@ -153,10 +149,6 @@ async def _breathe() -> None:
     turn = loop.time() - began
     if turn > _FAST:
         await asyncio.sleep(min(_REST * turn, _LONGEST_REST))
-
-
-def _more(data: bytes) -> Message:
-    return {"type": "http.response.body", "body": data, "more_body": True}
 
 
 def _chunks(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:

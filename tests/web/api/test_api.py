@@ -21,7 +21,7 @@ from searchloop.agent.errors import (
     ToolError,
 )
 from searchloop.agent.log import EventLog
-from searchloop.web.api import status_of
+from searchloop.web.api.calls import status_of
 from searchloop.web.api.openapi import document
 from searchloop.web.app import STREAMED
 from tests.tables import each_row

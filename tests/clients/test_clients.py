@@ -21,7 +21,7 @@ import pytest
 
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.tables import each_row
-from tests.web.test_gateway import KEY, MODEL, desk, model
+from tests.web.faces import KEY, MODEL, desk, model
 
 HERE = Path(__file__).parent
 PROGRAMS, NODE, ROOT = HERE / "programs", HERE / "node", HERE.parents[1]

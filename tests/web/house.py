@@ -256,12 +256,15 @@ async def request(
     headers: Mapping[str, str] | None = None,
     body: Any = None,
     *,
+    twice: tuple[str, str] | None = None,
+    stalls: bool = False,
     chunks: Sequence[bytes] | None = None,
     enough: Callable[[bytes], bool] = lambda body: False,
     opened: asyncio.Event | None = None,
 ) -> Answer:
     """One request to an ASGI application; a stream is left when `enough` of it has come.
 
+    A client that `stalls` never ends its body; the header `twice` comes besides those in `headers`;
     `opened` is set when the first bytes are there.
     """
     head = dict(allowed() if headers is None else headers)
@@ -275,6 +278,7 @@ async def request(
             head["content-length"] = str(len(body))
     else:
         head["transfer-encoding"] = "chunked"
+    pairs = [*head.items(), *([twice] if twice else [])]
     path, _, query = target.partition("?")
     sent, received, left = list(chunks), bytearray(), asyncio.Event()
     starts: list[Any] = []
@@ -282,7 +286,7 @@ async def request(
     async def receive() -> dict[str, Any]:
         if sent:
             piece = sent.pop(0)
-            return {"type": "http.request", "body": piece, "more_body": bool(sent)}
+            return {"type": "http.request", "body": piece, "more_body": bool(sent) or stalls}
         await left.wait()
         return {"type": "http.disconnect"}
 
@@ -305,7 +309,7 @@ async def request(
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(k.lower().encode(), v.encode("latin-1")) for k, v in head.items()],
+        "headers": [(k.lower().encode(), v.encode("latin-1")) for k, v in pairs],
         "server": ("127.0.0.1", PORT),
         "client": ("127.0.0.1", 50000),
     }

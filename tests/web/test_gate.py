@@ -164,31 +164,11 @@ def test_our_own_page_comes_in(host: str, with_origin: bool) -> None:
 
 def test_headers_that_decide_may_not_be_repeated() -> None:
     """Two Host lines mean two opinions; neither is believed."""
-    inner = Inner()
-    gate = Gate(inner, Access(PORT, TOKEN))
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.disconnect"}
-
-    base = [(k.encode(), v.encode()) for k, v in allowed().items()]
+    inner, given = Inner(), allowed(origin=f"http://{HOST}")
     for name in ("host", "origin", "authorization", "content-type", "sec-fetch-site"):
-        value = dict(allowed(origin=f"http://{HOST}")).get(name, "none").encode()
-        twice = [(k, v) for k, v in base if k != name.encode()] + [(name.encode(), value)] * 2
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": "/",
-            "query_string": b"",
-            "headers": twice,
-            "server": ("127.0.0.1", PORT),
-        }
-        asyncio.run(gate(scope, receive, send))
-        assert sent[0]["status"] == 400
-        sent.clear()
+        value = given.get(name, "none")
+        again = (name, value)
+        assert ask("GET", "/", {**given, name: value}, inner, twice=again).status == 400
     assert not inner.reached
 
 
@@ -302,30 +282,9 @@ async def test_a_slow_body_is_cut_off() -> None:
     """A client that stops in the middle holds nothing but its own connection, and not for long."""
     inner = Inner()
     gate = Gate(inner, Access(PORT, TOKEN), body_seconds=0.02)
-    sent: list[Any] = []
-    pieces = [b"{"]
-
-    async def receive() -> Any:
-        if pieces:
-            return {"type": "http.request", "body": pieces.pop(), "more_body": True}
-        return await asyncio.Event().wait()
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
     head = allowed(**{"content-type": "application/json", "content-length": "2"})
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/x",
-        "query_string": b"",
-        "headers": [(k.encode(), v.encode()) for k, v in head.items()],
-        "server": ("127.0.0.1", PORT),
-    }
-    await gate(scope, receive, send)
-    sent = sent
-    assert sent[0]["status"] == 408
-    assert (b"connection", b"close") in sent[0]["headers"]
+    answer = await request(gate, "POST", "/x", head, chunks=[b"{"], stalls=True)
+    assert (answer.status, answer.headers["connection"]) == (408, "close")
     assert not inner.reached
 
 

@@ -269,28 +269,13 @@ def test_a_form_is_small(pieces: list[bytes], status: int, told: bool) -> None:
 async def test_half_sent_forms_take_little_memory() -> None:
     """700 clients that never finish their form hold 4 KiB each, whatever they announce or send."""
     gate = Gate(None, Access(PORT, TOKEN))  # type: ignore[arg-type]
-    statuses: list[int] = []
+    head = form("")["headers"]
+    parts = [[b"x" * 65_536] * 16, [bytes(bytearray(b"a=&" * 1365))]]
+    ends = [False, True]
 
-    async def client(number: int) -> None:
-        pieces = [b"a=&" * 1365] if number % 2 else [b"x" * 65_536] * 16
-
-        async def receive() -> Any:
-            if pieces:
-                return {
-                    "type": "http.request",
-                    "body": bytes(bytearray(pieces.pop())),
-                    "more_body": True,
-                }
-            return await asyncio.Event().wait()
-
-        async def send(message: Any) -> None:
-            statuses.append(message.get("status", 0))
-
-        head = {**form("")["headers"], "host": HOST, "transfer-encoding": "chunked"}
-        own = [(name.encode(), value.encode()) for name, value in head.items()]
-        own = [pair for pair in own if pair[0] != b"content-length"]
-        scope = {"type": "http", "method": "POST", "path": sign_in.PATH, "query_string": b""}
-        await gate({**scope, "headers": own, "server": ("127.0.0.1", PORT)}, receive, send)
+    def client(number: int) -> Any:
+        more: Any = {"chunks": parts[number % 2], "stalls": ends[number % 2]}
+        return request(gate, "POST", sign_in.PATH, head, **more)
 
     tracemalloc.start()
     try:
@@ -298,12 +283,13 @@ async def test_half_sent_forms_take_little_memory() -> None:
         for _ in range(50):
             await asyncio.sleep(0)
         held = tracemalloc.get_traced_memory()[0]
+        done = [task.result().status for task in tasks if task.done()]
     finally:
         tracemalloc.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    assert statuses.count(413) == 350
+    assert done == [413] * 350
     assert held < 350 * 4096 + 16 * 2**20
 
 
@@ -496,19 +482,8 @@ def test_a_name_is_believed_from_the_proxy_alone() -> None:
 def test_two_names_in_one_request_are_refused() -> None:
     """A proxy that adds its header to a client's instead of replacing it lets nobody be chosen."""
     access = Access(PORT, TOKEN, people=People.of({"SEARCHLOOP_USER_HEADER": "X-User"}))
-    inner, sent = Inner(), list[Any]()
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.disconnect"}
-
-    headers = [(b"host", HOST.encode()), (b"x-user", b"anna"), (b"x-user", b"bob")]
-    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
-    scope |= {"server": ("127.0.0.1", PORT), "client": ("127.0.0.1", 1)}
-    asyncio.run(Gate(inner, access)(scope, receive, send))
-    assert (sent[0]["status"], inner.reached) == (400, [])
+    head = {"host": HOST, "x-user": "anna"}
+    assert ask(access, "GET", "/", head, twice=("x-user", "bob")).status == 400
 
 
 @pytest.mark.parametrize(

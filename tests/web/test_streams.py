@@ -167,32 +167,22 @@ def test_a_stream_says_that_it_is_alive(tmp_path: Path) -> None:
     assert asyncio.run(scenario()).body.count(b"\n:\n\n") >= 2
 
 
-async def test_the_end_of_the_server_ends_the_streams(tmp_path: Path) -> None:
-    """Nobody has to wait for a page that is left open."""
+async def test_the_end_of_a_session_or_of_the_server_ends_the_streams(tmp_path: Path) -> None:
+    """Nobody has to wait for a page left open; who asks again is told that the session is gone."""
     house = make_house(tmp_path)
-    session = session_of(house)
+    paths = [f"/api/sessions/{session_of(house)}" for _ in range(2)]
     async with living(house) as app:
-        path = f"/api/sessions/{session}/events"
-        opened = asyncio.Event()
-        following = asyncio.create_task(request(app, "GET", path, opened=opened))
-        await opened.wait()
-    answer = await following
+        following = []
+        for path in paths:
+            opened = asyncio.Event()
+            asked = request(app, "GET", f"{path}/events", opened=opened)
+            following.append(asyncio.create_task(asked))
+            await opened.wait()
+        assert (await request(app, "DELETE", paths[0])).status == 204
+        assert (await following[0]).status == 200
+        assert (await request(app, "GET", f"{paths[0]}/events")).status == 404
+    answer = await following[1]
     assert (answer.status, answer.body) == (200, b"retry: 1000\n\n")
-
-
-async def test_a_deleted_session_ends_its_streams(tmp_path: Path) -> None:
-    """The stream ends; the client that asks again is told that the session is gone."""
-    house = make_house(tmp_path)
-    session = session_of(house)
-    async with living(house) as app:
-        path = f"/api/sessions/{session}/events"
-        opened = asyncio.Event()
-        following = asyncio.create_task(request(app, "GET", path, opened=opened))
-        await opened.wait()
-        gone = await request(app, "DELETE", f"/api/sessions/{session}")
-        assert gone.status == 204
-        first, second = await following, await request(app, "GET", path)
-    assert (first.status, second.status) == (200, 404)
 
 
 def test_an_event_is_encoded_once(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from tests.tables import each_row
 from tests.web.house import (
     ANSWER,
     TOKEN,
-    Answer,
     answer_events,
     frames,
     living,
@@ -347,64 +346,26 @@ async def test_answers_have_the_described_shape(tmp_path: Path) -> None:
         assert set(models["models"][0]) == set(schemas["Model"]["properties"])
 
 
-UNSEEN = "\x1b]8;;x\u202egpj.\u2066\u200f\U000e0041"
-EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)> `x` [l](javascript:alert(3))'
-
-
-async def export_of(home: Path, wanted: str) -> Answer:
-    """The export of a session that holds hostile text everywhere."""
-    async with with_api(home) as (ask, house):
+async def test_a_chat_is_exported_as_text_and_as_data(tmp_path: Path) -> None:
+    """A file with the chat's id in its name; all events, nothing of a provider's own, no secret."""
+    async with with_api(tmp_path) as (ask, house):
         session = house.log.create_session(model="m:x").id
-        house.log.update_session(session, title=EVIL)
-        message, finished = answer_events("r")
-        bad = {
-            "n": 2,
-            "url": 'javascript:alert("4")',
-            "title": f"{EVIL} {UNSEEN}",
-            "quote": EVIL,
-            "verified": False,
-            "spans": [[0, 2]],
-            "marks": [{"span": [0, 2], "quote": EVIL + UNSEEN, "verified": False}],
-        }
-        finished[1]["citations"] = [*finished[1]["citations"], bad]
-        house.log.append(session, [("user_message", {"text": EVIL}), message, finished])
-        text = f"Then **this**. {EVIL}"
-        finished = ("run_finished", {**finished[1], "answer": text, "citations": []})
-        house.log.append(session, [("user_message", {"text": "Second"}), finished])
-        got = await ask("GET", f"/api/sessions/{session}/export?format={wanted}")
-        assert got.status == 200
-        return got
-
-
-async def test_export_as_markdown(tmp_path: Path) -> None:
-    """Questions are headings, citations are footnotes, other people's words are words."""
-    answer = await export_of(tmp_path, "md")
-    text = answer.body.decode()
-    assert answer.headers["content-type"].startswith("text/markdown")
-    assert re.fullmatch(
-        r'attachment; filename="searchloop-[\w-]{8}\.md"', answer.headers["content-disposition"]
-    )
-    assert "It[^2] is [^1]." in text
-    assert "[^1]: A page <https://example.org/a> “so it is”" in text
-    assert "## Second\n\nThen **this**." in text
-    for line in text.splitlines():
-        if line.startswith(("# ", "## \\<", "[^")):
-            assert "<script" not in line.replace("\\<script", "")
-    (note,) = (line for line in text.splitlines() if line.startswith("[^2]"))
-    assert note.isprintable()
-    assert '`javascript:alert("4")`' in note  # an address in angle brackets would be a link
-
-
-async def test_export_as_data(tmp_path: Path) -> None:
-    """All events, and nothing that is a provider's own or a secret."""
-    whole = await export_of(tmp_path / "a", "json")
+        house.log.append(session, [("user_message", {"text": "q"}), *answer_events("r")])
+        path = f"/api/sessions/{session}/export"
+        text, whole, trace = [
+            await ask("GET", f"{path}?format={n}") for n in ("md", "json", "trace")
+        ]
+    assert text.headers["content-type"].startswith("text/markdown")
+    named = f'attachment; filename="searchloop-{session[:8]}.md"'
+    assert text.headers["content-disposition"] == named
+    assert "is [^1]." in text.body.decode()
     assert set(whole.data) == {"session", "events"}
-    lines = (await export_of(tmp_path / "b", "trace")).body.decode().splitlines()
-    assert [json.loads(line)["seq"] for line in lines] == [e["seq"] for e in whole.data["events"]]
-    for body in (whole.body.decode(), "\n".join(lines)):
-        assert ANSWER in body
-        assert "OPAQUE" not in body
-        assert TOKEN not in body
+    lines = [json.loads(line)["seq"] for line in trace.body.decode().splitlines()]
+    assert lines == [event["seq"] for event in whole.data["events"]]
+    for body in (text.body, whole.body, trace.body):
+        assert ANSWER.partition(" [")[0].encode() in body
+        assert b"OPAQUE" not in body
+        assert TOKEN.encode() not in body
 
 
 async def test_an_unfinished_answer_is_exported_as_it_stands(tmp_path: Path) -> None:

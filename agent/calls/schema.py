@@ -1,27 +1,22 @@
-"""Makes JSON Schemas from signatures and checks arguments against schemas.
+"""Makes JSON Schemas from signatures (by pydantic) and checks arguments against schemas.
 
-It knows the keywords of tool schemas: type, properties, required, additionalProperties, items,
-enum, minimum, maximum. Its messages tell a model what to change.
+The check knows the keywords of tool schemas: type, properties, required, additionalProperties,
+items, enum, minimum, maximum. Its messages tell a model what to change.
 """
 
 from __future__ import annotations
 
 import inspect
-import types
-import typing
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, get_type_hints
 
 from searchloop.agent.calls.caller import context_of
+from searchloop.agent.errors import ToolError
 
-_TYPES: dict[Any, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    dict: "object",
-    list: "array",
-}
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 _CHECKS: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -48,37 +43,87 @@ def json_kind(value: Any) -> str:
     return str(value).lower() if kind == "boolean" else _SAID.get(kind, kind) or "no JSON"
 
 
-def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Makes a JSON Schema object from a function's parameters. Raises TypeError for other types."""
-    hints = typing.get_type_hints(function)
-    properties: dict[str, Any] = {}
-    required: list[str] = []
+def schema_of(
+    function: Callable[..., Any],
+) -> tuple[dict[str, Any], Callable[[Mapping[str, Any]], dict[str, Any]]]:
+    """Returns the JSON Schema of a function's parameters, and what reads arguments into them.
+
+    A parameter may have any type that pydantic reads from JSON; `Annotated[int, "How many"]` says
+    more of it. The reader raises ToolError, in words for a model. Raises TypeError for a type that
+    JSON cannot hold.
+    """
+    from pydantic import Field, ValidationError  # takes 100 ms to load
+    from pydantic.errors import PydanticUserError
+
+    fields: dict[str, Any] = {}
+    for name, hint, optional in _parameters(function):
+        for words in getattr(hint, "__metadata__", ()):
+            hint = Annotated[hint, Field(description=words)] if isinstance(words, str) else hint
+        fields[name] = NotRequired[hint] if optional else hint
+    try:
+        adapter, schema = _form(function.__name__, fields)
+    except PydanticUserError as error:
+        raise _odd(function.__name__, fields) from error
+
+    def read(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return dict(adapter.validate_python(dict(arguments)))
+        except ValidationError as error:
+            each = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            words = f"Wrong arguments: {'; '.join(each)}."
+            raise ToolError("bad_arguments", words, "Correct them.") from error
+
+    return schema, read
+
+
+def _form(name: str, fields: Mapping[str, Any]) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+    """Makes the type of all arguments, and its schema without the title that nobody needs."""
+    from pydantic import TypeAdapter
+    from typing_extensions import TypedDict
+
+    make: Any = TypedDict
+    form = make(name, dict(fields))
+    form.__pydantic_config__ = {"extra": "forbid"}
+    adapter = TypeAdapter[Any](form)
+    schema = adapter.json_schema(schema_generator=_plain_schemas())
+    return adapter, {key: value for key, value in schema.items() if key != "title"}
+
+
+def _odd(function: str, fields: Mapping[str, Any]) -> TypeError:
+    from pydantic.errors import PydanticUserError
+
+    for name, hint in fields.items():
+        try:
+            _form(name, {name: hint})
+        except PydanticUserError:
+            return TypeError(f"{function}({name}): a tool cannot take {hint!r}, which is not JSON")
+    return TypeError(f"{function}: a tool cannot take these parameters")
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[tuple[str, Any, bool]]:
+    """Yields name, type and whether it may be left out, but for the caller's context."""
+    hints = get_type_hints(function, include_extras=True)
     own = context_of(function)
     for name, parameter in inspect.signature(function).parameters.items():
-        if own and name == own[0]:
-            continue
-        properties[name] = _schema(hints.get(name, str), f"{function.__name__}({name})")
-        if parameter.default is inspect.Parameter.empty:
-            required.append(name)
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if required:
-        schema["required"] = required
-    return {**schema, "additionalProperties": False}
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TypeError(f"{function.__name__}: a tool cannot take *{name}; name its parameters")
+        if not own or name != own[0]:
+            yield name, hints.get(name, str), parameter.default is not parameter.empty
 
 
-def _schema(hint: Any, where: str) -> dict[str, Any]:
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return {"type": _TYPES[type(inner[0])], "enum": list(inner)}
-    if origin in (typing.Union, types.UnionType):
-        kept = [arm for arm in inner if arm is not type(None)]
-        if len(kept) == 1:
-            return _schema(kept[0], where)
-    elif origin is list:
-        return {"type": "array", "items": _schema(inner[0], where)}
-    elif origin is dict or hint in _TYPES:
-        return {"type": _TYPES[origin or hint]}
-    raise TypeError(f"{where}: a tool cannot take {hint!r}")
+@cache
+def _plain_schemas() -> Any:
+    """Returns a generator of schemas that small models read well: no titles, no `null` as type."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Plain(GenerateJsonSchema):
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
+
+        def nullable_schema(self, schema: Any) -> Any:
+            return self.generate_inner(schema["schema"])
+
+    return Plain
 
 
 def problems_with(value: Any, schema: Mapping[str, Any], where: str = "") -> str | None:

@@ -162,30 +162,31 @@ def tool(function: Any = None, *, effect: Effect = "read") -> Any:
     """Makes a Tool of a function: name, schema and description come from its signature.
 
     An `async def` runs on the loop, a plain `def` on a thread. It returns text, or anything that
-    JSON can hold. Its parameters are text, numbers, true or false, lists, dicts, or `Literal`; one
-    of type `Context` gets the caller's. `effect` says what it does: "read", "network", or "write"
-    and "exec", which need mode `agent` and an approval. Raises TypeError for another parameter.
+    JSON can hold. A parameter has any type that pydantic reads from JSON: text, numbers, lists,
+    dates, enums, dataclasses, models; one of type `Context` gets the caller's. `effect` says what
+    it does: "read", "network", or "write" and "exec", which need mode `agent` and an approval.
+    Raises TypeError for a parameter that JSON cannot hold.
 
         @tool(effect="write")
-        def order(item: str, count: int = 1) -> str:
+        def order(item: str, count: Annotated[int, "In boxes of ten"] = 1) -> str:
             "Order an item from the supplier."
             return f"{count} of {item} are ordered."
     """
     if function is None:
         return lambda f: tool(f, effect=effect)
     own = context_of(function)
-    spec = ToolSpec(
-        function.__name__, inspect.cleandoc(function.__doc__ or ""), schema_of(function), effect
-    )
+    schema, read = schema_of(function)
+    spec = ToolSpec(function.__name__, inspect.cleandoc(function.__doc__ or ""), schema, effect)
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | str:
+        given = read(arguments)
         if own:
-            arguments = {**arguments, own[0]: Context(context.caller.context, context.call_id)}
+            given[own[0]] = Context(context.caller.context, context.call_id)
         if inspect.iscoroutinefunction(function):
-            value = await function(**arguments)
+            value = await function(**given)
         else:
             loop = asyncio.get_running_loop()
-            value = await loop.run_in_executor(_BLOCKING, lambda: function(**arguments))
+            value = await loop.run_in_executor(_BLOCKING, lambda: function(**given))
         return value if isinstance(value, str | ToolResult) else json.dumps(value, default=str)
 
     return FunctionTool(spec, run, needs=own and own[1], function=function)

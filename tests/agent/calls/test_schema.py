@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from random import Random
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
 
 from searchloop.agent.calls.schema import problems_with, schema_of
+from searchloop.agent.errors import ToolError
 from tests.tables import each_row
 
 
@@ -27,7 +35,7 @@ def sample(
 
 def test_a_signature_becomes_a_schema() -> None:
     """Types, enumerations, lists and what is required are read off the function."""
-    assert schema_of(sample) == {
+    assert schema_of(sample)[0] == {
         "type": "object",
         "properties": {
             "text": {"type": "string"},
@@ -36,25 +44,103 @@ def test_a_signature_becomes_a_schema() -> None:
             "flag": {"type": "boolean"},
             "unit": {"type": "string", "enum": ["m", "km"]},
             "tags": {"type": "array", "items": {"type": "string"}},
-            "extra": {"type": "object"},
+            "extra": {"type": "object", "additionalProperties": True},
         },
         "required": ["text", "count"],
         "additionalProperties": False,
     }
 
 
-def odd(what: bytes) -> None:
+class Size(Enum):
+    """What a person chooses."""
+
+    SMALL = "s"
+    LARGE = "l"
+
+
+@dataclass
+class Place:
+    """Where something goes."""
+
+    city: str
+    floor: int | None = None
+
+
+class Parcel(BaseModel):
+    """What goes there, with parcels inside."""
+
+    title: str
+    inside: list[Parcel] = []
+
+
+def rich(
+    to: Place,
+    on: date,
+    parcel: Parcel,
+    json: Annotated[int, "How many"] = 1,
+    size: Size = Size.SMALL,
+    room: int | str = 0,
+    weight: Annotated[float, Field(gt=0, description="In kg")] = 1,
+) -> None:
+    """Parameters of the types that programs have, one with a name that pydantic uses itself."""
+
+
+def test_a_tool_takes_what_pydantic_reads_from_json() -> None:
+    """Dataclasses, models, enums and dates arrive as such; notes describe a parameter."""
+    schema, read = schema_of(rich)
+    its = schema["properties"]
+    assert its["json"] == {"type": "integer", "description": "How many"}
+    assert its["weight"] == {"type": "number", "description": "In kg", "exclusiveMinimum": 0}
+    assert its["room"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    assert its["to"] == {"$ref": "#/$defs/Place"}
+    assert schema["$defs"]["Place"]["properties"]["floor"] == {"type": "integer", "default": None}
+    assert schema["required"] == ["to", "on", "parcel"]
+    nested = {"title": "outer", "inside": [{"title": "inner"}]}
+    given = {"to": {"city": "Ulm"}, "on": "2026-11-28", "parcel": nested, "size": "l"}
+    assert read(given) == {
+        "to": Place("Ulm"),
+        "on": date(2026, 11, 28),
+        "parcel": Parcel(title="outer", inside=[Parcel(title="inner")]),
+        "size": Size.LARGE,
+    }
+
+
+@each_row(
+    ("change", "said"),
+    [
+        ({"to": {"city": 3}}, "to.city"),
+        ({"to": {}}, "to.city: Field required"),
+        ({"on": "soon"}, "on: "),
+        ({"parcel": {"title": "a", "inside": [{}]}}, "parcel.inside.0.title: Field required"),
+        ({"size": "xl"}, "size: "),
+        ({"weight": -1}, "weight: Input should be greater than 0"),
+        ({"colour": "red"}, "colour: "),
+    ],
+)
+def test_what_does_not_fit_a_type_is_told_to_the_model(change: dict[str, Any], said: str) -> None:
+    """By its path, in one sentence, so that the next call is right."""
+    good = {"to": {"city": "Ulm"}, "on": "2026-11-28", "parcel": {"title": "a"}}
+    with pytest.raises(ToolError, match=re.escape(said)) as caught:
+        schema_of(rich)[1]({**good, **change})
+    assert caught.value.code == "bad_arguments"
+
+
+def odd(what: Random) -> None:
     """A parameter that JSON has no type for."""
 
 
-def two_ways(what: int | str) -> None:
-    """A parameter of two types."""
+def calls(what: Callable[[], int]) -> None:
+    """Nor for a function."""
 
 
-@pytest.mark.parametrize("function", [odd, two_ways])
-def test_what_json_cannot_say_is_refused_early(function: Any) -> None:
+def endless(*what: int) -> None:
+    """Nor for parameters without names."""
+
+
+@each_row("function", [odd, calls, endless])
+def test_what_json_cannot_hold_is_refused_early(function: Any) -> None:
     """The author of a tool is told when it is made, not the model when it is called."""
-    with pytest.raises(TypeError, match=r"\(what\)"):
+    with pytest.raises(TypeError, match=rf"{function.__name__}.*what"):
         schema_of(function)
 
 
@@ -79,7 +165,7 @@ def test_what_json_cannot_say_is_refused_early(function: Any) -> None:
 )
 def test_arguments_are_checked(arguments: dict[str, Any], problem: str | None) -> None:
     """What is wrong is said in one sentence that names the argument."""
-    found = problems_with(arguments, schema_of(sample))
+    found = problems_with(arguments, schema_of(sample)[0])
     assert (found is None) is (problem is None)
     assert problem is None or problem in (found or "")
 
@@ -109,6 +195,6 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.sampled_from(["text", "count", "tags", "unit", "odd"]), VALUES))
 def test_no_argument_breaks_the_check(arguments: dict[str, Any]) -> None:
     """Whatever JSON a model writes is either fine or a sentence."""
-    found = problems_with(arguments, schema_of(sample))
+    found = problems_with(arguments, schema_of(sample)[0])
     assert found is None or found.endswith(".")
     assert json.dumps(found)

@@ -265,6 +265,7 @@ def claims_of(text: str, citations: Sequence[Citation]) -> Callable[[], Claims]:
 
 def _first(mark: Mark, page: Page | None, claims: Callable[[], Claims], left: list[int]) -> Mark:
     """Compares a mark with its page, else with the passage that its provider quoted."""
+    from searchloop.agent.verdicts.check import check_readings
     from searchloop.agent.verdicts.page import Page
 
     if (page is None and not mark.quote) or not mark.span or left[0] <= 0:
@@ -272,7 +273,7 @@ def _first(mark: Mark, page: Page | None, claims: Callable[[], Claims], left: li
     left[0] -= 1
     if page is not None:
         return compared(mark, page, claims)
-    verdict = _verdict(claims().at(*mark.span), Page(mark.quote or ""))
+    verdict = check_readings(claims().at(*mark.span), Page(mark.quote or ""))
     if verdict.verdict == "misquoted":  # the page may say it elsewhere
         verdict = replace(verdict, verdict="unclear")
     return _with(mark, verdict, "provider")
@@ -280,25 +281,13 @@ def _first(mark: Mark, page: Page | None, claims: Callable[[], Claims], left: li
 
 def compared(mark: Mark, page: Page, claims: Callable[[], Claims]) -> Mark:
     """Compares a mark with its page. A provider's passage that stands there counts further."""
-    from searchloop.agent.verdicts.check import Verdict, place_of
+    from searchloop.agent.verdicts.check import check_readings, place_of
 
-    verdict = _verdict(claims().at(*mark.span), page) if mark.span else Verdict("unclear")
+    verdict = check_readings(claims().at(*mark.span) if mark.span else (), page)
     told = mark.by == "provider" and mark.verified is not None
     if told and verdict.verdict == "unclear" and place_of(mark.quote or "", page):
         return mark
     return _with(mark, verdict, "words")
-
-
-def _verdict(claims: Sequence[str], page: Page) -> Verdict:
-    """Compares the readings of a claim; where the wider one does not hold, the narrower decides."""
-    from searchloop.agent.verdicts.check import Verdict, check
-
-    verdict = Verdict("unclear")
-    for claim in claims:
-        verdict = check(claim, page)
-        if verdict.verdict in ("quoted", "supported"):
-            break
-    return verdict
 
 
 def _with(mark: Mark, verdict: Verdict, by: str) -> Mark:

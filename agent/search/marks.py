@@ -129,8 +129,6 @@ def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
         if not word or word[-1].isspace():
             return False
         last, glued = word[-1], glued and not word[-1].isascii()
-    if "{" in line and line.rfind("{") > line.rfind("}"):
-        return False
     if _KEY.match(line) and not _SOURCES.search(line.strip()[:-1]):
         return False  # of YAML
     if last == ":":  # `Sources: [1], [2]` and `(Source: [1])`, but not `ids: [1, 2], name: x`

@@ -77,6 +77,16 @@ def check(claim: str, page: Page) -> Verdict:
     return verdict
 
 
+def check_readings(claims: Sequence[str], page: Page) -> Verdict:
+    """Compares the readings of a claim; where the wider one does not hold, the narrower decides."""
+    verdict = Verdict("unclear")
+    for claim in claims:
+        verdict = check(claim, page)
+        if verdict.verdict in ("quoted", "supported"):
+            break
+    return verdict
+
+
 def _checked(claim: str, page: Page) -> Verdict:
     if len(claim) > _LONGEST:
         return Verdict("unclear", reason="The claim is too long to be compared.")

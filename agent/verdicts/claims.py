@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from searchloop.agent.verdicts.text import PIECE, blanked, sentences
 
-_FEW = 3  # words; fewer before a mark claim nothing by themselves
-_BACK = 6  # sentences that a quotation before a mark may span
+FEW = 3  # words; fewer claim nothing by themselves
+BACK = 6  # sentences that a quotation before a mark may span
 _PARAGRAPH = re.compile(r"\n[ \t]*(?:\n|[-*+|#>•]|\d+[.)] )")
 _BRACKET = re.compile(r"\s*\(?\[[^\]]*\](?:\([^)\s]*\))?\)?\s*|\s*【[^】]*】\s*")
 # Opening and closing quotation marks; of the straight one, two make a pair.
@@ -21,7 +21,7 @@ class Claims:
 
     def __init__(self, text: str, places: Iterable[tuple[int, int]]) -> None:
         places = sorted(set(places))
-        self._text = _without(blanked(text), [p for p in places if _is_bracket(text[slice(*p)])])
+        self._text = without(blanked(text), [p for p in places if _is_bracket(text[slice(*p)])])
         self._raw = text
         self._ends = [end for _, end in places]
         self._sentences = sentences(self._text)
@@ -42,16 +42,16 @@ class Claims:
         if start >= last and _PARAGRAPH.search(self._text, last, start):
             following = number + 1 < len(self._sentences)
             return (self._sentence(number + following),)
-        alone = self._text[first] in "(（" and _words(self._text[first:last]) < 2
-        if number and (alone or not _words(self._text[first:last])):  # `(Source: [1])`, a cell
+        alone = self._text[first] in "(（" and count_words(self._text[first:last]) < 2
+        if number and (alone or not count_words(self._text[first:last])):  # `(Source: [1])`, a cell
             return (self._sentence(number - 1),)
         before = self._text[first : min(start, last)]
-        if start < last and _words(before) < _FEW:
+        if start < last and count_words(before) < FEW:
             return (self._text[first:last],)
         whole = self._text[self._opened(number, min(start, last)) : min(start, last)]
         earlier = [at for at in self._ends if first < at <= start]
         part = self._text[earlier[-1] : start] if earlier and start <= last else ""
-        if _words(part) < _FEW:
+        if count_words(part) < FEW:
             return (whole,)
         return whole, part
 
@@ -61,21 +61,22 @@ class Claims:
 
     def _opened(self, number: int, end: int) -> int:
         """Returns where the claim begins: where its first quotation does, sentences earlier."""
-        for back in range(number, max(number - _BACK, -1), -1):
+        for back in range(number, max(number - BACK, -1), -1):
             first = self._starts[back]
-            if not _closes_more(self._text[first:end]):
+            if not torn(self._text[first:end]):
                 return first
             if back and "\n\n" in self._text[self._sentences[back - 1][1] : first]:
                 break
         return self._starts[number]
 
 
-def _words(text: str) -> int:
+def count_words(text: str) -> int:
     """Counts words; two letters of a script without spaces count as one."""
     return sum(len(m[0]) // 2 if m.lastgroup == "run" else 1 for m in PIECE.finditer(text))
 
 
-def _closes_more(text: str) -> bool:
+def torn(text: str) -> bool:
+    """Tells whether a text closes a quotation that it does not open."""
     if text.count('"') % 2:
         return True
     return any(text.count(close) > text.count(opened) for opened, close in _PAIRS)
@@ -86,11 +87,17 @@ def _is_bracket(mark: str) -> bool:
     return bool(_BRACKET.fullmatch(mark[:4000]))
 
 
-def _without(text: str, places: list[tuple[int, int]]) -> str:
+def without(text: str, places: Iterable[tuple[int, int]]) -> str:
+    """Returns the text with blanks at these places, so that all others stay where they are."""
     out: list[str] = []
     last = 0
     for start, end in places:
         if start >= last:
-            out += (text[last:start], " " * (end - start))
+            out += (text[last:start], blank(text[start:end]))
             last = end
     return "".join([*out, text[last:]])
+
+
+def blank(text: str) -> str:
+    """Returns blanks in place of a text, in as many lines."""
+    return re.sub(r"[^\n]", " ", text)

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from searchloop.agent.verdicts.text import PIECE, sentences
+from searchloop.agent.verdicts.claims import BACK, FEW, blank, count_words, torn, without
+from searchloop.agent.verdicts.text import sentences
 from searchloop.auditing.references import (
     ADDRESS,
     DIGITS,
@@ -23,8 +24,6 @@ from searchloop.auditing.references import (
 )
 
 LONGEST = 300_000  # characters of a report; what stands behind them is not audited
-_FEW = 3  # words; fewer claim nothing by themselves
-_BACK = 6  # sentences that a quotation may span
 _NUMBERS = r"\^?\d{1,3}(?:_\d{1,3})?(?:\s?[,;、，–-]\s?\^?\d{1,3}(?:_\d{1,3})?){0,15}"
 _TARGET = (
     r"\((?:<[^<>\n]{1,2000}>|(?:[^()\s]|\([^()\s]{0,200}\)){0,2000})(?:\s+\"[^\"\n]{0,300}\")?\)"
@@ -89,7 +88,6 @@ _OPENS, _SPACE = re.compile(r"\s+[“„\"«「『A-ZÀ-Þ]"), re.compile(r"\s*"
 # A link stands for a source between a sentence that has ended and the next.
 _SAID = re.compile(r"(?<!\d)[^\s\d.][.!?。”\")»*_]+[ \t]*\Z|\d[.!?。”\")»*_]+[ \t]*(?<!\n\d\. )\Z")
 _OPENS_OR_ENDS = re.compile(r"[ \t]+[“„\"«「『A-ZÀ-Þ\d\u3040-\u9fff]|[ \t]*(?:\n|\Z)")
-_PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))
 
 
 class Cited(NamedTuple):
@@ -144,19 +142,19 @@ def pair(text: str) -> Paired:
     """Returns the sentences of a report, each with the addresses that it cites."""
     text, cut = text[:LONGEST], len(text) > LONGEST
     given = text.replace("\r", " ")
-    quiet = _blanked(_without(given, _fenced(given)), _NOISE)
+    quiet = _blanked(without(given, _fenced(given)), _NOISE)
     lists = References(_blanked(quiet, _CODE))
-    body = _without(quiet, lists.spans)
+    body = without(quiet, lists.spans)
     headless = _blanked(body, _HEADS)
     marks = list(_marks(_blanked(headless, _CODE), lists))
-    said = _without(headless, _syntax(marks))
-    outside = _without(headless, ((mark.start, mark.end) for mark in marks))
+    said = without(headless, _syntax(marks))
+    outside = without(headless, ((mark.start, mark.end) for mark in marks))
     spans = list(_after_quotations(said, _whole(said, sentences(said)), marks))
     owned, loose = _owned(marks, spans, outside)
     found = [
         _sentence(said, span, owned[n])
         for n, span in enumerate(spans)
-        if owned[n] or _words(outside[slice(*span)])
+        if owned[n] or count_words(outside[slice(*span)])
     ]
     near = list(_with_near(found, said))
     cited = {each.url for sentence in near for each in sentence.cited}
@@ -291,7 +289,7 @@ def _owned(
         opens = mark.start >= end and "\n" in between and n + 1 < len(spans)
         if opens and "\n" not in outside[mark.end : starts[n + 1]]:  # the line of the next
             n, (start, end) = n + 1, spans[n + 1]
-        if not _words(_LEADS.sub("", outside[start:end], count=1)):
+        if not count_words(_LEADS.sub("", outside[start:end], count=1)):
             before = outside[spans[n - 1][1] : mark.start] if n else ""
             named = _LEADS.match(outside, start)
             if not n or (_ITEM.search(before) and not (named and named[0].strip())):
@@ -305,7 +303,7 @@ def _owned(
 def _sentence(said: str, span: tuple[int, int], marks: Sequence[_Place]) -> Sentence:
     start, end = span
     claim = _tidy(said[start:end])
-    figures = bool(re.search(r"\d", claim[_ends(_ORDINAL, claim) :])) and _words(claim) >= _FEW
+    figures = bool(re.search(r"\d", claim[_ends(_ORDINAL, claim) :])) and count_words(claim) >= FEW
     figures = figures and claim.rstrip(" *_)")[-1:] not in ("?", "？", ":", "：")
     cited: dict[str, Cited] = {}
     groups = [list(g) for _, g in groupby(marks, lambda mark: _group(said, marks, mark))]
@@ -315,7 +313,7 @@ def _sentence(said: str, span: tuple[int, int], marks: Sequence[_Place]) -> Sent
         readings = [claim if to >= end else _tidy(said[start:to])]
         if number and not group[0].words:
             readings.append(_tidy(said[groups[number - 1][-1].end : to]))
-        told = tuple(dict.fromkeys(r for r in readings if _words(r) >= _FEW)) or (claim,)
+        told = tuple(dict.fromkeys(r for r in readings if count_words(r) >= FEW)) or (claim,)
         for mark in group:
             place = (mark.end if mark.words else mark.start, mark.end)
             for url, label in mark.sources:
@@ -340,7 +338,7 @@ def _with_near(found: Sequence[Sentence], said: str) -> Iterator[Sentence]:
             yield sentence
             continue
         near: tuple[str, ...] = ()
-        for later in found[n + 1 : n + 1 + _BACK]:
+        for later in found[n + 1 : n + 1 + BACK]:
             if _ITEM.search(said[sentence.end - 1 : later.start + 2]):
                 break
             if near := tuple(each.url for each in later.cited if each.url):
@@ -352,12 +350,12 @@ def _whole(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]
     """Joins the sentences of one quotation."""
     out: list[tuple[int, int]] = []
     for start, end in spans:
-        if _torn(text[start:end]):
-            for back in range(1, min(_BACK, len(out)) + 1):
+        if torn(text[start:end]):
+            for back in range(1, min(BACK, len(out)) + 1):
                 first = out[-back][0]
                 if "\n\n" in text[first:start]:
                     break
-                if not _torn(text[first:end]):
+                if not torn(text[first:end]):
                     start, out = first, out[:-back]
                     break
         out.append((start, end))
@@ -381,15 +379,6 @@ def _after_quotations(
                 yield start, cut
                 start = _ends(_SPACE, said, cut)
         yield start, end
-
-
-def _torn(text: str) -> bool:
-    return text.count('"') % 2 == 1 or any(text.count(b) > text.count(a) for a, b in _PAIRS)
-
-
-def _words(text: str) -> int:
-    """Counts words; two letters of a script without spaces count as one."""
-    return sum(len(m[0]) // 2 if m.lastgroup == "run" else 1 for m in PIECE.finditer(text))
 
 
 def _tidy(text: str) -> str:
@@ -429,17 +418,4 @@ def _fenced(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _blanked(text: str, shape: re.Pattern[str]) -> str:
-    return shape.sub(lambda found: _blank(found[0]), text)
-
-
-def _blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
-
-
-def _without(text: str, places: Iterable[tuple[int, int]]) -> str:
-    out: list[str] = []
-    last = 0
-    for start, end in places:
-        out += (text[last:start], _blank(text[start:end]))
-        last = end
-    return "".join([*out, text[last:]])
+    return shape.sub(lambda found: blank(found[0]), text)

@@ -26,7 +26,7 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import Backend, backend_for, error_words
 from searchloop.agent.tools.open_page import whole_page
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.verdicts.check import Verdict, check
+from searchloop.agent.verdicts.check import Verdict, check_readings
 from searchloop.agent.verdicts.page import Page
 from searchloop.analysis.addresses import url_key
 from searchloop.auditing.pairing import LONGEST, Cited, Paired, Sentence, pair
@@ -186,7 +186,7 @@ class Auditor:
         text = Page(page["content"], page["title"])
         holds = False
         for number, cited in self._wants[url]:
-            verdict = _best(cited.readings, text)
+            verdict = check_readings(cited.readings, text)
             if page.get("cut") and verdict.verdict == "misquoted":
                 verdict = replace(verdict, verdict="unclear", reason=f"{verdict.reason} {_PART}")
             self._verdicts[number, url] = verdict
@@ -261,16 +261,6 @@ class Auditor:
             *(cited.url, cited.mark, page.state, page.problem, verdict.verdict, by, passage),
             *(verdict.reason, page.title, page.published, cited.place, cited.group),
         )
-
-
-def _best(readings: Sequence[str], page: Page) -> Verdict:
-    """Compares the readings of a claim; where the wider one does not hold, the narrower decides."""
-    verdict = Verdict("unclear")
-    for claim in readings:
-        verdict = check(claim, page)
-        if verdict.verdict in TICKED:
-            break
-    return verdict
 
 
 def _fair(group: Sequence[AuditedCitation]) -> Iterator[AuditedCitation]:

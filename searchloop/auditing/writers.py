@@ -66,10 +66,7 @@ def as_text(audit: Audit, words: Words, name: str = "") -> str:
         out += ["", f"{head}: {_short(each.text)}"]
         for cited in each.citations:
             out.append(f"  {cited.url or f'[{cited.mark}]'}: {reason(cited, words)}")
-            if cited.passage:
-                near = f"{words['cite.nearest']} " if cited.verdict in NEAREST else ""
-                day = f" ({cited.published[:10]})" if cited.published else ""
-                out.append(f"    {near}{_short(plain(cited.passage))}{day}")
+            out += [f"    {passage}"] if (passage := _passage(cited, words)) else []
     if unread := [page for page in audit.pages if page.problem]:
         out += ["", f"{words['audit.pages']}:"]
         out += [f"  {words[f'audit.{p.problem}']}: {p.url}" for p in unread]
@@ -83,6 +80,15 @@ def as_text(audit: Audit, words: Words, name: str = "") -> str:
     out += ["", *audit.notes] if audit.notes else []
     out += ["", words["audit.stopped"]] if audit.stopped else []
     return "\n".join(out)
+
+
+def _passage(cited: AuditedCitation, words: Words) -> str:
+    """Returns what the page says, and of which day it is."""
+    if not cited.passage:
+        return ""
+    near = f"{words['cite.nearest']} " if cited.verdict in NEAREST else ""
+    day = f" ({cited.published[:10]})" if cited.published else ""
+    return f"{near}“{_short(plain(cited.passage))}”{day}"
 
 
 def as_json(audit: Audit, words: Words, name: str = "") -> str:
@@ -151,11 +157,8 @@ def _notes(audit: Audit, words: Words) -> Iterator[str]:
 def _entry(each: AuditedSentence, words: Words) -> str:
     said = []
     for cited in each.citations:
-        parts = [cited.url or f"[{cited.mark}]", reason(cited, words)]
-        near = f"{words['cite.nearest']} " if cited.verdict in NEAREST else ""
-        day = f" ({cited.published[:10]})" if cited.published else ""
-        quoted = f" {near}“{plain(cited.passage)}”{day}" if cited.passage else ""
-        said.append(f"<li>{_text(': '.join(parts) + quoted)}</li>")
+        parts = f"{cited.url or f'[{cited.mark}]'}: {reason(cited, words)}"
+        said.append(f"<li>{_text(f'{parts} {_passage(cited, words)}'.strip())}</li>")
     verdict = f'<span class="mark {each.verdict}">{_text(words[f"audit.{each.verdict}"])}</span>'
     return f'<li dir="auto">{verdict} {_text(each.text)}<ul>{"".join(said)}</ul></li>'
 

@@ -19,7 +19,7 @@ from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from tests.agent.scripted import SearchApp, found, page, settings
 from tests.growth import check_growth
-from tests.tables import each_row
+from tests.tables import cut, each_row
 
 SEARCH = ToolSpec("web_search", "Search the web.", {"type": "object"})
 PAGES = {
@@ -242,13 +242,8 @@ def test_no_page_can_stall_it(tmp_path: Path, name: str) -> None:
 
 WORDS = ["the spring tide ", "follows the moon ", "in 1932", ", and so on for a long while ", "é"]
 MARKS = [
-    "**",
-    "_",
-    "`",
-    "[2]",
+    *cut("** _ ` [2] [99] [tide](http://x/)"),
     "[1] ",
-    "[99]",
-    "[tide](http://x/)",
     "| ",
     "- ",
     "# ",

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from searchloop.agent.search.vendor_marks import Residue, Seen, strip
-from tests.tables import each_row
+from tests.tables import cut, each_row
 
 CASES = {
     "Blue \ue200cite\ue202turn0search0\ue202turn1news12\ue201. Next": "Blue. Next",
@@ -45,11 +45,7 @@ def streamed(pieces: list[str]) -> tuple[str, Residue]:
 TOKENS = ["turn", "0", "12", "search", "news", "cite", "file", "start", "word", ".", "ü", "_"]
 TOKENS += ["[", "]", "(", "【", "】", "†", "\U0001f3f4", "\U000e0067", "\U000e007f", "\u202e"]
 TOKENS += [
-    "\ue200",
-    "\ue201",
-    "\ue202",
-    "turn0search1",
-    "citeturn2view3",
+    *cut("\ue200 \ue201 \ue202 turn0search1 citeturn2view3"),
     "[cite: 1",
     ", ",
     " ",

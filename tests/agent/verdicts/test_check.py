@@ -14,7 +14,7 @@ from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import sentences
 from tests.growth import check_growth
-from tests.tables import each_row
+from tests.tables import cut, each_row
 
 TICKED = ("supported", "quoted")
 
@@ -195,42 +195,9 @@ def test_no_text_breaks_it(claim: str, text: str) -> None:
     assert check(claim, page) == verdict == check(claim, Page(text))
 
 
-NOUNS = [
-    "harbour",
-    "bridge",
-    "river",
-    "tower",
-    "market",
-    "school",
-    "garden",
-    "castle",
-    "library",
-    "station",
-]
-VERBS = [
-    "faces",
-    "crosses",
-    "guards",
-    "supplies",
-    "honours",
-    "joins",
-    "borders",
-    "follows",
-    "watches",
-    "feeds",
-]
-PLACES = [
-    "Aldton",
-    "Brome",
-    "Carrick",
-    "Dunmore",
-    "Elwick",
-    "Farley",
-    "Gosford",
-    "Hexham",
-    "Ilford",
-    "Jarrow",
-]
+NOUNS = cut("harbour bridge river tower market school garden castle library station")
+VERBS = cut("faces crosses guards supplies honours joins borders follows watches feeds")
+PLACES = cut("Aldton Brome Carrick Dunmore Elwick Farley Gosford Hexham Ilford Jarrow")
 
 
 @given(st.integers(min_value=0))

@@ -159,7 +159,7 @@ def _browser(command: str, port: int) -> Iterator[_Browser]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         pipes = [*os.pipe(), *os.pipe()]
         theirs = (pipes[0], pipes[3])
-        own = [f"--user-data-dir={profile}", f"--proxy-server=http://127.0.0.1:{port}"]
+        own = [f"--user-data-dir={profile}", f"--proxy-server=socks5://127.0.0.1:{port}"]
         process = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-c", _IN_PLACE, *map(str, theirs)),
@@ -187,7 +187,7 @@ def _browser(command: str, port: int) -> Iterator[_Browser]:
 def _page(browser: _Browser, url: str, address: str, proxy: CheckedProxy) -> Fetched:
     apart = browser.call(
         "Target.createBrowserContext",
-        proxyServer=f"http://127.0.0.1:{proxy.port}",
+        proxyServer=f"socks5://127.0.0.1:{proxy.port}",
         proxyBypassList="<-loopback>",
     )
     browser.call("Browser.setDownloadBehavior", behavior="deny", **apart)

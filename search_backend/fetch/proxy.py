@@ -1,11 +1,10 @@
-"""A proxy on loopback through which a browser reaches the web: each host is checked.
+"""A SOCKS proxy on loopback through which a browser reaches the web: each host is checked.
 
-The browser has no other way out. For http the proxy reads the address, for https and web sockets
-the host that a tunnel is wanted to. Each host is checked and looked up once, and the connection
-goes to the very address that was checked, as in `fetch`; TLS stays between the browser and the
-server. One request a connection, so that nobody's request reaches a server meant for another one.
+The browser has no other way out. It names a host and a port for each connection. The host is
+checked and looked up once, and the connection goes to the very address that was checked, as in
+`fetch`; TLS stays between the browser and the server.
 
-Spec: RFC 9112 3.2.2 (absolute-form), RFC 9110 9.3.6 (CONNECT)
+Spec: RFC 1928
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from searchloop.search_backend.types import SearchBackendError
 
 CONNECT_SECONDS = 5.0
 MOST_BYTES = 30 * 2**20  # through one proxy, in both directions
-_MOST_HEAD, _MOST_SENT = 64 * 1024, 2**20
-_HOP = (b"connection", b"keep-alive", b"proxy-", b"host:")
-_REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_BY_NAME = b"\5\1\0\3"  # version 5, connect to a host that is written as text
+# Granted, or not allowed; then the address of our own end, which nobody asks for.
+_GRANTED, _REFUSED = (bytes((5, code, 0, 1, 0, 0, 0, 0, 0, 0)) for code in (0, 2))
 
 
 @dataclass(slots=True)
@@ -49,7 +48,7 @@ class CheckedProxy:
 
     async def start(self) -> None:
         """Listens on a free port of 127.0.0.1."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_MOST_HEAD)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -65,36 +64,30 @@ class CheckedProxy:
         assert task is not None  # a server's callback runs in one
         self._tasks.add(task)
         try:
-            # LimitOverrunError and IncompleteReadError are among these.
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError, EOFError):
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 await self._answer(browser, back)
-        except asyncio.LimitOverrunError:
-            pass
         finally:
             back.close()
             self._tasks.discard(task)
 
     async def _answer(self, browser: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        head = await browser.readuntil(b"\r\n\r\n")
-        method, where, _ = head.split(b"\r\n", 1)[0].split(b" ", 2)
-        tunnel = method == b"CONNECT"
+        _, methods = await browser.readexactly(2)
+        await browser.readexactly(methods)
+        back.write(b"\5\0")  # nobody has to sign in
+        if await browser.readexactly(4) != _BY_NAME:
+            return
+        host = (await browser.readexactly((await browser.readexactly(1))[0])).decode("latin-1")
+        port = int.from_bytes(await browser.readexactly(2))
         try:
-            target = _target(where.decode("ascii"), tunnel=tunnel)
-            server, send = await self._connect(target)
-        except (SearchBackendError, OSError, UnicodeError, TimeoutError):
-            self.refused.append(where.decode("ascii", "replace"))
+            server, send = await self._connect(_target(host, port))
+        except (SearchBackendError, OSError):  # TimeoutError is one
+            self.refused.append(host)
             back.write(_REFUSED)
             await back.drain()
             return
         try:
-            if tunnel:
-                back.write(b"HTTP/1.1 200 OK\r\n\r\n")
-                await self._relay_both(browser, back, server, send)
-            else:
-                send.write(_request(method, target, head) + await _body(browser, head))
-                await send.drain()
-                back.write(_closing(await server.readuntil(b"\r\n\r\n")))
-                await self._relay(server, back)
+            back.write(_GRANTED)
+            await self._relay_both(browser, back, server, send)
         finally:
             send.close()
 
@@ -113,7 +106,7 @@ class CheckedProxy:
                 async with asyncio.timeout(CONNECT_SECONDS):
                     loop = asyncio.get_running_loop()
                     await loop.sock_connect(link, (address, target.port))
-                return await asyncio.open_connection(sock=link, limit=_MOST_HEAD)
+                return await asyncio.open_connection(sock=link)
             except OSError as failed:  # TimeoutError is one
                 link.close()
                 error = failed
@@ -147,33 +140,6 @@ class CheckedProxy:
             await sink.drain()
 
 
-def _target(where: str, *, tunnel: bool) -> Target:
-    if not tunnel:
-        return check_url(where)
-    scheme = "http" if where.endswith(":80") else "https"  # a web socket without TLS
-    return check_url(f"{scheme}://{where}/")
-
-
-def _request(method: bytes, target: Target, head: bytes) -> bytes:
-    """The request as its server reads it, and the last one of its connection."""
-    lines = head.split(b"\r\n")[1:-2]
-    kept = [line for line in lines if not line.lower().startswith(_HOP)]
-    first = b"%s %s HTTP/1.1" % (method, target.path.encode("ascii"))
-    host = b"Host: " + target.authority.encode("ascii")
-    return b"\r\n".join([first, host, *kept, b"Connection: close", b"", b""])
-
-
-async def _body(browser: asyncio.StreamReader, head: bytes) -> bytes:
-    """What a request sends: only a body of a known length, and a bounded one. Raises ValueError."""
-    fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:-2] if b":" in line)
-    length = int(fields.get(b"content-length", b"0"))
-    if not 0 <= length <= _MOST_SENT or b"transfer-encoding" in fields:
-        raise ValueError("a body without a length, or too long")
-    return await browser.readexactly(length)
-
-
-def _closing(head: bytes) -> bytes:
-    """An answer's head that makes the browser open a new connection for its next request."""
-    first, *lines = head.split(b"\r\n")[:-2]
-    kept = [line for line in lines if not line.lower().startswith(_HOP[:3])]
-    return b"\r\n".join([first, *kept, b"Connection: close", b"", b""])
+def _target(host: str, port: int) -> Target:
+    shown = f"[{host}]" if ":" in host else host
+    return check_url(f"{'http' if port == 80 else 'https'}://{shown}:{port}/")

@@ -17,7 +17,7 @@ words; `detail` holds the true cause for the local log.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -31,16 +31,21 @@ PageStatus = Literal["ok", "blocked", "needs_js", "error"]
 MOST_RESULTS = 20  # of one search
 
 
-def _known(value: Any) -> dict[str, Any]:
-    """Returns the fields of a dataclass as JSON, without those that have their default value."""
-    found = ((f.name, getattr(value, f.name), f.default) for f in fields(value))
-    return {name: _plain(part) for name, part, default in found if part != default}
+class _Shape:
+    """A dataclass with a JSON form."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the fields as JSON, without those that have their default value."""
+        found = ((f.name, getattr(self, f.name), f.default) for f in fields(self))  # type: ignore[arg-type]
+        return {name: _plain(part) for name, part, default in found if part != default}
 
 
 def _plain(part: Any) -> Any:
     if isinstance(part, tuple):
         return [_plain(each) for each in part]
-    return part.as_json() if hasattr(part, "as_json") else part
+    return part.as_json() if isinstance(part, _Shape) else part
 
 
 def restored(kind: Any, value: Any) -> Any:
@@ -67,16 +72,12 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(_Shape):
     """What went wrong, and who can do what about it."""
 
     code: str
     message: str
     remedy: str
-
-    def as_json(self) -> dict[str, str]:
-        """Returns {code, message, remedy}."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(_Shape):
     """One hit. `source` is the name of the engine that found it, `published` an ISO date.
 
     `invisible` counts the invisible characters removed from title and snippet.
@@ -114,13 +115,9 @@ class SearchResult:
     published: str | None = None
     invisible: int = 0
 
-    def as_json(self) -> dict[str, str | int]:
-        """Returns the fields that are known; an unknown date and a count of 0 are left out."""
-        return _known(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(_Shape):
     """One engine asked, or skipped for the reason in `error`.
 
     `ms` is wall time; it includes the `waited_ms` for the engine's rate limit. `why` says why an
@@ -137,38 +134,26 @@ class Attempt:
     query: str = ""
     how: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Returns {engine, status, ms}, and of the others those that there are."""
-        return _known(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(_Shape):
     """A rule of the query that removed results, or that was lifted because none were left."""
 
     rule: str
     dropped: int
-    lifted: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns {rule, dropped, lifted}."""
-        return asdict(self)
+    lifted: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(_Shape):
     """Why a result stands where it does, in words: "1st of ddg", "official site"."""
 
     url: str
     reasons: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """Returns {url, reasons}."""
-        return {"url": self.url, "reasons": list(self.reasons)}
-
 
 @dataclass(frozen=True, slots=True)
-class SearchAnswer:
+class SearchAnswer(_Shape):
     """The answer of the chain, with every attempt.
 
     `engine` is the first one with results. `ranking` has an entry for each result; it is shown on
@@ -189,23 +174,19 @@ class SearchAnswer:
 
     def as_json(self, *, explain: bool = False) -> dict[str, Any]:
         """Returns the body of POST /api/web-search, with `ranking` to `explain` the order."""
-        shape = _known(self) | ({"age": self.age} if self.cached else {})
+        shape = super(SearchAnswer, self).as_json() | ({"age": self.age} if self.cached else {})
         if not explain:
             shape.pop("ranking", None)
         return shape
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderAttempt:
+class ReaderAttempt(_Shape):
     """One reader's attempt at a page, and its error."""
 
     reader: str
     status: PageStatus
     error: Problem | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns {reader, status}, and `error` if there is one."""
-        return _known(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +237,7 @@ def failed_page(url: str, problem: Problem | None, status: PageStatus = "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(_Shape):
     """A passage around places where the words occur; offsets are code points of the page."""
 
     start: int
@@ -286,25 +267,18 @@ class PageView:
     def as_json(self) -> dict[str, Any]:
         """Returns the body of POST /api/open-page."""
         page = self.page
+        same = ("url", "final_url", "title", "status", "byline", "published", "language", "reader")
         shape: dict[str, Any] = {
-            "url": page.url,
-            "final_url": page.final_url,
-            "title": page.title,
+            **{name: getattr(page, name) for name in (*same, "invisible")},
             "content": self.content,
             "content_length": len(self.content),
             "original_length": len(page.text),
             "offset": self.offset,
             "truncated": self.truncated,
             "next_offset": self.next_offset,
-            "status": page.status,
             "error": page.error.as_json() if page.error else None,
             "links": list(page.links),
-            "byline": page.byline,
-            "published": page.published,
-            "language": page.language,
-            "invisible": page.invisible,
             "origin": self.origin,
-            "reader": page.reader,
         }
         if self.origin == "cache":
             shape["cached"] = True
@@ -317,7 +291,7 @@ class PageView:
         if page.attempts:
             shape["attempts"] = [attempt.as_json() for attempt in page.attempts]
         if self.matches is not None:
-            shape["matches"] = [asdict(match) for match in self.matches]
+            shape["matches"] = [match.as_json() for match in self.matches]
             shape["match_count"] = self.match_count
         return shape
 

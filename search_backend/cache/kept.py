@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, TypeVar
 
-from searchloop.search_backend.cache.disk import Disk, Entry
-from searchloop.search_backend.types import NOBODY, Owner
+from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.types import NOBODY, Owner, restored
 
+T = TypeVar("T")
 MEMORY_BYTES = 32 * 2**20
 
 
 class Cache:
-    """JSON objects by kind and key. Safe for several threads; it never fails its callers."""
+    """Values by kind and key. Safe for several threads; it never fails its callers."""
 
     def __init__(
         self,
@@ -29,27 +32,25 @@ class Cache:
         self._disk = disk
         self._memory = Disk(None, memory_bytes, clock=clock)
 
-    def get(self, kind: str, key: str, chat: Owner = NOBODY) -> Entry | None:
-        """Returns the newest entry; None if it is too old or unknown. It is the chat's too."""
+    def get(self, kind: type[T], key: str, chat: Owner = NOBODY) -> tuple[T, float] | None:
+        """Returns the newest value of a kind and its age in seconds; None if it is too old, unknown
+        or of another version. It is the chat's too."""
         stores = (self._memory, self._disk) if self._disk else (self._memory,)
-        found = [entry for store in stores if (entry := store.get(kind, key, chat))]
-        return min(found, key=lambda entry: entry.age, default=None)
+        found = [entry for store in stores if (entry := store.get(kind.__name__, key, chat))]
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            newest = min(found, key=lambda entry: entry.age)
+            return restored(kind, newest.value), newest.age
+        return None
 
     def put(
-        self,
-        kind: str,
-        key: str,
-        value: dict[str, Any],
-        seconds: float,
-        chat: Owner = NOBODY,
-        *,
-        write: bool = True,
+        self, key: str, value: Any, seconds: float, chat: Owner = NOBODY, *, write: bool = True
     ) -> None:
-        """Keeps `value` for `seconds`, in memory alone unless `write`."""
-        if self._disk and write and self._disk.put(kind, key, value, seconds, chat):
+        """Keeps a dataclass for `seconds`, in memory alone unless `write`."""
+        kind, data = type(value).__name__, asdict(value)
+        if self._disk and write and self._disk.put(kind, key, data, seconds, chat):
             self._memory.drop(kind, key)
         else:
-            self._memory.put(kind, key, value, seconds, chat)
+            self._memory.put(kind, key, data, seconds, chat)
 
     def forget(self, chat: str) -> int:
         """Deletes what only this chat brought; returns the number of entries. Raises OSError."""

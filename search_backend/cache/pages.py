@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 
 from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.types import NOBODY, Freshness, Owner, Page, restored
+from searchloop.search_backend.types import NOBODY, Freshness, Owner, Page
 
-KIND = "page"
 # An opened page does not change for so long, whatever its server says, so one can read on in it.
 READING_SECONDS = 900.0
 # For so long it is worth asking the server whether a page has changed.
@@ -57,16 +56,12 @@ class PageCache:
 
         From now on it is `chat`'s as well.
         """
-        entry = self._cache.get(KIND, key, chat)
-        try:
-            return KeptPage(restored(Page, entry.value), entry.age) if entry else None
-        except (KeyError, TypeError, AttributeError):  # of another version
-            return None
+        found = self._cache.get(Page, key, chat)
+        return KeptPage(*found) if found else None
 
     def put(self, key: str, page: Page, chat: Owner = NOBODY) -> None:
         """Keeps a page fetched just now; the oldest pages make room."""
-        seconds, may_write = _lifetime(page), page.freshness.store
-        self._cache.put(KIND, key, asdict(page), seconds, chat, write=may_write)
+        self._cache.put(key, page, _lifetime(page), chat, write=page.freshness.store)
 
 
 def _lifetime(page: Page) -> float:

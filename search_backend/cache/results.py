@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.types import NOBODY, Owner, SearchAnswer, restored
+from searchloop.search_backend.types import NOBODY, Owner, SearchAnswer
 
 T = TypeVar("T")
-KIND = "search"
 
 
 class _Flight(Generic[T]):
@@ -64,18 +63,15 @@ class AnswerCache:
 
         From now on it is `chat`'s as well.
         """
-        entry = self._cache.get(KIND, self._name(key), chat)
-        try:
-            answer = restored(SearchAnswer, entry.value) if entry else None
-        except (KeyError, TypeError, AttributeError):  # of another version
-            answer = None
-        return replace(answer, cached=True, age=int(entry.age)) if entry and answer else None
+        if found := self._cache.get(SearchAnswer, self._name(key), chat):
+            return replace(found[0], cached=True, age=int(found[1]))
+        return None
 
     def put(
         self, key: Hashable, answer: SearchAnswer, seconds: float, chat: Owner = NOBODY
     ) -> None:
         """Keeps `answer` for `seconds`; the oldest answers make room."""
-        self._cache.put(KIND, self._name(key), answer.as_json(explain=True), seconds, chat)
+        self._cache.put(self._name(key), answer, seconds, chat)
 
     def answer(
         self,
@@ -106,7 +102,7 @@ class AnswerCache:
 
         answer = self._flights.run((key, chat.temporary), work, seconds)
         if chat.id:  # it may be that of another chat's search, which ran at the same time
-            self._cache.get(KIND, self._name(key), chat)
+            self.get(key, chat)
         return answer
 
     def _name(self, key: Hashable) -> str:

@@ -90,7 +90,7 @@ def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
     rules = [("allowed_domains", query.allowed_domains), ("blocked_domains", query.blocked_domains)]
     told = [f"{name}={','.join(r)}" for name, r in rules if r] if outside else []
     told += [f"time_range={query.time_range}"] if stale else []
-    return Filtered("; ".join(told), outside + stale) if told else None
+    return Filtered("; ".join(told), outside + stale, lifted=False) if told else None
 
 
 def cleaned(result: SearchResult) -> SearchResult:

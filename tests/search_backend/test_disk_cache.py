@@ -119,22 +119,20 @@ def test_what_no_file_may_hold_is_in_memory(tmp_path: Path) -> None:
     """What is asked for a temporary chat, what may not be stored, and all where no file can be."""
     clock, passing = Clock(), Owner("passing", temporary=True)
     cache = Cache(Disk(tmp_path, MB, clock=clock), clock)
-    cache.put("a", "mine", {"n": 1}, 60, passing)
-    cache.put("a", "secret", {"n": 2}, 60, write=False)
+    first, second, third = (Problem(str(n), "", "") for n in range(3))
+    cache.put("mine", first, 60, passing)
+    cache.put("secret", second, 60, write=False)
     assert not (tmp_path / NAME).exists()
-    assert [entry.value["n"] for key in ("mine", "secret") if (entry := cache.get("a", key))] == [
-        1,
-        2,
-    ]
+    assert cache.get(Problem, "mine") == (first, 0)
+    assert cache.get(Problem, "secret") == (second, 0)
     clock.now += 1
-    cache.put("a", "mine", {"n": 3}, 60)
-    assert (found := cache.get("a", "mine")) is not None
-    assert (found.age, found.value) == (0, {"n": 3}), "the newest of the two"
+    cache.put("mine", third, 60)
+    assert cache.get(Problem, "mine") == (third, 0), "the newest of the two"
     assert cache.forget("passing") == 1
     (tmp_path / "file").write_text("in the way")
     unwritable = Cache(Disk(tmp_path / "file", MB, clock=clock), clock)
-    unwritable.put("a", "key", {}, 60)
-    assert unwritable.get("a", "key") is not None
+    unwritable.put("key", first, 60)
+    assert unwritable.get(Problem, "key") == (first, 0)
 
 
 @pytest.mark.parametrize("size", [0, 1])
@@ -279,7 +277,7 @@ def test_another_versions_answer_is_not_used(tmp_path: Path) -> None:
     store = AnswerCache(Cache(disk, clock), "scope")
     store.put("key", ANSWER, 60)
     for broken in ({}, {"results": 5}, {**ANSWER.as_json(), "results": [{"x": 1}]}):
-        disk.put("search", "scope\n'key'", json.loads(json.dumps(broken)), 60)
+        disk.put("SearchAnswer", "scope\n'key'", json.loads(json.dumps(broken)), 60)
         assert AnswerCache(Cache(disk, clock), "scope").get("key") is None
 
 

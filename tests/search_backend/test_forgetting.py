@@ -72,13 +72,13 @@ def test_a_page_that_comes_too_late_is_not_stored(tmp_path: Path) -> None:
     cache = Cache(disk)
     memory = PageCache(cache)
     library.remember(PAGE, "a")
-    disk.put("page", "x", {"text": "samovar"}, 900, Owner("a"))
+    disk.put("Page", "x", {"text": "samovar"}, 900, Owner("a"))
     memory.put(URL, PAGE, Owner("a"))
     assert (library.forget("a"), cache.forget("a")) == (1, 2)
     library.remember(PAGE, "a")
-    disk.put("page", "x", {"text": "samovar"}, 900, Owner("a"))
+    disk.put("Page", "x", {"text": "samovar"}, 900, Owner("a"))
     memory.put(URL, PAGE, Owner("a"))
-    assert (hits(library), disk.get("page", "x"), memory.get(URL)) == (set(), None, None)
+    assert (hits(library), disk.get("Page", "x"), memory.get(URL)) == (set(), None, None)
     library.remember(PAGE, "b")
     assert hits(library) == {URL}
 
@@ -94,10 +94,10 @@ def test_only_chats_that_are_kept_bring_something(tmp_path: Path) -> None:
         return str(client.post("/api/open-page", json={"url": URL, **chat}).json["origin"])
 
     assert opened(chat="passing", temporary=True) == "web"
-    assert (hits(library), disk.get("page", URL)) == (set(), None)
+    assert (hits(library), disk.get("Page", URL)) == (set(), None)
     client.post("/api/forget", json={"chat": "passing"})
     assert opened() == "web"  # nothing was left of it
-    assert disk.get("page", URL) is not None
+    assert disk.get("Page", URL) is not None
     assert hits(library) == set()
     assert opened(chat="kept") == "cache"
     assert hits(library) == {URL}
@@ -131,12 +131,12 @@ def test_pages_of_unknown_chats_go_once(tmp_path: Path) -> None:
 def test_a_cache_that_is_held_by_another_goes_as_a_whole(tmp_path: Path) -> None:
     """Better no cache than one that keeps what was deleted."""
     disk = Disk(tmp_path, MOST)
-    disk.put("page", "x", {"text": "samovar"}, 900, Owner("a"))
+    disk.put("Page", "x", {"text": "samovar"}, 900, Owner("a"))
     with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         disk.forget("a")
         assert not (tmp_path / NAME).exists()
-    assert disk.get("page", "x") is None
+    assert disk.get("Page", "x") is None
 
 
 def test_where_the_disk_is_full_the_index_goes_whole(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def problem(**values: Any) -> SearchAnswer:
 
 def filtered(**values: Any) -> SearchAnswer:
     """An answer of which a rule took something away."""
-    rule = replace(Filtered("blocked_domains=b.example", 3), **values)
+    rule = replace(Filtered("blocked_domains=b.example", 3, lifted=False), **values)
     return replace(FOUND, filtered=rule)
 
 

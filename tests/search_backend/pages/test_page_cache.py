@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.pages import (
-    KIND,
     LONGEST,
     READING_SECONDS,
     PageCache,
@@ -349,12 +348,12 @@ def test_another_versions_page_is_not_used(tmp_path: Path) -> None:
     """A shape that this version does not know counts as nothing."""
     disk = Disk(tmp_path, 2**20)
     PageCache(Cache(disk)).put("k", Page(URL, URL, "t", "x", ("l",), freshness=Freshness(60)))
-    good = disk.get(KIND, "k")
+    good = disk.get("Page", "k")
     assert good is not None
     assert (found := PageCache(Cache(disk)).get("k")) is not None
     assert (found.page.text, found.page.links) == ("x", ("l",))
     for change in ({"text": 5}, {"links": 5}, {"freshness": {}}, {"freshness": {"x": 1}}, {"y": 1}):
-        disk.put(KIND, "k", {**good.value, **change}, 60)
+        disk.put("Page", "k", {**good.value, **change}, 60)
         kept = PageCache(Cache(disk)).get("k")
         assert kept is None or change == {"freshness": {}}
 

@@ -7,8 +7,6 @@ where things are, as paths with dots; its entry `key_header` names the header fo
 
 from __future__ import annotations
 
-import re
-from typing import Any
 from urllib.parse import quote_plus
 
 from searchloop.search_backend.engines import Engine, Wire
@@ -26,12 +24,12 @@ SETTINGS = (
         FIELDS,
     ),
 )
-# Tried in turn where the setting names no place of its own.
+# Tried in turn behind the places that the setting names.
 USUAL = {
-    "url": ("url", "link", "href"),
-    "title": ("title", "name"),
-    "snippet": ("snippet", "content", "description", "body", "text"),
-    "published": ("published", "published_date", "publishedDate", "date"),
+    "url": "url link href",
+    "title": "title name",
+    "snippet": "snippet content description body text",
+    "published": "published published_date publishedDate date",
 }
 
 
@@ -57,63 +55,36 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 
 def parse(response: HttpResponse, keys: Keys) -> list[SearchResult]:
     """The results at the places that SEARCH_FIELDS names."""
-    places: dict[str, tuple[str, ...]] = {"results": ("results",), **USUAL}
-    places |= {n: (place,) for n, place in _fields(keys).items() if n in places}
+    fields = _fields(keys)
     answer = answers.checked(response, TITLE)
-    found = answer if places["results"] == ("",) else _at(answer, places["results"][0])
+    found = answers.at(answer, fields["results"])
     if not found and (told := answers.failure(answer, TITLE, empty=found == [])):
         raise told
     if not isinstance(found, list):
         raise answers.misshapen(TITLE)
-    made = (
-        answers.result(
-            "generic",
-            *(
-                next((v for place in places[name] if (v := _at(row, place))), None)
-                for name in ("url", "title", "snippet", "published")
-            ),
-        )
-        for row in found[: answers.MOST_ROWS]
-    )
-    return answers.usable(made, TITLE)
+    places = (f"{fields.get(name, '')} {usual}" for name, usual in USUAL.items())
+    return answers.results(found[: answers.MOST_ROWS], "generic", TITLE, *places)
 
 
 def _key(keys: Keys) -> dict[str, str]:
-    key = keys.get("SEARCH_API_KEY", "")
-    header = _fields(keys).get("key_header") or "Authorization"
+    key, header = keys.get("SEARCH_API_KEY", ""), _fields(keys)["key_header"]
     if not key:
         return {}
     return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
 
 
 def _fields(keys: Keys) -> dict[str, str]:
-    """The entries of SEARCH_FIELDS that the user wrote. Raises EngineError for an unknown one."""
-    fields = keys.get("SEARCH_FIELDS", "")
-    found: dict[str, str] = {}
-    known = ("results", *USUAL, "key_header")
-    for pair in fields.split(",") if fields != FIELDS else ():
+    """The entries of SEARCH_FIELDS. Raises EngineError for an unknown one."""
+    found = {"results": "results", "key_header": "Authorization"}
+    known = (*found, *USUAL)
+    for pair in filter(str.strip, keys.get("SEARCH_FIELDS", "").split(",")):
         name, equals, value = (part.strip() for part in pair.partition("="))
-        if not pair.strip():
-            continue
-        wrong = name == "key_header" and not re.fullmatch(r"[A-Za-z0-9-]{1,60}", value)
-        if not equals or name not in known or wrong:
+        if not equals or name not in known:
             what = f"SEARCH_FIELDS has a part that cannot be used: {pair.strip()[:60]!r}."
             remedy = f"Write name=value for {', '.join(known)}, e.g. results=data.items,url=link."
             raise EngineError("config", what, remedy)
         found[name] = value
     return found
-
-
-def _at(value: Any, path: str) -> Any:
-    """What is at a path of keys and list positions; None where it ends early."""
-    for key in path.split("."):
-        if isinstance(value, dict):
-            value = value.get(key)
-        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return None
-    return value
 
 
 ENGINE = Engine(

@@ -11,7 +11,6 @@ Others may import: file_text, meaning, roots.
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 import threading
 import time
@@ -194,23 +193,8 @@ class Library:
         document = self._index.document(bare)
         if document is None and bare.startswith(SCHEME):
             # People type blanks and letters that are quoted in the stored address.
-            name = unquote(bare.removeprefix(SCHEME))
-            document = self._index.document(SCHEME + quote(name)) or self._moved(name)
+            document = self._index.document(SCHEME + quote(unquote(bare.removeprefix(SCHEME))))
         return document
-
-    def _moved(self, name: str) -> Document | None:
-        """Returns a document by its former address, before an inner or outer folder was added."""
-        collection, _, path = name.partition("/")
-        with self._index.open() as connection:
-            query = "SELECT path FROM roots WHERE collection = ? AND kind = 'folder'"
-            row = connection.execute(query, (collection,)).fetchone()
-            file = os.path.join(row[0], path) if row else ""
-            query = (
-                "SELECT d.url FROM roots r JOIN documents d ON d.root = r.id "
-                "WHERE ? IN (r.path || '/' || d.path, CASE r.kind WHEN 'file' THEN r.path END)"
-            )
-            found = connection.execute(query, (file,)).fetchone() if row else None
-        return self._index.document(found[0]) if found else None
 
     def section(self, page: Page) -> int:
         """Returns the offset of the section named by the fragment of `page.url`, else 0."""
@@ -231,9 +215,18 @@ class Library:
         and `counted(done, total)` now and then. `exclude` are patterns as in .gitignore, which
         stay. Raises SearchBackendError if there is no `path` or the index cannot be written.
         """
-        root = self._begin(path, exclude)
+        return self._update(self._begin(path, exclude), progress, counted)
+
+    def _update(
+        self,
+        root: Root,
+        progress: Progress | None = None,
+        counted: Counted | None = None,
+        *,
+        patient: bool = False,
+    ) -> Added:
         self._fresh_until = time.monotonic() + FRESH
-        update = Update(self._index, root, self._read)
+        update = Update(self._index, root, self._read, patient=patient)
         return update.run(progress or (lambda *_: None), counted or (lambda *_: None))
 
     def _begin(self, path: Path, exclude: Sequence[str] | None) -> Root:
@@ -262,13 +255,11 @@ class Library:
     def start(self, path: Path, exclude: Sequence[str] | None = None) -> tuple[str, Future[Added]]:
         """Does `add` on a thread that ends with this process; returns the name, too."""
         root = self._begin(path, exclude)
-        self._fresh_until = time.monotonic() + FRESH
         done = Future[Added]()
 
         def work() -> None:
             try:
-                update = Update(self._index, root, self._read)
-                done.set_result(update.run(lambda *_: None, lambda *_: None))
+                done.set_result(self._update(root))
             except BaseException as error:
                 done.set_exception(error)
 
@@ -299,9 +290,7 @@ class Library:
                 if each.kind not in ("folder", "file") or each.state:
                     continue
                 with suppress(SearchBackendError):  # removed meanwhile
-                    root = self._begin(Path(each.path), None)
-                    update = Update(self._index, root, self._read, patient=True)
-                    update.run(lambda *_: None, lambda *_: None)
+                    self._update(self._begin(Path(each.path), None), patient=True)
         now = time.monotonic()
         self._fresh_until = now + max(FRESH, LONGER * (now - began))
 

@@ -308,15 +308,26 @@ def results(
 ) -> list[SearchResult]:
     """Makes results of rows whose url, title, snippet and date stand at `places`.
 
-    A place is a key, or several keys with blanks between them, of which the first with a value
+    A place is a key, or keys with dots; of several with blanks between them the first with a value
     counts. Raises EngineError when there are rows and none has a web address.
     """
-    keys = [place.split() for place in places]
+    ways = [place.split() for place in places]
     made = (
-        result(source, *(next((v for k in names if (v := row.get(k))), None) for names in keys))
+        result(source, *(next((v for way in each if (v := at(row, way))), None) for each in ways))
         for row in found
     )
     return usable(made, title)
+
+
+def at(value: Any, path: str) -> Any:
+    """Returns what is at a path of keys and list positions; None where it ends early."""
+    for key in filter(None, path.split(".")):
+        if isinstance(value, dict):
+            value = value.get(key)
+        else:
+            is_there = isinstance(value, list) and key.isdecimal() and int(key) < len(value)
+            value = value[int(key)] if is_there else None
+    return value
 
 
 def iso_date(value: object, now: datetime | None = None) -> str | None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import folded, stop_words
@@ -29,8 +30,7 @@ _GUESSED = ("en", "de", "es", "fr", "it", "pt", "nl")
 _EDGES = " \t\"'`“”„«»‹›‘’()[]{}<>¿?¡!.,;:…？。，！、「」『』（）《》・"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """One kind of question: what it looks like, and the words by which it is known."""
 
     looks: str
@@ -47,16 +47,14 @@ class Kind:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Routed:
+class Routed(NamedTuple):
     """An engine to be asked, and why: "looks like a paper"."""
 
     engine: Engine
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Data:
+class _Data(NamedTuple):
     kinds: Mapping[str, Kind]
     news: re.Pattern[str]
     works: Mapping[str, re.Pattern[str]]
@@ -66,16 +64,11 @@ class _Data:
 def _data() -> _Data:
     read = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
     kinds = {
-        name: Kind(
-            values["looks"], *(_pattern(values.get(n, ())) for n in ("names", "topics", "hints"))
-        )
-        for name, values in read["kind"].items()
+        name: Kind(one["looks"], *(_pattern(one.get(n, ())) for n in ("names", "topics", "hints")))
+        for name, one in read["kind"].items()
     }
-    return _Data(
-        kinds,
-        _pattern(read["news"]["words"]),
-        {name: re.compile(one, re.IGNORECASE) for name, one in read["works"].items()},
-    )
+    works = {name: re.compile(one, re.IGNORECASE) for name, one in read["works"].items()}
+    return _Data(kinds, _pattern(read["news"]["words"]), works)
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str]:

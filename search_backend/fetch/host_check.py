@@ -127,22 +127,17 @@ def _ipv6(text: str) -> str | None:
 
 def _why_not(text: str) -> tuple[str, str]:
     """Returns (what is wrong with it, what to write instead)."""
+    usual = "Write a host name such as example.org; it covers the names below it as well."
     if not text:
         return " is empty", "Write a host name such as example.org, or leave the entry out."
-    if "*" in text:
-        return "", "Leave the star out: example.org covers the names below it as well."
-    if re.search(r"[/:@?#]", text):
-        return "", "Write the host name alone, without scheme, port and path: example.org."
     if re.search(r"[\s,;]", text):
         return "", "Give each host name an entry of its own."
-    if text.startswith("."):
-        return "", "Leave the dot in front out: example.org covers the names below it as well."
     if not text.isascii():
-        return (
-            " holds a character that is not used in host names",
-            "Write it anew, letter by letter, or as its A-labels (xn--...).",
-        )
-    return "", "Write a host name such as example.org; it covers the names below it as well."
+        why = " holds a character that is not used in host names"
+        return why, "Write it anew, letter by letter, or as its A-labels (xn--...)."
+    if re.search(r"[/:@?#*]|^\.", text):
+        return "", f"{usual} Leave out scheme, port, path, stars and the dot in front."
+    return "", usual
 
 
 def _mixed(name: str) -> list[str]:

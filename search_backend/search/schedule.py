@@ -61,13 +61,13 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class _Call:
     """An engine at work: asked at `sent`, after `waited` seconds for its turn, late at `late`;
-    `chosen` by the router."""
+    `why` the router chose it."""
 
     engine: Engine
     sent: float
     waited: float
     late: float
-    chosen: bool = False
+    why: str = ""
 
 
 class Schedule:
@@ -202,14 +202,12 @@ class Schedule:
 
     def _resting(self, engine: Engine) -> Problem:
         seconds, reason = self.circuits.resting(engine.name) or (0.0, "")
+        title, again = engine.title, ceil(seconds)
         message = (
-            f"{engine.title} failed a moment ago ({reason}); it is being tried again just now."
+            f"{title} failed a moment ago ({reason}); it is asked again in {again} s."
+            if seconds
+            else f"{title} failed a moment ago ({reason}); it is being tried again just now."
         )
-        if seconds:
-            again = ceil(seconds)
-            message = (
-                f"{engine.title} failed a moment ago ({reason}); it is asked again in {again} s."
-            )
         return Problem("resting", message, "Wait, or name the engine to ask it now.")
 
     def _problem(self, error: SearchBackendError) -> Problem:
@@ -243,7 +241,6 @@ class OneSearch:
         self._by_name = by_name
         self._beside, self._instead = beside, instead
         self._calls: dict[asyncio.Task[object], _Call] = {}
-        self._chosen: dict[str, str] = {}  # names of engines -> why they were chosen
         self._fell_back = False
         self._outcomes: list[Outcome] = []
 
@@ -276,20 +273,16 @@ class OneSearch:
         finally:
             for task in self._calls:
                 task.cancel()
-        order = {engine.name: at for at, engine in enumerate((*chain, *self._chosen_engines()))}
-        return sorted(map(self._told, self._outcomes), key=lambda o: order[o.attempt.engine])
+        chosen = (choice.engine for choice in (*self._beside, *self._instead))
+        order = {engine.name: at for at, engine in enumerate((*chain, *chosen))}
+        return sorted(self._outcomes, key=lambda o: order[o.attempt.engine])
 
-    def _chosen_engines(self) -> list[Engine]:
-        return [choice.engine for choice in (*self._beside, *self._instead)]
-
-    def _told(self, outcome: Outcome) -> Outcome:
-        """Adds why the router chose an engine, and what it was asked."""
-        attempt = outcome.attempt
-        why = self._chosen.get(attempt.engine)
-        if why is None:
-            return outcome
-        asked = self._asked(self._schedule.engines[attempt.engine]).text
-        return replace(outcome, attempt=replace(attempt, why=why, query=asked))
+    def _note(self, outcome: Outcome, why: str) -> None:
+        """Adds an outcome; of an engine that the router chose, also why, and what it was asked."""
+        if why:
+            asked = self._asked(self._schedule.engines[outcome.attempt.engine]).text
+            outcome = replace(outcome, attempt=replace(outcome.attempt, why=why, query=asked))
+        self._outcomes.append(outcome)
 
     def _asked(self, engine: Engine) -> Query:
         return keywords(self._query, engine.kinds) if engine.kinds else self._query
@@ -305,37 +298,39 @@ class OneSearch:
 
     def _failed(self) -> bool:
         """True unless an engine of the chain has answered, even if it has found nothing."""
-        mine = [o.attempt for o in self._outcomes if o.attempt.engine not in self._chosen]
+        mine = [o.attempt for o in self._outcomes if not o.attempt.why]
         return all(attempt.status in ("error", "blocked", "skipped") for attempt in mine)
 
     def _start_chosen(self, choices: Sequence[Routed], patience: float) -> None:
+        met = {o.attempt.engine for o in self._outcomes}
+        met |= {call.engine.name for call in self._calls.values()}
         for choice in choices:
-            if choice.engine.name not in self._chosen:
-                self._chosen[choice.engine.name] = choice.why
-                self._start(choice.engine, patience)
+            if choice.engine.name not in met:
+                self._start(choice.engine, choice.why, patience)
 
     async def _wait_for_chosen(self, end: float) -> None:
         """Waits until all sites have answered or are late."""
-        while late := [call.late for call in self._calls.values() if call.chosen]:
+        while late := [call.late for call in self._calls.values() if call.why]:
             if (seconds := min(max(late), end) - self._clock()) <= 0:
                 return
             await self._collect(seconds)
 
-    def _start(self, engine: Engine, patience: float = 0.0) -> asyncio.Task[object] | None:
-        chosen = patience > 0
-        most = min(patience, LONGEST_WAIT) if chosen else LONGEST_WAIT
+    def _start(
+        self, engine: Engine, why: str = "", patience: float = inf
+    ) -> asyncio.Task[object] | None:
+        most = min(patience, LONGEST_WAIT)
         wait = self._schedule.admit(engine, by_name=self._by_name, most=most)
         if isinstance(wait, Outcome):
-            self._outcomes.append(wait)
+            self._note(wait, why)
             return None
-        if not chosen:
+        if not why:
             # Halved for each engine that is late, so that many cost like two.
-            at_work = sum(not call.chosen for call in self._calls.values())
+            at_work = sum(not call.why for call in self._calls.values())
             slow = engine.slow or engine.wire is None
             patience = (PATIENCE_WITH_SLOW if slow else PATIENCE) / 2**at_work
         sent = self._clock() + wait
         task = asyncio.create_task(self._ask(engine, wait))
-        self._calls[task] = _Call(engine, sent, wait, sent + patience, chosen)
+        self._calls[task] = _Call(engine, sent, wait, sent + patience, why)
         return task
 
     def _give_up(self) -> None:
@@ -343,7 +338,8 @@ class OneSearch:
         for task, call in self._calls.items():
             task.cancel()
             late = now >= call.late or not found
-            self._outcomes.append(self._schedule.cancelled(call.engine, now - call.sent, late=late))
+            ended = self._schedule.cancelled(call.engine, now - call.sent, late=late)
+            self._note(ended, call.why)
         self._calls.clear()
 
     async def _ask(self, engine: Engine, wait: float) -> object:
@@ -375,7 +371,7 @@ class OneSearch:
     def _at_work(self, task: asyncio.Task[object] | None) -> bool:
         if task is not None:
             return task in self._calls
-        return any(not call.chosen or self._fell_back for call in self._calls.values())
+        return any(not call.why or self._fell_back for call in self._calls.values())
 
     async def _collect(self, seconds: float) -> None:
         """Waits at most so long for the next answers, and judges them."""
@@ -386,16 +382,13 @@ class OneSearch:
         for one in ended:
             call = self._calls.pop(one)
             spent = max(self._clock() - call.sent, 0.0)
-            self._outcomes.append(
-                self._schedule.judge(call.engine, self._query, one.result(), spent, call.waited)
+            judged = self._schedule.judge(
+                call.engine, self._query, one.result(), spent, call.waited
             )
+            self._note(judged, call.why)
 
     def _has_results(self) -> bool:
-        return any(
-            outcome.results
-            for outcome in self._outcomes
-            if self._fell_back or outcome.attempt.engine not in self._chosen
-        )
+        return any(o.results for o in self._outcomes if self._fell_back or not o.attempt.why)
 
 
 def lacks(engine: Engine, missing: tuple[str, ...]) -> tuple[str, str]:

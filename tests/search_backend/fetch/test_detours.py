@@ -12,7 +12,6 @@ import pytest
 from searchloop.search_backend.fetch.http import Fetched, refresh_of
 from searchloop.search_backend.types import FetchFailed, FetchRefused, NotReachable
 from tests.search_backend.hostile import (
-    LIMITS,
     PUBLIC,
     HostileServer,
     Internet,
@@ -233,30 +232,3 @@ def test_a_body_is_unpacked_as_what_it_is(body: bytes, encoding: str) -> None:
     """A charset is no encoding, and a forgotten header hides no gzip."""
     page, _ = load({"/": answer(body, *([f"Content-Encoding: {encoding}"] if encoding else []))})
     assert (page.body, page.cut) == (TEXT, "")
-
-
-@each_row(
-    ("body", "encoding"),
-    [
-        (TEXT, "gzip"),
-        (ZIPPED, "br"),
-        (b"<!doctype html>" + TEXT, "br"),
-        (TEXT, "zstd"),
-        (TEXT, "compress"),
-        (TEXT, "aes128gcm"),
-        (b"\x1f\x8b\x08\0garbage", ""),
-        (gzip.compress(b"", mtime=0)[:-1] + gzip.compress(b"", mtime=0) * 4000, "gzip"),
-    ],
-)
-def test_what_cannot_be_unpacked_is_told(body: bytes, encoding: str) -> None:
-    """Garbage is never handed on as text."""
-    with pytest.raises(FetchFailed) as caught:
-        load({"/": answer(body, *([f"Content-Encoding: {encoding}"] if encoding else []))})
-    assert caught.value.code == "bad_response"
-
-
-def test_bombs_of_brotli_are_bounded() -> None:
-    """As those of gzip are."""
-    bomb = answer(brotli.compress(bytes(24 * 2**20), quality=5), "Content-Encoding: br")
-    page, _ = load({"/": bomb})
-    assert (len(page.body), page.cut) == (LIMITS.max_decoded, "max_decoded")

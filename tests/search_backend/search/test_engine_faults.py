@@ -31,7 +31,6 @@ JSON = [case for case in CASES if case.recording("empty").lstrip()[:1] in b"[{"]
 EVERY = each_row("case", JSON)
 WEB = each_row("case", [case for case in JSON if case.web])
 KEY = "k-0123456789"
-CHALLENGE = b"<html><title>Just a moment...</title><body>Checking your browser</body></html>"
 
 # In the place of anything: other types, characters nobody should see, entities and markup without
 # end, addresses that lead elsewhere.
@@ -146,32 +145,6 @@ def test_rows_that_nobody_can_use_are_a_failure(tmp_path: Path, case: Case) -> N
     for url in (None, 7, "", "javascript:alert(1)", "//a.example/", "http://127.0.0.1/admin"):
         body = json.dumps(changed(good, at[:-2], [{**row, at[-1]: url}] * 3)).encode()
         assert cause(judged(tmp_path, case, body)) == "parse", url
-
-
-@each_row(
-    ("status", "body", "kind"),
-    [
-        (403, CHALLENGE, "blocked"),
-        (503, CHALLENGE, "blocked"),
-        (200, CHALLENGE, "blocked"),
-        (502, b"<html><title>Bad gateway</title>Ray ID: 1</html>", "network"),
-        (522, b"<html><title>Timed out</title>Ray ID: 1</html>", "network"),
-        (403, b"<html><h1>nginx</h1></html>", "auth"),
-        (422, b'{"detail": [{"msg": "max_tokens_per_page must be positive"}]}', "config"),
-        (400, b'{"error": "Unexpected token < in JSON at position 0"}', "config"),
-        (400, b'{"error": "invalid token"}', "auth"),
-        (429, b'{"message": "Quota exceeded: 60 queries per minute"}', "rate"),
-        (429, b'{"message": "monthly quota exceeded"}', "quota"),
-        (418, b"", "config"),
-        (308, b"", "config"),
-        (529, b'{"error": "overloaded"}', "network"),
-    ],
-)
-def test_a_refusal_has_the_cause_that_is_meant(
-    tmp_path: Path, status: int, body: bytes, kind: str
-) -> None:
-    """How long an engine rests hangs on it: an hour for a key, seconds for a rate."""
-    assert cause(judged(tmp_path, BY_NAME["perplexity"], body, status)) == kind
 
 
 @each_row(

@@ -466,3 +466,29 @@ def test_content_types_are_read_leniently_and_safely(
 ) -> None:
     """What servers write in all its forms; what is no type is none."""
     assert content_type(header) == (kind, charset)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
+@each_row(
+    "head",
+    [
+        OK + b"Content-Length: 3\r\nContent-Length: 4\r\n",
+        *(OK + b"Content-Length: " + v + b"\r\n" for v in (b"3, 4", b"+3", b"0x3", b"9" * 30)),
+        OK + b"Content-Length: 3\r\n 0\r\n",
+        OK + CHUNKED + b"Content-Length: 3\r\n",
+        OK + CHUNKED * 2,
+        OK + b"Transfer-Encoding: chunked, identity\r\n",
+        OK + b"X: y\r\n\x0bTransfer-Encoding: chunked\r\n",
+        OK + b"X: y\rContent-Length: 3\r\n",
+        OK + b"X\0: y\r\n",
+        *(b"HTTP/1.1 " + v + b" OK\r\n" for v in (b"", b"20", b"+200", b"\xb200")),
+        b" " + OK,
+    ],
+)
+def test_a_head_of_two_meanings_is_none(head: bytes) -> None:
+    """What RFC 9112 forbids where it decides what is an answer and where it ends."""
+    body = b"3\r\nabc\r\n0\r\n\r\n" if b"chunked" in head else b"abc"
+    assert fails(head + b"\r\n" + body) == "bad_response"

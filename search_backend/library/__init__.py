@@ -14,12 +14,10 @@ import hashlib
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag
 
@@ -74,30 +72,15 @@ GROUP BY r.id ORDER BY r.id"""
 
 
 def builtin_documents() -> Mapping[str, str]:
-    """Returns Markdown text by path, for example README.md or search-switch.md (from docs/)."""
-    packed = files("searchloop.search_backend") / "builtin_docs"
-    if packed.is_dir():
-        return dict(_documents(packed))
-    checkout = Path(__file__).resolve().parents[2]
-    # Next to an installed package lie other people's files, not our README.
-    return dict(_documents(checkout)) if (checkout / "pyproject.toml").is_file() else {}
-
-
-def _documents(root: Traversable) -> Iterator[tuple[str, str]]:
-    for name in ("README.md", "CHANGELOG.md"):
-        if (root / name).is_file():
-            yield name, (root / name).read_text("utf-8")
-    if (root / "docs").is_dir():
-        yield from _below(root / "docs")
-
-
-def _below(folder: Traversable) -> Iterator[tuple[str, str]]:
+    """Returns Markdown text by name, for example README.md or search-switch.md (from docs/)."""
+    root = Path(__file__).parents[1] / "builtin_docs"
+    if not root.is_dir():
+        root = Path(__file__).resolve().parents[2]
+        if not (root / "pyproject.toml").is_file():
+            return {}  # next to an installed package lie other people's files, not our README
+    found = [root / "README.md", root / "CHANGELOG.md", *sorted((root / "docs").rglob("*.md"))]
     # By name alone: a page keeps its address when it moves to another folder.
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _below(entry)
-        elif entry.name.endswith(".md"):
-            yield entry.name, entry.read_text("utf-8")
+    return {file.name: file.read_text("utf-8") for file in found if file.is_file()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,19 +25,20 @@ DOCS, PAGES = "docs", "pages"
 
 def named_root(connection: sqlite3.Connection, path: Path | str) -> Root:
     """Returns the root with this path or name. Raises SearchBackendError."""
-    row = connection.execute(
-        "SELECT id, collection, path, kind, digest FROM roots "
-        "WHERE (path = ? OR collection = ?) AND kind != 'docs'",
-        (str(Path(path).expanduser().resolve()), str(path)),
-    ).fetchone()
-    if row is not None:
-        return Root(*row)
+    names = (str(Path(path).expanduser().resolve()), str(path))
+    for root in _roots(connection, "(path = ? OR collection = ?) AND kind != 'docs'", *names):
+        return root
     if str(path) == DOCS:
         what = "These are searchloop's own documents, which are always in the library."
         raise SearchBackendError("built_in", what, "Name a folder or file that you added.")
     what = f"{path} is not in the library."
     remedy = "Give a folder or file as the list of the library names it."
     raise SearchBackendError("not_found", what, remedy)
+
+
+def _roots(connection: sqlite3.Connection, which: str, *values: object) -> list[Root]:
+    query = f"SELECT id, collection, path, kind, digest FROM roots WHERE {which}"
+    return [Root(*row) for row in connection.execute(query, values)]
 
 
 def root_at(connection: sqlite3.Connection, target: Path) -> Root:
@@ -49,11 +50,7 @@ def root_at(connection: sqlite3.Connection, target: Path) -> Root:
 
 def folders_around(connection: sqlite3.Connection, root: Root) -> list[tuple[Root, str]]:
     """Returns the folders around a root, each with the way from there to it, innermost first."""
-    rows = connection.execute(
-        "SELECT id, collection, path, kind, digest FROM roots WHERE kind = 'folder' AND id != ?",
-        (root.id,),
-    ).fetchall()
-    around = [Root(*row) for row in rows]
+    around = _roots(connection, "kind = 'folder' AND id != ?", root.id)
     prefix = [(one, one.path.rstrip("/") + "/") for one in around]
     inside = [(one, root.path[len(p) :]) for one, p in prefix if root.path.startswith(p)]
     return sorted(inside, key=lambda pair: len(pair[1]))
@@ -104,11 +101,8 @@ def drop_documents(connection: sqlite3.Connection, root: int) -> int:
 
 
 def ensure_root(connection: sqlite3.Connection, name: str, path: str, kind: str) -> Root:
-    found = connection.execute(
-        "SELECT id, collection, path, kind, digest FROM roots WHERE path = ?", (path,)
-    ).fetchone()
-    if found:
-        return Root(*found)
+    for root in _roots(connection, "path = ?", path):
+        return root
     taken = {row[0] for row in connection.execute("SELECT collection FROM roots")}
     if kind in ("folder", "file"):
         taken |= {DOCS, PAGES}

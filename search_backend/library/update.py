@@ -11,7 +11,7 @@ import hashlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -85,23 +85,12 @@ class _Known(NamedTuple):
     since: float
 
 
-@dataclass(slots=True)
-class _Outcome:
+class _Outcome(NamedTuple):
     """What became of a file: a document to store, or `why` there is none."""
 
     found: Found
     outcome: str
     document: Document | None = None
-    digest: str = ""
-
-
-@dataclass(slots=True)
-class _Tally:
-    counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("added", "updated", "unchanged", "removed"), 0)
-    )
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    kept: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Update:
@@ -118,7 +107,8 @@ class Update:
     ) -> None:
         self._index, self._root, self._read = index, root, read
         self._patient, self._clock = patient, clock
-        self._tally = _Tally()
+        self._counts = dict.fromkeys(("added", "updated", "unchanged", "removed"), 0)
+        self._skipped, self._kept = list[tuple[str, str]](), list[tuple[str, str]]()
         self._stopped = False
 
     def run(self, progress: Progress, counted: Counted, walk: Walk | None = None) -> Added:
@@ -136,7 +126,7 @@ class Update:
         files, away = list[Found](), self._away(top, device)
         if away:
             walk.unlisted[""] = away
-            self._tally.skipped.append((str(top), away))
+            self._skipped.append((str(top), away))
         else:
             files = self._worth_a_look(walk, known)
         try:
@@ -147,15 +137,9 @@ class Update:
         if not self._stopped:
             self._leave(known, walk)
             self._finish("", away)
-        told = self._tally
-        state = PAUSED if self._stopped else ""
-        return Added(
-            self._root.collection,
-            **told.counts,
-            skipped=tuple(told.skipped),
-            kept=tuple(told.kept),
-            state=state,
-        )
+        skipped, kept = tuple(self._skipped), tuple(self._kept)
+        state, name = PAUSED if self._stopped else "", self._root.collection
+        return Added(name, **self._counts, skipped=skipped, kept=kept, state=state)
 
     def _worth_a_look(self, walk: Walk, known: Mapping[str, _Known]) -> list[Found]:
         """Returns the files to be read, and of the others so many as are told one by one."""
@@ -222,7 +206,7 @@ class Update:
             body = found.file.read_bytes()
             digest = hashlib.sha256(body).hexdigest()
             if before and before.digest == digest:
-                return _Outcome(found, "unchanged", digest=digest)
+                return _Outcome(found, "unchanged")
             page = load(found, body, self._read)
         except OSError as error:
             return _Outcome(found, f"cannot be read: {error.strerror}")
@@ -263,15 +247,15 @@ class Update:
     def _note(self, connection: sqlite3.Connection, each: _Outcome, before: _Known | None) -> None:
         """Stores a file's state, unless its name alone decides it."""
         found, outcome = each.found, each.outcome
-        note = "" if outcome in self._tally.counts else outcome
+        note = "" if outcome in self._counts else outcome
         has_text = before is not None and before.document is not None
         if note and has_text and before and before.document is not None:
             if outcome == SECRET or (found.skipped and not outcome.startswith(MAY_COME_BACK)):
                 drop(connection, before.document)
                 self._forget(connection, found.path)
-                self._tally.counts["removed"] += 1
+                self._counts["removed"] += 1
                 return
-            self._tally.kept.append((found.path, note))
+            self._kept.append((found.path, note))
         if found.folder or (found.skipped and not has_text):
             return
         if before and before.note == note and _same(found, before):
@@ -294,11 +278,10 @@ class Update:
 
     def _count(self, each: _Outcome) -> None:
         outcome = each.outcome
-        if outcome in self._tally.counts:
-            self._tally.counts[outcome] += 1
+        if outcome in self._counts:
+            self._counts[outcome] += 1
         else:
-            if len(self._tally.skipped) <= MOST_TOLD or each.found.path == "...":
-                self._tally.skipped.append((each.found.path, outcome))
+            self._skipped.append((each.found.path, outcome))
             outcome = f"skipped: {outcome}"
         self._progress(each.found.path, outcome)
 
@@ -311,13 +294,13 @@ class Update:
                 may_come = why or (self._patient and self._clock() - since < GRACE)
                 if before.document is not None and may_come and not walk.leaves_out(path):
                     note = f"its folder {why}" if why else "is not there"
-                    self._tally.kept.append((path, note))
+                    self._kept.append((path, note))
                     self._put_state(connection, path, before, note, since)
                     continue
                 self._forget(connection, path)
                 if before.document is not None:
                     drop(connection, before.document)
-                    self._tally.counts["removed"] += 1
+                    self._counts["removed"] += 1
                     self._progress(path, "removed")
 
     def _forget(self, connection: sqlite3.Connection, path: str) -> None:
@@ -330,7 +313,7 @@ class Update:
                 device = Path(self._root.path).stat().st_dev
             except OSError:
                 note = "is not there"
-        told = (state, note, len(self._tally.skipped), device, self._root.id)
+        told = (state, note, len(self._skipped), device, self._root.id)
         with self._index.open(write=True) as connection:
             connection.execute(
                 "UPDATE folders SET state = ?, note = ?, skipped = ?, "
@@ -339,8 +322,7 @@ class Update:
             )
             query = "UPDATE roots SET updated = ? WHERE id = ?"
             connection.execute(query, (self._clock(), self._root.id))
-            counts = self._tally.counts
-            if changed := sum(counts.values()) - counts["unchanged"]:
+            if changed := sum(self._counts.values()) - self._counts["unchanged"]:
                 # A word is looked up in each part of the index, and each batch added one.
                 query = "INSERT INTO terms(terms, rank) VALUES ('merge', ?)"
                 connection.execute(query, (-MERGED - changed,))

@@ -10,7 +10,6 @@ from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.plugin.answers import with_sites
 from searchloop.search_backend.types import Query
 
-MOST = 20
 LONGEST, MOST_WORDS = 400, 50
 
 
@@ -19,7 +18,7 @@ def ask(query: Query) -> dict[str, object]:
     words = with_sites(query).split()
     return {
         "q": " ".join(words[:MOST_WORDS])[:LONGEST],
-        "count": min(query.max_results, MOST),
+        "count": query.max_results,
         "text_decorations": "false",
         "result_filter": "web",
         "freshness": query.time_range and f"p{query.time_range}",

@@ -10,15 +10,13 @@ from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.plugin.answers import first_day
 from searchloop.search_backend.types import Query
 
-MOST = 25  # the dearer price begins above
-
 
 def ask(query: Query) -> dict[str, object]:
     """A search with highlights; a time range becomes a first day of publication."""
     first = first_day(query)
     return {
         "query": query.text,
-        "numResults": min(query.max_results, MOST),
+        "numResults": query.max_results,
         "contents": {"highlights": True},
         "includeDomains": query.allowed_domains,
         "excludeDomains": query.blocked_domains,

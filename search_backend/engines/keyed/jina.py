@@ -9,14 +9,12 @@ from searchloop.search_backend.engines._json import json_engine, lower
 from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query
 
-MOST = 20
-
 
 def ask(query: Query) -> dict[str, object]:
     """A search; allowed domains have a parameter, blocked ones go into the text."""
     return {
         "q": query.text + "".join(f" -site:{site}" for site in query.blocked_domains[:8]),
-        "num": min(query.max_results, MOST),
+        "num": query.max_results,
         "site": query.allowed_domains,
         "gl": lower(query.country),
         "hl": lower(query.language),

@@ -9,7 +9,7 @@ from searchloop.search_backend.engines._json import json_engine, lower, upper
 from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.types import Query
 
-MOST, MOST_DOMAINS = 20, 20
+MOST_DOMAINS = 20
 RANGES = {"d": "day", "w": "week", "m": "month", "y": "year"}
 
 
@@ -19,7 +19,7 @@ def ask(query: Query) -> dict[str, object]:
     language = lower(query.language)
     return {
         "query": query.text,
-        "max_results": min(query.max_results, MOST),
+        "max_results": query.max_results,
         # Extracts are for choosing a page; the page itself is opened when it matters.
         "max_tokens_per_page": 512,
         "search_domain_filter": domains[:MOST_DOMAINS],

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from searchloop.agent.errors import IncompleteError, ProviderError
-from searchloop.agent.types import Finished, Message, StreamEvent, TextDelta
+from searchloop.agent.types import Finished, Message, TextDelta
 from tests.agent.providers.vendors import (
     ANTHROPIC,
     BY_NAME,
@@ -173,88 +173,6 @@ def test_marks_of_vendors_are_gone(vendor: Vendor, size: int) -> None:
     assert "turn0" not in end.message.content
     assert "\ue200" not in end.message.content
     assert shown(events) == end.message.content
-
-
-PARALLEL: dict[str, tuple[str, list[tuple[str, dict[str, Any]]]]] = {
-    "openai": (
-        "function_calls_parallel_stream",
-        [("ferry_times", {"day": "Saturday"}), ("ferry_times", {"day": "Sunday – søndag"})],
-    ),
-    "anthropic": (
-        "calls_parallel_stream",
-        [
-            ("ferry_times", {"day": "Saturday"}),
-            ("ferry_times", {"day": "Sunday – søndag"}),
-            ("ferry_times", {}),
-        ],
-    ),
-    "gemini": (
-        "function_calls_parallel_stream",
-        [("ferry_times", {"day": "Saturday"}), ("ferry_times", {"day": "Sunday – søndag"})],
-    ),
-}
-
-
-@each_row("name", PARALLEL)
-def test_parallel_calls(name: str) -> None:
-    """All calls with their arguments and distinct ids."""
-    recording, calls = PARALLEL[name]
-    end = BY_NAME[name].finished(BY_NAME[name].stream_of(recording))
-    assert [(c.name, dict(c.arguments)) for c in end.message.tool_calls] == calls
-    assert len({c.id for c in end.message.tool_calls}) == len(calls)
-    assert end.stop_reason == "tool_calls"
-
-
-CUT_CALLS = {
-    "openai": "incomplete_null_output_stream",
-    "anthropic": "cut_in_a_call_stream",
-    "gemini": "max_tokens_stream",
-    "openai-chat": "length_call_stream",
-}
-
-
-@each_row("name", CUT_CALLS)
-def test_an_answer_that_was_cut(name: str) -> None:
-    """Its text stays; its unfinished call is neither made nor sent back."""
-    vendor = BY_NAME[name]
-    end = vendor.finished(vendor.stream_of(CUT_CALLS[name]))
-    assert (end.stop_reason, end.message.tool_calls) == ("length", ())
-    sent = json.dumps(vendor.ask(USER, end.message, USER))
-    assert "function" not in sent
-    assert "tool_use" not in sent
-
-
-STREAMED_ERRORS = [
-    ("openai", "failed_rate_limit_stream", "rate_limited", ""),
-    ("openai", "error_event_stream", "server_error", "Half an answer"),
-    ("anthropic", "error_event_stream", "server_error", "The ferry"),
-    ("gemini", "error_event_stream", "server_error", "High water"),
-    ("gemini", "error_bare_stream", "server_error", "High water"),
-    ("openai-chat", "error_mid_stream", "rate_limited", "High water"),
-    ("ollama", "error_mid_stream", "model_crashed", "Hello"),
-]
-
-
-@each_row("name, recording, code, text", STREAMED_ERRORS)
-@each_row("size", [1, 5, 100_000])
-def test_errors_inside_a_stream(name: str, recording: str, code: str, text: str, size: int) -> None:
-    """They mean what the status would have meant, after the text that came before them."""
-    vendor = BY_NAME[name]
-    data = vendor.stream_of(recording)
-    decoder = vendor.codec.decoder(vendor.request(), vendor.kind)
-    events: list[StreamEvent] = []
-
-    def read() -> None:
-        for start in range(0, len(data), size):
-            for event in decoder.feed(data[start : start + size]):
-                events.append(event)
-        events.extend(decoder.close())
-
-    with pytest.raises(ProviderError) as caught:
-        read()
-    assert (caught.value.code, caught.value.retryable) == (code, True)
-    assert not any(isinstance(event, Finished) for event in events)
-    assert shown(events) == text
 
 
 # --- errors ---

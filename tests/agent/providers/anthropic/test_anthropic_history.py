@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.types import Message, ProviderData, ToolCall, ToolSpec
-from tests.agent.providers.vendors import ANTHROPIC, FERRY, NATIVE, USER, results
-from tests.recorded import OURS, exchanges, recordings, row_id
+from tests.agent.providers.vendors import ANTHROPIC, FERRY, NATIVE, USER
+from tests.recorded import exchanges, recordings, row_id
 from tests.rules_anthropic import check
 from tests.tables import each_row
 
@@ -34,22 +34,6 @@ def kinds(message: dict[str, Any]) -> list[str]:
 # --- what is replayed ---
 
 
-def test_a_search_is_replayed_as_it_came() -> None:
-    """All blocks in their order, opaque fields to the letter, thinking without text too."""
-    path = OURS / "anthropic" / "web_search_stream.json"
-    expected = json.loads(path.read_text("utf-8"))["exchanges"][1]["request"]["body"]["messages"]
-    answer = recorded("web_search_stream", native_search=NATIVE)
-    sent = ask(USER, answer, USER, native_search=NATIVE)["messages"]
-    assert sent[1] == expected[1]
-
-
-def test_blocks_that_nobody_knows() -> None:
-    """They are sent back as they came, but not where the search that they may rest on is gone."""
-    answer = recorded("failed_searches_stream", native_search=NATIVE)
-    assert "quantum_note" in kinds(ask(USER, answer, USER, native_search=NATIVE)["messages"][1])
-    assert kinds(ask(USER, answer, USER)["messages"][1]) == ["text"]
-
-
 def test_thinking_stays_where_it_belongs() -> None:
     """Newer models bind it to what they were told; another toolset leaves it out, and only it."""
     answer = recorded("web_search_stream", native_search=NATIVE, system="S")
@@ -62,53 +46,7 @@ def test_thinking_stays_where_it_belongs() -> None:
     assert back == same
 
 
-def test_citations_that_do_not_last() -> None:
-    """Those that count positions in an earlier request are not sent back."""
-    answer = recorded("web_fetch_stream", native_search=NATIVE)
-    sent = ask(USER, answer, USER, native_search=NATIVE)["messages"][1]
-    assert "web_fetch_tool_result" in kinds(sent)
-    assert "location" not in json.dumps(sent)
-
-
 # --- pauses, calls beside searches ---
-
-
-def test_a_pause_is_sent_back_as_it_is() -> None:
-    """The open search last, then the next answer as a message of its own."""
-    first = recorded("pause_turn_stream", native_search=NATIVE)
-    second = recorded("pause_turn_stream", 1, native_search=NATIVE)
-    sent = ask(USER, first, native_search=NATIVE)["messages"]
-    assert [m["role"] for m in sent] == ["user", "assistant"]
-    assert kinds(sent[1])[-1] == "server_tool_use"
-    whole = ask(USER, first, second, USER, native_search=NATIVE)["messages"]
-    assert [m["role"] for m in whole] == ["user", "assistant", "assistant", "user"]
-    assert whole[1] == sent[1]
-    assert kinds(whole[2])[0] == "web_search_tool_result"
-
-
-def test_a_pause_that_was_stopped() -> None:
-    """The user speaks instead: the open search is gone, and with it what hung on it."""
-    first = recorded("pause_turn_stream", native_search=NATIVE)
-    sent = ask(USER, first, USER, native_search=NATIVE)["messages"]
-    assert kinds(sent[1]) == ["text", "server_tool_use", "web_search_tool_result"]
-    lone = recorded("pause_turn_stream", 1, native_search=NATIVE)
-    assert "tool_result" not in json.dumps(ask(USER, lone, USER, native_search=NATIVE)["messages"])
-
-
-def test_a_call_beside_a_search() -> None:
-    """The search stays open beside our result, and is answered at the start of the next answer."""
-    first = recorded("search_and_call_stream", native_search=NATIVE, tools=(FERRY,))
-    told = {"native_search": NATIVE, "tools": (FERRY,)}
-    sent = ask(USER, first, *results(first), **told)["messages"]
-    assert kinds(sent[1]) == ["thinking", "server_tool_use", "tool_use"]
-    assert kinds(sent[2]) == ["tool_result"]
-    second = recorded("search_and_call_stream", 1, **told)
-    whole = ask(USER, first, *results(first), second, USER, **told)["messages"]
-    assert whole[:3] == sent
-    assert kinds(whole[3])[0] == "web_search_tool_result"
-    stopped = ask(USER, first, *results(first), USER, **told)["messages"]
-    assert kinds(stopped[1]) == ["tool_use"]
-    assert "server_tool_use" not in json.dumps(ask(USER, first, *results(first))["messages"])
 
 
 # --- our own results ---

@@ -79,20 +79,6 @@ def last(events: Sequence[StreamEvent]) -> Finished:
     return found[0]
 
 
-def test_counts_and_times() -> None:
-    """The last line becomes usage, and times in milliseconds in the details."""
-    done = last(decode(OLLAMA.stream_of("chat_text_stream")))
-    assert (done.usage.input_tokens, done.usage.output_tokens) == (61, 24)
-    assert done.usage.cost_usd is None
-    assert done.message.details == {
-        "load_ms": 92.0,
-        "prompt_ms": 210.0,
-        "eval_ms": 1200.0,
-        "tokens_per_second": 20.0,
-    }
-    assert done.message.content == "The Lindhøj ferry leaves at 07:40 — bring a coat 🧥."
-
-
 def call(name: Any, arguments: Any, call_id: Any = None) -> dict[str, Any]:
     """A tool call on the wire."""
     return {"id": call_id, "function": {"name": name, "arguments": arguments}}

@@ -33,7 +33,7 @@ from searchloop.agent.types import (
     ThinkingDelta,
     ToolCall,
 )
-from tests.agent.providers.openai_chat.test_openai_chat import chunk, stream_of
+from tests.agent.providers.openai_chat.test_openai_chat import chunk
 from tests.agent.providers.test_contract_requests import TURNS, transcript
 from tests.agent.providers.vendors import FERRY, results
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
@@ -195,15 +195,6 @@ def test_a_server_s_tool_tells_only_what_it_did(end: bytes, searched: bool) -> N
     events = decode(end + DONE, "a/b", OPENROUTER, native_search=NativeSearch())
     kinds = [type(e) for e in events if isinstance(e, SearchStarted | SearchFinished)]
     assert kinds == [SearchStarted, SearchFinished] * searched
-
-
-def test_the_pages_of_a_server_s_tool() -> None:
-    """Each is found, and the one that the text names is cited there."""
-    sent = stream_of("server_tool_stream")
-    message = finished(decode(sent, "a/b", OPENROUTER, native_search=NativeSearch())).message
-    (cited,) = message.citations
-    assert [message.content[a:b] for a, b in cited.spans] == ["https://tides.example/lindhoj"]
-    assert [s.state for s in message.sources] == ["cited", "found"]
 
 
 PAGES = ["https://a.example/", "https://b.example/", "https://c.example/"]

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _SERVICES = "searchloop.services"  # the key of a request's scope: what an MCP client may use
 _KEEPALIVE = 15.0  # seconds of silence after which a stream says that it lives
 _ONE = re.compile(r"/v1/responses/([\w-]+)")
+# Ollama's API is not served; its clients read an error as a text.
+_UNSERVED = re.compile(r"/api/(?:tags|chat|show|generate|embed|pull|ps|version)(?:/.*)?")
 _PRODUCT = re.compile(r"[\w.-]{1,40}(?:/[\w.+-]{1,20})?")
 _log = logging.getLogger(__name__)
 
@@ -65,12 +67,12 @@ _KINDS = {
 
 def is_client_path(path: str) -> bool:
     """Tells the paths of other programs."""
-    return path == MCP_PATH or path.startswith("/v1/")
+    return path == MCP_PATH or path.startswith("/v1/") or bool(_UNSERVED.fullmatch(path))
 
 
 def refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
     """Returns the gate's refusal in the shape of the protocol at this path."""
-    if not path.startswith("/v1/"):
+    if not is_client_path(path) or path == MCP_PATH:
         return None
     words = f"{refusal.message} {refusal.remedy}".strip()
     return _error(path, refusal.status, refusal.code, words, None)
@@ -80,6 +82,8 @@ def _error(path: str, status: int, code: str, words: str, param: str | None) -> 
     if path.startswith("/v1/messages"):
         kind = _KINDS.get(status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": words}, "request_id": None}
+    if path.startswith("/api/"):
+        return {"error": words}
     kind = "invalid_request_error" if status < 500 else "server_error"
     return {"error": {"message": words, "type": kind, "param": param, "code": code}}
 
@@ -157,7 +161,7 @@ class Gateway:
             await self._run(runs, face, await _body(receive), _client(scope), receive, send)
         else:
             what = f"{method} {path[:200]} is not served here."
-            raise ConfigError("not_found", what, "See the guide on other programs.")
+            raise ConfigError("not_found", what, "Ask by POST /v1/chat/completions, for example.")
 
     async def _run(
         self,
@@ -173,6 +177,7 @@ class Gateway:
         else:
             asked = face.decode(body)
         ready = await runs.ready(replace(asked.wish, client=client))
+        asked = asked._replace(ignored=(*asked.ignored, *ready.ignored))
         encoder = face.encoder(asked)
         gone = asyncio.create_task(left(receive))
         stream = _Stream(send, done=face is not _MESSAGES) if asked.stream else None

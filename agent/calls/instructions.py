@@ -10,8 +10,9 @@ inside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any, Self
 
 from searchloop.agent.errors import ConfigError
@@ -103,8 +104,8 @@ def _schema(schema: Any) -> Mapping[str, Any]:
         elif outside := _unresolved(schema):
             problem = f"its reference {outside[:200]!r} leads nowhere inside it"
         else:
-            checker = validator_for(schema)
-            checker.check_schema(schema)
+            validator_for(schema).check_schema(schema, format_checker=None)
+            problem = _unbounded(schema)
     except SchemaError as error:
         problem = f"at {error.json_path}, {error.message[:200]}"
     except (TypeError, ValueError, RecursionError) as error:
@@ -121,7 +122,7 @@ def _unresolved(schema: Mapping[str, Any]) -> str | None:
     from referencing.jsonschema import DRAFT202012
 
     resolver = Registry[Any]().resolver_with_root(DRAFT202012.create_resource(schema))
-    for reference in _references(schema):
+    for reference in _texts(schema, "$ref", "$dynamicRef"):
         try:
             if not reference.startswith("#"):
                 return reference
@@ -131,25 +132,58 @@ def _unresolved(schema: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _references(value: Any) -> list[str]:
+def _texts(value: Any, *keys: str) -> Iterator[str]:
+    """Yields the texts that stand under these keys anywhere in a schema."""
     if isinstance(value, Mapping):
-        own = [v for k, v in value.items() if k in ("$ref", "$dynamicRef") and isinstance(v, str)]
-        return own + [found for each in value.values() for found in _references(each)]
-    if isinstance(value, list):
-        return [found for each in value for found in _references(each)]
-    return []
+        yield from (v for k, v in value.items() if k in keys and isinstance(v, str))
+    inner = value.values() if isinstance(value, Mapping) else value
+    for each in inner if isinstance(value, Mapping | list) else ():
+        yield from _texts(each, *keys)
+
+
+def _unbounded(schema: Mapping[str, Any]) -> str:
+    """Says which pattern of a schema could take forever; "" for none."""
+    if '"patternProperties":' in json.dumps(schema):
+        return "patternProperties cannot be checked; name the properties"
+    for pattern in _texts(schema, "pattern"):
+        try:
+            _matcher(pattern)
+        except Exception as error:  # of the other language: no class of it is public
+            why = str(error).strip().rpartition("\n")[2].strip()
+            return f"its pattern {pattern[:100]!r} cannot be matched in linear time ({why[:200]})"
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """Returns what tells if a text has a match, in linear time: a pattern may come from anybody.
+
+    Syntax: https://docs.rs/regex, without look-around and back-references.
+    """
+    from pydantic_core import SchemaValidator, core_schema
+
+    form = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+    return SchemaValidator(form).isinstance_python
+
+
+def _fits_pattern(checker: Any, pattern: str, value: Any, _schema: Any) -> Iterator[Exception]:
+    from jsonschema.exceptions import ValidationError
+
+    if checker.is_type(value, "string") and not _matcher(pattern)(value):
+        yield ValidationError(f"{value[:200]!r} does not match {pattern[:200]!r}")
 
 
 def misfit(text: str, schema: Mapping[str, Any]) -> str | None:
     """Says in half a sentence why a text is not JSON that fits the schema; None if it is."""
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import extend, validator_for
     from referencing import Registry
 
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         return f"it is not JSON ({error})"
-    checker = validator_for(schema)(schema, registry=Registry())
+    kind = extend(validator_for(schema), {"pattern": _fits_pattern})
+    checker = kind(schema, registry=Registry())
     try:
         errors = sorted(
             checker.iter_errors(value), key=lambda error: (error.json_path, str(error.validator))

@@ -161,6 +161,7 @@ async def list_tools(client: Client) -> tuple[dict[str, Definition], tuple[str, 
     for _ in range(PAGES):
         page = await client.list_tools(cursor=cursor)
         for each in page.tools:
+            _drop_patterns(each.output_schema)
             if each.name in found:
                 odd.append(f"It lists {line(each.name, 80)!r} twice; the first is used.")
             elif each.execution and each.execution.task_support == "required":
@@ -173,6 +174,21 @@ async def list_tools(client: Client) -> tuple[dict[str, Definition], tuple[str, 
     if cursor or len(found) == TOOLS:
         odd.insert(0, f"It lists {TOOLS} tools or {PAGES} pages and more; the rest is left out.")
     return found, tuple(odd[:20])
+
+
+def _drop_patterns(schema: Any) -> None:
+    """Removes the patterns of a schema of results, in place: the SDK checks results by it, and a
+    pattern of the server's would run here for as long as it likes."""
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if each.pop("patternProperties", None) is not None:
+                each.pop("additionalProperties", None)
+            if isinstance(each.get("pattern"), str):
+                del each["pattern"]
+        if isinstance(each, dict | list):
+            waiting += each.values() if isinstance(each, dict) else each
 
 
 def _definition(tool: Tool) -> Definition:

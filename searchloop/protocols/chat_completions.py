@@ -17,6 +17,7 @@ from searchloop.protocols.runs import Wish
 
 _OPTIONS = {
     **{name: name for name in ("temperature", "top_p", "seed", "stop")},
+    "reasoning_effort": "effort",
     **dict.fromkeys(("max_tokens", "max_completion_tokens"), "max_tokens"),
 }
 _MET = (
@@ -25,7 +26,7 @@ _MET = (
 )
 _WITHOUT_EFFECT = (
     *("user", "metadata", "store", "service_tier", "parallel_tool_calls", "prompt_cache_key"),
-    *("safety_identifier", "reasoning_effort", "verbosity", "prediction"),
+    *("safety_identifier", "verbosity", "prediction"),
     *("presence_penalty", "frequency_penalty", "logit_bias"),
 )
 _FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_filter"}
@@ -57,6 +58,7 @@ def decode(body: Mapping[str, Any]) -> Asked:
         options=fields.options_of(body, **_OPTIONS),
         schema=fields.schema_of(form, form.get("json_schema"), "response_format"),
         files=read.files,
+        effort="reasoning_effort",
     )
     return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
 

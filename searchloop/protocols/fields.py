@@ -220,9 +220,9 @@ def spec_of(name: Any, tool: Mapping[str, Any]) -> ToolSpec:
     return ToolSpec(name, str(tool.get("description") or ""), schema)
 
 
-def schema_of(form: Mapping[str, Any], named: Any, field: str) -> Mapping[str, Any] | None:
+def schema_of(form: Any, named: Any, field: str) -> Mapping[str, Any] | None:
     """Returns the schema of an answer's form, which `named` holds; None for plain text."""
-    kind = form.get("type", "text")
+    kind = form.get("type", "text") if isinstance(form, Mapping) else form
     if kind == "text":
         return None
     schema = {"type": "object"} if kind == "json_object" else None

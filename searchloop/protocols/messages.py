@@ -18,11 +18,15 @@ from searchloop.protocols.runs import Wish
 _OPTIONS = {
     **{name: name for name in ("temperature", "top_p", "max_tokens")},
     "stop_sequences": "stop",
+    "effort": "effort",
 }
-_MET = ("model", "messages", "system", "stream", "tools", "tool_choice", *_OPTIONS)
+_MET = (
+    *("model", "messages", "system", "stream", "tools", "tool_choice", "output_config"),
+    *("output_format", *_OPTIONS),
+)
 # Betas change what a vendor's own server does. They are met or ignored as the vendor does.
 _WITHOUT_EFFECT = (
-    *("metadata", "service_tier", "container", "context_management", "output_config", "thinking"),
+    *("metadata", "service_tier", "container", "context_management", "thinking"),
     *("betas", "mcp_servers", "top_k", "cache_control", "inference_geo", "speed", "diagnostics"),
 )
 _SEARCH = "web_search_20"  # the type of the search tool begins so, its date follows
@@ -44,7 +48,9 @@ def decode(body: Mapping[str, Any]) -> Asked:
     choice = fields.typed(body, "tool_choice", dict, {})
     kind = {"any": "required"}.get(fields.kind_of(choice), fields.kind_of(choice)) or "auto"
     tools, search = fields.chosen(kind, choice.get("name"), tools, search, read.system)
-    options = fields.options_of(body, **_OPTIONS)
+    more = fields.typed(body, "output_config", dict, {})
+    options = fields.options_of({**body, **more}, **_OPTIONS)
+    form = more.get("format") or fields.typed(body, "output_format", dict, {})
     wish = Wish(
         fields.typed(body, "model", str, ""),
         tuple(read.messages),
@@ -53,8 +59,9 @@ def decode(body: Mapping[str, Any]) -> Asked:
         search,
         sites,
         {name: value for name, value in options.items() if value != []},
-        None,
+        fields.schema_of(form, form, "output_config.format"),
         read.files,
+        effort="output_config.effort",
     )
     return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
 

@@ -16,13 +16,14 @@ from searchloop.protocols.fields import Asked, Frame, bad
 from searchloop.protocols.runs import Wish
 
 _OPTIONS = {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
+_OPTIONS |= {"effort": "effort"}
 _MET = (
     *("model", "input", "instructions", "stream", "store", "previous_response_id", "tools"),
-    *("tool_choice", "text", "include", "background", *_OPTIONS),
+    *("tool_choice", "text", "include", "background", "reasoning", *_OPTIONS),
 )
 _WITHOUT_EFFECT = (
     *("user", "metadata", "service_tier", "parallel_tool_calls", "prompt_cache_key"),
-    *("safety_identifier", "reasoning", "truncation", "stream_options", "client_metadata"),
+    *("safety_identifier", "truncation", "stream_options", "client_metadata"),
     *("prompt_cache_retention", "max_tool_calls", "top_logprobs", "presence_penalty"),
     *("frequency_penalty",),
 )
@@ -73,11 +74,12 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
         tools,
         search,
         sites,
-        fields.options_of(body, **_OPTIONS),
+        fields.options_of({**body, **fields.typed(body, "reasoning", dict, {})}, **_OPTIONS),
         fields.schema_of(form, form, "text.format"),
         read.files,
         len(before),
         body.get("store") is not False,
+        effort="reasoning.effort",
     )
     return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
 

@@ -11,6 +11,7 @@ import logging
 import time
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -95,7 +96,7 @@ class Wish:
     """What a client asks for. `tools` are its own; `files` belong to the last question.
 
     The first `whole` messages are ours, not what a client was shown; `keep` lets us remember;
-    `client` is the name that a program gives itself.
+    `client` is the name that a program gives itself; `effort` names the field of that option.
     """
 
     model: str
@@ -110,16 +111,18 @@ class Wish:
     whole: int = 0
     keep: bool = True
     client: str = ""
+    effort: str = ""
 
 
 class _Ready(NamedTuple):
-    """A wish whose model, options, path and files are checked."""
+    """A wish whose model, options, path and files are checked; `ignored` had no effect."""
 
     wish: Wish
     provider: Provider
     model: str
     path: SearchPath
     messages: list[Message]
+    ignored: tuple[str, ...]
 
 
 class ClientRuns:
@@ -127,6 +130,7 @@ class ClientRuns:
 
     def __init__(self, services: Services) -> None:
         self.services, self.kept = services, Kept()
+        self._looked: set[Provider] = set()
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models that can be asked now."""
@@ -142,8 +146,7 @@ class ClientRuns:
                 wish = replace(wish, model=wish.model.removesuffix(suffix), search=search)
         provider, model = runner.provider(await self._named(wish.model))
         provider.check(model)
-        if not abilities_of(provider).writes:  # it quotes: options have nothing to act on
-            wish = replace(wish, options={})
+        wish, ignored = await self._effective(wish, provider, model)
         taken = Instructions.of(wish.system or None, wish.options, wish.schema)
         check_options(provider, taken, model)
         wish = replace(wish, search=self._allowed(wish.search), options=taken.options)
@@ -162,7 +165,26 @@ class ClientRuns:
         messages = [*whole, *self.kept.restored(shown)]
         if wish.files:
             messages[-1] = await self._with_files(messages[-1], wish.files, provider, model)
-        return _Ready(wish, provider, model, path, messages)
+        return _Ready(wish, provider, model, path, messages, ignored)
+
+    async def _effective(
+        self, wish: Wish, provider: Provider, model: str
+    ) -> tuple[Wish, tuple[str, ...]]:
+        """Returns the wish without options that have nothing to act on, and their fields.
+
+        A provider that quotes takes none; a model that does not think takes no effort.
+        """
+        effort = wish.options.get("effort")
+        if effort and provider not in self._looked:  # some know their models only then
+            self._looked.add(provider)
+            with suppress(AgentError):
+                await provider.models()
+        kept = dict(wish.options) if abilities_of(provider).writes else {}
+        if effort not in provider.capabilities(model).efforts:
+            kept.pop("effort", None)
+        lost = [name for name in wish.options if name not in kept]
+        fields = tuple(wish.effort if name == "effort" else name for name in lost)
+        return replace(wish, options=kept), fields
 
     async def _named(self, model: str) -> str:
         """Returns `provider:model`; a bare name belongs to the one provider that has it."""

@@ -13,6 +13,7 @@ import pytest
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.types import Message
 from searchloop.protocols.kept import Kept
+from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import Received, Reply, json_reply
 from tests.waiting import until
 from tests.web.faces import (
@@ -100,7 +101,14 @@ def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:
                 at.openai.responses.retrieve(name)
 
 
+def form(**schema: Any) -> dict[str, Any]:
+    """The form of an answer, as Chat Completions has it; inside it that of the other two."""
+    named = {"type": "json_schema", "name": "form", "schema": schema}
+    return {"type": "json_schema", "json_schema": named}
+
+
 # The protocol, what the smallest request has more, the status, words of the error.
+slow = form(patternProperties={"^(a+)+$": {}})["json_schema"]
 REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("chat", {"messages": []}, 400, "is empty"),
     ("chat", {"model": "no:such"}, 404, "no provider"),
@@ -108,6 +116,8 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("chat", {"n": 2}, 400, "n:"),
     ("chat", {"fly": 1}, 400, "fly"),
     ("chat", {"messages": [FACES["chat"].result("c", "x")]}, 400, "no call"),
+    ("chat", {"response_format": form(pattern="(?=a)b")}, 400, "linear time"),
+    ("messages", {"output_config": {"format": slow}}, 400, "patternProperties"),
     ("responses", {"tools": [{"type": "file_search"}]}, 400, "file_search"),
     ("responses", {"previous_response_id": "resp_0"}, 404, "resp_0"),
     ("responses", {"background": True}, 400, "background"),
@@ -158,20 +168,52 @@ def test_what_goes_wrong_at_the_provider_is_an_error(
 
 def test_an_answer_that_misses_its_schema_is_an_error(tmp_path: Path) -> None:
     """Its reader would take it for what was asked for."""
-    form: Any = {"type": "json_schema", "json_schema": {"name": "w", "schema": WEATHER}}
+    wanted: Any = form(**WEATHER)
     with desk(tmp_path) as at, pytest.raises(openai.APIError, match="does not fit"):
         at.openai.chat.completions.create(
-            model=MODEL, messages=user("Where?"), response_format=form
+            model=MODEL, messages=user("Where?"), response_format=wanted
         )
 
 
 def test_a_field_without_effect_is_named(tmp_path: Path) -> None:
-    """What no model of ours takes is told, and what says nothing is not."""
+    """What no model of ours takes is told, and what says nothing is not; nor how long a model is to
+    think that does not."""
     with desk(tmp_path) as at:
         without = {"presence_penalty": 1, "frequency_penalty": 0, "logit_bias": {"5": 1}}
         body = FACES["chat"].body("Hi", **without)
         _, told = at.running.ask("POST", "/v1/chat/completions", body)
         assert told["searchloop"]["ignored"] == ["presence_penalty", "logit_bias"]
+        for name, more in THINKING.items():
+            body = FACES[name].body("Hi", **more)
+            told = at.running.ask("POST", FACES[name].path, body)[1]
+            assert told["searchloop"]["ignored"][-1] == EFFORT[name]
+            assert "effort" not in at.server.requests[-1].body.decode()
+
+
+THINKING: dict[str, dict[str, Any]] = {
+    "chat": {"reasoning_effort": "high"},
+    "responses": {"reasoning": {"effort": "high"}},
+    "messages": {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+}
+EFFORT = {
+    "chat": "reasoning_effort",
+    "responses": "reasoning.effort",
+    "messages": "output_config.effort",
+}
+
+
+@each_face
+def test_how_long_to_think_reaches_a_model_that_thinks(tmp_path: Path, face: Face) -> None:
+    """In the words of its own API."""
+    model = Model("gpt-oss:20b", ("completion", "tools", "thinking"))
+    with (
+        FakeOllama([model], [say("Hello.")]) as server,
+        desk(tmp_path, OLLAMA_HOST=server.url) as at,
+    ):
+        body = face.body("Hi", **THINKING[face.name]) | {"model": "ollama:gpt-oss:20b"}
+        status, told = at.running.ask("POST", face.path, body)
+        assert (status, server.chats[-1]["think"]) == (200, "high")
+        assert not set(told["searchloop"]["ignored"]) - {"thinking"}
 
 
 def test_kept_answers_are_bounded_by_their_size() -> None:

@@ -84,6 +84,10 @@ def test_no_value_is_a_crash(name: str, value: Any) -> None:
         {"items": {"$ref": "file:///etc/hosts"}},
         {"enum": ["x" * 100_001]},
         {"pattern": "("},
+        {"properties": {"a": {"pattern": "(?=a)b"}}},
+        {"items": {"pattern": r"(a)\1"}},
+        {"pattern": "((a{1000}){1000}){100}"},
+        {"patternProperties": {"^(a+)+$": {}}},
     ],
 )
 def test_a_schema_that_no_validator_can_use_is_refused(schema: Any) -> None:
@@ -99,6 +103,9 @@ def test_a_schema_stays_as_it_is(schema: dict[str, Any]) -> None:
     assert Instructions.of(schema=schema).schema == schema
 
 
+SLOW = ("^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "^(.*a){25}$", "^((a*)*)*$", r"^(\w+\s?)*$")
+
+
 @each_row(
     ("text", "schema", "says"),
     [
@@ -110,6 +117,13 @@ def test_a_schema_stays_as_it_is(schema: dict[str, Any]) -> None:
         ("[[], [1]]", TREE, "at $[1][0]"),
         ("[" * 5000 + "]" * 5000, TREE, ""),
         ("1", {"$ref": "#"}, "without end"),
+        ('"abc"', {"pattern": "^[a-c]+$"}, None),
+        ('"2026-11-28"', {"pattern": r"^\d{4}-\d\d"}, None),
+        ('"Grüße"', {"pattern": r"^\p{L}+$"}, None),
+        ("5", {"pattern": "^a"}, None),
+        ('"b"', {"pattern": "^a"}, "'b' does not match '^a'"),
+        # A matcher that goes back would need more steps than there are atoms.
+        *((f'"{"a" * 5000}!"', {"pattern": p}, "does not match") for p in SLOW),
     ],
 )
 def test_a_misfit_is_told_with_its_place(text: str, schema: Any, says: str | None) -> None:

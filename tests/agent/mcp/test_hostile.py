@@ -76,7 +76,7 @@ async def test_results_of_every_kind(tmp_path: Path) -> None:
         assert "[image: image/png, 75 bytes" in media.content
         assert "Resource page: https://evil.example/?q=secret (a page)" in media.content
         assert "Resource file:///a.txt:\ninside" in media.content
-        assert '{"answer": 42}' in media.content
+        assert '{"answer": 42, "text": "aaa' in media.content  # no pattern of theirs ran here
         assert media.sources == ()
         assert [m["kind"] for m in media.details["media"]] == ["image", "audio", "resource"]
         assert "AAAA" not in media.content

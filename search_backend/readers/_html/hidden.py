@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
-from itertools import chain
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade, Style
+from searchloop.search_backend.readers._html.styles import Cascade
 from searchloop.search_backend.readers._html.visibility import (
-    MAY_HIDE,
-    NAMES,
     WHITE,
     Colour,
+    Style,
     alike,
     colour_of,
     ground,
@@ -33,12 +30,11 @@ _NO_TEXT = (
 )
 Axes = Mapping[int, frozenset[str]]
 _NONE: frozenset[str] = frozenset()
+_PLAIN: Style = {}
 # A sheet that hides most of a page does so until a script shows it: that is the page's text.
 MOST_HIDDEN_SHARE, BETTER_PART = 0.3, 0.5
 # Shorter than any page that was worth hiding.
 LONGEST_HIDDEN = 500
-# Steps for the second look at what some rule may hide.
-RESERVED = MOST_STEPS // 4
 _INLINE_TAGS = "a abbr b bdi bdo big cite code em font i mark q s small span strong u"
 INLINE = frozenset(_INLINE_TAGS.split())
 _BOXED = frozenset({"display", "position", "float"})
@@ -58,12 +54,7 @@ _LASTING = frozenset({"font-size", "colour", "text-indent", "clip"})
 # https://react.dev/reference/react-dom/server/renderToPipeableStream
 _STREAMED = "body > div[hidden][id^='S:']"
 _OPENERS = ("aria-controls", "popovertarget", "commandfor")
-# All attributes that may hide or open something, searched at once: each search of a page takes the
-# time of ten more selectors.
-_SPEAKING = (
-    "[style],[hidden],dialog:not([open]),[popover],[aria-hidden=true]:not(del,ins),font[color],[role=tab],"
-    f"[{'],['.join(_OPENERS)}]"
-)
+_CONTROLS = f"[role=tab],[{'],['.join(_OPENERS)}]"
 # Names of what unfolds, and the axes that fold it.
 _FOLDED = re.compile(r"accordion|collaps|faq|expander|tab-?(?:pane|panel|content)", re.IGNORECASE)
 _FOLDING = frozenset({"display", "visibility", "size", "opacity"})
@@ -71,7 +62,6 @@ _FURNITURE = frozenset({"nav", "header", "footer"})
 # What opens something is not long. Shorter text in it is a label; with more links it is a menu.
 LONGEST_LABEL, LEAST_FOLDED, MOST_LINKED = 300, 40, 1 / 8
 _EMPTY_CELL = LexborHTMLParser("<table><tr><td hidden></table>").css("td")[0]
-_COLOURED = re.compile(r"[;{/]\s*+(?:-webkit-text-fill-)?color\s*:")
 
 
 def remove_hidden(tree: LexborHTMLParser, cascade: Cascade | None = None) -> Cascade:
@@ -88,130 +78,75 @@ class _Hidden:
     """The hidden elements of one page, by their index in it."""
 
     def __init__(self, tree: LexborHTMLParser, cascade: Cascade) -> None:
-        self._tree = tree
         self._cascade = cascade
-        # The styles of elements inside hidden ones.
-        self._inside: dict[int, Style] = {}
+        self._styles = cascade.styles
         self._emptied: dict[int, frozenset[str]] = {}
-        self._opened: set[str] = set()
-
-    def take_out(self) -> None:
-        """Remove what is hidden on any axis."""
-        own, ruled = self._by_attributes(), self._by_sheets()
-        nodes, place_of = self._cascade.nodes, self._cascade.place
-        size = {place: _length(nodes[place]) for place in sorted({*own, *ruled})}
-        suspects = {
-            place: own.get(place, _NONE) | ruled.get(place, _NONE) for place in size if size[place]
+        self._grounds: dict[int, Colour | None] = {-1: WHITE}
+        self._untold = {
+            cascade.place[node.mem_id] for node in tree.css("[aria-hidden=true]:not(del,ins)")
         }
-        hidden = self._confirmed(suspects) if suspects else {}
-        inherited: list[int] = []
-        for place in sorted(self._for_good(hidden, own, size)):
-            if hidden[place] <= _INHERITED.keys():
-                inherited.append(place)
-            else:
-                _drop([nodes[place]])
-        inside: set[int] = set()
-        for place in inherited:
-            if place not in inside:
-                inside.update(place_of[one.mem_id] for one in nodes[place].css("*"))
-        speaks = {axis for place in inherited for axis in hidden[place]}
-        self._inside = self._cascade.computed(inside, map(_speaks_of, speaks)) if inside else {}
-        for place in inherited:
-            self._empty(nodes[place], hidden[place])
-            if not _text(nodes[place]).strip():
-                _drop([nodes[place]])
-
-    def _by_attributes(self) -> dict[int, frozenset[str]]:
-        """The elements that their own attributes may hide, and on which axes."""
-        found: dict[int, frozenset[str]] = {}
-        axes_of = cache(self._axes)
-        for node in self._tree.css(_SPEAKING):
-            attributes, tag = node.attributes, node.tag
+        # What a control of the page opens.
+        self._opened: set[str] = set()
+        for node in tree.css(_CONTROLS):
+            attributes = node.attributes
             if attributes.get("role") == "tab":
                 named = (attributes.get("id"), (attributes.get("href") or "").partition("#")[2])
                 self._opened.update(filter(None, named))
             for opener in _OPENERS:
                 self._opened.update((attributes.get(opener) or "").split())
-            axes = axes_of(attributes.get("style") or "")
-            if tag == "font" and "color" in attributes:
-                axes |= {"colour"}
-            is_shut = tag == "dialog" and "open" not in attributes
-            if is_shut or "hidden" in attributes or "popover" in attributes:
-                axes |= {"display"}
-            if axes or _is_untold(node):
-                found[self._cascade.place[node.mem_id]] = axes
-        return found
+        self._total = _length(tree.body) if tree.body is not None else 0
 
-    def _axes(self, style: str) -> frozenset[str]:
-        """The axes on which an inline style may hide."""
-        text = ";" + style.lower()
-        coloured = _COLOURED.search(text) is not None
-        if not coloured and "/*" not in text and MAY_HIDE.search(text) is None:
-            return _NONE
-        axes = hiding(self._cascade.plain(style))
-        return axes | {"colour"} if coloured and self._cascade.whole else axes
+    def take_out(self) -> None:
+        """Remove what is hidden on any axis."""
+        nodes = self._cascade.nodes
+        inherited: list[int] = []
+        hidden = self._hidden()
+        for place in self._for_good(hidden):
+            if hidden[place] <= _INHERITED.keys():
+                inherited.append(place)
+            else:
+                _drop([nodes[place]])
+        for place in inherited:
+            self._empty(nodes[place], hidden[place])
+            if not _text(nodes[place]).strip():
+                _drop([nodes[place]])
 
-    def _by_sheets(self) -> dict[int, frozenset[str]]:
-        """The elements that some rule may hide, whatever the others say."""
+    def _hidden(self) -> Axes:
+        """The elements with text that are hidden, and on which axes."""
         cascade = self._cascade
-        coloured = set(cascade.rules_with(_COLOURED))
-        if not cascade.whole:  # a colour counts only with a background in the same rule
-            coloured = {rule for rule in coloured if "background" in rule[1]}
+        alike_ones: dict[int, frozenset[str]] = {}  # many elements share one style
         found: dict[int, frozenset[str]] = {}
-        cascade.left -= RESERVED
-        # Simple rules first, so that they count however dear the rest is.
-        for rule in sorted({*cascade.rules_with(MAY_HIDE), *coloured}, key=lambda one: len(one[0])):
-            if not cascade.selectors(rule) or not cascade.pay(1 + len(rule[1]) // 8):
-                continue
-            axes = hiding(cascade.plain(rule[1]))
-            if cascade.whole and rule in coloured:
+        for place in sorted({*self._styles, *self._untold}):
+            style, node = self._styles.get(place, _PLAIN), cascade.nodes[place]
+            if (axes := alike_ones.get(id(style))) is None:
+                axes = alike_ones[id(style)] = hiding(style)
+            text = colour_of(style) if cascade.whole else None
+            if text and (under := self._ground(place)) and alike(text, under):
                 axes |= {"colour"}
-            matched = [*map(cascade.matched, cascade.selectors(rule) if axes else ())]
-            for place in chain(*matched) if cascade.pay(sum(map(len, matched))) else ():
-                found[place] = found.get(place, _NONE) | axes
-        cascade.left += RESERVED
-        return found
-
-    def _confirmed(self, suspects: Mapping[int, frozenset[str]]) -> dict[int, frozenset[str]]:
-        """The suspects that stay hidden after the whole cascade, and on which axes."""
-        cascade = self._cascade
-        speaks = map(_speaks_of, frozenset().union(*suspects.values()))
-        styles = cascade.computed(suspects, speaks)
-        coloured = [place for place in suspects if cascade.whole and colour_of(styles[place])]
-        behind = self._grounds(coloured) if coloured else {}
-        found: dict[int, frozenset[str]] = {}
-        for place, style in styles.items():
-            node = cascade.nodes[place]
-            axes = hiding(style)
-            text, under = colour_of(style), behind.get(place)
-            if text and under and alike(text, under):
-                axes |= {"colour"}
-            if _is_untold(node):
+            if place in self._untold:
                 axes |= {"display"}
             if cascade.whole and node.tag in INLINE and not _BOXED & style.keys():
                 axes -= {"size", "content-visibility"}  # mean nothing to text within a line
             # Transparent and moved by a little, it flies in when a visitor comes to it.
             is_moved = "transform" in style and words(style, "transform") != {"none"}
-            if axes and node.tag not in _ROOTS and not (is_moved and axes == {"opacity"}):
+            is_shown = node.tag in _ROOTS or (is_moved and axes == {"opacity"})
+            if axes and not is_shown and _length(node):
                 found[place] = axes
         return found
 
-    def _grounds(self, places: Iterable[int]) -> dict[int, Colour | None]:
-        """The colour behind each element and all around it; None where it is unknown."""
-        parent = self._cascade.parent
-        around: set[int] = set()
-        for place in places:
-            while place >= 0 and place not in around:
-                around.add(place)
-                place = parent(place)
-        found: dict[int, Colour | None] = {-1: WHITE}
-        styles = self._cascade.computed(around, [_speaks_of("colour")])
-        for place in sorted(around):
-            own = ground(styles[place])
-            found[place] = own if own is None or own[3] > 0 else found[parent(place)]
-        return found
+    def _ground(self, place: int) -> Colour | None:
+        """The colour behind an element and all around it; None where it is unknown."""
+        way = []
+        while place not in self._grounds:
+            way.append(place)
+            place = self._cascade.parent(place)
+        colour = self._grounds[place]
+        for place in reversed(way):
+            own = ground(self._styles.get(place, _PLAIN))
+            colour = self._grounds[place] = own if own is None or own[3] > 0 else colour
+        return colour
 
-    def _for_good(self, hidden: Axes, own: Axes, size: Mapping[int, int]) -> list[int]:
+    def _for_good(self, hidden: Axes) -> list[int]:
         """The hidden elements that no script or visitor is going to show.
 
         A page that fades in, or that arrives in pieces which a script puts in place, hides the
@@ -219,21 +154,22 @@ class _Hidden:
         transparent, or that a sheet takes away.
         """
         nodes = self._cascade.nodes
-        total = _length(self._tree.body) if self._tree.body and hidden else 0
+        size = {place: _length(nodes[place]) for place in hidden}
         kept: list[int] = []
         faded: list[int] = []
         ruled: list[int] = []
         for place, axes in hidden.items():
             if unfolds(nodes[place], axes, self._opened, size[place]):
                 continue
-            if place not in own and not axes & _LASTING:
+            is_own = place in self._untold or hiding(self._cascade.own(place))
+            if not is_own and not axes & _LASTING:
                 ruled.append(place)
-            elif size[place] <= max(total * BETTER_PART, LONGEST_HIDDEN):
+            elif size[place] <= max(self._total * BETTER_PART, LONGEST_HIDDEN):
                 (faded if axes == {"opacity"} else kept).append(place)
         for group in (faded, ruled):
-            if sum(size[place] for place in group) <= total * MOST_HIDDEN_SHARE:
+            if sum(size[place] for place in group) <= self._total * MOST_HIDDEN_SHARE:
                 kept += group
-        return kept
+        return sorted(kept)
 
     def _empty(self, node: LexborNode, axes: frozenset[str]) -> None:
         """Remove the text of an element, but for children that show themselves."""
@@ -243,14 +179,8 @@ class _Hidden:
         for child in list(node.iter(include_text=True)):
             if not child.is_element_node:
                 child.remove()
-            elif not _undoes(self._inside[self._cascade.place[child.mem_id]], axes):
+            elif not _undoes(self._styles.get(self._cascade.place[child.mem_id], _PLAIN), axes):
                 self._empty(child, axes)
-
-
-@cache
-def _speaks_of(axis: str) -> re.Pattern[str]:
-    """A pattern for declarations of an axis. One for each: compiling takes milliseconds."""
-    return re.compile(rf"[;{{/\\](?:(?<=\\)|\s*+(?:{NAMES.get(axis, axis)})\s*:)")
 
 
 def _undoes(style: Style, axes: Iterable[str]) -> bool:
@@ -298,11 +228,6 @@ def _has_label(node: LexborNode, names: str) -> bool:
         return False
     says_so = "aria-expanded" in before.attributes or _FOLDED.search(names) is not None
     return says_so or before.css_first("[aria-expanded]") is not None
-
-
-def _is_untold(node: LexborNode) -> bool:
-    """Tell whether it is kept from screen readers, as are prices that they hear in other words."""
-    return node.attributes.get("aria-hidden") == "true" and node.tag not in ("del", "ins")
 
 
 def _text(node: LexborNode | None) -> str:

@@ -11,22 +11,21 @@ Spec: https://www.w3.org/TR/css-syntax-3/, https://www.w3.org/TR/css-cascade-4/
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate
-from operator import itemgetter
 from urllib.parse import unquote
 
 import tinycss2  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
-from tinycss2.ast import Declaration, Node  # type: ignore[import-untyped]
+from tinycss2.ast import Declaration  # type: ignore[import-untyped]
+
+from searchloop.search_backend.readers._html.visibility import SCREEN_WIDTH, Style, Tokens, hiding
 
 # A step takes about a microsecond at most.
 MOST_STEPS = 500_000
 # Characters: of all sheets of a page, of the selectors and the block of one rule; words of a value.
 LONGEST_SHEET, LONGEST_SELECTORS, LONGEST_BLOCK, LONGEST_VALUE = 400_000, 4_000, 8_000, 40
-SCREEN_WIDTH = 1280.0
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
 _ADDRESS = r"[rR][lL]\(\s*+[^\s\"')][^)]*+\)?"
 # Each way begins with a letter that is named: the search then skips what begins none.
@@ -34,21 +33,21 @@ _OPAQUE = re.compile(rf"/\*.*?(?:\*/|\Z)|{_QUOTED}|u{_ADDRESS}|U{_ADDRESS}|\\[{{
 _IMPORT = re.compile("@import", re.IGNORECASE)
 _BLANK = str.maketrans("{};\\", "    ")
 _INSIDE = r"\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\[[^\[\]]*+\]"
-_brackets = re.compile(_INSIDE)
+_BRACKETS = re.compile(_INSIDE)
 _SELECTOR = re.compile(rf"(?:[^,()\[\]\"'\\]|\\.|{_QUOTED}|{_INSIDE})++", re.DOTALL)
+_NAME = re.compile(r"[.#](?:[\w-]|[^\x00-\x7f]|\\.)++")
+_NUMBERED = re.compile(r"\\[0-9a-fA-F]")  # a character by its number
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d{1,5}(?:\.\d{1,4})?)(px|r?em)\s*\)")
-_CUSTOM = re.compile(r"(?<![\w-])(--[\w-]++)\s*:([^;{}]{0,200}+)")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]++)\s*(?:,([^()]*+))?\)")
+_CUSTOM = re.compile(r"(?<![\w-])(--[\w-]++)\s*:([^;{}]{0,200}+)")
 # What looks at all elements around one, or at all before it.
 _FAR = re.compile(r"[^\s>+~,(]\s+(?=[^\s>+~,)])|~(?!=)")
 # States that a visitor causes, and parts that are no element.
 _ELSEWHERE = re.compile(
     r"::|:(?:before|after|first-l|hover|focus|active|visited|target|has|-)", re.IGNORECASE
 )
-_NAME = re.compile(r"[.#](?:[\w-]|[^\x00-\x7f])++")
-_PSEUDO = re.compile(r":([a-z-]+)", re.IGNORECASE)
-# Pseudo-classes that look at one element alone; others may look at all of its siblings.
-_QUICK = frozenset({"not", "is", "where", "root", "empty", "first-child", "link", "checked"})
+# What looks at all siblings of an element.
+_AMONG = re.compile(r"~(?!=)|:(?:nth|last|only|first-of)", re.IGNORECASE)
 _ID, _TAG = re.compile(r"#[\w\\-]"), re.compile(r"(?:^|[\s>+~(])[a-z]", re.IGNORECASE)
 _CLASS = re.compile(r"\.[\w\\-]|\[|(?<!:):(?!not|is|where|:)[a-z]", re.IGNORECASE)
 # Other ways to write a property, for text that runs from left to right.
@@ -59,17 +58,26 @@ _NAMED = (
 )
 _ALIASES = dict(pair.split(":") for pair in _NAMED.split())
 _SIDES = ("top", "right", "bottom", "left")
-# Declarations that change what words mean: struck, raised, in lines as typed, counted by letters.
-SHAPES = re.compile(r"-(?:through|align: ?(?:su|[.\d]*[1-9])|space: ?(?:pre|b)|alpha|latin|roman)")
-_SHAPING = re.compile(
-    r"[;{/]\s*+(?:text-decoration|vertical-align|white-space|list-style|font-family)"
+# What changes what words mean: struck, raised, in lines as typed, counted by letters.
+_SHAPING = (
+    *("text-decoration", "text-decoration-line", "vertical-align", "white-space", "list-style"),
+    *("list-style-type", "font-family"),
 )
-_is_shape = re.compile(f"{SHAPES.pattern}|monospace").search
-# The selectors and the declarations of a rule, as written.
-Rule = tuple[str, str]
-# Property to the tokens of its value, without white space.
-Tokens = tuple[Node, ...]
-Style = dict[str, Tokens]
+_is_shape = re.compile(
+    r"-(?:through|align: ?(?:su|[.\d]*[1-9])|space: ?(?:pre|b)|alpha|latin|roman)|monospace"
+).search
+# What is asked about an element; other declarations are forgotten.
+_PROPERTIES = """
+display visibility content-visibility opacity position float overflow font-size text-indent
+line-height left top right bottom margin-left margin-top height width max-height max-width
+min-height min-width padding-top padding-bottom clip clip-path transform scale translate color fill
+painted background-color background-image text-shadow
+"""
+_ASKED = frozenset((*_PROPERTIES.split(), *_SHAPING))
+# The custom properties of a page with their values.
+Variables = tuple[tuple[str, str], ...]
+# How a rule ranks among others: ids, classes and tags of its selector, its place in the sheets.
+Rank = tuple[tuple[int, int, int], int]
 # What a block declares, and what it declares with `!important`.
 Declared = tuple[Style, Style]
 
@@ -94,8 +102,8 @@ def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
     return found, is_whole and not any(map(_IMPORT.search, found))
 
 
-def rules(sheet: str) -> Iterator[Rule]:
-    """Yield the rules that apply on a wide screen.
+def rules(sheet: str) -> Iterator[tuple[str, str]]:
+    """Yield the selectors and the block of each rule that applies on a wide screen.
 
     Rules inside rules are left out. tinycss2 would take longer to cut up a sheet than all the rest
     of a page takes.
@@ -111,11 +119,11 @@ def rules(sheet: str) -> Iterator[Rule]:
             if ";" in head:
                 before, _, head = head.rpartition(";")
                 if outer and before:
-                    yield outer, before[:LONGEST_BLOCK]
+                    yield outer, before
             around.append(_opened(head) if outer == "" and not stray else None)
         stray = not around
         if around and (outer := around.pop()) and block:
-            yield outer, block[:LONGEST_BLOCK]
+            yield outer, block
 
 
 def _without_marks(found: re.Match[str]) -> str:
@@ -150,72 +158,52 @@ def _asks(query: str) -> bool:
     return holds != ("not" in words)
 
 
-def split_selectors(text: str) -> list[str]:
-    """Cut a list of selectors at the commas outside brackets."""
-    if not any(sign in text for sign in "([\\\"'"):
-        return [part.strip() for part in text.split(",")]
-    return [part.strip() for part in _SELECTOR.findall(text)]
-
-
-def declared(block: str, variables: Mapping[str, str]) -> Declared:
-    """Parse a block or an inline style; put the values of custom properties in, also its own."""
+@lru_cache(maxsize=512)  # pages of one site, and of many, write the same few
+def declared(block: str, variables: Variables = ()) -> Declared:
+    """Return what a block says of what is asked; puts the values of custom properties in."""
     if "var(" in block:
-        known = {**variables, **dict(_CUSTOM.findall(block))}
+        known = dict((*variables, *_CUSTOM.findall(block)))
         block = _VARIABLE.sub(lambda one: str(known.get(one[1], one[2] or "")), block)
     normal: Style = {}
     important: Style = {}
-    for one in _parsed(block) if len(block) < 500 else _parse(block[:LONGEST_BLOCK]):
+    for one in tinycss2.parse_blocks_contents(block[:LONGEST_BLOCK], True, True):
+        if not isinstance(one, Declaration):
+            continue
         tokens = tuple(one for one in one.value if one.type not in ("whitespace", "comment"))
         if 0 < len(tokens) <= LONGEST_VALUE:
             name = _ALIASES.get(one.lower_name, one.lower_name.removeprefix("-webkit-"))
-            (important if one.important else normal).update(_longhands(name, tokens))
+            said = {key: its for key, its in _longhands(name, tokens) if key in _ASKED}
+            (important if one.important else normal).update(said)
     return normal, important
 
 
-def _parse(block: str) -> tuple[Declaration, ...]:
-    found = tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
-    return tuple(one for one in found if isinstance(one, Declaration))
-
-
-# Pages of one site, and of many, write the same few.
-_parsed = lru_cache(maxsize=2048)(_parse)
-
-
-def _longhands(name: str, tokens: Tokens) -> dict[str, Tokens]:
+def _longhands(name: str, tokens: Tokens) -> Iterable[tuple[str, Tokens]]:
     """The properties that a shorthand sets, as far as they matter."""
     match name:
         case "margin" | "padding" | "inset":
             sides = list(tokens[:4])
             sides += sides[len(sides) - 2 :] if len(sides) > 1 else sides * 3
             names = _SIDES if name == "inset" else [f"{name}-{side}" for side in _SIDES]
-            return {side: (token,) for side, token in zip(names, sides, strict=False)}
+            return [(side, (token,)) for side, token in zip(names, sides, strict=False)]
         case "background":
-            return {"background-color": tokens, "background-image": tokens}
+            return [("background-color", tokens), ("background-image", tokens)]
         case "font":
             kinds = ("dimension", "percentage")
             sizes = [t for t in tokens if t.type in kinds or (t.type == "number" and not t.value)]
-            return {"font-size": (sizes[0],)} if sizes else {}
+            return [("font-size", (sizes[0],))] if sizes else []
         case "overflow-x" | "overflow-y":
-            return {"overflow": tokens}
-    return {name: tokens}
+            return [("overflow", tokens)]
+    return [(name, tokens)]
 
 
 class Cascade:
-    """The declarations of one page. Elements go by their index in the order of the document."""
+    """The styles of one page. Elements go by their index in the order of the document."""
 
     def __init__(self, tree: LexborHTMLParser, steps: int = MOST_STEPS):
         self.left = steps
         self._tree = tree
-        texts, self.whole = sheets(tree)
-        self._rules = [rule for text in texts for rule in rules(text)]
-        # Their blocks as one text, which is searched at once.
-        self.text = "".join([f"{{{block}" for _, block in self._rules]).lower()
-        self._starts = list(accumulate([len(block) + 1 for _, block in self._rules]))
-        # A cache of a method would keep the page until the garbage is collected.
-        self._parents: dict[int, int] = {}
-        self._matches: dict[str, frozenset[int]] = {}
-        self._styles: dict[str, Declared] = {}
-        self._selectors: dict[str, list[str]] = {}
+        self._sheets, self.whole = sheets(tree)
+        self._ruled: set[int] = set()
 
     def pay(self, steps: int) -> bool:
         """Charge the budget; return False, and charge nothing, if too little is left."""
@@ -234,82 +222,42 @@ class Cascade:
         """The index of each element by its `mem_id`."""
         return {node.mem_id: place for place, node in enumerate(self.nodes)}
 
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The classes and ids of the page, with their marks."""
-        classes = {node.attrs.get("class") for node in self._tree.css("[class]")}
-        names = {"." + name for name in " ".join(filter(None, classes)).split()}
-        return frozenset(names | {f"#{node.id}" for node in self._tree.css("[id]")})
+    def parent(self, place: int) -> int:
+        """The index of the element around one; -1 for none."""
+        parent = self.nodes[place].parent
+        return self.place.get(parent.mem_id, -1) if parent is not None else -1
 
     @cached_property
-    def _variables(self) -> dict[str, str]:
-        """The custom properties of the page, each as it is first set."""
-        return dict(reversed(_CUSTOM.findall(self.text))) if self.pay(len(self.text) // 8) else {}
-
-    def rules_with(self, *said: re.Pattern[str]) -> list[Rule]:
-        """The rules in whose blocks any of these finds something, in their order."""
-        places = (found.start() for one in said for found in one.finditer(self.text))
-        return [self._rules[at] for at in sorted({bisect_right(self._starts, at) for at in places})]
-
-    def style(self, block: str) -> Declared:
-        """Parse a block or an inline style; each is parsed once."""
-        if (found := self._styles.get(block)) is None:
-            found = self._styles[block] = declared(
-                block, self._variables if "var(" in block else {}
-            )
+    def styles(self) -> dict[int, Style]:
+        """The style of each element that has one: by the browser, by rules in the order of their
+        weight, inline, and the same of what is important."""
+        layers = defaultdict[int, list[tuple[Rank, Declared]]](list)
+        # What may hide comes first, by simple selectors, and counts however dear the rest is.
+        for selector, ranked in sorted(self._rules().items(), key=_urgency):
+            places = self._matched(selector)
+            for one in ranked:
+                for place in places if self.pay(len(places)) else ():
+                    layers[place].append(one)
+        self._ruled = set(layers)
+        found: dict[int, Style] = {}
+        for node in self._tree.css(_STYLED):
+            layers.setdefault(self.place[node.mem_id], [])
+        known: dict[tuple[object, ...], Style] = {}
+        for place, own in layers.items():
+            text, style = self._own(place)
+            key = (text, style, *sorted(rank for rank, _ in own))
+            if key not in known:
+                own.sort(key=lambda one: one[0])
+                known[key] = _merged(text, style, [said for _, said in own])
+            found[place] = known[key]
         return found
 
-    def write_shapes(self) -> None:
-        """Write what `SHAPES` finds in the sheets into the styles of the elements."""
-        rules = {selector for rule in self.rules_with(SHAPES) for selector in self.selectors(rule)}
-        places = set().union(*map(self.matched, rules))
-        for place, style in self.computed(places, [_SHAPING]).items() if places else ():
-            said = [f"{name}:{tinycss2.serialize(value)}" for name, value in style.items()]
-            attributes = self.nodes[place].attrs
-            told = attributes.get("style") or ""
-            attributes["style"] = ";".join([told, *filter(_is_shape, said)])
+    def own(self, place: int) -> Style:
+        """The style that an element has by itself."""
+        return _merged(*self._own(place), ())
 
-    def plain(self, block: str) -> Style:
-        """The style that a block alone gives."""
-        normal, important = self.style(block)
-        return {**normal, **important}
-
-    def selectors(self, rule: Rule) -> list[str]:
-        """The selectors of a rule that match elements in any state, by names that the page has."""
-        if (known := self._selectors.get(rule[0])) is not None:
-            return known
-        found = self._selectors[rule[0]] = []
-        for selector in split_selectors(rule[0]):
-            if ":" in selector and _ELSEWHERE.search(selector):
-                continue
-            if "\\" in selector or self.names.issuperset(names_in(selector)):
-                found.append(selector)
-        return found
-
-    def computed(
-        self, places: Iterable[int], speaks: Iterable[re.Pattern[str]]
-    ) -> dict[int, Style]:
-        """The style of these elements, by the rules in which any of `speaks` finds something."""
-        layers: dict[int, list[tuple[tuple[object, int], Declared]]] = {at: [] for at in places}
-        found = self.rules_with(*speaks)
-        ranked = [
-            ((specificity(selector), order), selector)
-            for order, rule in enumerate(found)
-            for selector in self.selectors(rule)
-        ]
-        # Simple selectors come first, so that they count however dear the rest is.
-        for rank, selector in sorted(ranked, key=lambda one: len(one[1])):
-            fitting = self.matched(selector) & layers.keys()
-            for place in fitting if self.pay(len(fitting)) else ():
-                layers[place].append((rank, self.style(found[rank[1]][1])))
-        return {
-            place: self._merged(place, [style for _, style in sorted(own, key=itemgetter(0))])
-            for place, own in layers.items()
-        }
-
-    def _merged(self, place: int, layers: list[Declared]) -> Style:
-        """Merge the browser's own style, rules by weight and the inline style; then the same of
-        what is important."""
+    def _own(self, place: int) -> tuple[str, str]:
+        """What attributes of an element say, as declarations, and its inline style."""
         node = self.nodes[place]
         attributes = node.attributes
         is_closed = node.tag == "dialog" and "open" not in attributes
@@ -318,46 +266,83 @@ class Cascade:
             text += f"color:{attributes['color']};"
         # Last, so that no attribute before it brings in another one.
         text += "display:none" * (is_closed or "hidden" in attributes or "popover" in attributes)
-        merged = dict(declared(text, {})[0]) if text else {}
-        if attributes.get("style"):
-            layers = [*layers, self.style(attributes["style"] or "")]
-        for important in (0, 1):
-            for layer in layers:
-                merged |= layer[important]
-        return merged
+        return text, attributes.get("style") or ""
 
-    def matched(self, selector: str) -> frozenset[int]:
+    def write_shapes(self) -> None:
+        """Write what rules say that changes what words mean into the styles of the elements."""
+        for place in self._ruled:
+            style = self.styles[place]
+            said = [
+                f"{name}:{tinycss2.serialize(style[name])}" for name in _SHAPING if name in style
+            ]
+            if shapes := [*filter(_is_shape, said)]:
+                attributes = self.nodes[place].attrs
+                attributes["style"] = ";".join([attributes.get("style") or "", *shapes])
+
+    def _rules(self) -> dict[str, list[tuple[Rank, Declared]]]:
+        """The selectors that match elements in any state by names that the page has, each with
+        what its rules say."""
+        if not self._sheets:
+            return {}
+        ranked = defaultdict[str, list[tuple[Rank, Declared]]](list)
+        names = frozenset(names_of(self._tree))
+        sheet = "\n".join(self._sheets)
+        custom = tuple(reversed(_CUSTOM.findall(sheet))) if "var(" in sheet else ()
+        found = (rule for one in self._sheets for rule in rules(one))
+        for order, (selectors, block) in enumerate(found):
+            fitting = [*_fitting(selectors, names)]
+            if fitting and self.pay(1 + len(block) // 8):
+                said = declared(block, custom if "var(" in block else ())
+                for selector in fitting if any(said) else ():
+                    ranked[selector].append(((specificity(selector), order), said))
+        return ranked
+
+    def _matched(self, selector: str) -> list[int]:
         """The elements that a selector matches; none if that costs too much."""
-        if (found := self._matches.get(selector)) is None:
-            found = self._matches[selector] = frozenset(self._search(selector))
-        return found
-
-    def parent(self, place: int) -> int:
-        """The index of the element around one; -1 for none."""
-        if (found := self._parents.get(place)) is None:
-            parent = self.nodes[place].parent
-            found = self.place.get(parent.mem_id, -1) if parent is not None else -1
-            self._parents[place] = found
-        return found
-
-    def _search(self, selector: str) -> list[int]:
         size, far = len(self.nodes), _FAR.findall(selector)
-        price = 1 + size * (2 + len(selector)) // 64 + size * ("~" not in far) * len(far)
-        slow = [one for one in _PSEUDO.findall(selector) if one.lower() not in _QUICK]
-        price += (len(slow) + far.count("~")) * size * size // 64
+        price = 1 + size * (2 + len(selector)) // 256 + size * ("~" not in far) * len(far)
+        price += len(_AMONG.findall(selector)) * size * size // 64
         if len(far) > 1 or not self.pay(price):
             return []
         try:
             found = self._tree.css(selector)
         except SelectolaxError:
             return []
-        place = self.place
-        return [place[one.mem_id] for one in found if one.mem_id in place] * self.pay(len(found))
+        return [self.place[one.mem_id] for one in found if one.mem_id in self.place]
 
 
-def names_in(selector: str) -> list[str]:
-    """The classes and ids that a page must have for a selector to match, with their marks."""
-    return _NAME.findall(_brackets.sub("", selector))
+# All elements whose attributes may say how they look.
+_STYLED = "[style],[hidden],dialog:not([open]),[popover],font[color],[bgcolor]"
+
+
+def _urgency(rules: tuple[str, list[tuple[Rank, Declared]]]) -> tuple[bool, int]:
+    selector, ranked = rules
+    return not any(hiding(style) for _, said in ranked for style in said), len(selector)
+
+
+def _merged(text: str, style: str, layers: Sequence[Declared]) -> Style:
+    layers = [declared(text), *layers, declared(style)]
+    merged: Style = {}
+    for important in (0, 1):
+        for layer in layers:
+            merged |= layer[important]
+    return merged
+
+
+def names_of(tree: LexborHTMLParser) -> Iterator[str]:
+    """Yield the classes and ids of a page, with their marks."""
+    for node in tree.css("[class],[id]"):
+        yield from ("." + name for name in (node.attrs.get("class") or "").split())
+        yield f"#{node.id}"
+
+
+def _fitting(selectors: str, names: frozenset[str]) -> Iterator[str]:
+    """Yield the selectors of a list that match elements in any state by names that there are."""
+    for one in _SELECTOR.findall(selectors):
+        wanted = [name.replace("\\", "") for name in _NAME.findall(_BRACKETS.sub("", one))]
+        is_named = names.issuperset(wanted) or _NUMBERED.search(one)
+        if is_named and not _ELSEWHERE.search(one):
+            yield one.strip()
 
 
 def specificity(selector: str) -> tuple[int, int, int]:

@@ -8,20 +8,20 @@ Spec: https://www.w3.org/TR/CSS/
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from tinycss2.ast import FunctionBlock, Node  # type: ignore[import-untyped]
 from tinycss2.color4 import Color, parse_color  # type: ignore[import-untyped]
 
-from searchloop.search_backend.readers._html.styles import SCREEN_WIDTH, Style
-
+# Property to the tokens of its value, without white space.
+Tokens = tuple[Node, ...]
+Style = dict[str, Tokens]
 # Nobody reads what is smaller or further away; in CSS pixels, as a factor, as a share.
 LEAST_SIZE, FAR, LEAST_SCALE, FAINTEST = 2.0, 500.0, 0.05, 0.02
 # A carousel that stands at a later picture is moved by a few times its own width.
 MANY_TIMES = 5
-SCREEN_HEIGHT = 800.0
+SCREEN_WIDTH, SCREEN_HEIGHT = 1280.0, 800.0
 # Nobody tells apart what differs by less, in brightness and in any one of red, green and blue.
 _BRIGHTNESS, _CHANNEL = 0.04, 0.095
 _UNITS = "px pt pc in cm mm q em rem ch ex vw vmax vh vmin"
@@ -31,35 +31,6 @@ _PIXELS = dict(zip(_UNITS.split(), _SIZES, strict=True))
 Colour = tuple[float, float, float, float]
 WHITE: Colour = (1.0, 1.0, 1.0, 1.0)
 CLEAR: Colour = (0.0, 0.0, 0.0, 0.0)
-# The properties of each axis, where they are not called as it is.
-NAMES = {
-    "font-size": "font(?:-size)?",
-    "offset": "position|left|top|right|bottom|inset[a-z-]*|margin[a-z-]*",
-    "size": "(?:max-|min-)?(?:height|width|(?:block|inline)-size)|overflow[xy-]*|padding[a-z-]*"
-    "|line-height|position|display|float",
-    "clip": "(?:-webkit-)?clip(?:-path)?|position",
-    "transform": "(?:-webkit-)?transform|scale|translate",
-    "colour": "color|-webkit-text-fill-color|text-shadow|(?:-webkit-)?background[a-z-]*",
-}
-_NOUGHT = r"[+-]?0*(?:0(?!\.?\d)|\.0)"
-_SMALL = rf"(?:{_NOUGHT}|[+-]?0?\.(?:[01]|\d*p)|1(?:\.\d*)?(?:p[xt]|q|%))"
-_AWAY = r"[^;{}]*?(?:-\d{3}|-[\d.]+(?:r?em|v[wh]|%|[cm]m|in)|\d{3}(?:v[wh]|%))"
-# The start of a declaration that may hide, colours apart, in lower case: most blocks have none. It
-# begins with a set of signs, so that a search skips all others.
-MAY_HIDE = re.compile(
-    rf"""[;{{/\\](?:(?<=\\)|\s*+(?:
-    display\s*:\s*(?:none|var)|(?:content-)?visibility\s*:\s*(?:hidden|collapse|var)
-    |opacity\s*:\s*(?:{_NOUGHT}|-|[\d.]{{0,9}}e|var|[01]%)
-    |font(?:-size\s*:\s*|\s*:\s*(?:[a-z-]++\s++)*+){_SMALL}
-    |(?:max-)?(?:height|width|block-size|inline-size)\s*:\s*{_SMALL}|line-height\s*:\s*{_NOUGHT}
-    |(?:left|top|right|bottom|margin[a-z-]*+|inset[a-z-]*+)\s*:{_AWAY}
-    |text-indent\s*:\s*(?:-|\d{{3}})|translate\s*:[^;{{}}]*?-\d{{3}}|scale\s*:\s*[0.]
-    |(?:-webkit-)?transform\s*:[^;{{}}]*?(?:[(,]\s{{0,9}}-?[.0]|-\d{{3}})
-    |(?:-webkit-)?clip(?:-path)?\s*:\s*(?!auto|none|unset|inherit)
-    |(?:color|-webkit-text-fill-color)\s*:\s*(?:transparent|[a-z]++\([^();{{}}]*[,/]
-        \s*0?\.?0*%?\s*\)|\#(?:[0-9a-f]{{3}}0|[0-9a-f]{{6}}0[0-4])(?![0-9a-f]))))""",
-    re.VERBOSE,
-)
 
 
 def hiding(style: Style) -> frozenset[str]:

@@ -14,15 +14,15 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from searchloop.search_backend.readers._html.hidden import INLINE, remove_hidden
 from searchloop.search_backend.readers._html.parts import MORE, SELECTORS
 from searchloop.search_backend.readers._html.parts.formulas import FORMULAS, write_formulas
-from searchloop.search_backend.readers._html.styles import Cascade, names_in, split_selectors
+from searchloop.search_backend.readers._html.styles import Cascade, names_of
+from searchloop.search_backend.readers._html.visibility import words
 
 _OF_PAPERS = {"ltx_tabular": "table", "ltx_tr": "row", "ltx_td": "cell", "ltx_th": "columnheader"}
 _MAY_SHOW = ",".join((FORMULAS, *SELECTORS.values()))
-_WITH_NAMES = [(one, frozenset(names_in(one))) for one in split_selectors(_MAY_SHOW)]
-_ROWS_LAID = re.compile(r"[;{]\s*display\s*:\s*(?:inline-)?(?:flex|grid)\b")
-_LINES_LAID = re.compile(
-    r"[;{]\s*(?:display\s*:\s*(?:block|table|list-item|flex|grid)|float\s*:\s*right)\b"
-)
+# Each with the classes that a page must have for it.
+_WITH_NAMES = [(one, set(re.findall(r"\.[\w-]+", one))) for one in _MAY_SHOW.split(",")]
+_ROWS_LAID = frozenset(("flex", "inline-flex", "grid", "inline-grid"))
+_LINES_LAID = frozenset(("block", "table", "list-item", "flex", "grid"))
 # A picture of facts is told in a sentence with two numbers, or is called so.
 _TELLS = re.compile(
     r"\d\D*\s\D*\d|(?i:chart|graph\b|diagram|grafik|gráfic|graphique|schéma)|[图図]"
@@ -30,14 +30,13 @@ _TELLS = re.compile(
 _LEAST_BLANKS = 4
 _LEAST_AROUND = 20  # characters of a sentence around a date; one alone is of a list or a byline
 _DATE = re.compile(r"(\d{4})-\d\d(?:-\d\d)?")
-_LAST = re.compile(r"[.#]-?[^\W\d][\w-]*(?:(?:\s+|\s*>\s*)[a-z]+)?$")
 
 
 def show(tree: LexborHTMLParser) -> None:
     """Changes `tree`."""
-    cascade = Cascade(tree)
     # All at once: one search of the tree tells that an ordinary page has none of them.
-    likely = [one for one, names in _WITH_NAMES if names <= cascade.names]
+    named = frozenset(names_of(tree))
+    likely = [one for one, names in _WITH_NAMES if names <= named]
     is_ordinary = tree.css_first(",".join(likely)) is None
     if not is_ordinary:
         write_formulas(tree)
@@ -57,9 +56,8 @@ def show(tree: LexborHTMLParser) -> None:
             if role := cell.attributes.get("role") or _OF_PAPERS.get(name):
                 inside = f'<div role="{role}">{cell.inner_html}</div>'
                 cell.replace_with(LexborHTMLParser(inside).css("div")[0])
-        del cascade.names  # some have changed
     _write_figures_and_dates(tree)
-    remove_hidden(tree, cascade)
+    cascade = remove_hidden(tree)
     cascade.write_shapes()
     _keep_apart(tree, cascade)
 
@@ -84,14 +82,17 @@ def _write_figures_and_dates(tree: LexborHTMLParser) -> None:
 def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:
     """Tells what stands on a line of its own, and puts a blank between the words of a row.
 
-    A selector counts by its last name, and the tag behind it. The letters of one word may be items
-    of a row, too.
+    The letters of one word may be items of a row, too.
     """
-    lines, rows = (_selectors(cascade, laid) for laid in (_LINES_LAID, _ROWS_LAID))
-    for node in _found(tree, cascade, ",".join(lines)):
-        if node.tag in INLINE:
+    rows = {node.mem_id: node for node in tree.css(MORE["rows"])}
+    for place, style in cascade.styles.items():
+        node, shown = cascade.nodes[place], words(style, "display")
+        if not shown.isdisjoint(_ROWS_LAID):
+            rows[node.mem_id] = node
+        is_line = not shown.isdisjoint(_LINES_LAID) or "right" in words(style, "float")
+        if is_line and node.tag in INLINE:
             node.attrs["style"] = f"{node.attributes.get('style') or ''};display:block"
-    for row in _found(tree, cascade, ",".join([MORE["rows"], *rows])):
+    for row in rows.values():
         before = ""
         for item in [*row.iter(include_text=True)]:
             text = (item.text(deep=True) or "") if item.is_text_node or item.tag in INLINE else ""
@@ -101,19 +102,6 @@ def _keep_apart(tree: LexborHTMLParser, cascade: Cascade) -> None:
             if is_apart and len(before) + len(text) > 2 and _around(item, "pre") is None:
                 item.insert_before(" ")
             before = text if item.is_element_node else ""
-
-
-def _selectors(cascade: Cascade, laid: re.Pattern[str]) -> set[str]:
-    """Returns the classes and ids that rules of a page lay out so."""
-    rules = cascade.rules_with(laid)
-    found = [_LAST.search(one) for rule in rules for one in cascade.selectors(rule)]
-    return {last[0] for last in found if last}
-
-
-def _found(tree: LexborHTMLParser, cascade: Cascade, query: str) -> list[LexborNode]:
-    """Returns the elements that a query finds; none if it costs too much."""
-    price = len(query) * len(cascade.nodes) // 64
-    return tree.css(query) if query and cascade.pay(price) else []
 
 
 def _write_checkboxes(tree: LexborHTMLParser) -> None:

@@ -14,6 +14,7 @@ import inspect
 import re
 import sys
 import textwrap
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import EnumType
@@ -32,6 +33,7 @@ from searchloop.web.api import openapi
 ROOT = Path(__file__).resolve().parent.parent
 MAN = ROOT / "docs" / "searchloop.1"
 CODES = ROOT / "searchloop" / "error_codes.py"
+REFUSALS = ROOT / "agent" / "transport" / "faults.toml"
 ABOUT = "ask any model, with one honest web-search switch, and check every source"
 MARK = "<!-- made from the code -->"
 # Where a public name lives -> the heading it stands under; the first that fits.
@@ -353,7 +355,10 @@ def codes() -> str:
 
 
 def every_error() -> Iterator[tuple[str, str, str]]:
-    """What `raised` finds in each function of the program."""
+    """What `raised` finds in each function of the program, and what servers of models refuse."""
+    for code, words in tomllib.loads(REFUSALS.read_text("utf-8"))["refusals"].items():
+        message, remedy = (re.sub(r"\{(\w+)\}", lambda m: m[1].upper(), text) for text in words)
+        yield code, message, remedy
     for folder in ("agent", "cli", "search_backend", "searchloop", "web"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for function in ast.walk(ast.parse(path.read_text("utf-8"))):

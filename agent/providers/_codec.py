@@ -36,6 +36,7 @@ _BUSY = frozenset(
     | {"vector_store_timeout", "api_error", "timeout_error", "conflict_error"}
     | {"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED", "UNKNOWN"}
 )
+_NO_MODEL = frozenset({"NOT_FOUND", "model_not_found"})
 _FORBIDDEN = frozenset({"permission_error", "PERMISSION_DENIED", "FAILED_PRECONDITION"})
 _MONEY = re.compile("credit balance is too low|spend(?:ing)? limit|usage limits", re.IGNORECASE)
 _MODEL = re.compile(
@@ -111,32 +112,29 @@ class CodecBase:
         text = str(details.get("message") or "")
         told = f"{param} {text} {' '.join(codes)}"
         if status == 402 or codes & _CREDIT or _MONEY.search(text):
-            return refusal.no_credit()
+            return refusal.error("quota", why="has no credit left")
         if status == 401 or codes & _KEY or (status == 400 and "api key" in text.lower()):
             sent = "the key" if self.endpoint.key else "requests without a key"
-            return refusal.unauthorized(self.key_setting, sent)
+            return refusal.error("unauthorized", key=sent, setting=self.key_setting)
         if status == 429 or codes & _RATE:
-            return refusal.too_many()
+            return refusal.error("rate_limited")
         if thinking := _THINKING.search(told):  # a signature that is missing can be replaced
             missing = "signature" in thinking[0].lower() and "missing" in text.lower()
-            return refusal.no_history() if missing else refusal.no_thinking()
+            return refusal.error("history_refused" if missing else "thinking_refused")
         if _HISTORY.search(told):
-            return refusal.no_history()
+            return refusal.error("history_refused")
         if status == 413 or TOO_LONG.search(told):
-            return refusal.too_long()
-        if "model_not_found" in codes or param == "model" or _MODEL.search(text):
-            return refusal.no_model()
+            return refusal.error("context_length")
+        if codes & _NO_MODEL or param == "model" or _MODEL.search(text):
+            return refusal.error("model_not_found")
         if codes & _BUSY or status >= 500 or status in (408, 409, 499):
-            return refusal.failed()
+            return refusal.error("server_error")
         if status == 403 or codes & _FORBIDDEN:
-            return refusal.forbidden()
-        if status == 404 or "NOT_FOUND" in codes:
-            if "NOT_FOUND" in codes:
-                return refusal.no_model()
-            remedy = f"Check {self.setting}; it usually ends in {self.ends}."
-            return refusal.wrong_address(self.api, remedy)
+            return refusal.error("forbidden")
+        if status == 404:
+            return refusal.error("bad_url", api=self.api, setting=self.setting, ends=self.ends)
         unknown = not status and not any("invalid" in code for code in codes)
-        return refusal.failed() if unknown else refusal.bad_request()
+        return refusal.error("server_error" if unknown else "bad_request")
 
     def explain(self, error: ProviderError) -> ProviderError:
         return self.endpoint.explain(error)

@@ -198,7 +198,7 @@ def request_headers(headers: Headers) -> dict[str, str]:
 
 
 # Read at once, as a system without files to spare reads none later.
-_ERRORS = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))
+FAULTS = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))
 # After a read timeout the answer may be paid already.
 _RETRYABLE = frozenset({"unreachable", "no_proxy", "connect_timeout", "connection_lost", "cut_off"})
 
@@ -207,7 +207,7 @@ def transport_error(
     kind: str, origin: Origin, reason: str = "the TLS handshake failed"
 ) -> ProviderError:
     """Makes the error of one kind of fault, see faults.toml; IncompleteError for a body cut off."""
-    code, message, remedy = _ERRORS[kind]
+    code, message, remedy = FAULTS[kind]
     retryable = kind in _RETRYABLE
     if code == "unreachable" and origin.here:
         retryable = False  # nothing will appear on this machine in a second

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from searchloop.agent.errors import NativeSearchRejected, ProviderError
+from searchloop.agent.transport.exchange import FAULTS
 from searchloop.agent.types import Request
 from searchloop.analysis.redaction import redacted
 
@@ -58,75 +59,28 @@ CAP = 8.0
 TOTAL = 60.0
 
 
+# After these another try may go well.
+_RETRYABLE = frozenset({"rate_limited", "server_error", "tool_call_slip"})
+
+
 class Refusal(NamedTuple):
-    """An answer that is an error, `said` in the server's words; its methods name the cause."""
+    """An answer that is an error, `said` in the server's words."""
 
     server: str
     said: str = ""
     status: int | None = None
 
-    def error(self, code: str, what: str, remedy: str, **more: Any) -> ProviderError:
-        """Makes a ProviderError of `what` and the server's words; `more` are its options."""
-        return ProviderError(code, f"{what}{self.said}", remedy, status=self.status, **more)
+    def error(self, code: str, what: str = "", **words: str) -> ProviderError:
+        """Makes the error of this code in the words of faults.toml; `what` replaces the message.
 
-    def unauthorized(self, setting: str, what: str = "the key") -> ProviderError:
-        """Rejects the key in `setting`, without the server's words: they may quote it."""
-        remedy = f"Check {setting}: it must be complete and belong to this server."
-        said = f"{self.server} does not accept {what}."
-        return ProviderError("unauthorized", said, remedy, status=self.status)
-
-    def forbidden(self) -> ProviderError:
-        """Says that the key is good, but not for this."""
-        what = f"{self.server} does not allow this with this key."
-        remedy = "Use a key that has access, or check its project, its billing and your region."
-        return self.error("forbidden", what, remedy)
-
-    def no_credit(self, what: str = "has no credit left") -> ProviderError:
-        """Says that the account has no money left; waiting does not help."""
-        return self.error(
-            "quota",
-            f"{self.server} says that the account {what}.",
-            "Add credit or raise the spending limit in the provider's billing settings.",
-        )
-
-    def too_many(self) -> ProviderError:
-        """Says that there are too many requests, or tokens, for now."""
-        what, remedy = f"{self.server} asks for fewer requests.", "Wait a little and try again."
-        return self.error("rate_limited", what, remedy, retryable=True)
-
-    def failed(self) -> ProviderError:
-        """Says that the server failed, which may be over soon."""
-        what, again = f"{self.server} could not answer right now.", "Try again."
-        return self.error("server_error", what, again, retryable=True)
-
-    def too_long(self) -> ProviderError:
-        what = "The conversation is too long for the model."
-        remedy = "Start a new session, or choose a model with a larger context."
-        return self.error("context_length", what, remedy)
-
-    def no_thinking(self) -> ProviderError:
-        """Refuses signed or encrypted thinking of an earlier answer."""
-        what = f"{self.server} refused thinking of an earlier answer."
-        return self.error("thinking_refused", what, "Start a new session.")
-
-    def no_history(self) -> ProviderError:
-        """Refuses what stands in for earlier answers."""
-        what = f"{self.server} refused the conversation so far."
-        return self.error("history_refused", what, "Start a new session.")
-
-    def no_model(self) -> ProviderError:
-        what = f"{self.server} has no such model."
-        return self.error(
-            "model_not_found", what, "Run `searchloop models` to see which there are."
-        )
-
-    def wrong_address(self, api: str, remedy: str) -> ProviderError:
-        what = f"{self.server} does not offer {api} at this address."
-        return self.error("bad_url", what, remedy)
-
-    def bad_request(self) -> ProviderError:
-        what = f"{self.server} refused the request."
-        return self.error("bad_request", what, "Change the model or the options of the request.")
+        The words of a server that refuses a key are left out: they may quote it.
+        """
+        message, remedy = FAULTS["refusals"][code]
+        message = what or message.format(server=self.server, **words)
+        said = "" if code == "unauthorized" else self.said
+        remedy = words.get("remedy") or remedy.format(**words)
+        again = code in _RETRYABLE
+        return ProviderError(code, message + said, remedy, status=self.status, retryable=again)
 
 
 def quoted(message: object, key: str = "") -> str:

@@ -88,7 +88,7 @@ class MessagesCodec(CodecBase):
         """See `Codec.error`. A rate limit names its time, a spending cap does not."""
         error = super().error(status, headers, body)
         if status == 429 and error.retry_after is None:
-            return Refusal(self.endpoint.name, status=status).no_credit(_SPENT)
+            return Refusal(self.endpoint.name, status=status).error("quota", why=_SPENT)
         return error
 
     def _start(self, request: Request) -> tuple[bytes, str]:

@@ -86,8 +86,8 @@ def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) ->
     if "PerDay" in words or "per_day" in words.lower() or never or "credits are depleted" in text:
         what = f"The quota of this key at {refusal.server} is used up."
         remedy = "Wait for the next day, enable billing, or choose another model."
-        return refusal.error("quota", what, remedy)
-    return refusal.too_many()
+        return refusal.error("quota", what, remedy=remedy)
+    return refusal.error("rate_limited")
 
 
 def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -118,7 +118,7 @@ class GeminiCodec(CodecBase):
         """See `CodecBase.classify`. The body names the delay before a retry."""
         causes = list(_details(details))
         if any(cause.get("reason") in _KEY_REASONS for cause in causes):
-            return refusal.unauthorized(self.key_setting)
+            return refusal.error("unauthorized", key="the key", setting=self.key_setting)
         if refusal.status == 429 or details.get("status") == "RESOURCE_EXHAUSTED":
             error = _exhausted(causes, str(details.get("message") or ""), refusal)
         else:

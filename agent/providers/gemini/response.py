@@ -153,7 +153,7 @@ class GeminiDecoder(DecoderBase):
             remedy = "Try again, or choose another model."
             raise ProviderError("model_stumbled", text, remedy, retryable=True)
         if reason == "MISSING_THOUGHT_SIGNATURE":
-            raise Refusal(server).no_history()
+            raise Refusal(server).error("history_refused")
         if reason in WITHHELD:
             yield from self._refuse(reason, question=False)
             return

@@ -63,18 +63,13 @@ def special(details: Mapping[str, Any], refusal: Refusal) -> ProviderError | Non
     """Returns our error for a refusal that only servers of this API have; None for another."""
     param, text = str(details.get("param") or ""), details.get("message") or ""
     if "stream_options" in f"{param} {text}":
-        what = f"{refusal.server} does not count tokens in a stream."
-        return refusal.error("usage_refused", what, "Use a newer server.")
+        return refusal.error("usage_refused")
     if taught_by(text):
-        return refusal.bad_request()  # and the next request is in that dialect
+        return refusal.error("bad_request")  # and the next request is in that dialect
     if _TOOLS.search(text):
-        remedy = "Switch search off, pick another model, or enable tool calls in the server."
-        return refusal.error("no_tools", "The model cannot call tools there.", remedy)
-    if _SLIP.search(f"{text} {details.get('code')} {details.get('type')}"):
-        what = "The model wrote a tool call that its server could not read."
-        again = "Ask again; if it happens often, pick a model that is better at calling tools."
-        return refusal.error("tool_call_slip", what, again, retryable=True)
-    return None
+        return refusal.error("no_tools")
+    slip = _SLIP.search(f"{text} {details.get('code')} {details.get('type')}")
+    return refusal.error("tool_call_slip") if slip else None
 
 
 def _words(details: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.transport.exchange import Endpoint
+from searchloop.agent.transport.exchange import FAULTS, Endpoint
 from searchloop.agent.transport.refusals import Refusal, quoted
 from tests.tables import each_row
 
@@ -23,14 +23,13 @@ def test_a_key_is_never_quoted(before: str, after: str) -> None:
 def test_every_refusal_names_the_next_step() -> None:
     """Message, remedy and status are there, and what waiting helps with says so."""
     refusal = Refusal("Vendor", " It says: no.", 418)
-    errors = [
-        *(refusal.unauthorized("VENDOR_API_KEY"), refusal.forbidden(), refusal.no_credit()),
-        *(refusal.too_many(), refusal.failed(), refusal.too_long(), refusal.no_model()),
-        *(refusal.wrong_address("the API", "Check."), refusal.bad_request()),
-    ]
+    words = {"key": "k", "setting": "S", "why": "w", "api": "the API", "ends": "/v1"}
+    errors = [refusal.error(code, **words) for code in FAULTS["refusals"]]
     assert len({error.code for error in errors}) == len(errors)
     assert all(e.message.endswith(".") and e.remedy and e.status == 418 for e in errors)
-    assert [e.code for e in errors if e.retryable] == ["rate_limited", "server_error"]
+    assert [e.code for e in errors if e.retryable] == [
+        *("rate_limited", "server_error", "tool_call_slip"),
+    ]
 
 
 @each_row(

@@ -82,7 +82,8 @@ def _written(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _codes_in(values: list[ast.expr]) -> Iterator[str]:
-    for value in values:
+    chosen = [[v.body, v.orelse] if isinstance(v, ast.IfExp) else [v] for v in values]
+    for value in (each for pair in chosen for each in pair):
         found = value.value if isinstance(value, ast.Constant) else None
         if isinstance(found, str) and _CODE.fullmatch(found):
             yield found

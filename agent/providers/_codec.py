@@ -156,11 +156,12 @@ class DecoderBase:
     """
 
     begins: ClassVar[tuple[bytes, ...]] = (b"{",)
+    lines: ClassVar[bool] = False
 
     def __init__(self, codec: CodecBase, content_type: str) -> None:
         self._codec = codec
         self._server = codec.endpoint.name
-        self._body = ResponseBody(self._server, content_type, self.begins)
+        self._body = ResponseBody(self._server, content_type, self.begins, self.lines)
         self._finished = False
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:

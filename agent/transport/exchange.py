@@ -348,15 +348,26 @@ class NdjsonSplitter:
 
 
 class ResponseBody:
-    """Splits a body into payloads of server-sent events, or collects it if it is one document."""
+    """Splits a body into payloads, or collects it if it is one document.
 
-    def __init__(self, server: str, content_type: str, begins: tuple[bytes, ...] = (b"{",)) -> None:
+    Payloads are those of server-sent events, or `lines`; then the first line tells a document.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        content_type: str,
+        begins: tuple[bytes, ...] = (b"{",),
+        lines: bool = False,
+    ) -> None:
         """`begins` are the first characters of a document."""
         self._server = server
-        self._splitter = SseSplitter()
-        self._document: list[bytes] | None = [] if "json" in content_type else None
+        self._splitter = NdjsonSplitter() if lines else SseSplitter()
+        whole, stream = "json" in content_type, lines or "event-stream" in content_type
+        self._document: list[bytes] | None = [] if whole and not lines else None
         self._begins = begins
-        self._sniff = not ("json" in content_type or "event-stream" in content_type)
+        self._sniff = not (whole or stream)
+        self._first = lines
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -365,7 +376,13 @@ class ResponseBody:
             self._sniff = False
             self._document = [] if data.lstrip().startswith(self._begins) else None
         if self._document is None:
-            return self._splitter.feed(data)
+            found = self._splitter.feed(data)
+            if not (self._first and found):
+                return found
+            self._first = False
+            if not found[0].startswith(self._begins) or document_of(found[0]) is not None:
+                return found
+            self._document, data = [], b"\n".join((*found, *self._splitter.close()))
         self._size += len(data)
         if self._size > 4 * MAX_EVENT:
             what = f"The answer of {self._server} has no end."

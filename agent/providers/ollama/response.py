@@ -8,7 +8,6 @@ https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completio
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,8 +22,15 @@ from searchloop.agent.providers._answer import (
     thought,
     without_late_thinking,
 )
+from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, provider_error, read_fault
+from searchloop.agent.providers.ollama.errors import (
+    NOT_OLLAMA,
+    Fault,
+    explain,
+    provider_error,
+    read_fault,
+)
 from searchloop.agent.providers.ollama.request import (
     PROVIDER,
     VERSION,
@@ -32,8 +38,8 @@ from searchloop.agent.providers.ollama.request import (
     encode_tools,
     shape_of,
 )
-from searchloop.agent.transport.exchange import NdjsonSplitter, guarded
-from searchloop.agent.transport.refusals import sentence, with_wishes
+from searchloop.agent.transport.exchange import Endpoint
+from searchloop.agent.transport.refusals import with_wishes
 from searchloop.agent.types import (
     Finished,
     Message,
@@ -46,66 +52,24 @@ from searchloop.agent.types import (
     Usage,
 )
 
-WHOLE_LIMIT = 16 * 1024 * 1024
-_raw_decode = json.JSONDecoder().raw_decode
 
+class OllamaDecoder(DecoderBase):
+    """See `Decoder`; a line is an event."""
 
-class OllamaDecoder:
-    """See `Decoder`. `fault` makes the error of an error line."""
+    lines = True
 
-    def __init__(self, request: Request, fault: Callable[[dict[str, Any]], ProviderError]) -> None:
+    def __init__(self, codec: OllamaCodec, request: Request, content_type: str) -> None:
+        super().__init__(codec, content_type)
         self._request = request
-        self._fault = fault
-        self._lines = NdjsonSplitter()
-        self._document = bytearray()
-        self._begun = False
         self._answer = ShownAnswer()
         self._printed = PrintedText(self._answer, request.tools, marks=False)
         self._calls: dict[str, ToolCall] = {}
-        self._finished = False
 
-    def feed(self, data: bytes) -> Iterable[StreamEvent]:
-        return guarded(_unreadable, self._feed, data)
-
-    def close(self) -> Iterable[StreamEvent]:
-        return guarded(_unreadable, self._close)
-
-    def _feed(self, out: list[StreamEvent], data: bytes) -> None:
-        for line in self._lines.feed(data):
-            if self._finished:
-                return
-            if self._document:
-                self._document += line
-                if len(self._document) > WHOLE_LIMIT:
-                    raise _unreadable(line)
-                continue
-            try:
-                chunk = parse_line(line)
-            except (ValueError, RecursionError) as error:
-                if self._begun or not line.startswith(b"{"):
-                    raise _unreadable(line) from error
-                self._document += line  # one document over several lines
-            else:
-                self._chunk(chunk, line, out)
-
-    def _close(self, out: list[StreamEvent]) -> None:
-        rest = bytes(self._document) + b"".join(self._lines.close())
-        if rest and not self._finished:
-            try:
-                chunk = json.loads(rest)
-            except (ValueError, RecursionError) as error:
-                raise (_incomplete() if rest.startswith(b"{") else _unreadable(rest)) from error
-            self._chunk(chunk, rest, out)
-        if not self._finished:
-            raise _incomplete()
-
-    def _chunk(self, chunk: Any, line: bytes, out: list[StreamEvent]) -> None:
-        if type(chunk) is not dict:
-            raise _unreadable(line)
-        self._begun = True
-        if chunk.get("error"):
-            raise self._fault(chunk)
-        message = chunk.get("message")
+    def _read(self, event: Any) -> Iterable[StreamEvent]:
+        if event.get("error"):
+            raise self._codec.refused(event)
+        out: list[StreamEvent] = []
+        message = event.get("message")
         if type(message) is dict:
             thinking, content = message.get("thinking"), message.get("content")
             if thinking and type(thinking) is str:
@@ -116,8 +80,24 @@ class OllamaDecoder:
                 for item in raw if isinstance(raw, list) else [raw]:
                     call = read_call(item, self._calls)
                     self._calls[call.id] = call
-        if chunk.get("done") is True:
-            self._finish(chunk, out)
+        if event.get("done") is True:
+            self._finish(event, out)
+        return out
+
+    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
+        yield from () if document is None else self._read(document)
+        if not self._finished:
+            yield from self._end_of_stream()
+
+    def _end_of_stream(self) -> Iterable[StreamEvent]:
+        what = "Ollama's answer broke off before it was finished."
+        remedy = (
+            "Ask again; if it happens twice, look at the server's log (it may be out of memory)."
+        )
+        raise IncompleteError("incomplete", what, remedy, retryable=True)
+
+    def _unreadable(self) -> ProviderError:
+        return ProviderError("bad_response", "The answer is not what Ollama sends.", NOT_OLLAMA)
 
     def _finish(self, chunk: dict[str, Any], out: list[StreamEvent]) -> None:
         self._finished = True
@@ -143,15 +123,6 @@ class OllamaDecoder:
         if self._calls:
             return []
         return [ToolCall(f"call_{uuid.uuid4().hex}", name, given) for name, given in found]
-
-
-def parse_line(line: bytes) -> Any:
-    """Parses one JSON value without blanks around it. Raises ValueError."""
-    text = line.decode()  # half the cost of `json.loads` on bytes, which guesses the encoding
-    value, end = _raw_decode(text)
-    if end != len(text):
-        raise ValueError("more than one value in a line")
-    return value
 
 
 def read_call(item: Any, taken: Container[str]) -> ToolCall:
@@ -194,22 +165,10 @@ def _count(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _incomplete() -> IncompleteError:
-    what = "Ollama's answer broke off before it was finished."
-    remedy = "Ask again; if it happens twice, look at the server's log (it may be out of memory)."
-    return IncompleteError("incomplete", what, remedy, retryable=True)
-
-
-def _unreadable(line: bytes = b"") -> ProviderError:
-    shown = sentence(line.decode("utf-8", "replace")[:80]) or "a web page."
-    what = f"The answer is not what Ollama sends: {shown}"
-    return ProviderError("bad_response", what, NOT_OLLAMA)
-
-
 Style = Literal["calls", "envelope", "words"]
 
 
-class OllamaCodec:
+class OllamaCodec(CodecBase):
     """See `Codec`. `installed` lists the models, for the error of an unknown one.
 
     `style`: calls of the server, an envelope (a JSON object that names a tool), or words alone.
@@ -218,6 +177,7 @@ class OllamaCodec:
     def __init__(
         self, config: Config, installed: Callable[[], Sequence[str]] = tuple, style: Style = "calls"
     ) -> None:
+        self.endpoint = Endpoint(config.address.base)
         self._config = config
         self._style = style
         self._installed = installed
@@ -241,14 +201,17 @@ class OllamaCodec:
         return encode_request(request, self._config, listed)
 
     def decoder(self, request: Request, content_type: str) -> OllamaDecoder:
-        return OllamaDecoder(request, self._fault)
+        return OllamaDecoder(self, request, content_type)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        fault = read_fault(body, status)
-        return with_wishes(provider_error(fault, self._config, self._installed()), headers)
+        return with_wishes(self._error(read_fault(body, status)), headers)
 
     def explain(self, error: ProviderError) -> ProviderError:
         return explain(error, self._config)
 
-    def _fault(self, line: dict[str, Any]) -> ProviderError:
-        return provider_error(read_fault(line), self._config, self._installed())
+    def refused(self, details: Mapping[str, Any], status: int | None = None) -> ProviderError:
+        """Returns the error of an error line."""
+        return self._error(read_fault(details, status))
+
+    def _error(self, fault: Fault) -> ProviderError:
+        return provider_error(fault, self._config, self._installed())

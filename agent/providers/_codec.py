@@ -18,7 +18,7 @@ from searchloop.agent.transport.exchange import (
     unreadable,
 )
 from searchloop.agent.transport.refusals import TOO_LONG, Refusal, quoted, with_wishes
-from searchloop.agent.types import StreamEvent
+from searchloop.agent.types import Request, StreamEvent
 
 _decode = json.JSONDecoder().decode  # faster than json.loads
 
@@ -73,7 +73,7 @@ class CodecBase:
     """Base of a `Codec` for one endpoint. Sends the key as a bearer token, if there is one.
 
     `setting` and `key_setting` name the settings of the server and of its key, `api` what it
-    speaks, `ends` how its address usually ends.
+    speaks, `ends` how its address usually ends, `path` where requests go.
     """
 
     vendor: ClassVar[str]
@@ -82,22 +82,22 @@ class CodecBase:
     key_setting: ClassVar[str]
     api: ClassVar[str]
     ends: ClassVar[str] = "/v1"
+    path: ClassVar[str] = ""
 
     def __init__(self, key: str = "", base_url: str = "") -> None:
         self.endpoint = Endpoint(
             base_url or self.home, key, vendor=self.vendor, home=self.home, setting=self.setting
         )
 
+    def url(self, request: Request) -> str:
+        return self.endpoint.address(self.path)
+
     def headers(self) -> Mapping[str, str]:
         return {"authorization": f"Bearer {self.endpoint.key}"} if self.endpoint.key else {}
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        details = self.details_of(document_of(body))
+        details = error_in(document_of(body), failed=True) or {}
         return with_wishes(self.refused(details, status), headers)
-
-    def details_of(self, document: Any) -> Mapping[str, Any]:
-        """Returns the error object in the body of an error answer."""
-        return error_in(document) or {}
 
     def refused(self, details: Mapping[str, Any], status: int | None = None) -> ProviderError:
         """Returns the error for an error object; `status` is None inside a stream."""

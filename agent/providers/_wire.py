@@ -85,14 +85,52 @@ def hashed_id(call_id: str, prefix: str) -> str:
     return prefix + blake2b(call_id.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def error_in(value: Any) -> Mapping[str, Any] | None:
-    """Returns the error object of a body or an event, also inside a list; None without one."""
+def error_in(value: Any, *, failed: bool = False) -> dict[str, Any] | None:
+    """Returns the error object in a body or in a piece of a stream; None if there is none.
+
+    The shape is `{"error": {message, type, param, code}}`; servers also send a bare string, a flat
+    object, numbers as codes, an object or a list of faults where the words should be, and any of
+    these in a list. `failed` says that the answer is an error, so that other shapes count, too.
+    """
+    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        found = (error_in(each, failed=failed) for each in value)
+        return next(filter(None, found), None)
+    if not isinstance(value, dict):
+        return {"message": _said(value)} if failed and value else None
+    inner = value.get("error")
+    if isinstance(inner, dict) and inner:
+        return {**inner, "message": _words(inner)}
+    if inner:
+        return {**value, "message": _said(inner)}
+    if value.get("object") == "error" or (failed and _said(value)):
+        return {**value, "message": _words(value)}
+    return None
+
+
+_WORDS = ("message", "detail", "details", "errors", "msg", "reason", "title")
+
+
+def _said(value: Any) -> str:
+    """Returns the words in a fault, which may be a list of faults with the place of each."""
     if isinstance(value, list):
-        return next((error for error in map(error_in, value) if error), None)
-    error = value.get("error") if isinstance(value, dict) else None
-    if isinstance(error, str) and error:
-        return {"message": error}
-    return error if isinstance(error, dict) and error else None
+        return "; ".join(filter(None, map(_said, value[:3])))
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else ""
+    words = next(filter(None, (_said(value.get(name)) for name in _WORDS)), "")
+    place = value.get("loc")
+    return f"{'.'.join(map(str, place))}: {words}" if isinstance(place, list) and words else words
+
+
+def _words(details: Mapping[str, Any]) -> str:
+    """Returns the message; a router quotes the server behind it in `metadata`.
+
+    llama.cpp names its window beside the message.
+    """
+    window = details.get("n_ctx")
+    metadata = details.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    more = (raw if isinstance(raw, str) else "", f"(n_ctx {window})" if window else "")
+    return " ".join(filter(None, (_said(details), *more)))
 
 
 def remembered(message: Message, key: str, encode: Callable[[], bytes]) -> bytes:

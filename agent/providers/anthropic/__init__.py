@@ -56,15 +56,13 @@ class MessagesCodec(CodecBase):
     """See `agent.providers.Codec`. Without a key no authorization is sent."""
 
     vendor, home, api = "Anthropic", DEFAULT_BASE, "the Messages API"
+    path = "messages"
     setting, key_setting, ends = "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "the host"
 
     def __init__(self, key: str = "", base_url: str = "") -> None:
         base = (base_url or DEFAULT_BASE).rstrip("/")
         # Both forms are in use: the vendor's own without the version, proxies' with it.
         super().__init__(key, base if base.endswith("/v1") else f"{base}/v1")
-
-    def url(self, request: Request) -> str:
-        return self.endpoint.address("messages")
 
     def headers(self) -> Mapping[str, str]:
         version = {"anthropic-version": _VERSION}

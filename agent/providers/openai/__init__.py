@@ -43,10 +43,8 @@ class ResponsesCodec(CodecBase):
     """See `agent.providers.Codec`. Without a key no authorization is sent."""
 
     vendor, home, api = "OpenAI", DEFAULT_BASE, "the Responses API"
+    path = "responses"
     setting, key_setting = "OPENAI_BASE_URL", "OPENAI_API_KEY"
-
-    def url(self, request: Request) -> str:
-        return self.endpoint.address("responses")
 
     def encode(self, request: Request) -> bytes:
         search = request.native_search

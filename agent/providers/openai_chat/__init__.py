@@ -10,6 +10,7 @@ Spec: https://platform.openai.com/docs/api-reference/chat/create
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -27,7 +28,6 @@ from searchloop.agent.providers._wire import (
     json_schema,
     sampling,
 )
-from searchloop.agent.providers.openai_chat.errors import find_error, special
 from searchloop.agent.providers.openai_chat.models import (
     DEFAULT_BASE,
     SETTINGS,
@@ -37,6 +37,7 @@ from searchloop.agent.providers.openai_chat.models import (
     ListedModels,
     answers_questions,
     find_server,
+    taught_by,
 )
 from searchloop.agent.providers.openai_chat.request import encode_messages
 from searchloop.agent.providers.openai_chat.response import ChatDecoder
@@ -61,6 +62,15 @@ FEATURES = Features(
     citations="links in the text, with spans",
     searches="search models",
     thinks="as the server sends it",
+)
+# Words of a model's call that its own server could not read: another try may go well.
+_SLIP = re.compile(
+    r"tool_use_failed|failed to (?:call a function|parse (?:tool|function|input))", re.IGNORECASE
+)
+_TOOLS = re.compile(
+    r"(?:does not|doesn't|not) support (?:tool|function)|support tool use"
+    r"|tool choice requires|tools param requires|tool-call-parser",
+    re.IGNORECASE,
 )
 _OPTIONS = {**SAMPLING, "seed": "seed", "stop": "stop"}
 
@@ -197,14 +207,11 @@ class ChatCodec(CodecBase):
     """See `agent.providers.Codec`."""
 
     api, key_setting = "Chat Completions", "OPENAI_CHAT_API_KEY"
-    setting = "OPENAI_CHAT_BASE_URL"
+    setting, path = "OPENAI_CHAT_BASE_URL", "chat/completions"
 
     def __init__(self, server: ChatServer) -> None:
         self.endpoint = self._server = server
         self.dialects = Dialects(server.host)
-
-    def url(self, request: Request) -> str:
-        return self._server.address("chat/completions")
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. Raises ConfigError where the model cannot obey the switch."""
@@ -236,14 +243,19 @@ class ChatCodec(CodecBase):
         dialect = self.dialects.of(request.model)
         return ChatDecoder(self, request, self._server, dialect, content_type)
 
-    def details_of(self, document: Any) -> Mapping[str, Any]:
-        return find_error(document, failed=True) or {}
-
     def classify(self, details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
-        error = super().classify(details, refusal)
+        """See `CodecBase.classify`. Some refusals are those of servers of this API alone."""
+        error, text = super().classify(details, refusal), details.get("message") or ""
         if error.code in ("quota", "unauthorized", "rate_limited"):
             return error
-        return special(details, refusal) or error
+        if "stream_options" in f"{details.get('param')} {text}":
+            return refusal.error("usage_refused")
+        if taught_by(text):
+            return refusal.error("bad_request")  # and the next request is in that dialect
+        if _TOOLS.search(text):
+            return refusal.error("no_tools")
+        slip = _SLIP.search(f"{text} {details.get('code')} {details.get('type')}")
+        return refusal.error("tool_call_slip") if slip else error
 
 
 def _check_switch(request: Request, dialect: Dialect) -> None:

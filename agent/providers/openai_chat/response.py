@@ -19,8 +19,7 @@ from searchloop.agent.providers._answer import (
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import member, text_in
-from searchloop.agent.providers.openai_chat.errors import find_error
+from searchloop.agent.providers._wire import error_in, member, text_in
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
 from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
 from searchloop.agent.search.citations import locate, numbered
@@ -357,7 +356,7 @@ class ChatDecoder(DecoderBase):
         if document is None:
             raise incomplete(self._server)
         answer = document[0] if isinstance(document, list) and document else document
-        error = find_error(answer)
+        error = error_in(answer)
         if error is not None:
             raise self._codec.refused(error)
         if not isinstance(answer, dict) or not answer.get("choices"):
@@ -369,7 +368,7 @@ class ChatDecoder(DecoderBase):
         # An error behind the reason for the end takes nothing away: routers send both.
         bare = "choices" not in event and text_in(event, "message")
         if (bare or event.get("error") or event.get("object") == "error") and not self._ended:
-            raise self._codec.refused(find_error(event, failed=True) or {})
+            raise self._codec.refused(error_in(event, failed=True) or {})
         if not _NOTED.isdisjoint(event):
             self._answer.note(event)
         for choice in event.get("choices") or ():
@@ -390,7 +389,7 @@ class ChatDecoder(DecoderBase):
         reason = choice.get("finish_reason")
         if reason:
             if str(reason).lower() in _BROKEN or choice.get("error"):
-                raise self._codec.refused(find_error(choice) or {})
+                raise self._codec.refused(error_in(choice) or {})
             self._ended = True
             self._answer.reason = str(reason).lower()
 

@@ -50,10 +50,8 @@ class XAICodec(CodecBase):
     """See `agent.providers.Codec`."""
 
     vendor, home, api = "xAI", DEFAULT_BASE, "the Responses API"
+    path = "responses"
     setting, key_setting = "XAI_BASE_URL", "XAI_API_KEY"
-
-    def url(self, request: Request) -> str:
-        return self.endpoint.address("responses")
 
     def encode(self, request: Request) -> bytes:
         thinks = MODELS.of(request.model).thinking

@@ -19,7 +19,7 @@ from searchloop.agent.tools.backend import Wsgi
 from searchloop.cli import OK
 from searchloop.cli.arguments import number, warn, whole
 from searchloop.compose import LazyApp, open_services, unknown_settings
-from searchloop.protocols.runs import switch
+from searchloop.protocols.runs import ClientRuns, switch
 from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.search_backend.api.app import Quota, create_app
 from searchloop.search_backend.cache.disk import Disk
@@ -88,7 +88,7 @@ def serve_mcp(args: argparse.Namespace) -> int:
     from searchloop.protocols.mcp import over_stdio
 
     with contextlib.closing(services), contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(over_stdio(ClientTools(services)))
+        asyncio.run(over_stdio(ClientTools(ClientRuns(services))))
     return OK
 
 

@@ -128,6 +128,12 @@ class WebApp:
         """The first tenant's application."""
         return self._tenants[""].flask
 
+    def end_streams(self) -> None:
+        """Ends event streams and the answers that programs wait for, which may never end."""
+        self.streams.close()
+        for tenant in self._tenants.values():
+            tenant.client_runs.stop()
+
     def _tenant_of(self, services: Services) -> Tenant:
         return Tenant(services, self._on_loop, self._access, self.streams, self._pools)
 
@@ -202,7 +208,7 @@ class WebApp:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         later.cancel()
-        self.streams.close()
+        self.end_streams()
         await self._gateway.aclose()
         if looking:
             looking.cancel()

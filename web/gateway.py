@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.log.window import tokens
-from searchloop.compose import Services
 from searchloop.protocols import chat_completions, messages, responses
 from searchloop.protocols.fields import Asked, Encoder, Frame
 from searchloop.protocols.runs import SUFFIXES, ClientRuns
@@ -28,7 +27,7 @@ from searchloop.web.gate import Refusal
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-_SERVICES = "searchloop.services"  # the key of a request's scope: what an MCP client may use
+_RUNS = "searchloop.runs"  # the key of a request's scope: what an MCP client may use
 _KEEPALIVE = 15.0  # seconds of silence after which a stream says that it lives
 _ONE = re.compile(r"/v1/responses/([\w-]+)")
 # Ollama's API is not served; its clients read an error as a text.
@@ -53,7 +52,7 @@ _FACES = {
     "/v1/messages": _MESSAGES,
 }
 _STATUS = {"no_response": 404, "unknown_provider": 404, "unknown_model": 404, "no_model": 404}
-_STATUS |= {"search_off": 403, "not_found": 404, "bad_method": 405}
+_STATUS |= {"search_off": 403, "not_found": 404, "bad_method": 405, "stopped": 503}
 _KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -95,20 +94,18 @@ class McpPath:
         self._started: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._life: asyncio.Task[None] | None = None
 
-    async def __call__(
-        self, services: Services, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Answers one request with the tools of these services."""
+    async def __call__(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request with the tools of one user."""
         if self._started is None:
             self._started = asyncio.get_running_loop().create_future()
             self._life = asyncio.create_task(self._live(self._started))
         manager = await asyncio.shield(self._started)
-        await manager.handle_request({**scope, _SERVICES: services}, receive, send)
+        await manager.handle_request({**scope, _RUNS: runs}, receive, send)
 
     async def _live(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
         from searchloop.protocols.mcp import over_http
 
-        manager = over_http(lambda request: ClientTools(request.scope[_SERVICES]))
+        manager = over_http(lambda request: ClientTools(request.scope[_RUNS]))
         async with manager.run():
             started.set_result(manager)
             await asyncio.Event().wait()
@@ -129,7 +126,7 @@ class Gateway:
     async def __call__(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request with what a user's services may do."""
         if scope["path"] == MCP_PATH:
-            await self._mcp(runs.services, scope, receive, send)
+            await self._mcp(runs, scope, receive, send)
             return
         try:
             await self._answer(runs, scope, receive, send)
@@ -257,7 +254,7 @@ class _Stream:
         if not self._begun:
             self._begun = True
             await self._send({"type": "http.response.start", "status": 200, "headers": EVENTS})
-        await self._send(more(text.encode()))
+        await self._send(more(text.encode("utf-8", "replace")))
 
 
 def _event(name: str, data: dict[str, Any]) -> str:

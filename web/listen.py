@@ -198,6 +198,10 @@ class BoundedHead(HttpToolsProtocol):
         super().on_message_begin()
         self._expect_head()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Strips the blanks around a value, which are no part of it (RFC 9110 5.5)."""
+        super().on_header(name, value.strip(b" \t"))
+
     def on_headers_complete(self) -> None:
         """Stops the clock: from here the gate's limits for bodies hold. A whole address as the
         target names the host that is asked, whatever the header says (RFC 9112 3.2.2)."""

@@ -104,7 +104,7 @@ class WebServer(Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the streams, which would never end by themselves, then everything else."""
-        self.app.streams.close()
+        self.app.end_streams()
         await super().shutdown(sockets)
 
     @contextlib.contextmanager

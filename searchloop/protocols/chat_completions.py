@@ -38,9 +38,7 @@ def decode(body: Mapping[str, Any]) -> Asked:
     if fields.typed(body, "n", int, 1) != 1:
         raise bad("n", "one answer at a time is given.", "Leave out n.")
     read = fields.Transcript()
-    for message in fields.typed(body, "messages", list, []):
-        if not isinstance(message, Mapping):
-            raise bad("messages", "a message is an object.")
+    for message in fields.objects(body.get("messages"), "messages"):
         _add(read, message)
     tools = tuple(_tool(tool) for tool in fields.typed(body, "tools", list, []))
     choice = body.get("tool_choice") or "auto"
@@ -70,7 +68,9 @@ def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
     elif role == "user":
         read.user(content)
     elif role == "assistant":
-        calls = [_call(call) for call in message.get("tool_calls") or ()]
+        calls = [
+            _call(call) for call in fields.listed(message.get("tool_calls"), "messages.tool_calls")
+        ]
         read.assistant(content.text, calls)
     elif role == "tool":
         read.result(str(message.get("tool_call_id")), content.text)

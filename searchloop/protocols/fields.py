@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.run.question.files import NewFile
-from searchloop.agent.types import Message, Search, ToolCall, ToolSpec
+from searchloop.agent.types import Message, NativeSearch, Search, ToolCall, ToolSpec
 from searchloop.protocols.runs import Wish
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(.*)", re.DOTALL)
@@ -119,15 +119,38 @@ def kind_of(part: Any) -> str:
     return str(part.get("type") or "") if isinstance(part, Mapping) else ""
 
 
-def parts_of(given: Any) -> Sequence[Any]:
-    """Returns a content as parts; it is a text, or parts already."""
-    return [{"type": "text", "text": given}] if isinstance(given, str) else given or ()
+def listed(given: Any, field: str) -> list[Any]:
+    """Returns a list, an empty one for null. Raises ConfigError."""
+    if not isinstance(given, list | None):
+        raise bad(field, "this is no list.")
+    return given or []
+
+
+def objects(given: Any, field: str) -> list[Mapping[str, Any]]:
+    """Returns a list of objects. Raises ConfigError."""
+    found = listed(given, field)
+    if not all(isinstance(each, Mapping) for each in found):
+        raise bad(field, "each of them is an object.")
+    return found
+
+
+def texts(given: Any, field: str) -> tuple[str, ...]:
+    """Returns a list of texts. Raises ConfigError."""
+    found = listed(given, field)
+    if not all(isinstance(each, str) for each in found):
+        raise bad(field, "each of them is a text.")
+    return tuple(found)
+
+
+def parts_of(given: Any, field: str) -> list[Any]:
+    """Returns a content as parts; it is a text, or parts already. Raises ConfigError."""
+    return [{"type": "text", "text": given}] if isinstance(given, str) else listed(given, field)
 
 
 def content_of(given: Any, field: str) -> Content:
     """Reads a content, in the parts of any of the protocols. Raises ConfigError."""
     content = Content()
-    for part in parts_of(given):
+    for part in parts_of(given, field):
         kind = kind_of(part)
         if kind in _TEXTS:
             content.texts.append(str(part.get("text") or part.get("refusal") or ""))
@@ -209,6 +232,16 @@ def call_of(id: Any, name: Any, arguments: Any) -> ToolCall:
     return ToolCall(id, name, given, problem)
 
 
+def sites_of(tool: Mapping[str, Any], limits: Mapping[str, Any]) -> NativeSearch:
+    """Returns where a client's search may look; `limits` holds its domains. Raises ConfigError."""
+    return NativeSearch(
+        texts(limits.get("allowed_domains"), "allowed_domains"),
+        texts(limits.get("blocked_domains"), "blocked_domains"),
+        typed(typed(tool, "user_location", dict, {}), "country", str, None),
+        typed(tool, "max_uses", int, None),
+    )
+
+
 def spec_of(name: Any, tool: Mapping[str, Any]) -> ToolSpec:
     """Returns a client's tool; one without a schema takes a text. Raises ConfigError."""
     if not isinstance(name, str) or not re.fullmatch(r"[\w.:-]{1,128}", name):
@@ -247,7 +280,7 @@ def chosen(
         system.append("Call a tool before you answer.")
     elif kind == "tool" and name == SEARCH_TOOL and search != "off":
         system.append("Search the web before you answer.")
-    elif kind == "tool" and name in {spec.name for spec in tools}:
+    elif kind == "tool" and str(name) in {spec.name for spec in tools}:
         system.append(f"Call the tool {name} before you answer.")
     elif kind != "auto":
         raise bad("tool_choice", "it names none of the tools.")

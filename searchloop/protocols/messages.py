@@ -40,9 +40,7 @@ def decode(body: Mapping[str, Any]) -> Asked:
     read = fields.Transcript()
     if system := fields.content_of(body.get("system"), "system").text:
         read.system.append(system)
-    for message in fields.typed(body, "messages", list, []):
-        if not isinstance(message, Mapping):
-            raise bad("messages", "a message is an object.")
+    for message in fields.objects(body.get("messages"), "messages"):
         _add(read, message)
     tools, search, sites = _tools(fields.typed(body, "tools", list, []))
     choice = fields.typed(body, "tool_choice", dict, {})
@@ -68,7 +66,7 @@ def decode(body: Mapping[str, Any]) -> Asked:
 
 def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
     role, given = message.get("role"), message.get("content")
-    parts = fields.parts_of(given)
+    parts = fields.parts_of(given, "messages")
     if role == "system":
         read.system.append(fields.content_of(parts, "messages").text)
     elif role == "user":
@@ -97,13 +95,7 @@ def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSe
     for tool in given:
         kind = fields.kind_of(tool)
         if kind.startswith(_SEARCH):
-            search, where = "auto", tool.get("user_location") or {}
-            sites = NativeSearch(
-                tuple(tool.get("allowed_domains") or ()),
-                tuple(tool.get("blocked_domains") or ()),
-                where.get("country"),
-                tool.get("max_uses"),
-            )
+            search, sites = "auto", fields.sites_of(tool, tool)
         elif isinstance(tool, Mapping) and kind in ("", "custom"):
             specs.append(fields.spec_of(tool.get("name"), tool))
         else:

@@ -58,9 +58,8 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
     read.messages = list(before)
     read.remember(before)
     given = body.get("input")
-    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given or ():
-        if not isinstance(item, Mapping):
-            raise bad("input", "an item is an object.")
+    question = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    for item in fields.objects(question, "input"):
         _add(read, item)
     if instructions := fields.typed(body, "instructions", str, ""):
         read.system.insert(0, instructions)
@@ -122,18 +121,11 @@ def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSe
         if kind in ("function", "custom"):
             specs.append(fields.spec_of(tool.get("name"), tool))
         elif kind == "namespace":
-            for inner in tool.get("tools") or ():
-                own = inner if isinstance(inner, Mapping) else {}
+            for own in fields.objects(tool.get("tools"), "tools"):
                 specs.append(fields.spec_of(f"{tool.get('name')}{_SPACE}{own.get('name')}", own))
         elif kind in _SEARCHES:
             search = "offline" if tool.get("external_web_access") is False else "auto"
-            where = tool.get("user_location") or {}
-            limits = tool.get("filters") or {}
-            sites = NativeSearch(
-                tuple(limits.get("allowed_domains") or ()),
-                tuple(limits.get("blocked_domains") or ()),
-                where.get("country"),
-            )
+            sites = fields.sites_of(tool, fields.typed(tool, "filters", dict, {}))
         else:
             raise bad("tools", f"a tool of type {str(kind)[:40]!r} is not offered here.")
     return tuple(specs), search, sites
@@ -144,8 +136,8 @@ def _chosen(
 ) -> tuple[tuple[ToolSpec, ...], Search]:
     kind, name = fields.kind_of(choice) or str(choice or "auto"), None
     if kind == "allowed_tools":
-        allowed = [tool for tool in choice.get("tools") or () if isinstance(tool, Mapping)]
-        names = {tool.get("name") for tool in allowed}
+        allowed = fields.objects(choice.get("tools"), "tool_choice")
+        names = {str(tool.get("name")) for tool in allowed}
         tools = tuple(spec for spec in tools if spec.name in names)
         search = search if any(tool.get("type") in _SEARCHES for tool in allowed) else "off"
         kind = str(choice.get("mode") or "auto")
@@ -174,7 +166,9 @@ class ResponsesEncoder:
             for tool in asked.body.get("tools") or ()
             if isinstance(tool, Mapping) and tool.get("type") == "custom"
         }
-        self._sources = "web_search_call.action.sources" in (asked.body.get("include") or ())
+        self._sources = "web_search_call.action.sources" in fields.listed(
+            asked.body.get("include"), "include"
+        )
 
     def begin(self) -> list[Frame]:
         """See `Encoder`."""
@@ -349,7 +343,10 @@ class ResponsesEncoder:
         sent, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
         whole["usage"] = {
             "input_tokens": sent,
-            "input_tokens_details": {"cached_tokens": usage.get("cached_tokens") or 0},
+            "input_tokens_details": {
+                "cached_tokens": usage.get("cached_tokens") or 0,
+                "cache_write_tokens": 0,
+            },
             "output_tokens": made,
             "output_tokens_details": {"reasoning_tokens": usage.get("reasoning_tokens") or 0},
             "total_tokens": sent + made,
@@ -369,6 +366,8 @@ class ResponsesEncoder:
         body = self._asked.body
         reasoning = body.get("reasoning") or {}
         repeated = {name: body.get(name, else_) for name, else_ in _REPEATED.items()}
+        if fields.kind_of(repeated["tool_choice"]) in _SEARCHES:
+            repeated["tool_choice"] = "required"  # the word that all readers know
         return {
             **repeated,
             **dict.fromkeys(("error", "incomplete_details", "usage", "completed_at")),

@@ -131,6 +131,12 @@ class ClientRuns:
     def __init__(self, services: Services) -> None:
         self.services, self.kept = services, Kept()
         self._looked: set[Provider] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def stop(self) -> None:
+        """Ends every run with an error that its client gets: the server stops."""
+        for task in self._tasks:
+            task.cancel()
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models that can be asked now."""
@@ -229,6 +235,8 @@ class ClientRuns:
         """
         emit = _Events()
         task = asyncio.create_task(self._run(ready, emit))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: emit.queue.put_nowait(None))
         try:
             while (happened := await emit.queue.get()) is not None:
@@ -252,19 +260,16 @@ class ClientRuns:
                     raise
                 path = other
                 outcome = await self._loop(ready, path, table, emit)
-            handed = outcome.why == "tool_calls"
-            reason, lack = ("stop", None) if handed else (outcome.reason, outcome.error)
-            if (schema := ready.wish.schema) and reason == "stop" and not handed:
-                lack = await unfit(outcome.message, schema)
-            if lack and outcome.why not in ("length", "refusal"):
-                misfit = reason == "stop"
-                reason = "error" if misfit or not outcome.message.content.strip() else reason
+            reason, lack = await _judged(outcome, ready.wish.schema)
             error = lack.as_dict() if lack else None
             if ready.wish.keep and not error:
                 names = {spec.name for spec in ready.wish.tools}
                 self.kept.put_steps(ready.wish.messages, ready.messages[before:], names)
         except AgentError as problem:
             error = problem.as_dict()
+        except asyncio.CancelledError:
+            what, remedy = "searchloop stopped before the answer was whole.", "Ask again later."
+            error = {"code": "stopped", "message": what, "remedy": remedy}
         except Exception as problem:
             _log.exception("a client's run failed")
             what = f"searchloop failed: {type(problem).__name__}."
@@ -331,6 +336,21 @@ class ClientRuns:
             reply = ready.messages[-1]
             ready.messages.extend(map(result_message, end.results))
             return Outcome(reply, emit.usage, "tool_calls")
+
+
+async def _judged(
+    outcome: Outcome, schema: Mapping[str, Any] | None
+) -> tuple[str, AgentError | None]:
+    """Returns how a run ended, and what its answer lacks."""
+    if outcome.why == "tool_calls":
+        return "stop", None
+    reason, lack = str(outcome.reason), outcome.error
+    if schema and reason == "stop":
+        lack = await unfit(outcome.message, schema)
+    if lack and outcome.why not in ("length", "refusal"):
+        misfit = reason == "stop"
+        reason = "error" if misfit or not outcome.message.content.strip() else reason
+    return reason, lack
 
 
 def _request(ready: _Ready, path: SearchPath) -> Request:

@@ -122,9 +122,14 @@ TOOLS = (
 
 @dataclass(frozen=True, slots=True)
 class ClientTools:
-    """The tools on the services of one user."""
+    """The tools of one user."""
 
-    services: Services
+    runs: ClientRuns
+
+    @property
+    def services(self) -> Services:
+        """What they stand on."""
+        return self.runs.services
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Result:
         """Runs one tool. What goes wrong is a result with the error's words, never an exception.
@@ -257,7 +262,7 @@ class ClientTools:
         asked = (Message("user", question),) if question.strip() else ()
         search = given.get("search") or switch(self.services.settings)
         wish = Wish(given.get("model") or "", asked, search=search, keep=False, client="MCP")
-        runs, steps = ClientRuns(self.services), 0
+        runs, steps = self.runs, 0
         data: Mapping[str, Any] = {}
         async with aclosing(runs.stream(await runs.ready(wish))) as events:
             async for type, data in events:

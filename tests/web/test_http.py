@@ -143,6 +143,12 @@ def test_a_whole_address_as_target_names_the_host(
     assert server.ask(request).rpartition(b"\r\n\r\n")[2] == host
 
 
+def test_blanks_around_a_value_are_no_part_of_it(server: Serving) -> None:
+    """Neither of a host nor of a token."""
+    request = b"GET /host HTTP/1.1\r\nConnection: close\r\nHost: \t a.example:1 \t\r\n\r\n"
+    assert server.ask(request).rpartition(b"\r\n\r\n")[2] == b"a.example:1"
+
+
 @each_row("start", [b"GET /", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\nX"])
 def test_a_head_without_end_is_cut(server: Serving, start: bytes) -> None:
     """However slowly the time passes, an address, a name or a value takes no more than its room."""

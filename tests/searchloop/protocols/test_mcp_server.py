@@ -16,6 +16,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from searchloop.agent.settings import Environment
 from searchloop.compose import Services, open_services
 from searchloop.protocols.mcp import server_of
+from searchloop.protocols.runs import ClientRuns
 from searchloop.protocols.tools import TOOLS, ClientTools
 
 SWITCH = "library://docs/search-switch.md"
@@ -29,7 +30,7 @@ async def asking(home: Path, mode: Any = "auto", **env: str) -> AsyncIterator[tu
     flags = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_OFFLINE": "1", **env}
     services = open_services(Environment({"flag": flags}))
     try:
-        server = server_of(lambda _: ClientTools(services))
+        server = server_of(lambda _: ClientTools(ClientRuns(services)))
         async with aclosing(services.runner), Client(server, mode=mode) as client:
             yield client, services
     finally:

@@ -1,8 +1,8 @@
 """Pages read before, and the time for which they are fresh.
 
 This is a private cache for one user, so `private` and `s-maxage` do not matter. A header that
-cannot be parsed counts as stale. A page without any is fresh for the time in the settings, one with
-Last-Modified for a tenth of its age. A page that must not be stored stays in memory for reading on.
+cannot be parsed counts as stale. A page without any is fresh for the time in the settings. A page
+that must not be stored stays in memory for reading on.
 
 Spec: RFC 9111 4.2, 5.2, 5.3; RFC 9110 8.8, 13.1
 """
@@ -77,23 +77,16 @@ def freshness(headers: Mapping[str, str], now: float, usual: float) -> Freshness
     `headers` have lower-case names; `usual` is the lifetime of a page that names none.
     """
     said = _directives(headers.get("cache-control", ""))
-    etag = headers.get("etag", "")
-    changed = _moment(headers.get("last-modified", ""))
-    date = _moment(headers.get("date", ""))
-    age = max(_seconds(headers.get("age", "0")) or 0.0, now - date if date else 0.0, 0.0)
-    if said.keys() & {"no-cache", "no-store"} or headers.get("vary", "").strip() == "*":
+    etag, changed = headers.get("etag", ""), _moment(headers.get("last-modified", ""))
+    if said.keys() & {"no-cache", "no-store"}:
         lifetime = 0.0
     elif "max-age" in said:
         lifetime = _seconds(said["max-age"]) or 0.0
     elif "expires" in headers:
-        ends = _moment(headers["expires"])
-        lifetime = ends - (date or now) if ends else 0.0
-    elif "cache-control" not in headers and headers.get("pragma", "").lower() == "no-cache":
-        lifetime = 0.0
-    elif changed:
-        lifetime = ((date or now) - changed) / 10
+        lifetime = (_moment(headers["expires"]) or now) - now
     else:
         lifetime = usual
+    age = _seconds(headers.get("age", "0")) or 0.0
     return Freshness(
         seconds=min(max(lifetime - age, 0.0), LONGEST),
         store="no-store" not in said,

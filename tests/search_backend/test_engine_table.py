@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from scripts.engine_table import main, readers, table
+from scripts.engine_table import main, table
 from searchloop.search_backend.engines import find_engines
-from searchloop.search_backend.readers import LOCAL, find_services
 
 
 def test_the_table_of_engines_is_the_code_of_today() -> None:
     """Whoever adds an engine runs scripts/engine_table.py."""
     assert main(["--check"]) == 0
-
-
-def test_the_table_names_every_reader_and_what_it_needs() -> None:
-    """With all its settings."""
-    text = readers()
-    assert f"| `{LOCAL}` |" in text
-    for service in find_services().values():
-        assert f"| `{service.name}` |" in text
-        assert all(f"`{setting.name}`" in text for setting in service.settings)
 
 
 def test_the_table_names_every_engine_and_every_setting() -> None:

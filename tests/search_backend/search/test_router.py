@@ -250,15 +250,6 @@ def test_a_named_engine_is_asked_alone(tmp_path: Path) -> None:
     assert (trail(answer), arxiv.asked) == ([("web", "ok", "")], [])
 
 
-def test_nothing_is_asked_offline(tmp_path: Path) -> None:
-    """Sites are remote; offline the local engine answers alone."""
-    sites = {"web": Site([WEB]), "arxiv": Site([ARXIV]), "local": Site(["library://a.md"])}
-    answer = house(tmp_path, sites, offline=True).search(Query(PAPER))
-    assert answer.engine == "local"
-    assert (sites["arxiv"].asked, sites["web"].asked) == ([], [])
-    assert [e for e, _, _ in trail(answer)] == ["web", "local"]
-
-
 def test_a_site_that_hangs_holds_nobody(tmp_path: Path) -> None:
     """The chain's results come without it, and it is told as late."""
     now, gate = [100.0], threading.Event()

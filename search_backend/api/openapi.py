@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from searchloop.analysis.schemas import TEXT, Schema, ref
-from searchloop.search_backend.api.schemas import SCHEMAS, TABLES, loose
+from searchloop.search_backend.api.schemas import SCHEMAS, TABLES
 from searchloop.search_backend.other_apis import Route, find_shapes
 
 
@@ -18,7 +18,8 @@ def document(*, secured: bool = False) -> dict[str, Any]:
             content = _content(ref(body))
             operation["requestBody"] = {"required": True, "content": content}
         if "{path}" in path:
-            operation["parameters"] = [_parameter("path", "path", TEXT, True)]
+            named = {"name": "path", "in": "path", "schema": TEXT, "required": True}
+            operation["parameters"] = [named]
         if path in ("/api/health", "/healthz"):
             operation["security"] = []
         paths.setdefault(path, {})[method] = operation
@@ -55,20 +56,15 @@ def health() -> dict[str, Any]:
 
 
 def _foreign(route: Route, method: str) -> dict[str, Any]:
-    operation = _operation(route.summary, route.answered, _content({"type": "object"}))
+    """Describes a route of another vendor's API, which documents what its bodies hold."""
+    operation = _operation(route.summary, {}, _content({"type": "object"}))
     if route.moved:
-        operation["responses"] = {"308": {"description": f"See {route.moved}"}} | {
-            status: told for status, told in operation["responses"].items() if status != "200"
-        }
-    if method == "GET":
-        operation["parameters"] = [
-            _parameter(name, "query", schema, name in route.asked.get("required", ()))
-            for name, schema in route.asked["properties"].items()
-        ]
-        return operation
-    kind = "application/x-www-form-urlencoded" if route.form else "application/json"
-    schema = route.asked if route.form else loose(route.asked)
-    operation["requestBody"] = {"required": True, "content": {kind: {"schema": schema}}}
+        operation["responses"]["308"] = {"description": f"See {route.moved}"}
+        del operation["responses"]["200"]
+    if method == "POST":
+        kind = "application/x-www-form-urlencoded" if route.form else "application/json"
+        content = {kind: {"schema": {"type": "object"}}}
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
@@ -79,10 +75,6 @@ def _operation(words: str, answer: Schema, refused: Schema | None = None) -> dic
     responses["4XX"] = {"description": said, "content": content}
     responses["5XX"] = {"description": "Failed; the body says what to do", "content": content}
     return {"summary": words, "responses": responses}
-
-
-def _parameter(name: str, place: str, schema: Schema, required: bool) -> dict[str, Any]:
-    return {"name": name, "in": place, "schema": schema, "required": required}
 
 
 def _content(schema: Schema) -> Schema:

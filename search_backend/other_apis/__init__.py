@@ -14,27 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from searchloop.analysis.schemas import KINDS, TEXT, Schema, objects
-from searchloop.search_backend.types import (
-    MOST_RESULTS,
-    PageView,
-    Problem,
-    SearchAnswer,
-    SearchBackendError,
-)
+from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
 
 Values = Mapping[str, Any]
 MOST_CHARACTERS = 100_000  # of one page
-QUERY: Schema = {**TEXT, "minLength": 1, "maxLength": 2000}
-ADDRESS: Schema = {**TEXT, "minLength": 1, "maxLength": 8192}
-_KINDS: Mapping[str, Schema] = {
-    **KINDS,
-    "query": QUERY,
-    "address": ADDRESS,
-    "positive": {"type": "integer", "minimum": 1},
-    "results": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
-    "country": {**TEXT, "pattern": "^[A-Za-z]{2}$"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +36,16 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One address of an API.
+    """One address of an API; its vendor documents what is sent there and comes back.
 
     With `form`, values are texts from the URL or a form; otherwise the body is a JSON object.
-    `asked` is the schema of the values, `answered` that of a good answer. `answer` raises
-    SearchBackendError. With `moved`, a redirect to that path with the same parameters is the good
-    answer.
+    `answer` raises SearchBackendError. With `moved`, a redirect to that path with the same
+    parameters is the good answer.
     """
 
     path: str
     methods: tuple[str, ...]
     summary: str
-    asked: Schema
-    answered: Schema
     answer: Callable[[Values, Contract], dict[str, Any] | list[Any]]
     form: bool = False
     moved: str = ""
@@ -77,19 +57,6 @@ class Shape:
 
     routes: tuple[Route, ...]
     error: Callable[[int, Problem], dict[str, Any]]
-
-
-def record(fields: str, **kinds: Schema) -> Schema:
-    """Returns the schema of an object with these fields; `analysis.schemas` says how to write them.
-
-    `kinds` are those that only this object has.
-    """
-    return objects(f"object {fields}", {**_KINDS, **kinds})["object"]
-
-
-def list_of(items: Schema, **bounds: int) -> Schema:
-    """Returns the schema of a list; `bounds` are JSON Schema words such as maxItems."""
-    return {"type": "array", "items": items, **bounds}
 
 
 def sentence_error(_status: int, problem: Problem) -> dict[str, Any]:

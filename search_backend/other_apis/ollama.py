@@ -17,9 +17,7 @@ from searchloop.search_backend.other_apis import (
     Shape,
     Values,
     answered,
-    list_of,
     opened,
-    record,
     sentence_error,
 )
 
@@ -43,18 +41,8 @@ def _fetch(values: Values, service: Contract) -> dict[str, Any]:
     return {"title": view.page.title, "content": view.content, "links": list(view.page.links)}
 
 
-_SEARCH = Route(
-    *("/api/web_search", ("POST",), "Search, as Ollama is asked"),
-    record("query:query max_results?:results"),
-    record("results:rows", rows=list_of(record("title url content"))),
-    _search,
-)
-_FETCH = Route(
-    *("/api/web_fetch", ("POST",), "Read a page, as Ollama is asked"),
-    record("url:address"),
-    record("title:text|null content links:[text]"),
-    _fetch,
-)
+_SEARCH = Route("/api/web_search", ("POST",), "Search, as Ollama is asked", _search)
+_FETCH = Route("/api/web_fetch", ("POST",), "Read a page, as Ollama is asked", _fetch)
 SHAPE = Shape(
     (
         _SEARCH,

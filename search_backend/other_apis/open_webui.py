@@ -13,16 +13,13 @@ from contextvars import copy_context
 from typing import Any
 
 from searchloop.search_backend.other_apis import (
-    ADDRESS,
     MOST_CHARACTERS,
     Contract,
     Route,
     Shape,
     Values,
     answered,
-    list_of,
     opened,
-    record,
     sentence_error,
 )
 from searchloop.search_backend.types import MOST_RESULTS, PageView, SearchBackendError
@@ -63,20 +60,12 @@ def _document(view: PageView) -> dict[str, Any]:
     return {"page_content": view.content, "metadata": {"source": page.url, **about}}
 
 
+_SEARCH = "Search, as Open WebUI asks an external engine"
+_LOAD = "Read pages, as Open WebUI asks an external loader"
 SHAPE = Shape(
     (
-        Route(
-            *("/external/search", ("POST",), "Search, as Open WebUI asks an external engine"),
-            record("query:query count?:positive"),
-            list_of(record("link title snippet")),
-            _search,
-        ),
-        Route(
-            *("/external/load", ("POST",), "Read pages, as Open WebUI asks an external loader"),
-            record("urls:urls", urls=list_of(ADDRESS, minItems=1, maxItems=MOST_URLS)),
-            list_of(record("page_content metadata:object")),
-            _load,
-        ),
+        Route("/external/search", ("POST",), _SEARCH, _search),
+        Route("/external/load", ("POST",), _LOAD, _load),
     ),
     sentence_error,
 )

@@ -14,16 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, zip_longest
 from typing import Any
 
-from searchloop.analysis.schemas import TEXT, one_of
 from searchloop.search_backend.other_apis import (
-    QUERY,
     Contract,
     Route,
     Shape,
     Values,
     answered,
-    list_of,
-    record,
 )
 from searchloop.search_backend.types import Problem, SearchAnswer, SearchBackendError
 
@@ -100,23 +96,5 @@ def _error(status: int, problem: Problem) -> dict[str, Any]:
     return {"error": {"message": message, "type": problem.code, "code": status}}
 
 
-_KINDS = {
-    "queries": {"anyOf": [QUERY, list_of(QUERY, minItems=1, maxItems=MOST_QUERIES)]},
-    "domains": list_of(TEXT, maxItems=20),
-    "recency": one_of(_TIME),
-}
-SHAPE = Shape(
-    (
-        Route(
-            *("/v1/search", ("POST",), "Search, as Perplexity and LiteLLM are asked"),
-            record(
-                "query:queries max_results?:results search_domain_filter?:domains country?:country"
-                " search_recency_filter?:recency search_language_filter?:[text]",
-                **_KINDS,
-            ),
-            record("id results:rows", rows=list_of(record("title url snippet date?:text|null"))),
-            _answer,
-        ),
-    ),
-    _error,
-)
+_SEARCH = "Search, as Perplexity and LiteLLM are asked"
+SHAPE = Shape((Route("/v1/search", ("POST",), _SEARCH, _answer),), _error)

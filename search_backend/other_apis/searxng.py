@@ -12,14 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from searchloop.analysis.schemas import TEXT, one_of
 from searchloop.search_backend.other_apis import (
     Contract,
     Route,
     Shape,
     Values,
-    list_of,
-    record,
     sentence_error,
 )
 from searchloop.search_backend.types import SearchAnswer, SearchBackendError
@@ -134,32 +131,13 @@ def _config(_values: Values, service: Contract) -> dict[str, Any]:
     }
 
 
-_ASKED = record(
-    "q:query format?:json language? time_range?:time safesearch?:safe pageno?:page",
-    json=one_of(["json"]),
-    time=one_of(["", *_TIME]),
-    safe=one_of(["", *_SAFE]),
-    page={**TEXT, "pattern": f"^{_PAGE.pattern}$"},
-)
-_ANSWERED = record(
-    "query number_of_results?:integer results:[object] unresponsive_engines:names",
-    names=list_of(list_of(TEXT)),
-)
 _READ = ("GET", "POST")
+_MAIN, _DESCRIBED = "Search, as SearXNG's main page is asked", "Engines, as SearXNG describes them"
 SHAPE = Shape(
     (
-        Route(
-            *("/", _READ, "Search, as SearXNG's main page is asked", _ASKED),
-            *({"type": "object"}, _moved),
-            form=True,
-            moved="/search",
-        ),
-        Route(
-            *("/config", ("GET",), "Engines, as SearXNG describes them", record("")),
-            *(record("engines:[object]"), _config),
-            form=True,
-        ),
-        Route("/search", _READ, "Search, as SearXNG is asked", _ASKED, _ANSWERED, _answer, True),
+        Route("/", _READ, _MAIN, _moved, form=True, moved="/search"),
+        Route("/config", ("GET",), _DESCRIBED, _config, form=True),
+        Route("/search", _READ, "Search, as SearXNG is asked", _answer, form=True),
     ),
     sentence_error,
 )

@@ -5,7 +5,7 @@ import { h, icon, iconButton, plainly } from "./lib/dom.js";
 import { openMenu } from "./lib/menu.js";
 import { t, titleOf } from "./locales/index.js";
 import { formAt } from "./settings/chat_setup.js";
-import { attempt, textArea, textBox } from "./settings/kit.js";
+import { attempt, choice, fileButton, problemLine, textArea, textBox } from "./settings/kit.js";
 import { savedField } from "./settings/own_words.js";
 
 const SEARCHES = ["off", "auto", "native", "local"];
@@ -110,15 +110,8 @@ function parts(section, project, sessions, agents, collections, on) {
 
 function chatLine(session, on) {
   const badge = session.settings?.archived ? h("span.badge", t("archive.badge")) : null;
-  return h(
-    "li",
-    h(
-      "a",
-      { href: `#/s/${session.id}`, dir: "auto", onclick: plainly(() => on.open(session.id)) },
-      session.title || t("untitled"),
-    ),
-    badge,
-  );
+  const link = { href: `#/s/${session.id}`, dir: "auto", onclick: plainly(() => on.open(session.id)) };
+  return h("li", h("a", link, session.title || t("untitled")), badge);
 }
 
 function instructions(project) {
@@ -130,34 +123,24 @@ function instructions(project) {
 
 function defaults(project, agents, on) {
   const pick = (field, label, options) => {
-    const select = h(
-      "select",
-      [["", t("project.usual")], ...options].map(([value, name]) => h("option", { value }, name)),
-    );
-    select.value = project[field] ?? "";
+    const select = choice([["", t("project.usual")], ...options])(project[field] ?? "");
     return savedField(`project-${field}`, label, select, "", async value => {
       Object.assign(project, await api.changeProject(project.id, { [field]: value || null }));
       on.begins(project, { ...chosen(agents.find(({ name }) => name === project.agent)), ...chosen(project) });
     });
   };
-  const models = on
-    .facts()
-    .models.filter(m => m.available !== false)
-    .map(m => [m.id, titleOf(m)]);
+  const models = on.facts().models.filter(m => m.available !== false);
+  const [named, places] = [agents.map(({ name }) => [name, name]), SEARCHES.map(way => [way, t(`via.${way}`)])];
   return h(
     "details.project-defaults",
     h("summary", t("project.defaults")),
-    pick("model", t("model.label"), models),
     pick(
-      "agent",
-      t("agent.label"),
-      agents.map(({ name }) => [name, name]),
+      "model",
+      t("model.label"),
+      models.map(m => [m.id, titleOf(m)]),
     ),
-    pick(
-      "search",
-      t("switch.label"),
-      SEARCHES.map(way => [way, t(`via.${way}`)]),
-    ),
+    pick("agent", t("agent.label"), named),
+    pick("search", t("switch.label"), places),
   );
 }
 
@@ -166,12 +149,9 @@ function folders(project, collections) {
   const own = collections.filter(({ kind }) => kind !== "docs" && kind !== "pages");
   const gone = project.folders.filter(name => !own.some(({ path, name: short }) => name === path || name === short));
   if (!own.length && !gone.length) return "";
-  const problem = h("p.problem", { role: "alert" });
-  const line = ([path, words, on]) =>
-    h(
-      "li",
-      h("label", h("input", { type: "checkbox", value: path, checked: on }), " ", h("span", { dir: "auto" }, words)),
-    );
+  const problem = problemLine();
+  const tick = ([value, _, checked]) => h("input", { type: "checkbox", value, checked });
+  const line = each => h("li", h("label", tick(each), " ", h("span", { dir: "auto" }, each[1])));
   const rows = [
     ...own.map(({ path, name }) => [path, path, project.folders.includes(path) || project.folders.includes(name)]),
     ...gone.map(name => [name, name, true]),
@@ -181,46 +161,34 @@ function folders(project, collections) {
     const chosen = [...list.querySelectorAll(":checked")].map(({ value }) => value);
     attempt(problem, () => api.changeProject(project.id, { folders: chosen }));
   });
-  return h(
-    "section",
-    { "aria-labelledby": "project-folders" },
-    h("h3", { id: "project-folders" }, t("project.folders")),
-    h("p.muted", t("project.folders.hint")),
-    list,
-    problem,
-  );
+  return part("folders", list, problem);
+}
+
+function part(name, ...content) {
+  const title = h("h3", { id: `project-${name}` }, t(`project.${name}`));
+  return h("section", { "aria-labelledby": title.id }, title, h("p.muted", t(`project.${name}.hint`)), ...content);
 }
 
 function files(project, again) {
-  const problem = h("p.problem", { role: "alert" });
+  const problem = problemLine();
   const tried = work => attempt(problem, () => work().then(() => again()));
-  const chooser = h("input", { type: "file", multiple: true, hidden: true, "aria-label": t("project.addfiles") });
-  chooser.addEventListener("change", () =>
+  const add = given =>
     tried(async () => {
-      for (const file of chooser.files)
+      for (const file of given)
         await api.addProjectFile(project.id, { name: file.name, media_type: file.type, data: await api.base64(file) });
-    }),
-  );
+    });
   const line = ({ name, digest, pages }) =>
     h(
       "li.file",
       icon("page"),
       h("a", { href: api.projectFileUrl(project.id, digest), download: name, dir: "auto" }, name),
-      pages > 1 ? h("span.muted", t("file.pages", { n: pages })) : null,
+      pages > 1 && h("span.muted", t("file.pages", { n: pages })),
       iconButton("close", t("project.removefile", { name }), () =>
         tried(() => api.removeProjectFile(project.id, digest)),
       ),
     );
-  return h(
-    "section",
-    { "aria-labelledby": "project-files" },
-    h("h3", { id: "project-files" }, t("project.files")),
-    h("p.muted", t("project.files.hint")),
-    project.files.length ? h("ul.project-files", project.files.map(line)) : null,
-    h("button.small", { onclick: () => chooser.click() }, t("project.addfiles")),
-    chooser,
-    problem,
-  );
+  const list = project.files.length ? h("ul.project-files", project.files.map(line)) : null;
+  return part("files", list, ...fileButton(t("project.addfiles"), add, { multiple: true }), problem);
 }
 
 // What becomes of the chats is asked before anything is deleted.

@@ -1,6 +1,6 @@
 // The list of projects, and of chats: by date, searchable, renamed, archived and deleted in place.
 
-import { h, icon, iconButton, isComposing, keepFocus, plainly } from "./lib/dom.js";
+import { h, icon, iconButton, isComposing, keepFocus, MENU, plainly } from "./lib/dom.js";
 import { t } from "./locales/index.js";
 
 const CHAT = "application/x-searchloop-chat"; // what is dragged from the list to a project
@@ -24,22 +24,8 @@ export function sessionList(nav, on) {
       .filter(s => !state.hidden.has(s.id))
       .map(s => (s.id === state.current ? { ...s, running } : s));
     const key = JSON.stringify([
-      state.current,
-      state.query,
-      state.more,
-      state.archive,
-      state.archived,
-      [...(state.picked ?? ["none"])],
-      rows.map(s => [
-        s.id,
-        s.title,
-        s.running,
-        s.updated,
-        pinned(s),
-        s.found,
-        s.settings?.archived,
-        s.settings?.project,
-      ]),
+      { ...state, hidden: 0, projects: 0, sessions: rows },
+      state.picked && [...state.picked],
     ]);
     if (key === drawn) return;
     drawn = key;
@@ -68,16 +54,10 @@ export function sessionList(nav, on) {
       h("span", { role: "status" }, t("pick.count", { n: chosen.length })),
       h(
         "button.small",
-        {
-          "data-focus": "pick-act",
-          "aria-haspopup": "menu",
-          "aria-expanded": "false",
-          disabled: !chosen.length,
-          onclick: e => on.menu(e.currentTarget, chosen),
-        },
+        { ...MENU, disabled: !chosen.length, onclick: e => on.menu(e.currentTarget, chosen) },
         t("pick.act"),
       ),
-      h("button.small", { "data-focus": "pick-end", onclick: () => on.pick(null) }, t("pick.end")),
+      h("button.small", { onclick: () => on.pick(null) }, t("pick.end")),
     );
   }
 
@@ -117,17 +97,11 @@ export function sessionList(nav, on) {
 
   function row(session, current, picked) {
     const title = session.title || t("untitled");
+    const about = { "aria-current": current ? "page" : null, "data-focus": `open-${session.id}`, dir: "auto", title };
     const link = h(
       "a",
-      {
-        href: `#/s/${session.id}`,
-        "aria-current": current ? "page" : null,
-        "data-focus": `open-${session.id}`,
-        dir: "auto",
-        title,
-        onclick: plainly(() => on.open(session.id)),
-      },
-      session.running ? h("span.dot", { role: "img", "aria-label": t("sidebar.running") }) : null,
+      { ...about, href: `#/s/${session.id}`, onclick: plainly(() => on.open(session.id)) },
+      session.running && h("span.dot", { role: "img", "aria-label": t("sidebar.running") }),
       title,
     );
     if (picked) return h("li.session", { "data-id": session.id }, tick(session, picked), link);
@@ -135,42 +109,28 @@ export function sessionList(nav, on) {
       "li.session",
       { "data-id": session.id, draggable: "true", ondragstart: e => e.dataTransfer.setData(CHAT, session.id) },
       link,
-      session.settings?.archived && latest[0].query ? h("span.badge", t("archive.badge")) : null,
+      session.settings?.archived && latest[0].query && h("span.badge", t("archive.badge")),
       iconButton(
         "pin",
         t(pinned(session) ? "sidebar.unpin" : "sidebar.pin", { title }),
         () => on.change(session.id, { pinned: !pinned(session) }),
         { "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) },
       ),
-      iconButton("pencil", t("sidebar.rename", { title }), e => rename(e, session), {
-        "data-focus": `rename-${session.id}`,
-      }),
-      iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session), {
-        "data-focus": `delete-${session.id}`,
-      }),
-      iconButton("more", t("row.more", { title }), e => on.menu(e.currentTarget, [session]), {
-        "data-focus": `more-${session.id}`,
-        "aria-haspopup": "menu",
-        "aria-expanded": "false",
-      }),
-      session.found?.some(place => place.turn)
-        ? h(
-            "ul.places",
-            session.found.filter(p => p.turn).map(p => place(session, p)),
-          )
-        : null,
+      iconButton("pencil", t("sidebar.rename", { title }), e => rename(e, session)),
+      iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session)),
+      iconButton("more", t("row.more", { title }), e => on.menu(e.currentTarget, [session]), MENU),
+      session.found?.some(place => place.turn) &&
+        h(
+          "ul.places",
+          session.found.filter(p => p.turn).map(p => place(session, p)),
+        ),
     );
   }
 
   // A place in a chat that holds the words, and leads to it.
   function place(session, { turn, part, snippet, marks }) {
-    const follow = plainly(() => on.open(session.id, { turn }));
-    const props = {
-      href: `#/s/${session.id}/${turn}`,
-      dir: "auto",
-      "data-focus": `place-${session.id}-${turn}`,
-      onclick: follow,
-    };
+    const onclick = plainly(() => on.open(session.id, { turn }));
+    const props = { href: `#/s/${session.id}/${turn}`, dir: "auto", onclick };
     return h("li", h("a", props, h("span.vh", `${t(`sidebar.in.${part}`)}: `), marked(snippet, marks)));
   }
 
@@ -234,9 +194,8 @@ export function projectList(nav, on) {
     if (key === drawn) return;
     drawn = key;
     const add = iconButton("plus", t("project.new"), e => on.add(e.currentTarget), {
-      "data-focus": "add",
+      ...MENU,
       "aria-haspopup": "dialog",
-      "aria-expanded": "false",
     });
     const head = h("div.projects-head", h("h2", { id: "projects-title" }, t("sidebar.projects")), add);
     const list = projects.length

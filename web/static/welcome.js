@@ -39,7 +39,7 @@ export function drawWelcome(
       h(
         "button",
         { onclick: () => ask((quotes && english(key)) || t(key)) },
-        questions === ANY ? h("small", t(`${key}.kind`)) : null,
+        questions === ANY && h("small", t(`${key}.kind`)),
         t(key),
       ),
     );
@@ -70,7 +70,7 @@ function answering(models, best, first, chosen, use) {
       "label",
       radio,
       h("span", h("b", titleOf(model)), " ", h("span.hint", model.disk ? bytes(model.disk) : "")),
-      model.id === first ? h("small.hint", t("welcome.best.why")) : null,
+      model.id === first && h("small.hint", t("welcome.best.why")),
       h("span.can", ...can.map(key => h("span.tag", t(key)))),
     );
   };

@@ -45,7 +45,7 @@ export function approvalCard(first, decide) {
         t(request.question ? `approval.answer.${decision}` : `approval.${decision}`, {
           folder: request.folder.split(/[\\/]/).at(-1),
         }),
-        KEYS[decision] ? h("kbd", { "aria-hidden": "true" }, KEYS[decision]) : null,
+        KEYS[decision] && h("kbd", { "aria-hidden": "true" }, KEYS[decision]),
       );
     }
 
@@ -105,7 +105,7 @@ function decidedParts(request) {
       "p",
       icon(denied ? "close" : failed ? "warn" : "check"),
       h("span", denied || !result ? titleOf(request) : nameOfCall(request)),
-      outcome ? h("span", { class: failed ? "problem" : "" }, outcome) : null,
+      outcome && h("span", { class: failed ? "problem" : "" }, outcome),
       h("span.muted", said),
     ),
     ...(parts.length ? [h("details", h("summary", t("approval.look")), parts)] : []),

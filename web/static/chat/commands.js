@@ -150,24 +150,7 @@ export function asking(facts, page) {
     link.click();
   }
 
-  const summaries = { compact, editSummary };
+  const turns = { again, edit, show, removeTurn, restore, check, checks, copyAnswer };
   const plans = { runPlan, makePlan, undoFiles, runNewest, undoNewest };
-  return {
-    changeSettings,
-    send,
-    again,
-    edit,
-    show,
-    removeTurn,
-    restore,
-    decide,
-    tooLong,
-    stop,
-    check,
-    checks,
-    copyAnswer,
-    exportAs,
-    ...plans,
-    ...summaries,
-  };
+  return { changeSettings, send, decide, tooLong, stop, exportAs, compact, editSummary, ...turns, ...plans };
 }

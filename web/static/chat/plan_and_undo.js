@@ -26,7 +26,7 @@ function planCard(plan, { running }, cite, on) {
     "section.plan",
     { "aria-label": title },
     h("h3", { dir: "auto" }, icon("check"), title),
-    plan.by === "text" ? h("p.muted", t("plan.bytext")) : null,
+    plan.by === "text" && h("p.muted", t("plan.bytext")),
     h(
       "ol",
       plan.steps.map(step => stepOf(step, cite)),
@@ -43,10 +43,10 @@ function stepOf({ text, files = [], sources = [] }, cite) {
     h(
       "span",
       text,
-      sources.length ? "\u00a0" : null,
+      sources.length > 0 && "\u00a0",
       sources.map(n => cite(n)),
     ),
-    files.length ? h("p.muted", t("plan.touches"), " ", touched) : null,
+    files.length > 0 && h("p.muted", t("plan.touches"), " ", touched),
   );
 }
 
@@ -61,9 +61,7 @@ function offerOf({ code, message }, on) {
 function changesCard({ changes, undone, running }, on) {
   const made = new Set(changes.filter(change => change.new).map(change => change.path));
   const paths = [...new Set(changes.map(change => change.path))];
-  const names = paths.map(path =>
-    h("li", h("code", { dir: "ltr" }, path), made.has(path) ? ` ${t("changes.new")}` : null),
-  );
+  const names = paths.map(path => h("li", h("code", { dir: "ltr" }, path), made.has(path) && ` ${t("changes.new")}`));
   const back = undone
     ? h("p.muted", { role: "status" }, icon("again"), t("changes.undone", { files: named(undone) }))
     : h("div.note-buttons", once(t("changes.undo"), on.undoFiles, running));

@@ -4,18 +4,7 @@
 // that was seen already (a replay after a reconnect) changes nothing.
 
 import { beside, emptyTree, grow, shown } from "./branches.js";
-import {
-  changeIn,
-  countOf,
-  endStep,
-  finishCall,
-  isRead,
-  noteStep,
-  runningSearch,
-  startStep,
-  stepOfCall,
-  waitingSearch,
-} from "./steps.js";
+import * as step from "./steps.js";
 
 /** The code of the notice that the last answer can be made a plan. */
 export const IN_TEXT = "plan_in_text";
@@ -84,7 +73,7 @@ export function sourceOf(chat, index, n) {
     const source = turn?.sources.find(s => s.n === n);
     if (!cited && !source) continue;
     const { url } = cited ?? source;
-    const { unseen } = turn.steps.find(step => step.unseen && step.url === url) ?? {};
+    const { unseen } = turn.steps.find(each => each.unseen && each.url === url) ?? {};
     const found = { ...source, ...cited, state: source?.state ?? "cited", unseen };
     return { ...found, read: wasRead(turn, found) };
   }
@@ -95,7 +84,7 @@ export function sourceOf(chat, index, n) {
 export function wasRead({ sources, steps }, { url, marks = [] }) {
   const compared = marks.some(({ verdict }) => verdict && verdict !== "unread");
   const opened = sources.filter(({ state }) => state === "opened");
-  return compared || [...opened, ...steps.filter(isRead)].some(page => page.url === url);
+  return compared || [...opened, ...steps.filter(step.isRead)].some(page => page.url === url);
 }
 
 function newTurn(event) {
@@ -169,7 +158,7 @@ const CHANGES = {
   }),
 
   servers_ready: (turn, e) => ({
-    steps: endStep(turn.steps, s => s.kind === "servers" && !s.done, {
+    steps: step.endStep(turn.steps, s => s.kind === "servers" && !s.done, {
       kind: "servers",
       names: e.servers,
       missing: e.missing,
@@ -185,7 +174,7 @@ const CHANGES = {
   thinking_delta: (turn, e) => ({ draftThinking: turn.draftThinking + e.text }),
 
   search_started: (turn, e) => ({
-    steps: startStep(turn.steps, waitingSearch(e), {
+    steps: step.startStep(turn.steps, step.waitingSearch(e), {
       kind: "search",
       query: e.query,
       by: e.by,
@@ -195,12 +184,12 @@ const CHANGES = {
   }),
 
   search_finished: (turn, e) => ({
-    steps: endStep(turn.steps, runningSearch(turn.steps, e), {
+    steps: step.endStep(turn.steps, step.runningSearch(turn.steps, e), {
       kind: "search",
       query: e.query,
       by: e.by,
       status: e.status,
-      results: countOf(e.results),
+      results: step.countOf(e.results),
       attempts: e.attempts ?? [],
       notes: e.notes ?? [],
       unseen: e.invisible ?? 0,
@@ -210,7 +199,7 @@ const CHANGES = {
   }),
 
   page_opened: (turn, e) => ({
-    steps: endStep(turn.steps, s => s.kind === "page" && !s.done && s.url === e.url, {
+    steps: step.endStep(turn.steps, s => s.kind === "page" && !s.done && s.url === e.url, {
       kind: "page",
       url: e.url,
       title: e.title ?? "",
@@ -222,15 +211,15 @@ const CHANGES = {
     }),
   }),
 
-  tool_call: (turn, e) => ({ steps: [...turn.steps, stepOfCall(e)] }),
+  tool_call: (turn, e) => ({ steps: [...turn.steps, step.stepOfCall(e)] }),
 
   tool_result: (turn, e) => ({
-    steps: turn.steps.map(s => (s.callId === e.call_id ? finishCall(s, e) : s)),
+    steps: turn.steps.map(s => (s.callId === e.call_id ? step.finishCall(s, e) : s)),
     approvals: turn.approvals.map(a =>
       a.callId === e.call_id ? { ...a, result: { failed: e.is_error, text: e.content ?? "" } } : a,
     ),
     sources: merge(turn.sources, e.sources ?? []),
-    changes: changeIn(e) ? [...turn.changes, changeIn(e)] : turn.changes,
+    changes: step.changeIn(e) ? [...turn.changes, step.changeIn(e)] : turn.changes,
     private: turn.private || Boolean(e.details?.private),
   }),
 
@@ -284,7 +273,7 @@ const CHANGES = {
 
   message: (turn, e) => {
     const said = e.text?.trim() && e.tool_calls?.length;
-    const steps = said ? [...turn.steps, noteStep(e)] : turn.steps;
+    const steps = said ? [...turn.steps, step.noteStep(e)] : turn.steps;
     return {
       steps,
       thinking: [turn.thinking, e.thinking || turn.draftThinking].filter(Boolean).join("\n\n"),

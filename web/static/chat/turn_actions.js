@@ -4,7 +4,7 @@
 // removeTurn(turn), check(turn, model), checks(), compare(turn), copyAnswer(turn, button), exportAs(format),
 // models() -> those that can be chosen.
 
-import { h, icon, iconButton, isComposing, plainly } from "../lib/dom.js";
+import { h, icon, iconButton, isComposing, MENU, plainly } from "../lib/dom.js";
 import { nameOf, number, t, titleOf } from "../locales/index.js";
 import { checkedMarks, isChecking, unnamedPages } from "./state.js";
 
@@ -186,7 +186,7 @@ export function answerTools(turn, on) {
   const copy = iconButton("copy", t("turn.copy"), () => on.copyAnswer(turn, copy));
   const menu = (symbol, label, items) => {
     const open = async () => (await import("../lib/menu.js")).openMenu(button, label, items(button));
-    const button = iconButton(symbol, label, open, { "aria-haspopup": "menu", "aria-expanded": "false" });
+    const button = iconButton(symbol, label, open, MENU);
     return button;
   };
   // What is rare says its name beside its icon.
@@ -201,7 +201,7 @@ export function answerTools(turn, on) {
   return h(
     "div.tools",
     { role: "group", "aria-label": t("turn.actions") },
-    turn.text ? copy : null,
+    turn.text && copy,
     (open || unnamed) && !isChecking(turn) && on.checks() !== "never"
       ? h("button.small", { onclick: () => on.check(turn) }, label)
       : null,

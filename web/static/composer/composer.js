@@ -27,31 +27,7 @@ const LONGEST = 1_000_000; // characters; the server takes no more
  * Returns {update(facts), giveBack(text), ask(text), leave(texts), forget(chat), carry(chat), focus()}.
  */
 export function composer(el, on) {
-  const page = {
-    question: el("question"),
-    web: el("web-search"),
-    switchLabel: el("switch"),
-    switchState: el("switch-state"),
-    via: el("via"),
-    viaName: el("via-name"),
-    mode: el("mode"),
-    modeName: el("mode-name"),
-    modeEffect: el("mode-effect"),
-    model: el("model"),
-    modelName: el("model-name"),
-    effort: el("effort"),
-    agent: el("agent"),
-    agentName: el("agent-name"),
-    workspace: el("workspace"),
-    workspaceName: el("workspace-name"),
-    slash: el("slash"),
-    attach: el("attach"),
-    files: el("files"),
-    drop: document.body,
-    send: el("send"),
-    stop: el("stop"),
-  };
-  const { question } = page;
+  const question = el("question");
   let shelf = null;
   let shelving = null; // what is on its way to become `shelf`
   let arriving = null; // files that were given and are not on the shelf yet
@@ -72,17 +48,17 @@ export function composer(el, on) {
     facts = next;
     const { session } = facts;
     follow(facts);
-    setText(page.modelName, session.pending ? "…" : modelName(facts.models, session.model));
-    page.model.dataset.id = session.model;
+    setText(el("model-name"), session.pending ? "…" : modelName(facts.models, session.model));
+    el("model").dataset.id = session.model;
     const [mode, effect] = [t(`mode.${session.mode}`), t(`mode.${session.mode}.effect`)];
-    setText(page.modeName, mode);
-    setText(page.modeEffect, t("mode.effect", { mode, effect }));
-    page.modeEffect.dataset.mode = session.mode;
-    page.mode.dataset.value = session.mode;
+    setText(el("mode-name"), mode);
+    setText(el("mode-effect"), t("mode.effect", { mode, effect }));
+    el("mode-effect").dataset.mode = session.mode;
+    el("mode").dataset.value = session.mode;
     const levels = modelOf(session, facts.models).capabilities.efforts ?? [];
     const level = session.settings?.options?.effort;
-    page.effort.hidden = !levels.length;
-    page.effort.title = t("effort.label");
+    el("effort").hidden = !levels.length;
+    el("effort").title = t("effort.label");
     setText(el("effort-name"), t(levels.includes(level) ? `effort.${level}` : "effort.own"));
     updateHead(session);
     updateSwitch();
@@ -90,12 +66,12 @@ export function composer(el, on) {
     question.placeholder = t(
       facts.running ? "composer.next" : session.messages ? "composer.more" : "composer.placeholder",
     );
-    page.send.hidden = facts.running;
-    page.stop.hidden = !facts.running;
-    for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace]) {
+    el("send").hidden = facts.running;
+    el("stop").hidden = !facts.running;
+    for (const control of [el("web-search"), el("via"), el("mode"), el("model"), el("agent"), el("workspace")]) {
       control.disabled = Boolean(session.pending);
     }
-    page.send.disabled = Boolean(session.pending && session.id);
+    el("send").disabled = Boolean(session.pending && session.id);
     if (!held || session.pending) return;
     const same = held === facts.place;
     held = null;
@@ -103,29 +79,29 @@ export function composer(el, on) {
   }
 
   function updateHead({ agent, workspace }) {
-    setText(page.agentName, agent ?? t("agent.none"));
-    page.agent.title = agent ?? t("agent.none");
-    page.agent.dataset.set = String(Boolean(agent));
-    setText(page.workspaceName, workspace ? folderName(workspace) : t("workspace.none"));
-    page.workspace.dataset.set = String(Boolean(workspace));
-    page.workspace.title = workspace ?? t("workspace.lead");
+    setText(el("agent-name"), agent ?? t("agent.none"));
+    el("agent").title = agent ?? t("agent.none");
+    el("agent").dataset.set = String(Boolean(agent));
+    setText(el("workspace-name"), workspace ? folderName(workspace) : t("workspace.none"));
+    el("workspace").dataset.set = String(Boolean(workspace));
+    el("workspace").title = workspace ?? t("workspace.lead");
   }
 
   function updateSwitch() {
     const { session, models, engines } = facts;
-    if (session.pending) return setText(page.switchState, t("switch.asking"));
+    if (session.pending) return setText(el("switch-state"), t("switch.asking"));
     const called = calledIn(question.value)?.model;
     const model = called ?? modelOf(session, models);
     const state = describeSwitch(session, model, engines, heldIn(facts));
     const once = called ? t("menu.once", { model: titleOf(called), provider: nameOf(called.id.split(":")[0]) }) : "";
-    page.web.checked = state.on;
-    page.switchLabel.dataset.kind = state.kind;
-    page.via.hidden = !state.on;
-    if (state.on) setText(page.viaName, t(`via.${session.search}`));
-    page.via.dataset.value = session.search;
+    el("web-search").checked = state.on;
+    el("switch").dataset.kind = state.kind;
+    el("via").hidden = !state.on;
+    if (state.on) setText(el("via-name"), t(`via.${session.search}`));
+    el("via").dataset.value = session.search;
     const text = (phone.matches && state.brief) || state.text;
-    setText(page.switchState, [once, text, filesGo(model, shelf?.count())].filter(Boolean).join(" "));
-    page.switchState.dataset.kind = state.kind;
+    setText(el("switch-state"), [once, text, filesGo(model, shelf?.count())].filter(Boolean).join(" "));
+    el("switch-state").dataset.kind = state.kind;
   }
 
   async function change(control, changes, complain) {
@@ -138,40 +114,26 @@ export function composer(el, on) {
     }
   }
 
-  async function pickModel() {
-    const { openPicker } = await import("./model_picker.js");
-    openPicker(page.model, facts.models, facts.session.model, model => change(page.model, { model }));
-  }
-
-  async function pickAgent() {
-    const { openAgents } = await import("../settings/chat_setup.js");
-    openAgents(page.agent, facts.session, { ...on, change: changes => change(page.agent, changes) });
-  }
-
-  async function pickWorkspace() {
-    const { openWorkspace } = await import("../settings/chat_setup.js");
-    const set = (changes, complain) => change(page.workspace, changes, complain);
-    openWorkspace(page.workspace, facts.session, { ...on, change: set });
-  }
-
-  async function pickMode() {
-    const { openModes } = await import("./menus.js");
-    openModes(page.mode, facts.session.mode, mode => change(page.mode, { mode }));
-  }
-
-  async function pickEffort() {
-    const { openEfforts } = await import("./menus.js");
-    const { options } = facts.session.settings ?? {};
-    const levels = modelOf(facts.session, facts.models).capabilities.efforts;
-    openEfforts(page.effort, levels, options?.effort, effort =>
-      change(page.effort, { options: { ...options, effort } }),
-    );
-  }
-
-  async function pickVia() {
-    const { openVias } = await import("./menus.js");
-    openVias(page.via, facts, search => change(page.via, { search }));
-  }
+  // What each control opens, fetched when it is first pressed; `set` changes the chat, and keeps the control busy.
+  const menus = () => import("./menus.js");
+  const setup = () => import("../settings/chat_setup.js");
+  const opened = {
+    async model(at, set) {
+      const { openPicker } = await import("./model_picker.js");
+      openPicker(at, facts.models, facts.session.model, model => set({ model }));
+    },
+    async effort(at, set) {
+      const { options } = facts.session.settings ?? {};
+      const { efforts } = modelOf(facts.session, facts.models).capabilities;
+      const pick = effort => set({ options: { ...options, effort } });
+      (await menus()).openEfforts(at, efforts, options?.effort, pick);
+    },
+    mode: async (at, set) => (await menus()).openModes(at, facts.session.mode, mode => set({ mode })),
+    via: async (at, set) => (await menus()).openVias(at, facts, search => set({ search })),
+    agent: async (at, set) => (await setup()).openAgents(at, facts.session, { ...on, change: set }),
+    workspace: async (at, set) => (await setup()).openWorkspace(at, facts.session, { ...on, change: set }),
+  };
+  const open = name => opened[name](el(name), (changes, complain) => change(el(name), changes, complain));
 
   // Each chat has its own words, which wait for it while another is on show.
   function follow({ place, session }) {
@@ -326,7 +288,7 @@ export function composer(el, on) {
     keep();
     if (!commands && !/^\/|(?<!\S)[@#]/.test(question.value)) return;
     commands ??= import("./slash_commands.js").then(made => {
-      slash = made.slashList(question, page.slash, { ...on, pickModel, pickWorkspace, attach });
+      slash = made.slashList(question, el("slash"), { ...on, open, attach });
       calledIn = text => made.calledIn(text, on.models());
     });
     await commands;
@@ -383,7 +345,7 @@ export function composer(el, on) {
 
   function onDrop(event) {
     const files = [...(event.dataTransfer?.files ?? [])];
-    page.drop.classList.remove("dropping");
+    document.body.classList.remove("dropping");
     if (!files.length) return;
     event.preventDefault();
     add(files);
@@ -392,7 +354,7 @@ export function composer(el, on) {
   function onDrag(event) {
     if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
-    page.drop.classList.toggle("dropping", event.type === "dragover");
+    document.body.classList.toggle("dropping", event.type === "dragover");
   }
 
   function grow() {
@@ -431,7 +393,7 @@ export function composer(el, on) {
 
   const phone = matchMedia(PHONE);
   const seat = () =>
-    phone.matches ? el("title").before(page.model, page.effort) : page.send.before(page.effort, page.model);
+    phone.matches ? el("title").before(el("model"), el("effort")) : el("send").before(el("effort"), el("model"));
   phone.addEventListener("change", () => {
     seat();
     if (facts) updateSwitch();
@@ -439,12 +401,12 @@ export function composer(el, on) {
   seat();
 
   question.addEventListener("input", typed);
-  for (const kind of ["dragover", "dragleave"]) page.drop.addEventListener(kind, onDrag);
-  page.drop.addEventListener("drop", onDrop);
-  page.attach.addEventListener("click", () => page.files.click());
-  page.files.addEventListener("change", async () => {
-    await add([...page.files.files]);
-    page.files.value = "";
+  for (const kind of ["dragover", "dragleave"]) document.body.addEventListener(kind, onDrag);
+  document.body.addEventListener("drop", onDrop);
+  el("attach").addEventListener("click", () => el("files").click());
+  el("files").addEventListener("change", async () => {
+    await add([...el("files").files]);
+    el("files").value = "";
     question.focus();
   });
   question.addEventListener("paste", onPaste);
@@ -453,18 +415,15 @@ export function composer(el, on) {
     event.preventDefault();
     send();
   });
-  page.stop.addEventListener("click", () => {
+  el("stop").addEventListener("click", () => {
     on.stop();
     question.focus();
   });
-  page.web.addEventListener("change", () => change(page.web, { search: page.web.checked ? "auto" : "off" }));
-  page.via.addEventListener("click", pickVia);
-  page.mode.addEventListener("click", pickMode);
-  page.effort.addEventListener("click", pickEffort);
-  explained(page.web, page.switchLabel, () => facts);
-  page.model.addEventListener("click", pickModel);
-  page.agent.addEventListener("click", pickAgent);
-  page.workspace.addEventListener("click", pickWorkspace);
+  el("web-search").addEventListener("change", () =>
+    change(el("web-search"), { search: el("web-search").checked ? "auto" : "off" }),
+  );
+  explained(el("web-search"), el("switch"), () => facts);
+  for (const name of Object.keys(opened)) el(name).addEventListener("click", () => open(name));
 
   /** Puts what came from elsewhere into the box and on the shelf, and sends nothing. */
   async function receive({ text = "", files = [] }) {

@@ -27,7 +27,7 @@ export function calledIn(text, models) {
 }
 
 /**
- * `on` holds change(changes), newChat(temporary), settings(), pickModel(), pickWorkspace(), exportAs(format),
+ * `on` holds change(changes), newChat(temporary), settings(), open(control), exportAs(format),
  * runPlan(), undo(), compact(), complain(failure), models() and attach(document). Returns {update(), key(event)};
  * `key` is true when it took the event.
  */
@@ -43,20 +43,16 @@ export function slashList(box, list, on) {
 
   const command = (name, act, words) => ({ name, act, words });
   const all = [
-    command("/search on", () => on.change({ search: "auto" })),
-    command("/search off", () => on.change({ search: "off" })),
-    command("/search native", () => on.change({ search: "native" })),
-    command("/search local", () => on.change({ search: "local" })),
-    command("/search offline", () => on.change({ search: "offline" })),
-    command("/ask", () => on.change({ mode: "ask" })),
-    command("/plan", () => on.change({ mode: "plan" })),
-    command("/agent", () => on.change({ mode: "agent" })),
+    ...Object.entries({ on: "auto", off: "off", native: "native", local: "local", offline: "offline" }).map(
+      ([word, search]) => command(`/search ${word}`, () => on.change({ search })),
+    ),
+    ...["ask", "plan", "agent"].map(mode => command(`/${mode}`, () => on.change({ mode }))),
     command("/agent ", null, t("slash.agent.name")),
     command("/workspace ", null, t("slash.workspace.path")),
     command("/run", () => on.runPlan()),
     command("/undo", () => on.undo()),
     command("/compact", () => on.compact()),
-    command("/model", on.pickModel),
+    command("/model", () => on.open("model")),
     command("/new", () => on.newChat(false)),
     command("/temporary", () => on.newChat(true)),
     command("/export", () => on.exportAs("md")),
@@ -92,7 +88,7 @@ export function slashList(box, list, on) {
     const { typed } = mark;
     const [, kind, given] = /^\/(agent|workspace) (.*)$/.exec(typed) ?? [];
     if (kind === "workspace") {
-      const use = () => (given.trim() ? on.change({ workspace: given.trim() }) : on.pickWorkspace());
+      const use = () => (given.trim() ? on.change({ workspace: given.trim() }) : on.open("workspace"));
       return [command(typed, use, t("slash.workspace.path"))];
     }
     if (kind === "agent") return named(typed, given.trim());

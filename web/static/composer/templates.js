@@ -3,7 +3,17 @@
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { named, t } from "../locales/index.js";
-import { attempt, button, confirmed, textArea, textBox } from "../settings/kit.js";
+import {
+  attempt,
+  button,
+  confirmed,
+  field,
+  fileButton,
+  problemLine,
+  sends,
+  textArea,
+  textBox,
+} from "../settings/kit.js";
 import { fieldsOf } from "./template_fields.js";
 
 let proposed = null; // the text of a message, for a new one
@@ -14,26 +24,18 @@ export const propose = text => (proposed = text);
 /** The list of templates, and the form of one. */
 export async function templatesPage(body) {
   const part = h("div.settings-page");
-  const problem = h("p.problem", { role: "alert" });
+  const problem = problemLine();
   body.append(part, problem);
 
   function list(templates) {
     const shown = templates.map(({ command, title, content }) => ({ command: `/${command}`, title, content }));
     const file = `data:application/json;charset=utf-8,${encodeURIComponent(JSON.stringify(shown, null, 1))}`;
-    const picker = h("input", {
-      type: "file",
-      accept: ".json,application/json",
-      hidden: true,
-      "aria-label": t("template.import"),
-    });
-    picker.addEventListener("change", () => bring(picker.files[0]));
     part.replaceChildren(
       h("ul.cards", templates.map(row)),
       h(
         "div.line",
         button(t("template.new"), () => edit({ command: "", content: "" }), { class: "primary" }),
-        button(t("template.import"), () => picker.click()),
-        picker,
+        fileButton(t("template.import"), ([file]) => bring(file), { accept: ".json,application/json" }),
         h("a.button.small", { href: file, download: "templates.json" }, t("template.export")),
       ),
     );
@@ -90,17 +92,12 @@ export async function templatesPage(body) {
     part.replaceChildren(
       h(
         "form.settings-page",
-        {
-          onsubmit: event => {
-            event.preventDefault();
-            attempt(problem, save);
-          },
-        },
-        h("div.field", h("label", { for: name.id }, t("agents.name")), name),
-        h("div.field", h("label", { for: text.id }, t("template.text")), text, found),
+        { onsubmit: () => attempt(problem, save) },
+        field(t("agents.name"), name),
+        field(t("template.text"), text, found),
         h(
           "div.line",
-          h("button.small.primary", { type: "submit" }, t("keys.save")),
+          sends(t("keys.save")),
           button(t("cancel"), async () => list(await api.templates())),
         ),
       ),

@@ -13,6 +13,7 @@ export function h(what, ...given) {
   const node = document.createElement(tag);
   const props = given[0]?.constructor === Object ? given.shift() : {};
   if (tag === "button") node.type = "button"; // that it sends a form has to be said
+  if (tag === "form") node.addEventListener("submit", event => event.preventDefault()); // what it sends, the page does
   if (classes.length) node.className = classes.join(" ");
   for (const [name, value] of Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
@@ -20,7 +21,7 @@ export function h(what, ...given) {
     else
       node.setAttribute(name, name === "class" ? [...classes, value].join(" ") : value === true ? "" : String(value));
   }
-  node.append(...given.flat().filter(c => c !== null && c !== undefined && c !== false));
+  node.append(...given.flat().filter(c => c || c === 0));
   return node;
 }
 
@@ -61,6 +62,9 @@ export function drawing(shape, name, value, props = {}) {
 export function iconButton(name, label, onclick, props = {}) {
   return h("button.quiet", { "aria-label": label, title: label, onclick, ...props }, icon(name));
 }
+
+/** Of a button that opens a menu. */
+export const MENU = { "aria-haspopup": "menu", "aria-expanded": "false" };
 
 /** Draws parts of `root` anew by `draw`, and gives the focus back to what had it: by its data-focus, id or name. */
 export function keepFocus(root, draw) {

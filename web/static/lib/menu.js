@@ -26,7 +26,7 @@ export function openMenu(anchor, label, items, kind = "") {
       "button",
       { role, tabindex: "-1", onclick: pick, ...choice },
       h("span", { dir: "auto" }, item.label),
-      item.hint ? h("span.hint", item.hint) : null,
+      item.hint && h("span.hint", item.hint),
     );
   }
 

@@ -74,13 +74,12 @@ export function errorBox(error, { title, tone = "bad", ways = [], onretry, detai
     tone === "info" ? null : icon("warn"),
     h(
       "div",
-      title ? h("strong", title, " ") : null,
+      title && h("strong", title, " "),
       h("span", { dir: "auto" }, prose(remedy ? ended(message) : message)),
-      remedy ? h("span.remedy", { dir: "auto" }, " ", prose(remedy)) : null,
-      original
-        ? h("details.original", h("summary", t("error.original")), h("p", { lang: "en", dir: "auto" }, prose(original)))
-        : null,
-      buttons.length ? h("div.note-buttons", buttons) : null,
+      remedy && h("span.remedy", { dir: "auto" }, " ", prose(remedy)),
+      original &&
+        h("details.original", h("summary", t("error.original")), h("p", { lang: "en", dir: "auto" }, prose(original))),
+      buttons.length > 0 && h("div.note-buttons", buttons),
     ),
   );
 }

@@ -23,7 +23,7 @@ export function showShortcuts() {
   const single = h("input", { type: "checkbox", id: "single-keys", checked: localStorage.getItem(OFF) !== "off" });
   single.addEventListener("change", () => localStorage.setItem(OFF, single.checked ? "on" : "off"));
   const rows = KEYS.map(([first, second, words]) =>
-    h("tr", h("th", { scope: "row" }, key(first), second ? " " : null, key(second)), h("td", t(words))),
+    h("tr", h("th", { scope: "row" }, key(first), second && " ", key(second)), h("td", t(words))),
   );
   dialog.replaceChildren(
     h(

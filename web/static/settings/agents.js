@@ -5,7 +5,7 @@ import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { t } from "../locales/index.js";
 import { aboutOf, setsText } from "./chat_setup.js";
-import { attempt, choice, tag, textArea, textBox } from "./kit.js";
+import { attempt, button, choice, field, iconConfirmed, problemLine, sends, tag, textArea, textBox } from "./kit.js";
 import { ownWordsFields } from "./own_words.js";
 
 const MODES = ["ask", "plan", "agent"];
@@ -51,7 +51,7 @@ export async function agentsPage(body, { facts }) {
         "div.head",
         h("h4", name),
         tag("none", t(`mode.${agent.mode ?? "ask"}`)),
-        origin ? h("span.muted", t(origin)) : null,
+        origin && h("span.muted", t(origin)),
         h(
           "span.acts",
           iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), { "data-edit": name }),
@@ -67,12 +67,7 @@ export async function agentsPage(body, { facts }) {
   // Changes to a built-in agent go with a second press: they cannot be brought back.
   function goes(name, changed) {
     if (!changed) return iconButton("trash", t("agents.delete", { name }), () => remove(name));
-    const sure = h("button.small", { onclick: () => remove(name) }, t("agents.restore.sure"));
-    const back = iconButton("again", t("agents.restore", { name }), () => {
-      back.replaceWith(sure);
-      sure.focus();
-    });
-    return back;
+    return iconConfirmed("again", t("agents.restore", { name }), t("agents.restore.sure"), () => remove(name));
   }
 
   async function remove(name) {
@@ -82,7 +77,7 @@ export async function agentsPage(body, { facts }) {
 
   /** The form of one; `existing` is its name at the server, null for a new one. */
   function edit(agent, existing) {
-    const problem = h("p.problem", { role: "alert" });
+    const problem = problemLine();
     const models = facts().models.map(model => [model.id, model.id]);
     const fields = {
       name: textBox(agent.name, { disabled: existing !== null }),
@@ -94,21 +89,20 @@ export async function agentsPage(body, { facts }) {
       tools: textBox(patternsText(agent.tools), { placeholder: t("agents.all") }),
       servers: textBox(patternsText(agent.servers), { placeholder: t("agents.all") }),
     };
-    const save = async event => {
-      event.preventDefault();
+    const save = async () => {
       const { name, ...data } = read(fields);
       await attempt(problem, async () => {
         await (existing === null ? api.createAgent({ name, ...data }) : api.changeAgent(existing, data));
         await list(name);
       });
     };
-    const cancel = h("button.small", { onclick: () => list(existing ?? "") }, t("cancel"));
-    const send = h("button.small.primary", { type: "submit" }, t("keys.save"));
+    const cancel = button(t("cancel"), () => list(existing ?? ""));
+    const send = sends(t("keys.save"));
     part.replaceChildren(
       h(
         "form.settings-page",
         { onsubmit: save },
-        Object.entries(fields).map(([name, control]) => field(name, control)),
+        Object.entries(fields).map(([name, control]) => fieldOf(name, control)),
         problem,
         h("div.line", send, cancel),
       ),
@@ -117,7 +111,7 @@ export async function agentsPage(body, { facts }) {
   }
 }
 
-function field(name, control) {
+function fieldOf(name, control) {
   control.id = `preset-${name}`;
   const hint = {
     name: "agents.name.hint",
@@ -126,12 +120,7 @@ function field(name, control) {
     system: "agents.system.hint",
   }[name];
   if (hint) control.setAttribute("aria-describedby", `${control.id}-hint`);
-  return h(
-    "div.field",
-    h("label", { for: control.id }, t(`agents.${name}`)),
-    control,
-    hint ? h("p.muted", { id: `${control.id}-hint` }, t(hint)) : null,
-  );
+  return field(t(`agents.${name}`), control, hint ? h("p.muted", { id: `${control.id}-hint` }, t(hint)) : null);
 }
 
 function read(fields) {

@@ -5,7 +5,7 @@ import { h } from "../lib/dom.js";
 import { openAt, openMenu } from "../lib/menu.js";
 import { errorText } from "../lib/messages.js";
 import { clauses, named, t, worded } from "../locales/index.js";
-import { textArea, textBox } from "./kit.js";
+import { sends, textArea, textBox } from "./kit.js";
 
 /**
  * The agents below `anchor`, each with what it is for and what it sets. `on` holds change(changes),
@@ -135,7 +135,7 @@ export function formAt(anchor, words, { box, hint = "", more = "", value = () =>
     box,
     hint,
     problem,
-    h("div.note-buttons", h("button.small.primary", { type: "submit" }, words.use), more),
+    h("div.note-buttons", sends(words.use), more),
   );
 
   if (hint) hint.id = `${box.id}-hint`;
@@ -150,10 +150,7 @@ export function formAt(anchor, words, { box, hint = "", more = "", value = () =>
     else form.hidePopover();
   }
 
-  form.addEventListener("submit", event => {
-    event.preventDefault();
-    use(value());
-  });
+  form.addEventListener("submit", () => use(value()));
   openAt(anchor, form);
   box.focus();
   return use;

@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { number, t } from "../locales/index.js";
-import { card } from "./kit.js";
+import { card, fileButton } from "./kit.js";
 
 const LOOK = 700; // milliseconds between looks at an import that goes on
 
@@ -12,21 +12,11 @@ const LOOK = 700; // milliseconds between looks at an import that goes on
 export function chatFiles(changed) {
   const said = h("p.muted", { role: "status" });
   const told = h("div");
-  const picker = h("input", {
-    type: "file",
-    accept: ".zip,.json,application/zip,application/json",
-    hidden: true,
-    "aria-label": t("import.choose"),
-  });
-  const choose = h("button.small", { onclick: () => picker.click() }, t("import.choose"));
+  const accept = ".zip,.json,application/zip,application/json";
+  const [choose, picker] = fileButton(t("import.choose"), ([file]) => file && send(file), { accept });
   const stop = h("button.small", { hidden: true }, t("import.stop"));
   let sending = null;
 
-  picker.addEventListener("change", async () => {
-    const [file] = picker.files;
-    picker.value = "";
-    if (file) await send(file);
-  });
   stop.addEventListener("click", () => {
     if (sending) sending.abort();
     else api.stopImport().catch(fail);

@@ -1,7 +1,7 @@
 // What the rooms of the settings are made of: cards, states, fields of settings, questions twice asked.
 
 import * as api from "../lib/api.js";
-import { h, icon, unlessBusy } from "../lib/dom.js";
+import { h, icon, iconButton, outLink, unlessBusy } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { helpOf, originOf, sentences, t } from "../locales/index.js";
 
@@ -11,7 +11,7 @@ const SIGNS = { ok: "check", bad: "close", warn: "warn" };
 export function card({ id, title, state, note, env }, ...content) {
   const heading = h("h4", { id: `${id}-title` }, title);
   const beside = note ? h("span.muted", note) : null;
-  const head = h("header", heading, state, beside, env ? small(env) : null);
+  const head = h("header", heading, state, beside, env && small(env));
   return h("section.card", { id, tabindex: "-1", "aria-labelledby": heading.id }, head, ...content);
 }
 
@@ -23,6 +23,42 @@ export function tag(kind, text) {
   const sign = kind === "busy" ? h("span.spinner", { "aria-hidden": "true" }) : SIGNS[kind] && icon(SIGNS[kind]);
   return h("span", { class: `tag ${kind}` }, sign, text);
 }
+
+/** Where it is said what went wrong. */
+export const problemLine = (props = {}) => h("p.problem", { role: "alert", ...props });
+
+/** A control with its label, and what stands below it. */
+export const field = (label, control, ...more) =>
+  h("div.field", h("label", { for: control.id }, label), control, ...more);
+
+/** A secret, which nobody reads over a shoulder. */
+export const secretBox = (id, props = {}) =>
+  h("input", { type: "password", id, autocomplete: "off", placeholder: t("keys.paste"), ...props });
+
+/** The button that sends a form. */
+export const sends = (label, kind = "primary") => h("button.small", { type: "submit", class: kind }, label);
+
+/** A button that asks for a file, and the `use(files)` of it. */
+export function fileButton(label, use, props = {}) {
+  const picker = h("input", { type: "file", hidden: true, "aria-label": label, ...props });
+  picker.addEventListener("change", async () => {
+    await use([...picker.files]);
+    picker.value = "";
+  });
+  return [button(label, () => picker.click()), picker];
+}
+
+/** A line of a list: its title, what is told of it, and what can be done with it. */
+export const row = (title, about, beside, ...under) =>
+  h(
+    "li.row",
+    h("div.grow", h("strong", { dir: "auto" }, title), h("p.muted", { dir: "auto" }, about), ...under),
+    beside,
+  );
+
+/** How far something is. */
+export const progress = (done, all, label) =>
+  h("progress", { max: String(all || 1), value: all ? String(done) : null, "aria-label": label });
 
 /** A small button with words. */
 export const button = (label, onclick, props = {}) =>
@@ -63,6 +99,16 @@ export function confirmed(label, sure, work, name = label) {
     first.focus();
   }
   return place;
+}
+
+/** An icon that asks once more, in words, before it does its work. */
+export function iconConfirmed(name, label, sure, work) {
+  const yes = button(sure, work, { class: "danger" });
+  const ask = iconButton(name, label, () => {
+    ask.replaceWith(yes);
+    yes.focus();
+  });
+  return ask;
 }
 
 /** Does `work`; what goes wrong is said in `said`. Returns whether it was done. */
@@ -143,7 +189,7 @@ export function settingField(
   const id = part ? `set-${name}-${part}` : `set-${name}`;
   const setting = store.get(name);
   if (!setting) return null;
-  const problem = h("p.problem", { role: "alert", id: `${id}-problem` });
+  const problem = problemLine({ id: `${id}-problem` });
   const start = setting.origin === "default";
   const fixed = setting.changeable
     ? ""
@@ -185,6 +231,9 @@ export function aboutKey({ help }) {
   return { url, begins };
 }
 
+/** Where a key is made. */
+export const keyIsMade = url => h("p.muted", t("keys.where"), " ", outLink(url, {}, new URL(url).hostname));
+
 /** A state and its word for why a trial failed. */
 export function refusal({ code }) {
   if (code === "offline") return ["none", "state.offline"];
@@ -196,9 +245,9 @@ export function refusal({ code }) {
  * tested, kept only if the provider answers, and `done(name)` is told.
  */
 export function trialForm(provider, changes, fields, done) {
-  const said = h("p.problem", { role: "alert" });
+  const said = problemLine();
   const state = h("span.line", { role: "status" });
-  const go = h("button.small.primary", { type: "submit" }, t("keys.test"));
+  const go = sends(t("keys.test"));
   const submit = unlessBusy(go, async () => {
     const wanted = changes();
     const { name, key } = provider();

@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { clauses, t } from "../locales/index.js";
-import { attempt, button, card, confirmed, settingField, tag, textBox } from "./kit.js";
+import { attempt, button, card, confirmed, field, progress, row, sends, settingField, tag, textBox } from "./kit.js";
 
 /** The folders with their progress, and the form that adds one. */
 export async function libraryPage(body, { store }) {
@@ -15,14 +15,13 @@ export async function libraryPage(body, { store }) {
   const total = h("span.muted");
   const box = textBox("", { id: "library-path", dir: "ltr", placeholder: t("library.example") });
   const rules = textBox("", { id: "library-exclude", dir: "ltr", placeholder: "drafts/ *.log" });
-  const add = h("button.small.primary", { type: "submit" }, t("library.add"));
+  const add = sends(t("library.add"));
   const picker = h("div.picker-place");
   const choose = button(t("library.choose"), () => (picker.childElementCount ? close() : browse("")), {
     "aria-expanded": "false",
   });
   const me = await api.me();
-  const submit = event => {
-    event.preventDefault();
+  const submit = () => {
     const patterns = rules.value.trim() ? rules.value.trim().split(/\s+/) : undefined;
     if (box.value.trim()) work(box.value.trim(), patterns);
   };
@@ -31,7 +30,7 @@ export async function libraryPage(body, { store }) {
     { onsubmit: submit },
     h("div.field", h("label", { for: box.id }, t("library.path")), h("div.line", box, me.name ? null : choose)),
     picker,
-    h("div.field", h("label", { for: rules.id }, t("library.exclude")), rules),
+    field(t("library.exclude"), rules),
     h("div.line", add, said),
     more,
   );
@@ -43,8 +42,8 @@ export async function libraryPage(body, { store }) {
     ["archives", "ZIM_FILES"],
     ["meaning", "SEARCHLOOP_EMBEDDINGS", t("library.meaning.hint")],
   ]) {
-    const field = settingField(store, name, { hint });
-    if (field) body.append(card({ id, title: t(`library.${id}`) }, field));
+    const control = settingField(store, name, { hint });
+    if (control) body.append(card({ id, title: t(`library.${id}`) }, control));
   }
   let drawn = new Map(); // what a row is about -> the row
   await draw();
@@ -73,11 +72,11 @@ export async function libraryPage(body, { store }) {
         h("div.line", title, here, button(t("cancel"), close)),
         h(
           "ul.hits",
-          found.parent ? step(t("library.up"), found.parent) : null,
+          found.parent && step(t("library.up"), found.parent),
           found.folders.map(({ name, path: to }) => step(name, to, { dir: "auto" })),
         ),
         found.folders.length ? null : h("p.muted", t("library.empty")),
-        found.more ? h("p.muted", t("library.many")) : null,
+        found.more && h("p.muted", t("library.many")),
       ),
     );
     title.focus();
@@ -139,48 +138,26 @@ export async function libraryPage(body, { store }) {
   function collection({ name, path, kind, documents, state, done, total: all, skipped, kept, note }) {
     const own = kind === "docs" || kind === "pages";
     const reading = state === "reading";
-    const progress = reading || state === "paused";
+    const goesOn = reading || state === "paused";
     const counts = [
       t("library.documents", { n: documents }),
       skipped && t("library.skipped", { n: skipped }),
       kept && t("library.kept", { n: kept }),
       note && t("library.away"),
     ];
-    return h(
-      "li.row",
-      h(
-        "div.grow",
-        h("strong", { dir: "auto" }, own ? t(`library.${kind}`) : path),
-        h("p.muted", progress ? t(`library.${state}`, { done, total: all }) : clauses(counts)),
-        reading
-          ? h("progress", {
-              max: String(all || 1),
-              value: String(done),
-              "aria-label": t("library.reading", { done, total: all }),
-            })
-          : null,
-      ),
-      reading
-        ? tag("busy", t("library.state.reading"))
-        : state === "paused"
-          ? tag("warn", t("library.state.paused"))
-          : note
-            ? tag("warn", t("library.state.away"))
-            : tag("ok", t("state.ready")),
-      own || reading
-        ? null
-        : button(t(progress ? "library.go_on" : "library.again"), () => work(path), {
-            "aria-label": t("library.again.of", { name }),
-          }),
-      reading ? button(t("library.pause"), () => change(() => api.pauseLibrary(path))) : null,
-      own
-        ? null
-        : confirmed(
-            t("library.forget"),
-            t("library.sure"),
-            () => change(() => api.removeFromLibrary(path)),
-            t("library.remove", { name }),
-          ),
+    const said = goesOn ? t(`library.${state}`, { done, total: all }) : clauses(counts);
+    const again = { "aria-label": t("library.again.of", { name }) };
+    const forget = () => change(() => api.removeFromLibrary(path));
+    const [kindOf, word] = goesOn ? [reading ? "busy" : "warn", state] : note ? ["warn", "away"] : ["ok", "ready"];
+    const made = row(
+      own ? t(`library.${kind}`) : path,
+      said,
+      tag(kindOf, t(word === "ready" ? "state.ready" : `library.state.${word}`)),
+      reading && progress(done, all, t("library.reading", { done, total: all })),
     );
+    if (!own && !reading) made.append(button(t(goesOn ? "library.go_on" : "library.again"), () => work(path), again));
+    if (reading) made.append(button(t("library.pause"), () => change(() => api.pauseLibrary(path))));
+    if (!own) made.append(confirmed(t("library.forget"), t("library.sure"), forget, t("library.remove", { name })));
+    return made;
   }
 }

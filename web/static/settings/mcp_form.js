@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { t } from "../locales/index.js";
-import { segments, textArea, textBox } from "./kit.js";
+import { field, problemLine, segments, sends, textArea, textBox } from "./kit.js";
 
 const TYPED = { spellcheck: "false", dir: "ltr" };
 const FIELDS = { program: ["name", "command", "env"], address: ["name", "url", "headers"] };
@@ -35,8 +35,8 @@ export function serverForm(add, given = "") {
       placeholder: '{"mcpServers": {"notes": {"command": "npx", "args": []}}}',
     }),
   };
-  const fields = Object.fromEntries(Object.entries(boxes).map(([name, box]) => [name, field(name, box)]));
-  const problem = h("p.problem", { role: "alert" });
+  const fields = Object.fromEntries(Object.entries(boxes).map(([name, box]) => [name, fieldOf(name, box)]));
+  const problem = problemLine();
   const several = h("p.muted", { role: "status" });
   const plan = h("div.settings-page");
   const part = h("div.settings-page");
@@ -138,8 +138,7 @@ export function serverForm(add, given = "") {
   }
 
   // Adding a server runs a program, so the exact commands are shown before.
-  async function look(event) {
-    event.preventDefault();
+  async function look() {
     settle();
     if (!boxes.config.value.trim()) toJson();
     const config = boxes.config.value;
@@ -182,20 +181,15 @@ export function serverForm(add, given = "") {
     { onsubmit: look },
     h("div.two", part, fields.config),
     problem,
-    h("div", h("button.small", { type: "submit" }, t("tools.look"))),
+    h("div", sends(t("tools.look"), "")),
     plan,
   );
 }
 
-function field(name, box) {
+function fieldOf(name, box) {
   box.id = document.getElementById(`mcp-${name}`) ? `mcp-edited-${name}` : `mcp-${name}`;
   box.setAttribute("aria-describedby", `${box.id}-problem`);
-  return h(
-    "div.field",
-    h("label", { for: box.id }, t(`mcp.${name}`)),
-    box,
-    h("p.problem", { id: `${box.id}-problem`, role: "alert" }),
-  );
+  return field(t(`mcp.${name}`), box, problemLine({ id: `${box.id}-problem` }));
 }
 
 // A command as people type it: words, in quotes where they hold blanks.

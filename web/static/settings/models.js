@@ -2,7 +2,7 @@
 
 import { badges } from "../composer/model_picker.js";
 import * as api from "../lib/api.js";
-import { copyText, h, iconButton, keepFocus, outLink } from "../lib/dom.js";
+import { copyText, h, iconButton, keepFocus } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { clauses, nameOf, number, originOf, t, titleOf } from "../locales/index.js";
 import {
@@ -12,7 +12,13 @@ import {
   card,
   choice,
   confirmed,
+  keyIsMade,
+  problemLine,
+  progress,
   refusal,
+  row,
+  secretBox,
+  sends,
   settingField,
   small,
   tag,
@@ -72,9 +78,9 @@ export async function modelsPage(body, { changed, store }) {
     return card(
       { id: `provider-${provider}`, title: name, state, note, env: settings?.address?.name },
       up ? null : absent(server),
-      models.length ? h("ul.rows", models.map(modelRow)) : null,
-      up ? pulling(provider, models.length) : null,
-      settings ? serverMore(settings) : null,
+      models.length > 0 && h("ul.rows", models.map(modelRow)),
+      up && pulling(provider, models.length),
+      settings && serverMore(settings),
     );
   }
 
@@ -98,13 +104,13 @@ export async function modelsPage(body, { changed, store }) {
         "div.settings-page",
         addressForm(name, address, null),
         more.map(setting => settingField(store, setting.name)),
-        key ? keyPart({ name, key, address: null }) : null,
+        key && keyPart({ name, key, address: null }),
       ),
     );
   }
 
   function modelRow(model) {
-    const said = h("p.problem", { role: "alert" });
+    const said = problemLine();
     const name = titleOf(model);
     const { window } = model.loaded ?? {};
     const about = [
@@ -115,17 +121,13 @@ export async function modelsPage(body, { changed, store }) {
         : "",
     ];
     const act = work => async () => (await attempt(said, () => work(model.id))) && look();
-    return h(
-      "li.row",
-      h("div.grow", h("strong", name), h("p.muted", clauses(about)), said),
-      h("div.acts", [
-        useButton(model),
-        model.loaded
-          ? button(t("models.unload"), act(api.unloadModel), { "aria-label": t("models.unload.of", { model: name }) })
-          : null,
-        removal(model.id, t("models.remove", { model: name }), act(api.removeModel)),
-      ]),
-    );
+    const unload = { "aria-label": t("models.unload.of", { model: name }) };
+    const acts = [
+      useButton(model),
+      model.loaded && button(t("models.unload"), act(api.unloadModel), unload),
+      removal(model.id, t("models.remove", { model: name }), act(api.removeModel)),
+    ];
+    return row(name, clauses(about), h("div.acts", acts), said);
   }
 
   // An icon that asks once more, in words, before it does its work; a list drawn anew still asks.
@@ -164,10 +166,9 @@ export async function modelsPage(body, { changed, store }) {
 
   function pullForm(provider) {
     const box = textBox("", { id: `pull-${provider}`, placeholder: t("models.example"), dir: "ltr" });
-    const said = h("p.problem", { role: "alert" });
+    const said = problemLine();
     const under = h("ul.rows");
-    const submit = async event => {
-      event.preventDefault();
+    const submit = async () => {
       const name = box.value.trim();
       if (!name) return;
       if (await attempt(said, () => api.pullModel(`${provider}:${name}`))) {
@@ -192,7 +193,7 @@ export async function modelsPage(body, { changed, store }) {
       "form.field",
       { onsubmit: submit },
       h("label", { for: box.id }),
-      h("div.line", box, h("button.small", { type: "submit" }, t("models.pull"))),
+      h("div.line", box, sends(t("models.pull"), "")),
       said,
       under,
     );
@@ -261,7 +262,7 @@ export async function modelsPage(body, { changed, store }) {
       form.hidden = false;
       form.querySelector("input").focus();
     });
-    const said = h("p.problem", { role: "alert" });
+    const said = problemLine();
     const remove = confirmed(t("keys.remove"), t("keys.sure"), async () => {
       if (await attempt(said, () => api.forgetKey(key.name))) redraw(name);
     });
@@ -273,22 +274,13 @@ export async function modelsPage(body, { changed, store }) {
   }
 
   function secretForm({ name, key, url }) {
-    const box = h("input", {
-      type: "password",
-      id: `key-${key.name}`,
-      autocomplete: "off",
-      placeholder: t("keys.paste"),
-    });
-    const where = url ? h("p.muted", t("keys.where"), " ", outLink(url, {}, new URL(url).hostname)) : null;
+    const box = secretBox(`key-${key.name}`);
+    const given = () => (box.value.trim() ? { key: box.value.trim() } : null);
+    const label = h("label.vh", { for: box.id }, t("keys.of", { name: nameOf(name) }));
     return h(
       "div",
-      trialForm(
-        () => ({ name, key }),
-        () => (box.value.trim() ? { key: box.value.trim() } : null),
-        [h("label.vh", { for: box.id }, t("keys.of", { name: nameOf(name) })), box],
-        redraw,
-      ),
-      where,
+      trialForm(() => ({ name, key }), given, [label, box], redraw),
+      url && keyIsMade(url),
     );
   }
 
@@ -308,14 +300,9 @@ export async function modelsPage(body, { changed, store }) {
       hint.textContent = t(address.origin === "default" ? "settings.start" : "settings.fixed", {
         origin: originOf(address.origin),
       });
-      return h("div", fields, key ? keyPart({ name, key }) : null);
+      return h("div", fields, key && keyPart({ name, key }));
     }
-    const secret = h("input", {
-      type: "password",
-      id: `key-${name}`,
-      autocomplete: "off",
-      placeholder: key?.set ? t("keys.kept") : "",
-    });
+    const secret = secretBox(`key-${name}`, { placeholder: key?.set ? t("keys.kept") : "" });
     if (key)
       fields.push(h("div.field.grow", h("div.label", h("label", { for: secret.id }, t("models.address.key"))), secret));
     const changes = () => {
@@ -335,15 +322,7 @@ export async function modelsPage(body, { changed, store }) {
     const fill = ({ target }) => {
       if (!target.open) return;
       const found = list.filter(model => model.id.startsWith(`${name}:`) && model.available);
-      rows.replaceChildren(
-        ...found.map(model =>
-          h(
-            "li.row",
-            h("div.grow", h("strong", titleOf(model)), h("p.muted", clauses(badges(model)))),
-            useButton(model),
-          ),
-        ),
-      );
+      rows.replaceChildren(...found.map(model => row(titleOf(model), clauses(badges(model)), useButton(model))));
     };
     return h("details.more", { ontoggle: fill }, h("summary", t("models.list")), rows);
   }
@@ -356,12 +335,7 @@ function choiceOf(model) {
 }
 
 function pullRow(pull, look) {
-  const label = t("models.progress", { model: pull.model });
-  const bar = h("progress", {
-    max: String(pull.total || 1),
-    value: pull.total ? String(pull.done) : null,
-    "aria-label": label,
-  });
+  const bar = progress(pull.done, pull.total, t("models.progress", { model: pull.model }));
   const cancel = button(t("models.stop"), () => api.cancelPull(pull.model).then(look, look), {
     "aria-label": t("models.cancel", { model: pull.model }),
   });
@@ -374,9 +348,5 @@ function pullRow(pull, look) {
       : pull.total
         ? t("models.bytes", { done: size(pull.done), total: size(pull.total) })
         : t("models.begins");
-  return h(
-    "li.row",
-    h("div.grow", h("strong", pull.model.split(":").slice(1).join(":")), h("p.muted", words), running ? bar : null),
-    running ? cancel : null,
-  );
+  return row(pull.model.split(":").slice(1).join(":"), words, running && cancel, running && bar);
 }

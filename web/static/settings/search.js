@@ -5,7 +5,20 @@ import * as api from "../lib/api.js";
 import { h, iconButton, keepFocus, unlessBusy } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { has, nameOf, t } from "../locales/index.js";
-import { attempt, button, card, choice, labelOf, settingField, small, tag, toggle } from "./kit.js";
+import {
+  attempt,
+  button,
+  card,
+  choice,
+  labelOf,
+  problemLine,
+  secretBox,
+  sends,
+  settingField,
+  small,
+  tag,
+  toggle,
+} from "./kit.js";
 
 const TRIAL = "weather"; // what a test searches for
 const OFFLINE = "offline";
@@ -17,7 +30,7 @@ export async function enginesPage(body, { store, changed }) {
   const list = h("ol.rows.engines");
   const more = h("ul.rows");
   const rest = h("div.settings-page");
-  const problem = h("p.problem", { role: "alert" });
+  const problem = problemLine();
   const spoken = h("p.vh", { role: "status" });
   const offline = h("p.muted", { hidden: true }, t("settings.search.offline"));
   const tried = new Map(); // engine -> what its test said
@@ -193,59 +206,42 @@ export async function enginesPage(body, { store, changed }) {
     const key = needs.find(each => each.endsWith("_KEY"));
     const form = key ? keyForm(name, key) : null;
     const lacks = missing.includes(key);
+    const ask = () => {
+      form.hidden = false;
+      form.querySelector("input").focus();
+    };
     const opens =
-      key && lacks
-        ? button(
-            t("engine.key"),
-            () => {
-              form.hidden = false;
-              form.querySelector("input").focus();
-            },
-            { "aria-label": t("engine.key.of", { name: nameOf(name) }) },
-          )
-        : null;
-    const gone = keys.get(key)?.saved
-      ? button(
-          t("engine.key.remove"),
-          () =>
-            attempt(problem, () =>
-              api
-                .forgetKey(key)
-                .then(changed)
-                .then(() => draw()),
-            ),
-          { "aria-label": t("engine.key.remove.of", { name: nameOf(name) }) },
-        )
-      : null;
+      key && lacks && button(t("engine.key"), ask, { "aria-label": t("engine.key.of", { name: nameOf(name) }) });
+    const gone = keys.get(key)?.saved && removal(key, nameOf(name), problem, changed);
     return h(
-      "li",
-      { class: available ? "row" : "row away", id: `engine-${name}`, tabindex: "-1" },
-      engine.position ? h("span.number", String(engine.position)) : null,
+      "li.row",
+      { class: available ? "" : "away", id: `engine-${name}`, tabindex: "-1" },
+      engine.position && h("span.number", String(engine.position)),
       h("div.grow", h("strong", nameOf(name)), said, form),
       state,
-      h("div.acts", available ? test : null, opens, gone, lacks ? null : buttons),
+      h("div.acts", available && test, opens, gone, lacks ? null : buttons),
     );
+  }
+
+  function removal(key, name, said, then = () => {}) {
+    const forget = () =>
+      attempt(said, () =>
+        api
+          .forgetKey(key)
+          .then(then)
+          .then(() => draw()),
+      );
+    return button(t("engine.key.remove"), forget, { "aria-label": t("engine.key.remove.of", { name }) });
   }
 
   // One that its engine or reader works without.
   function optionalKey(key) {
-    const box = h("input", {
-      type: "password",
-      id: `key-${key.name}`,
-      autocomplete: "off",
-      placeholder: t(key.set ? "keys.kept" : "keys.paste"),
-    });
-    const said = h("p.problem", { role: "alert" });
-    const submit = async event => {
-      event.preventDefault();
+    const box = secretBox(`key-${key.name}`, { placeholder: t(key.set ? "keys.kept" : "keys.paste") });
+    const said = problemLine();
+    const submit = async () => {
       if (box.value.trim() && (await attempt(said, () => api.saveKey(key.name, box.value)))) await draw();
     };
-    const gone = key.saved
-      ? button(t("engine.key.remove"), () => attempt(said, () => api.forgetKey(key.name).then(() => draw())), {
-          "aria-label": t("engine.key.remove.of", { name: key.name }),
-        })
-      : null;
-    const line = h("div.line", box, h("button.small", { type: "submit" }, t("keys.save")), gone);
+    const line = h("div.line", box, sends(t("keys.save"), ""), key.saved && removal(key.name, key.name, said));
     return h(
       "form.field",
       { id: `set-${key.name}`, onsubmit: submit },
@@ -257,10 +253,9 @@ export async function enginesPage(body, { store, changed }) {
 
   // A key is saved and tried with a search at once; a refused one does not stay.
   function keyForm(name, key) {
-    const id = `key-${key}`;
-    const box = h("input", { type: "password", id, autocomplete: "off", placeholder: t("keys.paste") });
-    const said = h("p.problem", { role: "alert" });
-    const go = h("button.small.primary", { type: "submit" }, t("keys.test"));
+    const box = secretBox(`key-${key}`);
+    const said = problemLine();
+    const go = sends(t("keys.test"));
     const submit = unlessBusy(go, async () => {
       if (!box.value.trim()) return;
       said.textContent = t("engine.testing");
@@ -279,7 +274,7 @@ export async function enginesPage(body, { store, changed }) {
     return h(
       "form",
       { hidden: true, onsubmit: submit },
-      h("div.label", h("label", { for: id }, t("keys.of", { name: nameOf(name) })), small(key)),
+      h("div.label", h("label", { for: box.id }, t("keys.of", { name: nameOf(name) })), small(key)),
       h("div.line", box, go),
       said,
     );

@@ -9,7 +9,7 @@ import { errorText } from "../lib/messages.js";
 import { want, wants } from "../lib/notices.js";
 import { chooseLanguage, chosenLanguage, has, languages, nameOf, t } from "../locales/index.js";
 import { agentsPage } from "./agents.js";
-import { card, choice, labelOf, segments, settingField, styled, textBox, toggle } from "./kit.js";
+import { card, choice, field, labelOf, problemLine, segments, settingField, styled, textBox, toggle } from "./kit.js";
 import { libraryPage } from "./library.js";
 import { modelsPage } from "./models.js";
 import { privacyPage } from "./privacy.js";
@@ -322,7 +322,7 @@ function appearancePage(body) {
       kept("size"),
       set("size"),
     ),
-    h("div.field", h("label", { for: language.id }, t("set.language")), language),
+    field(t("set.language"), language),
     card(
       { id: "notices", title: t("set.notices") },
       h("p.muted", t("set.notices.lead")),
@@ -332,7 +332,7 @@ function appearancePage(body) {
 }
 
 function noticeSwitch(name) {
-  const said = h("p.problem", { role: "alert" });
+  const said = problemLine();
   const change = async on => {
     const is = await want(name, on);
     row.querySelector("input").checked = is;

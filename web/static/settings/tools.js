@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { h, icon, iconButton, keepFocus } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { has, number, t } from "../locales/index.js";
-import { attempt, button, card, confirmed, tag, toggle } from "./kit.js";
+import { attempt, button, card, confirmed, problemLine, row, tag, toggle } from "./kit.js";
 import { serverForm } from "./mcp_form.js";
 
 const LOOK = 1000; // milliseconds between looks at servers that are starting
@@ -13,7 +13,7 @@ const LOOK = 1000; // milliseconds between looks at servers that are starting
 export async function toolsPage(body, { facts, changed: tell }) {
   const folder = facts().session.workspace ?? null;
   const list = h("div.rows");
-  const problem = h("p.problem", { role: "alert" });
+  const problem = problemLine();
   const rules = h("div.settings-page");
   let drawn = "";
   let timer = 0;
@@ -136,9 +136,9 @@ export async function toolsPage(body, { facts, changed: tell }) {
       "details.server",
       { "data-name": name, id: `server-${name}` },
       h("summary", h("strong", { dir: "auto" }, server.name), " ", stateOf(server), " ", h("span.muted", cost)),
-      server.error ? h("p.problem", errorText(server.error)) : null,
+      server.error && h("p.problem", errorText(server.error)),
       h("p.muted", h("code", { dir: "ltr" }, server.command.join(" "))),
-      project ? h("p.muted", t("tools.project"), " ", h("code", { dir: "ltr" }, server.file)) : null,
+      project && h("p.muted", t("tools.project"), " ", h("code", { dir: "ltr" }, server.file)),
       h(
         "div.line",
         project ? null : [on, own],
@@ -175,20 +175,10 @@ export async function toolsPage(body, { facts, changed: tell }) {
       Boolean,
     );
     const change = value => act(() => api.changeMcp(server.name, { tools: { [tool.name]: { enabled: value } } }));
-    return h(
-      "li.row",
-      h(
-        "div.grow",
-        h("strong", tool.name),
-        h("p.muted", { dir: "auto" }, tool.description ?? ""),
-        h("p.muted", words.join(" · ")),
-      ),
-      tool.suspended
-        ? changed(server, tool)
-        : server.workspace !== null
-          ? null
-          : bareFlag(t("tools.use", { name: tool.name }), tool.enabled, `${server.name}/${tool.name}`, change),
-    );
+    const use = () =>
+      bareFlag(t("tools.use", { name: tool.name }), tool.enabled, `${server.name}/${tool.name}`, change);
+    const beside = tool.suspended ? changed(server, tool) : server.workspace === null && use();
+    return row(tool.name, tool.description, beside, h("p.muted", words.join(" · ")));
   }
 
   // A definition that changed is not offered to any model until somebody has looked at it.
@@ -224,11 +214,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
     const words = Object.entries(rest).map(
       ([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
     );
-    return h(
-      "li.row",
-      h("div.grow", h("strong", String(action ?? decision ?? "")), h("p.muted", { dir: "auto" }, words.join(" · "))),
-      iconButton("trash", t("rules.remove"), remove),
-    );
+    return row(String(action ?? decision ?? ""), words.join(" · "), iconButton("trash", t("rules.remove"), remove));
   }
 }
 

@@ -4,7 +4,7 @@ import * as api from "../lib/api.js";
 import { copyText, h, iconButton, isWeb, outLink, render } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
 import { t, titleOf } from "../locales/index.js";
-import { choice, styled, tag, textArea, textBox } from "../settings/kit.js";
+import { choice, field, sends, styled, tag, textArea, textBox } from "../settings/kit.js";
 
 const HOLD = ["quoted", "supported"];
 const LOOK = ["contradicted", "misquoted", "unclear", "unread"];
@@ -52,19 +52,16 @@ export function auditView(dialog, models) {
       text.value = one && !chosen ? await one.text() : "";
     });
     text.addEventListener("input", () => (chosen = null));
-    const send = event => {
-      event.preventDefault();
+    const send = () => {
       const written = text.value.trim() ? { text: text.value } : { url: url.value.trim() };
       const more = reader.value ? { model: reader.value } : {};
       check({ ...(chosen ?? written), ...more, html: document.documentElement.lang.split("-")[0] }, said);
     };
-    const field = (label, control, ...more) =>
-      h("div.field", h("label", { for: control.id }, t(label)), control, ...more);
     const hint = h("p.muted", { id: "audit-hint" }, t("audit.text.hint"));
-    const fields = [field("audit.text", text, hint), field("audit.file", file), field("audit.url", url)];
-    if (readers.length) fields.push(field("audit.with", reader));
-    const go = h("button.small.primary", { type: "submit" }, t("audit.go"));
-    return [h("form.reader-body.audit.settings-page", { onsubmit: send }, fields, h("div", go), said)];
+    const fields = [field(t("audit.text"), text, hint), field(t("audit.file"), file), field(t("audit.url"), url)];
+    if (readers.length) fields.push(field(t("audit.with"), reader));
+    const go = h("div", sends(t("audit.go")));
+    return [h("form.reader-body.audit.settings-page", { onsubmit: send }, fields, go, said)];
   }
 
   async function check(asked, said) {

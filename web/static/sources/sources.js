@@ -1,7 +1,7 @@
 // Sources: the chips in the text, the card that a chip shows, and the numbered list underneath.
 
 import { wasRead } from "../chat/state.js";
-import { h, hostOf, icon, isWeb, outLink, placeOf, setText } from "../lib/dom.js";
+import { h, hostOf, icon, isWeb, MENU, outLink, placeOf, setText } from "../lib/dom.js";
 import { clauses, sentences, t } from "../locales/index.js";
 
 // In the order in which several are told; a chip that stands for several shows the first.
@@ -127,7 +127,7 @@ function cardContent(source, marks, claim, open) {
       marks.flatMap(mark => evidence(mark, claim)),
       h("strong", { dir: "auto" }, source.title || source.url),
       h("span.muted", [placeAndDate(source), state].filter(Boolean).join(" · ")),
-      source.unseen ? h("p.muted", t("page.unseen", { n: source.unseen })) : null,
+      source.unseen > 0 && h("p.muted", t("page.unseen", { n: source.unseen })),
     ),
     h("div.card-tools", wayTo(source, marks, open, { class: "quiet small" }, t("cite.open"))),
   ];
@@ -299,11 +299,7 @@ export function contradictionsOf(turn, answer, open, again) {
       h(
         "div",
         wayTo(source, [mark], open, { class: "small" }, t("contradicted.see")),
-        h(
-          "button.quiet.small",
-          { "aria-haspopup": "menu", "aria-expanded": "false", onclick: e => again(e.currentTarget) },
-          t("again.with"),
-        ),
+        h("button.quiet.small", { ...MENU, onclick: e => again(e.currentTarget) }, t("again.with")),
       ),
     );
   });
@@ -409,12 +405,7 @@ function item(source, open) {
   const link = wayTo(source, [...marks, ...(source.marks ?? [])], open, { class: "source-link", title }, body);
   const cited = source.n && source.state === "cited";
   const look = cited ? `number chip ${marks[0]?.verdict ?? ""}` : "number";
-  const number = h(
-    "span",
-    { class: look },
-    marks.length ? icon(marks[0].verdict) : null,
-    cited ? String(source.n) : "·",
-  );
+  const number = h("span", { class: look }, marks.length > 0 && icon(marks[0].verdict), cited ? String(source.n) : "·");
   return h("li.source", { "data-n": source.n }, number, link);
 }
 

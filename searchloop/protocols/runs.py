@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from searchloop.agent.calls.instructions import Instructions
-from searchloop.agent.errors import AgentError, ConfigError, NativeSearchRejected, ToolError
+from searchloop.agent.errors import AgentError, ConfigError, NativeSearchRejected
 from searchloop.agent.guard.egress import Egress, Exposure, Secrets
 from searchloop.agent.log.events import citation_data, day_of, result_message, source_data
 from searchloop.agent.loop import Outcome, run_agent_loop
@@ -24,7 +24,6 @@ from searchloop.agent.providers import Provider, abilities_of, check_options, ha
 from searchloop.agent.run.prompts import system_text
 from searchloop.agent.run.question.files import NewFile, check_takes, checked_files
 from searchloop.agent.run.question.structured import StructuredProvider, unfit
-from searchloop.agent.run.recorder import told_of, with_engine
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import (
     Facts,
@@ -42,25 +41,18 @@ from searchloop.agent.tools.open_page import open_page
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import (
     ANYWHERE,
-    Emit,
     Message,
     ModelInfo,
     NativeSearch,
     Request,
     Search,
-    StreamEvent,
     Streams,
-    TextDelta,
-    ThinkingDelta,
-    ToolCall,
-    ToolResult,
     ToolSpec,
-    Usage,
 )
 from searchloop.compose import Services
+from searchloop.protocols.handing import Events, HandedOut, HandingOut, Happened, Unattended
 from searchloop.protocols.kept import Kept
 
-Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
 _POSITIONS: tuple[Search, ...] = ("auto", "offline", "off")
 PROGRAMS = "other programs"  # in the place of a chat: whose pages these are
@@ -233,7 +225,7 @@ class ClientRuns:
 
         The transcript grows in `ready.messages`.
         """
-        emit = _Events()
+        emit = Events()
         task = asyncio.create_task(self._run(ready, emit))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -246,7 +238,7 @@ class ClientRuns:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _run(self, ready: _Ready, emit: _Events) -> None:
+    async def _run(self, ready: _Ready, emit: Events) -> None:
         table, began = SourceTable.of(ready.messages), time.monotonic()
         before = len(ready.messages)
         outcome: Outcome | None = None
@@ -302,7 +294,7 @@ class ClientRuns:
         await self.services.log.aside(self.services.log.count, finished)
 
     async def _loop(
-        self, ready: _Ready, path: SearchPath, table: SourceTable, emit: _Events
+        self, ready: _Ready, path: SearchPath, table: SourceTable, emit: Events
     ) -> Outcome:
         wish, settings, fence = ready.wish, self.services.settings, Fence()
         emit.path = path.name
@@ -316,7 +308,7 @@ class ClientRuns:
             )
         secrets = Secrets(secrets_of(settings.env))
         egress = Egress(lambda: secrets, table, Exposure(ready.messages), "allow")
-        ours = Toolset(web, "ask", table, guard=_Unattended(egress), fence=fence)
+        ours = Toolset(web, "ask", table, guard=Unattended(egress), fence=fence)
         request = _request(ready, path)
         provider: Streams = ready.provider
         if wish.schema:
@@ -326,13 +318,13 @@ class ClientRuns:
                 ready.messages,
                 request,
                 provider=provider,
-                tools=_HandingOut(ours, wish.tools),
+                tools=HandingOut(ours, wish.tools),
                 emit=emit,
                 sources=table,
                 limits=settings.limits,
                 price=self.services.runner.price_of(f"{ready.provider.name}:{ready.model}"),
             )
-        except _HandedOut as end:
+        except HandedOut as end:
             reply = ready.messages[-1]
             ready.messages.extend(map(result_message, end.results))
             return Outcome(reply, emit.usage, "tool_calls")
@@ -373,81 +365,3 @@ def _request(ready: _Ready, path: SearchPath) -> Request:
         options={k: v for k, v in wish.options.items() if k != "max_tokens"},
         schema=wish.schema,
     )
-
-
-class _Unattended:
-    """The guard of a run that has no user to ask: what it would ask about is refused."""
-
-    def __init__(self, egress: Egress) -> None:
-        self._egress = egress
-
-    async def permit(self, call: ToolCall, tool: Tool, emit: Emit) -> ToolCall:
-        """See `CallGuard`."""
-        if found := self._egress.look(tool, call.arguments):
-            raise ToolError(found.code, found.why, "Nobody can be asked here, so it was not done.")
-        return call
-
-
-class _HandedOut(Exception):
-    """A step has calls for the client; `results` are those of ours in it."""
-
-    def __init__(self, results: Sequence[ToolResult]) -> None:
-        super().__init__()
-        self.results = results
-
-
-class _HandingOut:
-    """Our tools, and the client's, whose calls get no result here: they end the loop."""
-
-    def __init__(self, ours: Toolset, theirs: Sequence[ToolSpec]) -> None:
-        self._ours, self._theirs = ours, tuple(theirs)
-        self._names = {spec.name for spec in theirs}
-
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """See `Toolbox`. A tool of the client goes before ours of the same name."""
-        ours = tuple(spec for spec in self._ours.specs if spec.name not in self._names)
-        return (*self._theirs, *ours)
-
-    @property
-    def exhausted(self) -> str | None:
-        """See `Toolbox`."""
-        return self._ours.exhausted
-
-    async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
-        """See `Toolbox`."""
-        ours = tuple(call for call in calls if call.problem or call.name not in self._names)
-        results = await self._ours.call_all(ours, emit) if ours else []
-        if len(ours) < len(calls):
-            raise _HandedOut(results)
-        return results
-
-
-class _Events:
-    """The emitter of a run: a queue, and which engine answered."""
-
-    def __init__(self) -> None:
-        self.queue: asyncio.Queue[Happened | None] = asyncio.Queue()
-        self.path, self._engine, self.usage = "", "", Usage()
-
-    def delta(self, event: TextDelta | ThinkingDelta) -> None:
-        """See `Emit`."""
-        name = "text_delta" if isinstance(event, TextDelta) else "thinking_delta"
-        self.queue.put_nowait((name, {"text": event.text}))
-
-    async def event(self, type: str, data: Mapping[str, Any]) -> None:
-        """See `Emit`."""
-        if type == "search_finished" and data["status"] == "ok":
-            self._engine = str(data["by"]).partition(":")[2] or self._engine
-        elif type == "message":
-            self.usage = Usage(**data["usage"])
-        self.queue.put_nowait((type, data))
-
-    async def activity(self, event: StreamEvent) -> None:
-        """See `Emit`."""
-        if told := told_of(event, self.path):
-            await self.event(*told)
-
-    def path_taken(self, path: str) -> str:
-        """Returns the search path with the engine that answered."""
-        return with_engine(path, self._engine)

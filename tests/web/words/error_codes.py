@@ -17,7 +17,10 @@ _NO_PAGE = frozenset(
         *("agent/observe/logs", "agent/mcp/login"),
         *("agent/log/backup", "searchloop/answer", "searchloop/streams", "searchloop/testing"),
         *("web/listen", "web/serve", "web/gateway"),
-        *(f"searchloop/protocols/{name}" for name in ("fields", "kept", "runs", "tools")),
+        *(
+            f"searchloop/protocols/{name}"
+            for name in ("fields", "handing", "kept", "runs", "tools")
+        ),
     )
 )
 _MAKERS = re.compile(

@@ -1,0 +1,103 @@
+"""What a client's run is given: a guard without a user, tools to hand out, a queue of events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from searchloop.agent.errors import ToolError
+from searchloop.agent.guard.egress import Egress
+from searchloop.agent.run.recorder import told_of, with_engine
+from searchloop.agent.tools import Tool
+from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.types import (
+    Emit,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
+
+Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
+
+
+class Unattended:
+    """The guard of a run that has no user to ask: what it would ask about is refused."""
+
+    def __init__(self, egress: Egress) -> None:
+        self._egress = egress
+
+    async def permit(self, call: ToolCall, tool: Tool, emit: Emit) -> ToolCall:
+        """See `CallGuard`."""
+        if found := self._egress.look(tool, call.arguments):
+            raise ToolError(found.code, found.why, "Nobody can be asked here, so it was not done.")
+        return call
+
+
+class HandedOut(Exception):
+    """A step has calls for the client; `results` are those of ours in it."""
+
+    def __init__(self, results: Sequence[ToolResult]) -> None:
+        super().__init__()
+        self.results = results
+
+
+class HandingOut:
+    """Our tools, and the client's, whose calls get no result here: they end the loop."""
+
+    def __init__(self, ours: Toolset, theirs: Sequence[ToolSpec]) -> None:
+        self._ours, self._theirs = ours, tuple(theirs)
+        self._names = {spec.name for spec in theirs}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """See `Toolbox`. A tool of the client goes before ours of the same name."""
+        ours = tuple(spec for spec in self._ours.specs if spec.name not in self._names)
+        return (*self._theirs, *ours)
+
+    @property
+    def exhausted(self) -> str | None:
+        """See `Toolbox`."""
+        return self._ours.exhausted
+
+    async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
+        """See `Toolbox`."""
+        ours = tuple(call for call in calls if call.problem or call.name not in self._names)
+        results = await self._ours.call_all(ours, emit) if ours else []
+        if len(ours) < len(calls):
+            raise HandedOut(results)
+        return results
+
+
+class Events:
+    """The emitter of a run: a queue, and which engine answered."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Happened | None] = asyncio.Queue()
+        self.path, self._engine, self.usage = "", "", Usage()
+
+    def delta(self, event: TextDelta | ThinkingDelta) -> None:
+        """See `Emit`."""
+        name = "text_delta" if isinstance(event, TextDelta) else "thinking_delta"
+        self.queue.put_nowait((name, {"text": event.text}))
+
+    async def event(self, type: str, data: Mapping[str, Any]) -> None:
+        """See `Emit`."""
+        if type == "search_finished" and data["status"] == "ok":
+            self._engine = str(data["by"]).partition(":")[2] or self._engine
+        elif type == "message":
+            self.usage = Usage(**data["usage"])
+        self.queue.put_nowait((type, data))
+
+    async def activity(self, event: StreamEvent) -> None:
+        """See `Emit`."""
+        if told := told_of(event, self.path):
+            await self.event(*told)
+
+    def path_taken(self, path: str) -> str:
+        """Returns the search path with the engine that answered."""
+        return with_engine(path, self._engine)

@@ -92,7 +92,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     )
     show(tree)
     written_body = written(tree)
-    links = _about.links(metadata, written_body, url)
+    links = _about.links(metadata, tree, url)
     # Each of these is as large as the page.
     del markup, tree
     text, unseen = _main(layout(written_body), About(_about.kind(metadata), url), metadata.base)

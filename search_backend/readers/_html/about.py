@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from urllib.parse import urldefrag
 
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.parts import ABOUT
-from searchloop.search_backend.readers._html.text import absolute, plain, site
+from searchloop.search_backend.readers._html.text import absolute
 from searchloop.search_backend.text.clean import one_line
 
 MOST_LINKS = 200
@@ -24,7 +25,6 @@ _LINKED_DATA_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{1,40})"')
 _LINKED_DATA_AUTHOR = re.compile(
     r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
 )
-_LINK_OR_MAIN = re.compile(r'<(?:(/?)(main|article)[ >]|a (?:[^<>]*? )?href="([^"]*)")')
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
 
@@ -131,30 +131,16 @@ def kind(metadata: Metadata) -> int:
     return 5 if any(said) else 0
 
 
-def links(metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
-    """Absolute web addresses, those of the main part first, each once, at most MOST_LINKS.
-
-    `body` is the body as the parser writes it: the first links of many are sooner found in that.
-    """
+def links(metadata: Metadata, tree: LexborHTMLParser, url: str) -> tuple[str, ...]:
+    """Absolute web addresses, those of the main part first, each once, at most MOST_LINKS."""
     base = metadata.base
-    own_site = site(base)
     own = urldefrag(url).url
     found: dict[str, None] = {}
-    for href in _hrefs(body):
-        target = absolute(plain(href), base, own_site).partition("#")[0]
+    ways = tree.css("main a[href],article a[href]"), tree.css("a[href]")
+    for node in chain.from_iterable(ways):
+        target = absolute(node.attributes["href"] or "", base).partition("#")[0]
         if target and target != own:
             found[target] = None
             if len(found) >= MOST_LINKS:
                 break
     return tuple(found)
-
-
-def _hrefs(body: str) -> dict[str, None]:
-    """Those in main parts, then the others."""
-    inside, mains, others = 0, dict[str, None](), dict[str, None]()
-    for end, main, href in _LINK_OR_MAIN.findall(body):
-        if main:
-            inside += -1 if end else 1
-        else:
-            (mains if inside > 0 else others)[href] = None
-    return mains | others

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -23,28 +21,16 @@ from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
 from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
 from searchloop.search_backend.readers._html.text import (
+    CUT,
     TAG,
     in_order,
     normal,
-    one_blank,
     plain,
     runs,
 )
 
 _EMPTY = frozenset(("br", "hr"))
-
-
-def _any_of(words: Iterable[str]) -> str:
-    """A pattern for these words that looks at each letter once: half the time of trying each."""
-    rest = defaultdict[str, list[str]](list)
-    for word in words:
-        rest[word[:1]].append(word[1:])
-    may_end = rest.pop("", None) is not None
-    ways = "|".join(letter + _any_of(more) for letter, more in rest.items())
-    return f"(?:{ways}){'?+' * may_end}" if ways else ""
-
-
-_BLOCK_TAG = re.compile(rf"<(/?{_any_of(sorted(NAMES['blocks']))}(?: [^<>]*+)?+)>")
+_BLOCK_TAG = re.compile(rf"<(/?(?:{'|'.join(sorted(NAMES['blocks']))})(?: [^<>]*+)?+)>")
 _VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
 _TYPED = re.compile(r' style="[^"]*white-space: ?(?:pre|break-spaces)')
 _WORD_ENDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
@@ -54,8 +40,6 @@ _CELLS |= {"cell": "td", "gridcell": "td", "columnheader": "th", "rowheader": "t
 _NEUTRAL = frozenset(("div", "section", "ul", "ol", "li", "p"))
 LONGEST_CLASS = 200
 MOST_NAMES = 24
-# Characters that no text needs; those that a page does not have mark places in it.
-_SIGNS = "".join(map(chr, (*range(1, 9), *range(14, 28), *range(0xFDD0, 0xFDF0))))
 
 
 @dataclass(slots=True)
@@ -93,8 +77,6 @@ class Layout:
 
     boxes: list[Box]
     blocks: list[Block]
-    signs: str
-    """Four characters that its markup does not have."""
     names: set[str]
     """All that its boxes are called."""
     parents: list[int]
@@ -121,11 +103,7 @@ def written(tree: LexborHTMLParser) -> str:
 
 def layout(markup: str) -> Layout:
     """The boxes and blocks of a body in the form of `written`."""
-    signs = "".join(islice((sign for sign in _SIGNS if sign not in markup), 4))
-    if len(signs) < 4:  # no text at all
-        signs = _SIGNS[:4]
-        markup = markup.translate(dict.fromkeys(map(ord, signs)))
-    markup = images_in_cells(stacked(markup))
+    markup = images_in_cells(stacked(markup.replace(CUT, "")))
     # Text, tag, text, tag and so on.
     parts = _BLOCK_TAG.split(code_in_blocks(markup))
     parents: list[int] = []
@@ -157,11 +135,11 @@ def layout(markup: str) -> Layout:
         elif kind[0] not in _EMPTY:
             box = len(parents) - 1
     boxes = [Box(up, *kind) for up, kind in zip(parents, kinds, strict=True)]
-    pieces = inline(pieces, signs)
+    pieces = inline(pieces)
     for at, code in codes.items():
         pieces[at] = code
-    blocks = [*_blocks(pieces, homes, signs)] if pieces else []
-    return Layout(boxes, blocks, signs, {n for kind in known.values() for n in kind[1]}, parents)
+    blocks = [*_blocks(pieces, homes)] if pieces else []
+    return Layout(boxes, blocks, {n for kind in known.values() for n in kind[1]}, parents)
 
 
 def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
@@ -177,39 +155,18 @@ def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
     return "".join(held)
 
 
-def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> Iterator[Block]:
-    """The blocks of these pieces of markup that have text. `signs` stand for the end of a piece,
-    the start and end of a link, and other tags."""
+def _blocks(pieces: list[str], homes: list[tuple[int, int]]) -> Iterator[Block]:
+    """The blocks of these pieces of markup that have text."""
     links: list[str] = []  # those that are open, each inside the one before
-    cut, start, end, tag = tuple(signs)
-    whole_link = start + end
-    # Text, name, text, name and so on; a name for a link and its end only.
-    parts = re.split(f"<(/?a(?=[ >]))?[^<>{cut}]*>", cut.join(pieces))
-    parts[1::2] = map({"a": start, "/a": end, None: tag}.__getitem__, parts[1::2])
-    marked_text = in_order(plain("".join(parts)))
-    text = marked_text.replace(start, "").replace(end, "").replace(tag, "")
-    marks, texts = marked_text.split(cut), one_blank(text).split(cut)
-    in_links = re.compile(f"{start}([^{start}{end}]*+){end}").findall
-    for piece, marked, raw, (home, after) in zip(pieces, marks, texts, homes, strict=True):
+    texts = in_order(plain(TAG.sub("", CUT.join(pieces)))).split(CUT)
+    for piece, raw, (home, after) in zip(pieces, texts, homes, strict=True):
         text = raw.strip(" ")
         link = links[-1] if links else None
-        if marked == raw:
-            linked = 0.0 if link is None else 1.0
-        elif link is None and len(marked) == len(raw) + 2 and marked[0] + marked[-1] == whole_link:
-            linked = 1.0
-        elif start in marked or end in marked:
-            inside = in_links(marked) if link is None else []
-            if not marked.count(start) == marked.count(end) == len(inside):
-                # A link inside another, or one that goes on in the next block.
-                found = [run for run, target in runs(piece, links) if target is not None]
-                inside = [normal(plain(part)) for run in found for part in TAG.split(run)]
-            elif tag in marked:
-                inside = [part for run in inside for part in run.split(tag)]
-            linked = sum([len(run.strip(" ")) for run in inside]) / len(text) if text else 0.0
-        elif link is None or not text:
-            linked = 0.0
-        else:
-            linked = sum([len(run.strip(" ")) for run in marked.split(tag)]) / len(text)
+        linked = 0.0
+        if link is not None or "<a" in piece:
+            found = [run for run, target in runs(piece, links) if target is not None]
+            inside = [normal(plain(part)) for run in found for part in TAG.split(run)]
+            linked = sum(map(len, inside)) / len(text) if text else 0.0
         if text:
             yield Block(home, piece, link, text, text.count(" ") + 1, linked, after)
 

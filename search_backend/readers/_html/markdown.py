@@ -11,13 +11,9 @@ from searchloop.search_backend.readers._html.parts.places import labels, places
 from searchloop.search_backend.readers._html.parts.tables import Tables
 from searchloop.search_backend.readers._html.text import (
     absolute,
-    address,
     bare,
-    in_order,
     normal,
-    plain,
     runs,
-    site,
 )
 
 MOST_INDENT = 60
@@ -45,12 +41,13 @@ class _Lines:
         self._labels = labels(page.boxes)
         self._tables = Tables(page, self._places, self._labels)
         self._chosen = self._tables.completed(chosen)
-        blocks = [page.blocks[index] for index in self._chosen]
-        texts = zip(self._chosen, blocks, Writer(url, page.signs).texts(blocks), strict=True)
-        self._texts = {
-            at: f"~~{text}~~" if self._places[block.box].struck >= 0 and "~~" not in text else text
-            for at, block, text in texts
-        }
+        writer = Writer(url)
+        self._texts: dict[int, str] = {}
+        for at in self._chosen:
+            block = page.blocks[at]
+            text = writer.text(block)
+            is_struck = self._places[block.box].struck >= 0 and "~~" not in text
+            self._texts[at] = f"~~{text}~~" if is_struck else text
         terms = [box for box in page.boxes if box.tag == "dt"]
         self._with_terms = {
             up for box in terms for up in (box.parent, page.boxes[box.parent].parent)
@@ -150,81 +147,38 @@ class _Lines:
         return language(marks)
 
 
-def _linked(words: str, label: str, target: str) -> str:
-    """A link with these words, which are `label` in order, or the words alone if it is nothing."""
+def _linked(words: str, target: str) -> str:
+    """A link with these words, blanks around it as they are; the words alone if it is nothing."""
+    label = normal(words)
     if not target or not label:
         return words
     rest = _PAIR.sub("", label) if "[" in label else label
     if "[" in rest or "]" in rest:
         label = label.replace("[", "(").replace("]", ")")
-    if len(label) == len(words):
-        return f"[{label}]({target})"
-    before = " " if words[0].isspace() else ""
-    after = " " if words[-1].isspace() else ""
-    return f"{before}[{label}]({target}){after}"
+    return f"{' ' * words[0].isspace()}[{label}]({target}){' ' * words[-1].isspace()}"
 
 
 class Writer:
-    """Writes links, seen from `url`. `signs` are characters that the page does not have."""
+    """Writes links, seen from `url`."""
 
-    def __init__(self, url: str, signs: str) -> None:
+    def __init__(self, url: str) -> None:
         self._url = url
-        self._signs = signs
-        self._site = site(url)
         self._targets: dict[str, str] = {}
 
-    def texts(self, blocks: list[Block]) -> list[str]:
-        """The text of each block with its links."""
-        texts = [block.text for block in blocks]
-        linked = [at for at, block in enumerate(blocks) if block.linked]
-        for at in linked:
-            if blocks[at].link is not None:
-                texts[at] = self._with_links(blocks[at])
-        at_once = [at for at in linked if blocks[at].link is None]
-        found = self._all_with_links([blocks[at].html for at in at_once]) if at_once else []
-        for at, text in zip(at_once, found, strict=True):
-            texts[at] = self._with_links(blocks[at]) if text is None else text
-        return texts
-
-    def _all_with_links(self, htmls: list[str]) -> list[str | None]:
-        """Each of these pieces with its links; None for one with a link inside or beyond another.
-
-        Tags are taken out of all texts at once, and signs stand for what must not be touched.
-        """
-        cut, link = tuple(self._signs[:2])
-        tag = re.compile(f"<[^<>{cut}{link}]*>")
-        # Text, the tag of a link, what it holds, text and so on. No link lies inside it.
-        parts = re.split(
-            f"<(a(?: [^<>{cut}]*)?)>([^<{cut}]*+(?:<(?!/?a[ >])[^<{cut}]*+)*+)</a>", cut.join(htmls)
+    def text(self, block: Block) -> str:
+        """The text of a block with its links."""
+        if not block.linked:
+            return block.text
+        found = runs(block.html, [] if block.link is None else [block.link])
+        return normal(
+            "".join(_linked(bare(run), self._target(link) if link else "") for run, link in found)
         )
-        outside = link.join(parts[::3])
-        written = [""] * (len(parts) // 3 * 2 + 1)
-        written[::2] = plain(tag.sub("", outside)).split(link)
-        labels = in_order(plain(tag.sub("", cut.join(parts[2::3])))).split(cut)
-        written[1::2] = map(self._link, parts[1::3], labels)
-        found: list[str | None] = [*map(str.strip, in_order("".join(written)).split(cut))]
-        if "<a " in outside or "<a>" in outside:
-            for at, text in enumerate(outside.split(cut)):
-                if "<a " in text or "<a>" in text:
-                    found[at] = None
-        return found
-
-    def _with_links(self, block: Block) -> str:
-        parts: list[str] = []
-        for run, link in runs(block.html, [] if block.link is None else [block.link]):
-            words = bare(run)
-            target = "" if link is None else self._target(link)
-            parts.append(_linked(words, normal(words), target) if target else words)
-        return normal("".join(parts))
-
-    def _link(self, tag: str, words: str) -> str:
-        return _linked(words, words.strip(" "), self._target(address(tag)))
 
     def _target(self, href: str) -> str:
         """The absolute address of a link, empty for one that leads nowhere else."""
         target = self._targets.get(href)
         if target is None:
-            target = absolute(href, self._url, self._site)
+            target = absolute(href, self._url)
             target = _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", target)
             self._targets[href] = target
         return target

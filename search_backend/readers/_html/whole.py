@@ -25,7 +25,7 @@ def whole_page(markup: str, url: str, title: str = "") -> Page:
     body = written(tree)
     shown = layout(body)
     text, unseen = cleaned(markdown(shown, range(len(shown.blocks)), metadata.base))
-    links = _about.links(metadata, body, url)
+    links = _about.links(metadata, tree, url)
     return Page(url, url, one_line(title), text, links, cut=cut, invisible=unseen)
 
 

@@ -1,4 +1,4 @@
-"""Text and links of all blocks are found at once, and are what each block would give alone."""
+"""Text and links of blocks, and what each block is told about them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.blocks import Layout, layout, written
-from searchloop.search_backend.readers._html.markdown import Writer, markdown
+from searchloop.search_backend.readers._html.markdown import markdown
 from searchloop.search_backend.readers._html.text import (
     TAG,
     bare,
@@ -50,17 +50,6 @@ def test_blocks_have_the_text_and_links_that_each_has_alone(markup: str) -> None
         ]
         linked = sum(len(normal(plain(part))) for part in parts) / len(block.text)
         assert block.linked == linked
-
-
-@settings(max_examples=80, deadline=None)
-@given(_MARKUP)
-def test_a_block_is_written_as_it_would_be_alone(markup: str) -> None:
-    """All blocks at once or one after the other: each text with its links is the same."""
-    page = laid_out(markup)
-    writer = Writer("https://example.org/a/b", page.signs)
-    alone = [writer.texts([block])[0] for block in page.blocks]
-    assert writer.texts(page.blocks) == alone
-    assert all(sign not in text for sign in page.signs for text in alone)
 
 
 def test_a_name_that_holds_another_tag_is_no_text() -> None:

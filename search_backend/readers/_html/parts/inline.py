@@ -8,7 +8,7 @@ from collections.abc import Callable
 from searchloop.search_backend.readers._html.parts.code import ticked
 from searchloop.search_backend.readers._html.parts.formulas import as_formula
 from searchloop.search_backend.readers._html.parts.scripts import Scripts, marks
-from searchloop.search_backend.readers._html.text import TAG, plain
+from searchloop.search_backend.readers._html.text import CUT, TAG, plain
 
 LONGEST_ALT = 100
 _IMAGE = re.compile(r"<img(?: [^<>]*)?>")
@@ -104,20 +104,18 @@ def _is_of_formula(image: str) -> bool:
     return is_likely and _OF_FORMULA.search(image) is not None
 
 
-def inline(pieces: list[str], signs: str) -> list[str]:
-    """Returns these pieces of markup with text instead of such marks. `signs` are characters that
-    they do not have."""
-    cut = signs[0]
-    text = _CUSTOM.sub(r"\1 ", cut.join(pieces))
+def inline(pieces: list[str]) -> list[str]:
+    """Returns these pieces of markup with text instead of such marks."""
+    text = _CUSTOM.sub(r"\1 ", CUT.join(pieces))
     tags = set(re.findall("<([a-z]+)", text))
     for names, words, change in _CHANGES:
         if not tags.isdisjoint(names) or any(word in text for word in words):
-            text = change(text, cut)
-    return text.split(cut) if pieces else []
+            text = change(text)
+    return text.split(CUT) if pieces else []
 
 
-def _code(text: str, cut: str) -> str:
-    found = re.compile(rf"<code(?: [^<>]*)?>([^<{cut}]*+(?:<(?!/?code[ >])[^<{cut}]*+)*+)</code>")
+def _code(text: str) -> str:
+    found = re.compile(rf"<code(?: [^<>]*)?>([^<{CUT}]*+(?:<(?!/?code[ >])[^<{CUT}]*+)*+)</code>")
     link = re.compile(r"(\s*<a(?: [^<>]*)?>)([^<]*(?:<(?!/?a[ >])[^<]*)*)(</a>\s*)").fullmatch
 
     def written(code: re.Match[str]) -> str:
@@ -128,12 +126,12 @@ def _code(text: str, cut: str) -> str:
     return found.sub(written, text)
 
 
-def _struck(text: str, cut: str) -> str:
+def _struck(text: str) -> str:
     """Marks struck text, in each of the pieces that it runs through."""
     text = _STRUCK_LINK.sub(r"\1<s>\2</s></a>", text)
     tag = re.compile(
         rf"<(?:(s|del|strike)(?: [^<>]*)?|({_INLINE})(?: [^<>]*line-through[^<>]*)"
-        rf"|(/?)(s|del|strike|{_INLINE})(?: [^<>]*)?)>|{cut}"
+        rf"|(/?)(s|del|strike|{_INLINE})(?: [^<>]*)?)>|{CUT}"
     )
     opened: list[tuple[str, bool]] = []
     parts: list[str] = []
@@ -142,7 +140,7 @@ def _struck(text: str, cut: str) -> str:
         is_struck = any(strikes for _, strikes in opened)
         held += text[at : match.start()]
         at = match.end()
-        if match[0] != cut:
+        if match[0] != CUT:
             name = match[1] or match[2] or match[4]
             if not match[3]:
                 opened.append((name, not match[4]))
@@ -150,7 +148,7 @@ def _struck(text: str, cut: str) -> str:
                 opened.pop()
             if is_struck and any(strikes for _, strikes in opened):
                 continue
-        parts += (_wrapped(held) if is_struck else held, match[0] * (match[0] == cut))
+        parts += (_wrapped(held) if is_struck else held, match[0] * (match[0] == CUT))
         held = ""
     return "".join([*parts, text[at:]])
 
@@ -163,12 +161,12 @@ def _wrapped(piece: str) -> str:
     return f"{before}~~{text}~~{after}"
 
 
-def _reading(text: str, cut: str) -> str:
-    text = re.sub(rf"<rp(?: [^<>]*)?>[^<{cut}]*</rp>", "", text)
+def _reading(text: str) -> str:
+    text = re.sub(rf"<rp(?: [^<>]*)?>[^<{CUT}]*</rp>", "", text)
     return re.sub(r"<rt(?: [^<>]*)?>", "(", text).replace("</rt>", ")")
 
 
-def _images(text: str, _: str) -> str:
+def _images(text: str) -> str:
     def words(image: re.Match[str]) -> str:
         found = _ALT.search(image[0])
         alt = found[1].strip() if found else ""
@@ -179,17 +177,17 @@ def _images(text: str, _: str) -> str:
     return _IMAGE.sub(words, text)
 
 
-def _anchors(text: str, _: str) -> str:
+def _anchors(text: str) -> str:
     """Without links from a heading to itself and from a note to its mark."""
     return _SIGN_LINK.sub(lambda link: "" if ' href="#' in link[1] else link[0], text)
 
 
-def _scripts(text: str, cut: str) -> str:
+def _scripts(text: str) -> str:
     """Raised and lowered characters, and fractions made of them."""
     if "⁄" in text or "/<sub" in text or "/ <sub" in text:
         text = _FRACTION.sub(lambda m: f"{m[1] + ' ' if m[1] else ''}{m[2]}/{m[3] or m[4]}", text)
         text = _SLASH.sub(r"\1/\2", _MIXED.sub(r"\1 ", text))
-    return Scripts(text, cut).written()
+    return Scripts(text, CUT).written()
 
 
 def _as_script(raised: re.Match[str]) -> str:
@@ -199,7 +197,7 @@ def _as_script(raised: re.Match[str]) -> str:
     return f"<{tag}>{raised[4]}</{tag}>"
 
 
-def _apart(text: str, _: str) -> str:
+def _apart(text: str) -> str:
     """With a blank around what a style puts on a line of its own, and words for screen readers."""
     return _ON_ITS_LINE.sub(lambda own: f" {own[1]}{own[3] or ''} ", text)
 
@@ -214,15 +212,15 @@ _ON_ITS_LINE = re.compile(
 _CUSTOM = re.compile(r"(</[a-z]++-[^<>]*+>)(?=<[a-z]++-)")
 _RAISED = ("vertical-align", 'class="su', "top:")
 # The tags and the words of which one is there when there is something to change.
-_CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str, str], str]], ...] = (
+_CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str], str]], ...] = (
     (frozenset(), ("display:", "float:", "sr-only", "visually", "-reader-text"), _apart),
     (frozenset(("code",)), (), _code),
     (frozenset(), ('href="#',), _anchors),
     (frozenset(("img",)), (), _images),
-    (frozenset("q"), (), lambda text, _: re.sub("<q(?: [^<>]*)?>", "“", text).replace("</q>", "”")),
+    (frozenset("q"), (), lambda text: re.sub("<q(?: [^<>]*)?>", "“", text).replace("</q>", "”")),
     (frozenset(("rt",)), (), _reading),
-    (frozenset(), _RAISED, lambda text, _: _SCRIPT_LIKE.sub(_as_script, text)),
+    (frozenset(), _RAISED, lambda text: _SCRIPT_LIKE.sub(_as_script, text)),
     (frozenset(("s", "del", "strike")), ("line-through",), _struck),
     (frozenset(), ("<sup", "<sub", "⁄"), _scripts),
-    (frozenset(("sup", "sub")), ('href="#', "footnote"), lambda text, _: marks(text)),
+    (frozenset(("sup", "sub")), ('href="#', "footnote"), marks),
 )

@@ -1,4 +1,4 @@
-"""Archives of XML documents (DOCX, ODT, EPUB), opened within bounds.
+"""Archives of XML documents (DOCX, PPTX, ODT, EPUB), opened within bounds.
 
 An archive says how large its parts are once unpacked, and `zipfile` unpacks no more than it says.
 XML is parsed as a stream; documents that declare entities are refused.
@@ -7,6 +7,7 @@ XML is parsed as a stream; documents that declare entities are refused.
 from __future__ import annotations
 
 import io
+import posixpath
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ from html import escape
 from typing import NamedTuple
 from xml.parsers import expat
 
+from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html.whole import file_name, whole_page
 from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page, Problem, failed_page
@@ -150,6 +152,39 @@ def document(body: bytes, url: str, markup_of: Callable[[Archive], tuple[str, st
     if not page.title:
         page = whole_page(markup, url, title_of(page.text, file_name(url)))
     return page
+
+
+def archive_reader(
+    markup_of: Callable[[Archive], tuple[str, str]], kind: str, suffixes: str, *known: bytes
+) -> Reader:
+    """Returns the reader of archives that have all of `known` in their bytes."""
+
+    def read(body: bytes, url: str, _charset: str | None) -> Page:
+        return document(body, url, markup_of)
+
+    def knows(body: bytes) -> bool:
+        return body.startswith(b"PK\x03\x04") and all(part in body for part in known)
+
+    return Reader(frozenset({kind}), frozenset(suffixes.split()), read, knows)
+
+
+def related(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
+    """Returns what a part of an Office document names, by id: what each is, and the name of that
+    part; what lies elsewhere is external, with its address."""
+    folder, name = posixpath.split(part)
+    found: dict[str, tuple[str, str]] = {}
+
+    def start(tag: str, its: Mapping[str, str]) -> None:
+        target, kind = its.get("Target", ""), its.get("Type", "").rpartition("/")[2]
+        if its.get("TargetMode") == "External":
+            found[its.get("Id", "")] = "external", target
+        elif tag == "Relationship":
+            path = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
+            found[its.get("Id", "")] = kind, posixpath.normpath(path)
+
+    if (links := posixpath.join(folder, f"_rels/{name}.rels")) in archive:
+        archive.parse(links, Handlers(start))
+    return found
 
 
 BROKEN = Problem("bad_document", "This document is damaged.", "Look for another copy of it.")

@@ -12,13 +12,16 @@ from collections import defaultdict
 from collections.abc import Mapping
 from html import escape
 
-from searchloop.search_backend.readers import Reader
-from searchloop.search_backend.readers._archive import Archive, Handlers, Written, document
+from searchloop.search_backend.readers._archive import (
+    Archive,
+    Handlers,
+    Written,
+    archive_reader,
+    related,
+)
 from searchloop.search_backend.readers._html.parts import formulas
 from searchloop.search_backend.readers._html.parts.tables import GOES_ON
-from searchloop.search_backend.types import Page
 
-_MAIN = "word/document.xml"
 _HEADING = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
 # What was deleted or moved away, codes of fields, second boxes.
 _SKIPPED = frozenset(
@@ -32,19 +35,6 @@ _NOTHING = re.compile(r"[_^]\{\}|\[\]")  # limits and roots that are left empty
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 
 
-def _main_part(archive: Archive) -> str:
-    """Returns the name of the part that holds the text."""
-    found = [_MAIN]
-
-    def start(tag: str, its: Mapping[str, str]) -> None:
-        if its.get("Type", "").endswith("/officeDocument"):
-            found.append(its.get("Target", "").lstrip("/"))
-
-    if "_rels/.rels" in archive:
-        archive.parse("_rels/.rels", Handlers(start))
-    return found[-1]
-
-
 class _Styles:
     """What other parts say: the levels of headings, the kinds of lists, the targets of links."""
 
@@ -53,13 +43,15 @@ class _Styles:
         self.listed: dict[str, tuple[str, str]] = {}  # by style: its numId and level
         # By numId and level: the number that a list begins with, and its format.
         self.formats: dict[tuple[str, str], tuple[str, str]] = {}
-        self.links: dict[str, str] = {}
+        # The targets of links, by id.
+        self.links = {
+            key: to for key, (kind, to) in related(archive, main).items() if kind == "external"
+        }
         self._archive = archive
-        folder, name = posixpath.split(main)
+        folder = posixpath.dirname(main)
         parts = {"styles": self._style, "numbering": self._numbering}
         for part, start in parts.items():
             self._parse(f"{folder}/{part}.xml", start)
-        self._parse(f"{folder}/_rels/{name}.rels", self._link)
 
     def _parse(self, name: str, start: object) -> None:
         self._style_id = self._abstract = self._number = self._level = ""
@@ -98,10 +90,6 @@ class _Styles:
         elif tag == "startOverride":
             key = (self._number, self._level)
             self.formats[key] = (value, self.formats.get(key, ("", ""))[1])
-
-    def _link(self, tag: str, its: Mapping[str, str]) -> None:
-        if its.get("TargetMode") == "External":
-            self.links[its.get("Id", "")] = its.get("Target", "")
 
 
 class _Paragraph:
@@ -282,7 +270,8 @@ class _Writer(Written):
 
 
 def _markup(archive: Archive) -> tuple[str, str]:
-    main = _main_part(archive)
+    parts = related(archive, "").values()
+    main = next((name for kind, name in parts if kind == "officeDocument"), "word/document.xml")
     writer = _Writer(_Styles(archive, main))
     folder = posixpath.dirname(main)
     for part in (main, f"{folder}/footnotes.xml", f"{folder}/endnotes.xml"):
@@ -291,19 +280,9 @@ def _markup(archive: Archive) -> tuple[str, str]:
     return archive.texts("docProps/core.xml").get("title", ""), "".join(writer.markup)
 
 
-def read(body: bytes, url: str, _charset: str | None) -> Page:
-    """Returns the text as Markdown, with the document's own title or its first heading."""
-    return document(body, url, _markup)
-
-
-def knows(body: bytes) -> bool:
-    """True for an archive with the parts of a Word document."""
-    return body.startswith(b"PK\x03\x04") and b"[Content_Types].xml" in body and b"word/" in body
-
-
-READER = Reader(
-    frozenset({"application/vnd.openxmlformats-officedocument.wordprocessingml.document"}),
-    frozenset({".docx", ".docm", ".dotx"}),
-    read,
-    knows,
+READER = archive_reader(
+    _markup,
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".docx .docm .dotx",
+    *(b"[Content_Types].xml", b"word/"),
 )

@@ -8,18 +8,16 @@ from urllib.parse import unquote
 
 from selectolax.lexbor import LexborHTMLParser
 
-from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._archive import (
     LOCKED,
     MOST_MARKUP,
     Archive,
     Handlers,
     UnreadableDocument,
-    document,
+    archive_reader,
 )
 from searchloop.search_backend.readers._html.bounds import bounded
 from searchloop.search_backend.text.clean import binary_share, decode
-from searchloop.search_backend.types import Page
 
 _CONTAINER = "META-INF/container.xml"
 _LOCKS = ("META-INF/rights.xml", "META-INF/encryption.xml")
@@ -69,14 +67,4 @@ def _body(markup: str) -> str:
     return (tree.body.html or "") if tree.body is not None else ""
 
 
-def read(body: bytes, url: str, _charset: str | None) -> Page:
-    """Returns the text of the book as Markdown, with its title."""
-    return document(body, url, _markup)
-
-
-def knows(body: bytes) -> bool:
-    """True for an archive with the part that each book has."""
-    return body.startswith(b"PK\x03\x04") and _CONTAINER.encode() in body
-
-
-READER = Reader(frozenset({"application/epub+zip"}), frozenset({".epub"}), read, knows)
+READER = archive_reader(_markup, "application/epub+zip", ".epub", _CONTAINER.encode())

@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._archive import (
     LOCKED,
     Archive,
     Handlers,
     UnreadableDocument,
     Written,
-    document,
+    archive_reader,
 )
-from searchloop.search_backend.types import Page
 
-_KIND = b"application/vnd.oasis.opendocument.text"
+_KIND = "application/vnd.oasis.opendocument.text"
 _SKIPPED = frozenset(
     ("annotation", "tracked-changes", "note-citation", "forms", "covered-table-cell")
 )
@@ -115,14 +113,4 @@ def _markup(archive: Archive) -> tuple[str, str]:
     return archive.texts("meta.xml").get("title", ""), "".join(writer.markup)
 
 
-def read(body: bytes, url: str, _charset: str | None) -> Page:
-    """Returns the text as Markdown, with the document's own title or its first heading."""
-    return document(body, url, _markup)
-
-
-def knows(body: bytes) -> bool:
-    """True for an archive that says so in its first part."""
-    return body.startswith(b"PK\x03\x04") and b"mimetype" + _KIND in body[:200]
-
-
-READER = Reader(frozenset({_KIND.decode()}), frozenset({".odt", ".ott", ".fodt"}), read, knows)
+READER = archive_reader(_markup, _KIND, ".odt .ott .fodt", b"mimetype" + _KIND.encode())

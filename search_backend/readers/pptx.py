@@ -5,35 +5,21 @@ Spec: ECMA-376 part 1, 19 (PresentationML) and 21 (DrawingML)
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping
 
-from searchloop.search_backend.readers import Reader
-from searchloop.search_backend.readers._archive import Archive, Handlers, Written, document
-from searchloop.search_backend.types import Page
+from searchloop.search_backend.readers._archive import (
+    Archive,
+    Handlers,
+    Written,
+    archive_reader,
+    related,
+)
 
 _MAIN = "ppt/presentation.xml"
 _TABLE = {"tbl": "table", "tr": "tr"}
 _TITLES = frozenset({"title", "ctrTitle"})
 _LEFT_OUT = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})  # the same on each slide
-
-
-def _links(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
-    """Returns the parts that a part names, by id: what each is, and its name."""
-    folder, name = posixpath.split(part)
-    found: dict[str, tuple[str, str]] = {}
-
-    def start(tag: str, its: Mapping[str, str]) -> None:
-        if tag == "Relationship" and its.get("TargetMode") != "External":
-            target = its.get("Target", "")
-            path = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
-            kind = its.get("Type", "").rpartition("/")[2]
-            found[its.get("Id", "")] = kind, posixpath.normpath(path)
-
-    if (links := f"{folder}/_rels/{name}.rels") in archive:
-        archive.parse(links, Handlers(start))
-    return found
 
 
 class _Slide(Written):
@@ -97,7 +83,7 @@ class _Slide(Written):
 
 
 def _markup(archive: Archive) -> tuple[str, str]:
-    links, order = _links(archive, _MAIN), list[str]()
+    links, order = related(archive, _MAIN), list[str]()
 
     def start(tag: str, its: Mapping[str, str]) -> None:
         if tag == "sldId" and (found := links.get(its.get("id", ""))):
@@ -111,7 +97,7 @@ def _markup(archive: Archive) -> tuple[str, str]:
         slide = _Slide()
         archive.parse(path, Handlers(slide.start, slide.end, slide.text))
         markup += slide.markup
-        for kind, other in _links(archive, path).values() if slide.markup else ():
+        for kind, other in related(archive, path).values() if slide.markup else ():
             if kind == "notesSlide":
                 notes = _Slide(notes=True)
                 archive.parse(other, Handlers(notes.start, notes.end, notes.text))
@@ -119,19 +105,9 @@ def _markup(archive: Archive) -> tuple[str, str]:
     return archive.texts("docProps/core.xml").get("title", ""), "".join(markup)
 
 
-def read(body: bytes, url: str, _charset: str | None) -> Page:
-    """Returns the slides as Markdown, in the order in which they are shown."""
-    return document(body, url, _markup)
-
-
-def knows(body: bytes) -> bool:
-    """True for an archive with the parts of a presentation."""
-    return body.startswith(b"PK\x03\x04") and b"ppt/presentation.xml" in body
-
-
-READER = Reader(
-    frozenset({"application/vnd.openxmlformats-officedocument.presentationml.presentation"}),
-    frozenset({".pptx", ".pptm", ".ppsx"}),
-    read,
-    knows,
+READER = archive_reader(
+    _markup,
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".pptx .pptm .ppsx",
+    _MAIN.encode(),
 )

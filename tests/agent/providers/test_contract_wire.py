@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import aclosing
 from itertools import pairwise
 from typing import Any
@@ -43,7 +43,9 @@ from tests.agent.providers.vendors import (
     VENDORS,
     XAI,
     Vendor,
+    asked,
     lines,
+    using,
 )
 from tests.agent.scripted import Memory
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
@@ -86,40 +88,26 @@ def test_a_question_over_the_wire(vendor: Vendor) -> None:
 def test_a_stop_closes_the_connection(vendor: Vendor) -> None:
     """Whoever leaves a stream hangs up on its server at once."""
 
-    async def main(server: FakeServer) -> None:
-        transport = Transport()
-        url = server.url + vendor.path.partition("/v1")[1]
-        chosen = providers.load(vendor.name, vendor.env(url), transport)
-        async with aclosing(chosen.stream(vendor.request())) as events:
+    async def leave(provider: providers.Provider) -> None:
+        async with aclosing(provider.stream(vendor.request())) as events:
             async for event in events:
                 assert event == TextDelta("High water")
                 break
         assert await asyncio.to_thread(server.requests[-1].gone.wait, 30)
-        await transport.aclose()
 
     begun = vendor.wire(vendor.says("High water")[:-1]) if vendor is not ANTHROPIC else b""
     begun = begun or vendor.wire(ANTHROPIC.says("High water")[:-2])
     if vendor is GEMINI:
         begun = vendor.wire([{"candidates": [{"content": {"parts": [{"text": "High water"}]}}]}])
     with FakeServer([Reply([begun], end="stall")]) as server:
-        asyncio.run(main(server))
+        using(vendor.name, vendor.env(server.url + vendor.path.partition("/v1")[1]), leave)
 
 
 @each_row("vendor", VENDORS)
 def test_a_server_that_is_not_there(vendor: Vendor) -> None:
     """The remedy names the setting that points to it."""
-
-    async def main() -> None:
-        transport = Transport()
-        chosen = providers.load(vendor.name, vendor.env("http://127.0.0.1:9/v1", KEY), transport)
-        try:
-            async for _ in chosen.stream(vendor.request()):
-                pass
-        finally:
-            await transport.aclose()
-
     with pytest.raises(ProviderError) as caught:
-        asyncio.run(main())
+        asked(vendor.name, vendor.env("http://127.0.0.1:9/v1", KEY), vendor.request())
     assert caught.value.code == "unreachable"
     assert vendor.setting in caught.value.remedy
     assert KEY not in str(caught.value.as_dict())
@@ -170,9 +158,9 @@ def test_models_of_a_server(vendor: Vendor) -> None:
     for reply in (json_reply(answer), *broken):
         with FakeServer([reply]) as server:
             models = vendor.listed(f"{server.url}/v1", KEY)
-        asked = server.requests[0]
-        assert asked.path.partition("?")[0] == "/v1/models"
-        assert KEY in asked.headers[HEADERS.get(vendor.name, "authorization")]
+        got = server.requests[0]
+        assert got.path.partition("?")[0] == "/v1/models"
+        assert KEY in got.headers[HEADERS.get(vendor.name, "authorization")]
         if reply in broken:
             assert len(models) > 1
         else:
@@ -201,23 +189,15 @@ def test_models_count_as_usable_if_somebody_could_answer(
 def run(vendor: Vendor, reply: Reply) -> Outcome | ProviderError:
     """How a run with one answer of this provider ends."""
 
-    async def main(url: str) -> Outcome:
-        transport = Transport()
-        provider = providers.load(vendor.name, vendor.env(url), transport)
-        try:
-            return await run_agent_loop(
-                [USER],
-                Request(vendor.model, ()),
-                provider=provider,
-                tools=Toolset([], "ask", SourceTable()),
-                emit=Memory(),
-            )
-        finally:
-            await transport.aclose()
+    tools, emit = Toolset([], "ask", SourceTable()), Memory()
+
+    def main(provider: providers.Provider) -> Awaitable[Outcome]:
+        request = Request(vendor.model, ())
+        return run_agent_loop([USER], request, provider=provider, tools=tools, emit=emit)
 
     try:
         with FakeServer(lambda _: reply) as server:
-            return asyncio.run(main(server.url))
+            return using(vendor.name, vendor.env(server.url), main)
     except ProviderError as error:
         return error
 

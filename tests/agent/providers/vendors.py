@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from searchloop.agent import providers
 from searchloop.agent.providers.anthropic import MessagesCodec
@@ -45,6 +46,7 @@ NATIVE = NativeSearch()
 SSE = "text/event-stream"
 KEY = "sk-canary-0123456789abcdef"
 Body = dict[str, Any]
+T = TypeVar("T")
 
 
 def results(message: Message) -> list[Message]:
@@ -63,6 +65,25 @@ def shown(events: Iterable[object]) -> str:
 def thought(events: Iterable[object]) -> str:
     """The thinking that streamed."""
     return "".join(e.text for e in events if isinstance(e, ThinkingDelta))
+
+
+def using(name: str, env: Mapping[str, str], work: Callable[[Any], Awaitable[T]]) -> T:
+    """What `work` gives with the provider that these settings make, on a loop of its own."""
+
+    async def within() -> T:
+        async with aclosing(Transport()) as transport:
+            return await work(providers.load(name, env, transport))
+
+    return asyncio.run(within())
+
+
+def asked(name: str, env: Mapping[str, str], *requests: Request) -> list[StreamEvent]:
+    """The events of these requests, one after the other, from one provider."""
+
+    async def ask(provider: providers.Provider) -> list[StreamEvent]:
+        return [event for each in requests async for event in provider.stream(each)]
+
+    return using(name, env, ask)
 
 
 @dataclass(frozen=True)
@@ -161,27 +182,11 @@ class Vendor:
         """The events of these requests, one after the other, from one provider at this server."""
         url = server.url + self.path.partition("/v1")[1]
 
-        async def main() -> list[StreamEvent]:
-            transport = Transport()
-            chosen = providers.load(self.name, self.env(url, key), transport)
-            try:
-                asked = requests or (self.request(),)
-                return [event for each in asked async for event in chosen.stream(each)]
-            finally:
-                await transport.aclose()
-
-        return asyncio.run(main())
+        return asked(self.name, self.env(url, key), *(requests or (self.request(),)))
 
     def listed(self, url: str = "", key: str = "") -> list[ModelInfo]:
         """What the picker shows."""
-
-        async def main() -> list[ModelInfo]:
-            transport = Transport()
-            models = await providers.load(self.name, self.env(url, key), transport).models()
-            await transport.aclose()
-            return models
-
-        return asyncio.run(main())
+        return using(self.name, self.env(url, key), lambda provider: provider.models())
 
 
 def _responses_text(*texts: str, status: str = "completed", why: str = "") -> list[Any]:

@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from pathlib import Path
-
-from searchloop.agent import providers
 from searchloop.agent.providers.gemini.links import is_redirect, resolved, target
-from searchloop.agent.settings import Environment
-from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Citation,
     Finished,
     Mark,
     Message,
-    NativeSearch,
-    Request,
     Source,
-    StreamEvent,
 )
+from tests.agent.providers.vendors import GEMINI, KEY, NATIVE, USER
 from tests.fakes import FakeServer, Received, Reply
 
-OURS = Path(__file__).resolve().parents[3] / "recordings" / "gemini"
-KEY = "AIzaCanary0123456789abcdef"
-MODEL = "gemini-2.5-flash"
-USER = Message("user", "When is high water?")
 GOOGLE = "https://vertexaisearch.cloud.google.com"
 PATH = "/grounding-api-redirect/"
-
-
-def stream_of(name: str) -> bytes:
-    answer = json.loads((OURS / f"{name}.json").read_text("utf-8"))["exchanges"][0]["response"]
-    data: bytes = answer["text"].encode()
-    return data
-
-
-def env(**values: str) -> Environment:
-    return Environment({"environment": values})
-
-
-def answer(chosen: Environment, request: Request) -> list[StreamEvent]:
-    async def main() -> list[StreamEvent]:
-        transport = Transport()
-        try:
-            events = providers.load("gemini", chosen, transport).stream(request)
-            return [event async for event in events]
-        finally:
-            await transport.aclose()
-
-    return asyncio.run(main())
 
 
 def marks(*spans: tuple[int, int]) -> tuple[Mark, ...]:
@@ -59,10 +24,12 @@ def marks(*spans: tuple[int, int]) -> tuple[Mark, ...]:
 
 def test_an_empty_answer_is_asked_for_again() -> None:
     """An end without words or calls, of which nothing was shown, is not an answer."""
-    replies = [Reply([stream_of("empty_stop")]), Reply([stream_of("max_tokens_stream")])]
+    replies = [
+        Reply([GEMINI.stream_of("empty_stop")]),
+        Reply([GEMINI.stream_of("max_tokens_stream")]),
+    ]
     with FakeServer(replies) as server:
-        chosen = env(GEMINI_BASE_URL=server.url)
-        last = answer(chosen, Request(MODEL, (USER,)))[-1]
+        last = GEMINI.stream(server)[-1]
     assert isinstance(last, Finished)
     assert len(server.requests) == 2
 
@@ -83,7 +50,7 @@ class Redirecting(FakeServer):
 
     def reply(self, request: Received) -> Reply:
         if request.method == "POST":
-            own = stream_of("search_stream").decode().replace(GOOGLE, self.url)
+            own = GEMINI.stream_of("search_stream").decode().replace(GOOGLE, self.url)
             return Reply([own.encode()])
         name = request.path.removeprefix(PATH)
         location = self.locations.get(name, "")
@@ -93,9 +60,8 @@ class Redirecting(FakeServer):
         return [request for request in self.requests if request.method == "GET"]
 
 
-def searched(server: Redirecting, **values: str) -> Message:
-    chosen = env(GEMINI_API_KEY=KEY, GEMINI_BASE_URL=f"{server.url}/v1beta", **values)
-    last = answer(chosen, Request(MODEL, (USER,), native_search=NativeSearch()))[-1]
+def searched(server: Redirecting) -> Message:
+    last = GEMINI.stream(server, GEMINI.request(native_search=NATIVE), key=KEY)[-1]
     assert isinstance(last, Finished)
     return last.message
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from searchloop.agent.errors import ConfigError, ProviderError
-from searchloop.agent.providers import ModelServer, load
+from searchloop.agent.providers import ModelServer
 from searchloop.agent.providers.ollama import Ollama, create
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -24,6 +23,7 @@ from searchloop.agent.types import (
     Request,
     StreamEvent,
 )
+from tests.agent.providers.vendors import asked, using
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.ports import closed_address
@@ -34,21 +34,6 @@ CLOUD = Model("big:cloud", remote_host="https://ollama.com:443")
 T = TypeVar("T")
 
 
-def using(env: dict[str, str], work: Callable[[Ollama], Awaitable[T]]) -> T:
-    """What `work` gives with the provider that these settings make, on a loop of its own."""
-
-    async def within() -> T:
-        transport = Transport()
-        try:
-            provider = load("ollama", env, transport)
-            assert isinstance(provider, Ollama)
-            return await work(provider)
-        finally:
-            await transport.aclose()
-
-    return asyncio.run(within())
-
-
 def ask(
     server: FakeServer | str,
     *messages: Message,
@@ -57,19 +42,16 @@ def ask(
     **more: Any,
 ) -> list[StreamEvent]:
     """The events of one question, through the ordinary settings."""
-    asked = Request(model, messages or (Message("user", "Hello"),), **more)
-
-    async def collect(provider: Ollama) -> list[StreamEvent]:
-        return [event async for event in provider.stream(asked)]
-
     with TemporaryDirectory() as home:
         flags = {"SEARCHLOOP_HOME": home, "OLLAMA_HOST": address(server), **(env or {})}
-        return using(flags, collect)
+        return asked(
+            "ollama", flags, Request(model, messages or (Message("user", "Hello"),), **more)
+        )
 
 
 def models(server: FakeServer | str, **env: str) -> list[ModelInfo]:
     """What the picker shows for this server."""
-    return using({"OLLAMA_HOST": address(server), **env}, Ollama.models)
+    return host(server, Ollama.models, **env)
 
 
 def address(server: FakeServer | str) -> str:
@@ -106,8 +88,8 @@ def test_the_key_stays_here() -> None:
         host(server, lambda provider: provider.unload("m"), OLLAMA_API_KEY="k1")
         host(server, lambda provider: provider.remove("m"), OLLAMA_API_KEY="k1")
         host(server, Ollama.server, OLLAMA_API_KEY="k1")
-    asked = ("chat", "tags", "ps", "show", "delete", "version", "status")
-    assert {r.path for r in server.requests} == {f"/api/{name}" for name in asked}
+    called = ("chat", "tags", "ps", "show", "delete", "version", "status")
+    assert {r.path for r in server.requests} == {f"/api/{name}" for name in called}
     assert not any("k1" in str(r.headers) for r in server.requests)
 
 
@@ -153,15 +135,15 @@ def test_an_answer_waits_for_a_server_at_work() -> None:
         provider = create({"OLLAMA_HOST": server.url, "OLLAMA_NO_CLOUD": "1"}, transport)
         await provider.models()
         listed = transport.seconds["/api/tags"]
-        asked = Request("qwen3:8b", (Message("user", "Hello"),))
-        assert [event async for event in provider.stream(asked)]
+        question = Request("qwen3:8b", (Message("user", "Hello"),))
+        assert [event async for event in provider.stream(question)]
         await transport.aclose()
         return listed, transport.seconds["/api/tags"]
 
     with FakeOllama([QWEN], [say("Hi")]) as server:
-        listed, asked = asyncio.run(work(server))
+        listed, answered = asyncio.run(work(server))
     assert listed <= 5
-    assert asked >= 10
+    assert answered >= 10
 
 
 @pytest.mark.parametrize("setting", ["SEARCHLOOP_OFFLINE", "OLLAMA_NO_CLOUD"])
@@ -216,15 +198,13 @@ def test_the_window_is_the_one_that_is_there() -> None:
 
     old = Model("qwen3:8b", trained=40960, listed=False)
     with FakeOllama([old]) as server:  # an older server tells it of one model at a time
-        wide = {"OLLAMA_HOST": server.url, "OLLAMA_CONTEXT_LENGTH": "99999"}
-        assert using(wide, window) == 40960
+        assert host(server, window, OLLAMA_CONTEXT_LENGTH="99999") == 40960
     with FakeOllama([Model("qwen3:8b", trained=40960)], [say("Hi")]) as server:
-        env = {"OLLAMA_HOST": server.url}
-        assert using(env, window) is None
-        assert using({**env, "OLLAMA_CONTEXT_LENGTH": "8192"}, window) == 8192
-        assert using({**env, "OLLAMA_CONTEXT_LENGTH": "99999"}, window) == 40960
+        assert host(server, window) is None
+        assert host(server, window, OLLAMA_CONTEXT_LENGTH="8192") == 8192
+        assert host(server, window, OLLAMA_CONTEXT_LENGTH="99999") == 40960
         ask(server)
-        assert using(env, window) == 4096
+        assert host(server, window) == 4096
 
 
 # --- memory, disk and the server itself --------------------------------------------------------
@@ -232,7 +212,7 @@ def test_the_window_is_the_one_that_is_there() -> None:
 
 def host(server: FakeServer | str, work: Callable[[Ollama], Awaitable[T]], **env: str) -> T:
     """What `work` gives with this server's provider."""
-    return using({"OLLAMA_HOST": address(server), **env}, work)
+    return using("ollama", {"OLLAMA_HOST": address(server), **env}, work)
 
 
 def loaded(server: FakeServer, model: str = "ollama:qwen3:8b") -> Loaded | None:
@@ -425,16 +405,11 @@ def test_names_that_share_weights_are_loaded_together(size: Any) -> None:
         "/api/ps": {"models": [{**running, "context_length": 8192}]},
     }
 
-    async def scenario(url: str) -> None:
-        async with aclosing(Transport()) as transport:
-            provider = load("ollama", {"OLLAMA_HOST": url}, transport)
-            listed = {m.id: m.loaded for m in await provider.models()}
-        there = Loaded(size if isinstance(size, int) else 0, window=8192)
-        assert listed == {"ollama:a:1b": there, "ollama:b:latest": there, "ollama:c:1b": None}
-
     def answer(received: Received) -> Reply:
         known = answers.get(received.path)
         return json_reply(known) if known else json_reply({"error": "not found"}, 404)
 
     with FakeServer(answer) as server:
-        asyncio.run(scenario(server.url))
+        listed = {m.id: m.loaded for m in models(server)}
+    there = Loaded(size if isinstance(size, int) else 0, window=8192)
+    assert listed == {"ollama:a:1b": there, "ollama:b:latest": there, "ollama:c:1b": None}

@@ -5,7 +5,6 @@ The shapes are those of real traffic; `docs/guides/local-models.md` names where 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,12 +14,10 @@ import pytest
 from hypothesis import given, settings
 
 from searchloop import Agent, AnswerError, Settings
-from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers import load
+from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers.openai_chat import ChatCodec
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialects, ListedModels
 from searchloop.agent.settings import load_environment
-from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Finished,
     Message,
@@ -35,7 +32,7 @@ from searchloop.agent.types import (
 )
 from tests.agent.providers.openai_chat.test_openai_chat import chunk
 from tests.agent.providers.test_contract_requests import TURNS, transcript
-from tests.agent.providers.vendors import FERRY, results
+from tests.agent.providers.vendors import CHAT, FERRY, results
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check, check_mistral, check_templates
 from tests.tables import each_row
@@ -449,21 +446,9 @@ class Strict(FakeServer):
         return sse_reply([{"choices": [{"index": 0, "delta": {"content": "07:40"}}]}, DONE])
 
 
-def ask(server: FakeServer, messages: list[Message], times: int) -> list[Finished | AgentError]:
-    async def main() -> list[Finished | AgentError]:
-        transport = Transport()
-        env = {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}
-        out: list[Finished | AgentError] = []
-        try:
-            provider = load("openai-chat", env, transport)
-            for _ in range(times):
-                events = [e async for e in provider.stream(Request("tidewater-8b", messages))]
-                out.append(finished(events))
-            return out
-        finally:
-            await transport.aclose()
-
-    return asyncio.run(main())
+def ask(server: FakeServer, messages: list[Message], times: int) -> list[Finished]:
+    events = CHAT.stream(server, *[Request("tidewater-8b", messages)] * times)
+    return [event for event in events if isinstance(event, Finished)]
 
 
 @each_row("words", REFUSALS.values(), ids=REFUSALS)
@@ -474,7 +459,7 @@ def test_a_refusal_teaches_the_dialect(words: str) -> None:
     told = [USER, answer, *results(answer), Message("user", "And then?")]
     with Strict(words) as server:
         ends = ask(server, told, times=2)
-    assert [e.message.content for e in ends if isinstance(e, Finished)] == ["07:40"] * 2
+    assert [e.message.content for e in ends] == ["07:40"] * 2
     assert len(server.requests) == 3
 
 

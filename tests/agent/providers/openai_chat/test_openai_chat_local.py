@@ -12,7 +12,7 @@ import pytest
 
 from searchloop import Agent, Settings
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers import load
+from searchloop.agent.providers import Provider
 from searchloop.agent.providers.openai_chat import ChatCodec, OpenAIChat
 from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.providers.openai_chat.window import named_size
@@ -29,7 +29,7 @@ from searchloop.agent.types import (
 )
 from tests.agent.log.test_context_plan import research
 from tests.agent.providers.local_desk import FACT, lake
-from tests.agent.providers.vendors import CHAT
+from tests.agent.providers.vendors import CHAT, using
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check
 from tests.tables import each_row
@@ -363,17 +363,8 @@ def test_where_each_server_tells_its_window(owner: str, path: str, answer: Any) 
 def test_the_better_door_is_listed() -> None:
     """A list of models of Ollama at /v1 says which provider knows it better."""
     places = {"/v1/models": {"data": [{"id": "m", "owned_by": "library"}]}}
-
-    async def main(url: str) -> list[str | None]:
-        transport = Transport()
-        try:
-            provider = load("openai-chat", {"OPENAI_CHAT_BASE_URL": f"{url}/v1"}, transport)
-            return [m.remedy for m in await provider.models() if m.available]
-        finally:
-            await transport.aclose()
-
     with Cutting(4096, places) as server:
-        (remedy,) = asyncio.run(main(server.url))
+        (remedy,) = (m.remedy for m in CHAT.listed(f"{server.url}/v1") if m.available)
     assert remedy is not None
     assert f"OLLAMA_HOST={server.url}" in remedy
 
@@ -409,18 +400,13 @@ def test_an_answer_that_breaks_off_for_its_length_is_not_begun_again() -> None:
     )
     events: list[StreamEvent] = []
 
-    async def main(url: str) -> None:
-        transport = Transport()
-        try:
-            provider = load("openai-chat", {"OPENAI_CHAT_BASE_URL": f"{url}/v1"}, transport)
-            async for event in provider.stream(Request("m", (Message("user", "Hi"),))):
-                events.append(event)
-        finally:
-            await transport.aclose()
+    async def listen(provider: Provider) -> None:
+        async for event in provider.stream(Request("m", (Message("user", "Hi"),))):
+            events.append(event)
 
     with FakeServer([sse_reply([begun, error])]) as server:
         with pytest.raises(ProviderError) as caught:
-            asyncio.run(main(server.url))
+            using(CHAT.name, CHAT.env(f"{server.url}/v1"), listen)
         assert len(server.requests) == 1
     assert caught.value.code == "context_length"
     assert events == [TextDelta("High water.")]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from searchloop.agent import providers
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers.openai_chat import SETTINGS, ChatCodec, create
 from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, find_server
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Message, ModelInfo, Request, StreamEvent
+from tests.agent.providers.vendors import asked, using
 from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.tables import each_row
 
@@ -25,29 +24,11 @@ OFFICIAL = "https://api.openai.com/v1"
 
 
 def stream(env: Mapping[str, str], model: str = "m", times: int = 1) -> list[StreamEvent]:
-    async def main() -> list[StreamEvent]:
-        transport = Transport()
-        try:
-            provider = providers.load("openai-chat", env, transport)
-            events: list[StreamEvent] = []
-            for _ in range(times):
-                events += [e async for e in provider.stream(Request(model, (USER,)))]
-            return events
-        finally:
-            await transport.aclose()
-
-    return asyncio.run(main())
+    return asked("openai-chat", env, *[Request(model, (USER,))] * times)
 
 
 def models(env: Mapping[str, str]) -> list[ModelInfo]:
-    async def main() -> list[ModelInfo]:
-        transport = Transport()
-        try:
-            return await create(env, transport).models()
-        finally:
-            await transport.aclose()
-
-    return asyncio.run(main())
+    return using("openai-chat", env, lambda provider: provider.models())
 
 
 @pytest.mark.parametrize(

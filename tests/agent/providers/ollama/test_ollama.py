@@ -20,18 +20,18 @@ from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.types import (
     Finished,
     Message,
-    Request,
     StreamEvent,
     TextDelta,
     ThinkingDelta,
     ToolCall,
     ToolSpec,
 )
-from tests.agent.providers.vendors import OLLAMA
+from tests.agent.providers.vendors import OLLAMA, USER, lines, shown
 from tests.tables import each_row
 
 SIZES = (1, 2, 3, 7, 64, 1 << 20)
-USER = Message("user", "When does the ferry leave?")
+ask, decode = OLLAMA.ask, OLLAMA.decode
+END: dict[str, Any] = {"message": {"role": "assistant", "content": ""}, "done": True}
 
 
 def codec(**env: str) -> OllamaCodec:
@@ -39,31 +39,9 @@ def codec(**env: str) -> OllamaCodec:
     return OllamaCodec(read_config(env))
 
 
-def request(*messages: Message, **more: Any) -> Request:
-    """A request to qwen3:8b."""
-    return Request("qwen3:8b", messages or (USER,), **more)
-
-
-def decode(
-    data: bytes,
-    size: int = 1 << 20,
-    asked: Request | None = None,
-    content_type: str = "application/x-ndjson",
-) -> list[StreamEvent]:
-    """The events of a whole response cut into pieces of `size` bytes."""
-    decoder = codec().decoder(asked or request(), content_type)
-    events: list[StreamEvent] = []
-    for at in range(0, len(data), size):
-        events.extend(decoder.feed(data[at : at + size]))
-    events.extend(decoder.close())
-    return events
-
-
-def lines(*chunks: dict[str, Any], done: bool = True) -> bytes:
+def stream(*chunks: dict[str, Any], done: bool = True) -> bytes:
     """A stream of these chunks, ended as the server ends it."""
-    last = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
-    every = [*chunks, last] if done else list(chunks)
-    return b"".join(json.dumps(chunk).encode() + b"\n" for chunk in every)
+    return b"".join(lines(*chunks, *([END] if done else [])))
 
 
 def text(*pieces: str) -> list[dict[str, Any]]:
@@ -84,17 +62,17 @@ def call(name: Any, arguments: Any, call_id: Any = None) -> dict[str, Any]:
     return {"id": call_id, "function": {"name": name, "arguments": arguments}}
 
 
-def calls_of(*items: Any, asked: Request | None = None) -> tuple[ToolCall, ...]:
+def calls_of(*items: Any) -> tuple[ToolCall, ...]:
     """The calls decoded from one chunk each."""
     chunks = [{"message": {"content": "", "tool_calls": [item]}, "done": False} for item in items]
-    return last(decode(lines(*chunks), asked=asked)).message.tool_calls
+    return last(decode(stream(*chunks))).message.tool_calls
 
 
 def test_calls_in_every_line_are_added_up() -> None:
     """Calls of a middle line, of another and of the last line are all kept, in order."""
     final = {"message": {"content": "", "tool_calls": [call("c", {}), call("d", {})]}, "done": True}
     chunks = [{"message": {"content": "x", "tool_calls": [call(n, {})]}} for n in "ab"]
-    done = last(decode(lines(*chunks, final, done=False)))
+    done = last(decode(stream(*chunks, final, done=False)))
     assert [c.name for c in done.message.tool_calls] == ["a", "b", "c", "d"]
     assert (done.stop_reason, done.message.content) == ("tool_calls", "xx")
 
@@ -118,20 +96,20 @@ def test_length_and_stop() -> None:
     """`done_reason` length is length, unless there are calls to answer."""
     assert last(decode(OLLAMA.stream_of("chat_length_stream"))).stop_reason == "length"
     ends = {"message": {"content": "", "tool_calls": [call("f", {})]}, "done": True}
-    done = last(decode(lines({**ends, "done_reason": "length"}, done=False)))
+    done = last(decode(stream({**ends, "done_reason": "length"}, done=False)))
     assert done.stop_reason == "tool_calls"
 
 
 def test_nothing_after_the_end_is_read() -> None:
     """Lines after `done` change nothing, not even broken ones."""
-    assert last(decode(lines(*text("a")) + b"{]\n" + lines(*text("b")))).message.content == "a"
+    assert last(decode(stream(*text("a")) + b"{]\n" + stream(*text("b")))).message.content == "a"
 
 
 def test_odd_fields_do_no_harm() -> None:
     """Null content, a missing message and unknown fields are passed over."""
     odd: list[dict[str, Any]] = [{"message": {"content": None, "thinking": 3}}, {"new": 1}]
     odd.append({"message": None})
-    assert last(decode(lines(*odd, *text("ok")))).message.content == "ok"
+    assert last(decode(stream(*odd, *text("ok")))).message.content == "ok"
 
 
 # --- thinking ---------------------------------------------------------------------------------
@@ -197,7 +175,7 @@ def test_ordinary_text_is_never_swallowed(content: str) -> None:
 
 def test_a_block_that_the_template_opened() -> None:
     """A lone closing tag on its line makes what stands before it thinking, in the final message."""
-    done = last(decode(lines(*text("First the", " timetable.\n</th", "ink>\n", "\nAt 07:40."))))
+    done = last(decode(stream(*text("First the", " timetable.\n</th", "ink>\n", "\nAt 07:40."))))
     assert (done.message.thinking, done.message.content) == ("First the timetable.", "At 07:40.")
 
 
@@ -212,22 +190,17 @@ def test_a_block_that_the_template_opened() -> None:
 def test_talk_about_the_tag_stays_text(content: str) -> None:
     """A closing tag in prose, in a code block or at the very end takes nothing away."""
     assert split_late(content) == ("", content)
-    assert last(decode(lines(*text(content)))).message.content == content
+    assert last(decode(stream(*text(content)))).message.content == content
 
 
 # --- encoding ---------------------------------------------------------------------------------
-
-
-def encoded(asked: Request, **env: str) -> Any:
-    """The body as the server parses it."""
-    return json.loads(codec(**env).encode(asked))
 
 
 def test_calls_and_results_on_the_wire() -> None:
     """Arguments are an object; a result names its tool and its call."""
     asked = Message("assistant", "", tool_calls=(ToolCall("c1", "web_search", {"query": "ø"}),))
     answer = Message("tool", "[1] Found.", tool_call_id="c1", tool_name="web_search")
-    sent = encoded(request(USER, asked, answer))["messages"]
+    sent = ask(USER, asked, answer)["messages"]
     assert sent[1]["tool_calls"] == [
         {"id": "c1", "function": {"index": 0, "name": "web_search", "arguments": {"query": "ø"}}}
     ]
@@ -241,14 +214,14 @@ def test_calls_and_results_on_the_wire() -> None:
 
 def test_thinking_goes_back_inside_its_turn_only() -> None:
     """Thinking before a tool result is sent; that of an earlier turn or another model is not."""
-    data = lines({"message": {"thinking": "Hm.", "tool_calls": [call("f", {})]}})
+    data = stream({"message": {"thinking": "Hm.", "tool_calls": [call("f", {})]}})
     made = last(decode(data)).message
     result = Message("tool", "x", tool_call_id=made.tool_calls[0].id, tool_name="f")
-    sent = encoded(request(USER, made, result))["messages"]
+    sent = ask(USER, made, result)["messages"]
     assert sent[1]["thinking"] == "Hm."
-    later = encoded(request(USER, made, result, Message("assistant", "Done."), USER))["messages"]
+    later = ask(USER, made, result, Message("assistant", "Done."), USER)["messages"]
     assert "thinking" not in later[1]
-    other = encoded(Request("llama3.2", (USER, made, result)))["messages"]
+    other = ask(USER, made, result, model="llama3.2")["messages"]
     assert "thinking" not in other[1]
 
 
@@ -282,7 +255,7 @@ def test_thinking_goes_back_inside_its_turn_only() -> None:
 def test_where_ollama_is(given: str, base: str) -> None:
     """OLLAMA_HOST and OLLAMA_BASE_URL mean what they mean to Ollama's own tools."""
     assert parse_address(given).base == base
-    assert codec(OLLAMA_BASE_URL=given).url(request()) == f"{base}/api/chat"
+    assert codec(OLLAMA_BASE_URL=given).url(OLLAMA.request()) == f"{base}/api/chat"
 
 
 @pytest.mark.parametrize("given", ["ftp://x", "http://x:99999", "x:port", "http://[::1", "a b"])
@@ -434,21 +407,20 @@ WRITTEN = '<tool_call>\n{"name": "web_search", "arguments": {"query": "ferry"}}\
 @each_row("size", SIZES)
 def test_a_call_in_words_becomes_a_call(size: int) -> None:
     """A printed call is a call, its text is never shown, and the details say how it came."""
-    data = lines(*text("I will ", "look.\n", *WRITTEN))
-    events = decode(data, size, request(tools=(LOOKUP,)))
+    data = stream(*text("I will ", "look.\n", *WRITTEN))
+    events = decode(data, size=size, tools=(LOOKUP,))
     done = last(events)
     assert [(c.name, c.arguments) for c in done.message.tool_calls] == [
         ("web_search", {"query": "ferry"})
     ]
     assert (done.stop_reason, done.message.content) == ("tool_calls", "I will look.\n")
-    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "I will look.\n"
+    assert shown(events) == "I will look.\n"
     assert done.message.details["calls_as_text"] is True
 
 
 def test_a_call_in_the_thinking_alone_counts() -> None:
     """A model that thinks its call and says nothing has called; one that answers has not."""
     thought = {"message": {"content": "", "thinking": f"I need this.\n{WRITTEN}"}}
-    asked = request(tools=(LOOKUP,))
-    assert last(decode(lines(thought), asked=asked)).message.tool_calls[0].name == "web_search"
-    answered = lines(thought, *text("At 07:40."))
-    assert last(decode(answered, asked=asked)).message.tool_calls == ()
+    assert last(decode(stream(thought), tools=(LOOKUP,))).message.tool_calls[0].name == "web_search"
+    answered = stream(thought, *text("At 07:40."))
+    assert last(decode(answered, tools=(LOOKUP,))).message.tool_calls == ()

@@ -25,8 +25,9 @@ from searchloop.agent.providers.ollama.ladder import RUNGS
 from searchloop.agent.providers.ollama.models import full_name
 from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Message, ModelInfo, Request
+from searchloop.agent.types import Message, Request
 from tests.agent.providers.local_desk import desk, envelope
+from tests.agent.providers.vendors import OLLAMA
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say, think
 
 QUESTION = "Search the web: when does the ferry to Lindhaug leave, and from which pier?"
@@ -61,15 +62,7 @@ def obliging(body: Any) -> Answer:
 
 def smallest(url: str) -> str:
     """The smallest chat model that is installed there."""
-
-    async def look() -> list[ModelInfo]:
-        transport = Transport()
-        try:
-            return await load("ollama", {"OLLAMA_HOST": url}, transport).models()
-        finally:
-            await transport.aclose()
-
-    there = [model for model in asyncio.run(look()) if model.available and model.local]
+    there = [model for model in OLLAMA.listed(url) if model.available and model.local]
     if not there:
         pytest.fail(
             f"there is no chat model at {url}: start Ollama and get one, or set OLLAMA_HOST"

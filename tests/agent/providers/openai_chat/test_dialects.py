@@ -26,19 +26,16 @@ from searchloop.agent.types import (
     SearchFinished,
     SearchStarted,
     StreamEvent,
-    TextDelta,
     ThinkingDelta,
     ToolCall,
 )
 from tests.agent.providers.openai_chat.test_openai_chat import chunk
 from tests.agent.providers.test_contract_requests import TURNS, transcript
-from tests.agent.providers.vendors import CHAT, FERRY, results
+from tests.agent.providers.vendors import CHAT, DONE, FERRY, USER, results, shown
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check, check_mistral, check_templates
 from tests.tables import each_row
 
-USER = Message("user", "When is high water?")
-DONE = b"data: [DONE]\n\n"
 MISTRAL = "mistral-small-latest"
 
 
@@ -70,10 +67,6 @@ def decode(
 def finished(events: list[StreamEvent]) -> Finished:
     assert isinstance(events[-1], Finished)
     return events[-1]
-
-
-def shown(events: list[StreamEvent]) -> str:
-    return "".join(e.text for e in events if isinstance(e, TextDelta))
 
 
 def whole(message: Mapping[str, Any], **more: Any) -> bytes:

@@ -29,14 +29,13 @@ from searchloop.agent.types import (
 )
 from tests.agent.log.test_context_plan import research
 from tests.agent.providers.local_desk import FACT, lake
-from tests.agent.providers.vendors import CHAT, using
+from tests.agent.providers.vendors import CHAT, shown, using
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check
 from tests.tables import each_row
 
 FOLDER = Path(__file__).parents[3] / "recordings" / "tool_text"
 OWN = ChatServer("http://127.0.0.1:8080/v1")
-DONE = b"data: [DONE]\n\n"
 
 
 def corpus(name: str) -> Any:
@@ -48,14 +47,9 @@ TOOLS = tuple(ToolSpec(t["name"], "", t["parameters"]) for t in corpus("tools"))
 
 
 def spoken(text: str, **more: Any) -> list[Any]:
-    """An answer of these words, in pieces of nine characters."""
-    pieces = [text[at : at + 9] for at in range(0, len(text), 9)]
-    chunks: list[Any] = [{"choices": [{"index": 0, "delta": {"content": p}}]} for p in pieces]
-    return [
-        *chunks,
-        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], **more},
-        DONE,
-    ]
+    """An answer of these words, in pieces of nine characters; `more` stands in its end."""
+    *chunks, end, done = CHAT.says(*(text[at : at + 9] for at in range(0, len(text), 9)))
+    return [*chunks, {**end, **more}, done]
 
 
 def decode(text: str, server: ChatServer = OWN, **more: Any) -> list[StreamEvent]:
@@ -80,8 +74,7 @@ def test_printed_calls_of_any_dialect_arrive() -> None:
         assert made == case["calls"], case["name"]
         assert last.stop_reason == "tool_calls"
         assert last.message.details == {"calls": "text"}
-        shown = "".join(e.text for e in events if isinstance(e, TextDelta))
-        assert shown.strip() == case["visible"] == last.message.content.strip()
+        assert shown(events).strip() == case["visible"] == last.message.content.strip()
         assert len({call.id for call in last.message.tool_calls}) == len(made)
 
 

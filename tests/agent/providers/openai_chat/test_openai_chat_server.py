@@ -12,12 +12,11 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers.openai_chat import SETTINGS, ChatCodec, create
 from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, find_server
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, Finished, Message, ModelInfo, Request, StreamEvent
-from tests.agent.providers.vendors import asked, using
+from searchloop.agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
+from tests.agent.providers.vendors import USER, asked, using
 from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.tables import each_row
 
-USER = Message("user", "When is high water?")
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "07:40"}, "finish_reason": "stop"}]}
 ANSWER = Reply([b"data: " + json.dumps(CHUNK).encode() + b"\n\n", b"data: [DONE]\n\n"])
 OFFICIAL = "https://api.openai.com/v1"

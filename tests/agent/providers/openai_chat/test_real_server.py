@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers import HttpProvider, load
+from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers.openai_chat import ChatCodec
 from searchloop.agent.providers.openai_chat.models import find_server
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Finished, Message, Request, StreamEvent, ToolCall, ToolSpec
 from tests.agent.providers.local_desk import desk
+from tests.agent.providers.vendors import CHAT
 from tests.chaos import dialects
 from tests.chaos.house import reply
 from tests.fakes import FakeServer, Received, Reply, json_reply
@@ -60,15 +61,9 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def model(url: str) -> str:
     """The one that it lists, by its own name."""
-
-    async def look() -> list[str]:
-        async with aclosing(Transport()) as transport:
-            listed = await load("openai-chat", {"OPENAI_CHAT_BASE_URL": url}, transport).models()
-        (found,) = [m for m in listed if m.available]
-        assert (found.local, found.capabilities.context) == (True, WINDOW)
-        return [found.id.partition(":")[2]]
-
-    return asyncio.run(look())[0]
+    (found,) = [m for m in CHAT.listed(url) if m.available]
+    assert (found.local, found.capabilities.context) == (True, WINDOW)
+    return found.id.partition(":")[2]
 
 
 def sent(url: str, messages: Sequence[Message], model: str, **more: object) -> list[StreamEvent]:

@@ -40,12 +40,9 @@ _IMAGES = {f"image/{kind}" for kind in ("png", "jpeg", "webp", "gif")}
 _NO_XHIGH = ("claude-opus-4-5", "claude-opus-4-6", "claude-sonnet-4-6")
 
 
-def check(body: Mapping[str, Any], *, recorded: bool = False) -> None:
-    """Raises AssertionError naming the first rule that `body` breaks.
-
-    `recorded` forgives what only the API version of a recorded request forgave: sampling settings.
-    """
-    extra = set(body) - _TOP - ({"temperature", "top_p", "top_k"} if recorded else set())
+def check(body: Mapping[str, Any]) -> None:
+    """Raises AssertionError naming the first rule that `body` breaks."""
+    extra = set(body) - _TOP
     assert not extra, f"{sorted(extra)}: Extra inputs are not permitted"
     assert isinstance(body.get("model"), str), "model: Field required"
     assert body["model"], "model: may not be empty"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.types import Message, ProviderData, Replay, ToolCall, ToolSpec
+from tests import rules_openai_chat
 from tests.agent.providers.vendors import (
     ANTHROPIC,
     BY_NAME,
@@ -29,7 +31,7 @@ from tests.agent.providers.vendors import (
     Vendor,
     results,
 )
-from tests.recorded import exchanges, recordings
+from tests.recorded import exchanges, recordings, row_id
 from tests.tables import each_row
 
 LOCAL = ToolSpec("web_find", "Our own search.", {"type": "object", "properties": {}})
@@ -338,3 +340,39 @@ def test_recorded_conversations_can_go_on(vendor: Vendor, conversation: list[Any
         for model in (vendor.model, vendor.other):
             for search in {None, NATIVE if vendor.searches else None}:
                 vendor.ask(*messages, USER, model=model, native_search=search)
+
+
+# Refused, but not for the shape of the request: what a key may do, a model can or a server offers.
+NOT_FOR_ITS_SHAPE = {
+    *("anthropic-error_400_search_refused-0", "gemini-error_400_bad_key-0"),
+    *("openai-chat-error_400_tools_not_enabled-0", "openai-chat-error_400_search_refused-0"),
+}
+
+
+def decided() -> Iterator[Any]:
+    """Every recorded request whose shape alone decided its answer, and whether it was taken."""
+    for vendor in (ANTHROPIC, GEMINI, CHAT):
+        files = recordings(vendor.folder.name)
+        files += recordings("ollama", "v1_*.json") if vendor is CHAT else []
+        for path in files:
+            for number, exchange in enumerate(exchanges(path)):
+                request, status = exchange.get("request") or {}, exchange["response"]["status"]
+                by_shape = f"{vendor.name}-{path.stem}-{number}" not in NOT_FOR_ITS_SHAPE
+                if request.get("body") and status in (200, 400) and by_shape:
+                    row = vendor, request, status == 200
+                    yield pytest.param(*row, id=f"{vendor.name}-{row_id(path, number)}")
+
+
+@each_row("vendor, request, taken", list(decided()))
+def test_the_rules_are_those_of_the_servers(
+    vendor: Vendor, request: dict[str, Any], taken: bool
+) -> None:
+    """What a server took keeps them, what it refused breaks them."""
+    body = request["body"]
+    if vendor is ANTHROPIC:  # an older version of this API took them
+        body = {name: body[name] for name in body.keys() - {"temperature", "top_p", "top_k"}}
+    with nullcontext() if taken else pytest.raises(AssertionError):
+        if vendor is CHAT:  # without what templates add
+            rules_openai_chat.check(body)
+        else:
+            vendor.rules(body, request["url"])

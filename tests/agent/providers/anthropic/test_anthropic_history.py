@@ -6,16 +6,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.types import Message, ProviderData, ToolCall, ToolSpec
 from tests.agent.providers.vendors import ANTHROPIC, FERRY, NATIVE, USER
-from tests.recorded import exchanges, recordings, row_id
-from tests.rules_anthropic import check
-from tests.tables import each_row
 
 MODEL, CODEC, ask, recorded = (
     *(ANTHROPIC.model, ANTHROPIC.codec),
@@ -144,28 +140,3 @@ def test_a_long_step_is_marked() -> None:
     marks = [[i for i, m in enumerate(s["messages"]) if "cache_control" in json.dumps(m)]
              for s in (first, second, third)]  # fmt: skip
     assert marks == [[], [0], [2]]
-
-
-# --- the rules themselves ---
-
-
-def recorded_requests() -> list[Any]:
-    """Every recorded request whose shape alone decided its answer."""
-    found = []
-    capability = "error_400_search_refused"
-    for path in recordings("anthropic"):
-        for number, exchange in enumerate(exchanges(path)):
-            status, body = exchange["response"]["status"], (exchange["request"] or {}).get("body")
-            if body and status in (200, 400) and path.stem != capability:
-                found.append(pytest.param(body, status == 200, id=row_id(path, number)))
-    return found
-
-
-@each_row(("body", "accepted"), recorded_requests())
-def test_the_rules_are_the_vendor_s(body: dict[str, Any], accepted: bool) -> None:
-    """What the server took keeps them, what it refused breaks them."""
-    if accepted:
-        check(body, recorded=True)
-    else:
-        with pytest.raises(AssertionError):
-            check(body, recorded=True)

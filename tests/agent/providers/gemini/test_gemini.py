@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,9 +9,6 @@ import pytest
 from searchloop.agent.errors import NativeSearchRejected
 from searchloop.agent.types import NativeSearch, ToolSpec
 from tests.agent.providers.vendors import GEMINI
-from tests.recorded import exchanges, recordings, row_id
-from tests.rules_gemini import check
-from tests.tables import each_row
 
 MODEL, ask, ours = GEMINI.model, GEMINI.ask, GEMINI.recorded
 SCHEMA = {
@@ -21,9 +17,6 @@ SCHEMA = {
     "additionalProperties": False,
 }
 FERRY = ToolSpec("ferry_times", "When ferries leave.", SCHEMA)
-
-
-Exchange = dict[str, Any]
 
 
 # --- requests ---
@@ -68,31 +61,3 @@ def test_thoughts_are_asked_for_where_they_exist() -> None:
     assert "generationConfig" not in ask(model="gemini-2.0-flash")
     assert "generationConfig" in ask(model="gemini-2.5-flash")
     assert "generationConfig" not in ask(model="stranger-1")
-
-
-# --- histories ---
-
-
-def recorded_requests() -> list[Any]:
-    """Every recorded request of clients."""
-    return [
-        pytest.param(exchange, id=row_id(path, number))
-        for path in recordings("gemini")
-        for number, exchange in enumerate(exchanges(path))
-        if exchange.get("request")
-    ]
-
-
-@each_row("exchange", recorded_requests())
-def test_the_rules_agree_with_the_server(exchange: Exchange) -> None:
-    """What the server accepted keeps our rules, and what it refused for its shape breaks them."""
-    request, answer = exchange["request"], exchange["response"]
-    message = json.dumps(answer.get("body") or "")
-    if answer["status"] == 400 and "API_KEY_INVALID" not in message:
-        with pytest.raises(AssertionError):
-            check(request["body"], request["url"])
-    else:
-        check(request["body"], request["url"])
-
-
-# Its invented part is one that no server takes back.

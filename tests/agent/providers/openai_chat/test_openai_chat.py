@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,20 +20,12 @@ from searchloop.agent.types import (
     ToolCall,
 )
 from tests.agent.providers.vendors import CHAT, DONE, KEY, USER, results
-from tests.recorded import OURS, exchanges, large, recordings
-from tests.rules_openai_chat import check
 from tests.tables import each_row
 
 MODEL, CODEC, ask, stream_of = CHAT.model, CHAT.codec, CHAT.ask, CHAT.stream_of
 
 
 SEARCHER = "gpt-5-search-api"
-
-
-def body_of(name: str) -> dict[str, Any]:
-    """The second request of a recording."""
-    body: dict[str, Any] = exchanges(OURS / "openai_chat" / f"{name}.json")[1]["request"]["body"]
-    return body
 
 
 def decode(
@@ -127,29 +119,6 @@ def test_neighbours_of_one_role_are_one_message() -> None:
     assert sent[1]["content"] == half.content
     assert sent[1]["tool_calls"][0]["function"] == {"name": "f_g", "arguments": '{"a": [1]}'}
     assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"]
-
-
-def accepted() -> Iterator[Any]:
-    for path in [*recordings("openai_chat"), *recordings("ollama", "v1_*.json")]:
-        for number, exchange in enumerate(exchanges(path)):
-            if exchange["response"]["status"] == 200:
-                yield pytest.param(exchange["request"]["body"], id=f"{path.stem}-{number}")
-
-
-@each_row("body", list(accepted()))
-def test_the_rules_accept_what_servers_accepted(body: dict[str, Any]) -> None:
-    """The rules of these tests are not stricter than the servers."""
-    check(body)
-
-
-def test_the_rules_refuse_what_servers_refused() -> None:
-    """A call without its result, and search options for a model that does not search."""
-    bodies = [body_of("error_400_search_refused")]
-    refused = large("openai_chat", "search_options_unsupported_model_400.json")
-    bodies += [exchanges(path)[0]["request"]["body"] for path in refused]
-    for body in bodies:
-        with pytest.raises(AssertionError):
-            check(body)
 
 
 # --- answers ---

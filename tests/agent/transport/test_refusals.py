@@ -1,4 +1,4 @@
-"""What servers refuse is worded once: the key is never quoted, the next step is always named."""
+"""Refusals are worded once, no key is quoted, and retries never wait longer than a minute."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.transport.exchange import FAULTS, Endpoint
-from searchloop.agent.transport.refusals import Refusal, quoted
+from searchloop.agent.transport.refusals import (
+    TOTAL,
+    TRIES,
+    Delays,
+    Refusal,
+    parse_retry_after,
+    quoted,
+)
 from tests.tables import each_row
 
 KEY = "abc123-unlike-any-shape"
@@ -50,3 +57,53 @@ def test_only_the_vendors_origin_is_the_vendor(base: str, official: bool) -> Non
     assert (endpoint.name == "Vendor") is official
     lost = ProviderError("unreachable", "Nothing answers.", "Wait.")
     assert ("VENDOR_BASE_URL" in endpoint.explain(lost).remedy) is not official
+
+
+NOW = 1_700_000_000.0
+
+
+def test_waits_grow_and_end() -> None:
+    """Two waits, the second up to twice the first, then no more."""
+    waits = Delays(lambda: 1.0)
+    assert [waits.next(None), waits.next(None), waits.next(None)] == [0.5, 1.0, None]
+
+
+def test_the_server_is_believed() -> None:
+    """A named time is waited for exactly."""
+    assert Delays(lambda: 0.3).next(7.5) == 7.5
+
+
+def test_a_long_wait_is_no_wait() -> None:
+    """More than a minute is given up at once."""
+    assert Delays().next(61.0) is None
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0, 100)), max_size=10), st.floats(0, 1))
+def test_budget(asked: list[float | None], luck: float) -> None:
+    """However the server behaves: few tries, and the waits sum up to a minute at most."""
+    waits = Delays(lambda: luck)
+    given_waits = [w for w in (waits.next(a) for a in asked) if w is not None]
+    assert len(given_waits) <= TRIES - 1
+    assert sum(given_waits) <= TOTAL
+
+
+@each_row(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:30 GMT"}, 10.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, 0.0),
+        ({"retry-after": "-4"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "tomorrow"}, None),
+        ({"retry-after": ""}, None),
+    ],
+)
+def test_every_form_of_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    """Milliseconds, seconds and dates are read; nonsense is as if nothing was said."""
+    assert parse_retry_after(headers, NOW) == seconds

@@ -1,4 +1,4 @@
-"""Chat Completions: what is sent, that no history can be refused, and how answers are read."""
+"""Chat Completions: what is sent, how answers are read, settings, keys, and lists of models."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from typing import Any
 import pytest
 
 from searchloop.agent.errors import ConfigError, IncompleteError
-from searchloop.agent.providers.openai_chat import ChatCodec
-from searchloop.agent.providers.openai_chat.models import ChatServer
+from searchloop.agent.providers.openai_chat import SETTINGS, ChatCodec, create
+from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, ChatServer, find_server
+from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
+    Capabilities,
     Finished,
     Message,
+    ModelInfo,
     NativeSearch,
     Request,
     StreamEvent,
     ToolCall,
 )
-from tests.agent.providers.vendors import CHAT, DONE, KEY, USER, results
+from tests.agent.providers.vendors import CHAT, DONE, KEY, USER, asked, results, using
+from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.tables import each_row
 
 MODEL, CODEC, ask, stream_of = CHAT.model, CHAT.codec, CHAT.ask, CHAT.stream_of
@@ -230,3 +234,126 @@ def test_the_limit_has_the_name_that_the_server_knows() -> None:
     official = ChatCodec(ChatServer("https://api.openai.com/v1", KEY))
     sent = json.loads(official.encode(Request(MODEL, (USER,), max_output_tokens=7)))
     assert sent["max_completion_tokens"] == 7
+
+
+CHUNK = {"choices": [{"index": 0, "delta": {"content": "07:40"}, "finish_reason": "stop"}]}
+ANSWER = Reply([b"data: " + json.dumps(CHUNK).encode() + b"\n\n", b"data: [DONE]\n\n"])
+OFFICIAL = "https://api.openai.com/v1"
+
+
+def stream(env: Mapping[str, str], model: str = "m", times: int = 1) -> list[StreamEvent]:
+    return asked("openai-chat", env, *[Request(model, (USER,))] * times)
+
+
+def models(env: Mapping[str, str]) -> list[ModelInfo]:
+    return using("openai-chat", env, lambda provider: provider.models())
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"), [({}, 0.0), ({"prompt_tokens": 5}, 0.0), ({"cost": 0.25}, 0.25)]
+)
+def test_a_server_on_this_machine_costs_nothing(usage: dict[str, Any], cost: float) -> None:
+    """Unless it says what it costs, as a gateway does."""
+    pieces = [sse({**CHUNK, "usage": usage}), b"data: [DONE]\n\n"]
+    with FakeServer([Reply(pieces)]) as server:
+        *_, last = stream({"OPENAI_CHAT_BASE_URL": server.url})
+    assert isinstance(last, Finished)
+    assert last.usage.cost_usd == cost
+
+
+@pytest.mark.parametrize("base", ["https://api.openai.com/v1", "http://10.0.0.7/v1", "http://box"])
+def test_what_a_server_elsewhere_costs_is_unknown(base: str) -> None:
+    """Of other machines nobody knows."""
+    server = find_server({"OPENAI_CHAT_BASE_URL": base})
+    decoder = ChatCodec(server).decoder(Request("m", (USER,)), "text/event-stream")
+    *_, last = [*decoder.feed(b"".join(ANSWER.pieces)), *decoder.close()]
+    assert isinstance(last, Finished)
+    assert last.usage.cost_usd is None
+
+
+@each_row(
+    ("env", "base", "key"),
+    [
+        ({}, DEFAULT_BASE, "shared"),
+        ({"OPENAI_CHAT_API_KEY": "own"}, DEFAULT_BASE, "own"),
+        ({"OPENAI_CHAT_BASE_URL": "http://h:1/v1"}, "http://h:1/v1", ""),
+        ({"OPENAI_CHAT_BASE_URL": "http://h:1/v1", "OPENAI_CHAT_API_KEY": "own"}, None, "own"),
+        ({"OPENAI_BASE_URL": "http://h:1/v1"}, "http://h:1/v1", "shared"),
+        ({"OPENAI_BASE_URL": "http://h/v1", "OPENAI_CHAT_BASE_URL": "http://h:80"}, None, "shared"),
+        ({"OPENAI_BASE_URL": "http://h:1/v1", "OPENAI_CHAT_BASE_URL": "http://h:2/v1"}, None, ""),
+        ({"OPENAI_BASE_URL": "https://h/v1", "OPENAI_CHAT_BASE_URL": "http://h/v1"}, None, ""),
+        ({"OPENAI_CHAT_BASE_URL": f"{OFFICIAL}/"}, None, "shared"),
+        ({"OPENAI_CHAT_BASE_URL": "http://api.openai.com/v1"}, None, ""),
+        ({"OPENAI_CHAT_BASE_URL": "https://api.openai.com.evil.example/v1"}, None, ""),
+        ({"OPENAI_CHAT_BASE_URL": "http://[broken"}, None, ""),
+    ],
+)
+def test_a_key_goes_only_where_it_belongs(env: dict[str, str], base: str | None, key: str) -> None:
+    """The general key goes to OpenAI over https and to the origin that was set beside it."""
+    server = find_server({"OPENAI_API_KEY": "shared", **env})
+    assert server.key == key
+    assert base is None or server.base == base
+    assert "own" not in repr(server)
+
+
+def test_without_a_key() -> None:
+    """OpenAI itself wants one, a server of one's own may not."""
+    transport = Transport()
+    with pytest.raises(ConfigError) as caught:
+        create({}, transport).check("m")
+    assert "OPENAI_CHAT_API_KEY" in caught.value.remedy
+    create({"OPENAI_CHAT_BASE_URL": "http://127.0.0.1:9/v1"}, transport).check("m")
+    assert {s.name for s in SETTINGS if s.secret} == {"OPENAI_CHAT_API_KEY"}
+
+
+def test_a_server_that_refuses_to_count() -> None:
+    """It is asked once more without, and not asked for counts again."""
+    refusal = json_reply({"error": {"message": "Unknown field: stream_options"}}, 400)
+    with FakeServer([refusal, ANSWER, ANSWER]) as server:
+        events = stream({"OPENAI_CHAT_BASE_URL": server.url}, times=2)
+    assert sum(isinstance(event, Finished) for event in events) == 2
+    assert ["stream_options" in r.json for r in server.requests] == [True, False, False]
+
+
+def test_the_models_of_a_server() -> None:
+    """Sorted, with what the server says of them; models here are marked as local."""
+    listed = [
+        {"id": "tidewater-8b", "max_model_len": 8192},
+        {
+            "id": "harbour/pilot",
+            "context_length": 65536,
+            "supported_parameters": ["tools", "reasoning"],
+            "architecture": {"input_modalities": ["text", "image"]},
+        },
+        {"id": "plain", "supported_parameters": ["max_tokens"], "meta": {"n_ctx": 4096}},
+        {"id": 7},
+    ]
+    with FakeServer([json_reply({"object": "list", "data": listed})]) as server:
+        found = models({"OPENAI_CHAT_BASE_URL": f"{server.url}/v1", "OPENAI_CHAT_API_KEY": "k"})
+    assert server.requests[0].path == "/v1/models"
+    assert server.requests[0].headers["authorization"] == "Bearer k"
+    assert [m.id for m in found] == [
+        "openai-chat:harbour/pilot",
+        "openai-chat:plain",
+        "openai-chat:tidewater-8b",
+    ]
+    assert all(m.available and m.local for m in found)
+    assert found[0].capabilities == Capabilities(thinking=True, vision=True, context=65536)
+    assert found[1].capabilities == Capabilities(tools=False, context=4096)
+    assert found[2].capabilities == Capabilities(context=8192)
+
+
+@pytest.mark.parametrize("body", [{"data": []}, {}, [], 7, {"data": None}])
+def test_a_server_that_lists_nothing(body: Any) -> None:
+    """Is one entry that says so, and never an exception."""
+    with FakeServer([json_reply(body)]) as server:
+        (entry,) = models({"OPENAI_CHAT_BASE_URL": server.url})
+    assert not entry.available
+    assert entry.remedy
+
+
+def test_nobody_set_it_up() -> None:
+    """The picker says which setting it needs; no request is made for that."""
+    for env in ({}, {"OPENAI_API_KEY": "shared"}):
+        (entry,) = models(env)
+        assert (entry.available, entry.missing) == (False, "OPENAI_CHAT_BASE_URL")

@@ -268,6 +268,7 @@ class EventLog:
 
         Raises Conflict: 'fenced' once another process has the run, 'moved' if `after` is not last.
         """
+        events = self._cleaned(events)
         batch = batch_of(session_id, events, durable=durable, fence=fence, after=after)
         mine = self.owns(session_id, writing=True)
         [last] = self._db.append([batch]) if mine else [None]
@@ -280,6 +281,9 @@ class EventLog:
         if self._person:
             count_used(self._db, self._person, events)
         return self._published(batch, last)
+
+    def _cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
+        return events
 
     def count(self, ending: Mapping[str, Any]) -> None:
         """Counts the use of a run that is in no chat, by its `run_finished`."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from searchloop.agent.log.contract import Batch, Pending
 from searchloop.agent.log.events import Event
 from searchloop.agent.transport.exchange import Headers, Response
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import NOTHING, Finished, Message, Request, Streams
+from searchloop.agent.types import NOTHING, Finished, Message, Price, Request, Streams
 
 _log = logging.getLogger(__name__)
 _run = logging.getLogger("searchloop.run")
@@ -130,17 +131,8 @@ class ObservedLog(EventLog):
         self._observer = observer
         self._redact = redact
 
-    def append(
-        self,
-        session_id: str,
-        events: Sequence[Pending],
-        *,
-        durable: bool = False,
-        fence: int | None = None,
-        after: int | None = None,
-    ) -> list[Event]:
-        events = [(kind, _told(kind, data, self._redact)) for kind, data in events]
-        return super().append(session_id, events, durable=durable, fence=fence, after=after)
+    def _cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
+        return [(kind, _told(kind, data, self._redact)) for kind, data in events]
 
     def _fenced(self, session_id: str) -> Conflict:
         self._observer.lost(session_id)
@@ -220,10 +212,11 @@ class ObservedTransport(Transport):
 current: ContextVar[str] = ContextVar("current", default="")  # the id of the run of this task
 
 
-async def asked_apart(provider: Streams, request: Request) -> Finished:
-    """Asks a model beside a run, and returns the whole answer."""
+async def asked_apart(provider: Streams, request: Request, price: Price | None = None) -> Finished:
+    """Asks a model beside a run, and returns the whole answer with its cost."""
+    end = Finished(Message("assistant", ""), "stop", NOTHING)
     async with aclosing(provider.stream(request)) as stream:
         async for event in stream:
-            if isinstance(event, Finished):
-                return event
-    return Finished(Message("assistant", ""), "stop", NOTHING)
+            end = event if isinstance(event, Finished) else end
+    cost = price(end.usage) if price else end.usage.cost_usd
+    return replace(end, usage=end.usage._replace(cost_usd=cost))

@@ -21,7 +21,7 @@ from searchloop.agent.log.events import (
 from searchloop.agent.search.switch import REJECTED
 from searchloop.agent.tools.dispatcher import canonical
 from searchloop.agent.types import (
-    USAGE_FIELDS,
+    NOTHING,
     Emit,
     Finished,
     Message,
@@ -105,26 +105,13 @@ class Past:
 def _steps(
     whole: Sequence[Event], answers: Sequence[Message], results: Sequence[ToolResult]
 ) -> Iterable[Finished]:
-    """Yields the answers with the usage of each alone: the log has sums, tools included."""
-    before, tools, at = Usage(), Usage(), 0
+    """Yields the answers, the last with the sum of the log less what the loop counts of tools."""
+    earlier = {call.id for message in answers[:-1] for call in message.tool_calls}
+    tools = sum((r.usage for r in results if r.call_id in earlier), NOTHING)
     for event, message in zip(whole, answers, strict=False):
-        total = Usage(**event.data["usage"])
-        calls = {call.id for call in answers[at - 1].tool_calls} if at else set()
-        for result in results:
-            if result.call_id in calls:
-                tools = tools + result.usage
-        yield Finished(message, event.data["stop_reason"] or "stop", _less(total, before, tools))
-        before, tools, at = total, Usage(), at + 1
-
-
-def _less(total: Usage, *parts: Usage) -> Usage:
-    counts = {}
-    for name in USAGE_FIELDS:
-        value = getattr(total, name)
-        if value is not None:
-            value -= sum(getattr(part, name) or 0 for part in parts)
-        counts[name] = value
-    return Usage(**{**counts, "seconds": None})
+        total = Usage(**event.data["usage"])._replace(seconds=None) if event is whole[-1] else NOTHING
+        used = (n and n - (known or 0) for n, known in zip(total, tools, strict=True))
+        yield Finished(message, event.data["stop_reason"] or "stop", Usage(*used))
 
 
 @dataclass(slots=True)

@@ -121,11 +121,10 @@ class Summariser(NamedTuple):
         )
         usage, text = NOTHING, ""
         with suppress(AgentError):
-            end = await asked_apart(self.provider, request)
+            end = await asked_apart(self.provider, request, self.price)
             usage, said = end.usage, end.stop_reason in ("stop", "length")
             text = neutral(end.message.content).strip() if said else ""
-        cost = self.price(usage) if self.price else usage.cost_usd
-        return _cut(text, _most(space)) or None, usage._replace(cost_usd=cost)
+        return _cut(text, _most(space)) or None, usage
 
     async def by_hand(self, fence: int | None) -> None:
         """Appends a summary of all turns but the last two, at the user's wish."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -125,22 +124,12 @@ class TimedConnection(psycopg.Connection[Any]):
 
 def _unbroken(db: TimedConnection) -> None:
     """Raises psycopg.Error for a connection that ended while it was idle; sends nothing."""
-    if _readable(db):
-        try:
-            db.pgconn.consume_input()  # discards notices of the server
-            if _readable(db):
-                raise psycopg.OperationalError("the connection has ended")
-        except psycopg.Error:
-            db.connections.pool.drain()  # the others have probably ended as well
-            raise
-
-
-def _readable(db: TimedConnection) -> bool:
-    if not hasattr(select, "poll"):  # Windows, whose `select` has no limit of sockets
-        return bool(select.select([db.pgconn.socket], [], [], 0)[0])
-    way = select.poll()
-    way.register(db.pgconn.socket, select.POLLIN)
-    return bool(way.poll(0))
+    try:
+        db.pgconn.consume_input()
+        db.pgconn.consume_input()  # the end comes behind the server's last words
+    except psycopg.Error:
+        db.connections.pool.drain()  # the others have probably ended as well
+        raise
 
 
 class PostgresPool:

@@ -168,6 +168,5 @@ async def _said(
         max_output_tokens=2000 if able.thinking else 200,  # thoughts come before the first word
         context_limit=able.context,  # another one would make a local server load the model again
     )
-    end = await asked_apart(provider, request)
-    usage = end.usage._replace(cost_usd=price(end.usage) if price else end.usage.cost_usd)
-    return end.message.content, {"model": f"{provider.name}:{model}", "usage": usage.as_dict()}
+    end = await asked_apart(provider, request, price)
+    return end.message.content, {"model": f"{provider.name}:{model}", "usage": end.usage.as_dict()}

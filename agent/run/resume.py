@@ -109,9 +109,10 @@ def _steps(
     earlier = {call.id for message in answers[:-1] for call in message.tool_calls}
     tools = sum((r.usage for r in results if r.call_id in earlier), NOTHING)
     for event, message in zip(whole, answers, strict=False):
-        total = Usage(**event.data["usage"])._replace(seconds=None) if event is whole[-1] else NOTHING
-        used = (n and n - (known or 0) for n, known in zip(total, tools, strict=True))
-        yield Finished(message, event.data["stop_reason"] or "stop", Usage(*used))
+        total = Usage(**event.data["usage"]) if event is whole[-1] else NOTHING
+        used: Any = [n and n - (known or 0) for n, known in zip(total, tools, strict=True)]
+        why = event.data["stop_reason"] or "stop"
+        yield Finished(message, why, Usage(*used)._replace(seconds=None))
 
 
 @dataclass(slots=True)

@@ -85,6 +85,7 @@ class Stage(FakeServer):
 
     def __init__(self) -> None:
         super().__init__(self._reply)
+        self.kept: list[Received] = []  # the requests of before
         self.aside: Callable[[str, str], Any] = lambda method, path: None
         self._replies: list[Reply] = []
         self._given = 0
@@ -92,6 +93,7 @@ class Stage(FakeServer):
     def script(self, *replies: Reply) -> None:
         """What is answered from now on; forgets the requests of before."""
         self._replies, self._given = list(replies), 0
+        self.kept += self.requests
         self.requests.clear()
 
     def next_reply(self, received: Received) -> Reply:
@@ -105,18 +107,23 @@ class Stage(FakeServer):
 
 
 class House:
-    """One session with a provider whose server is at `url`. Use with `async with`."""
+    """One session with a provider before a stage, or at an address. Use with `async with`.
+
+    At its end each request has kept the rules, and each run was told as it should be.
+    """
 
     def __init__(
         self,
         home: Path,
         dialect: Dialect,
-        url: str,
+        server: Stage | str,
         *,
         tools: Iterable[Tool] = (),
         timeouts: Timeouts = PATIENT,
         session: str | None = None,
     ) -> None:
+        self._stage = server if isinstance(server, Stage) else None
+        url = server if isinstance(server, str) else server.url
         flags = {"SEARCHLOOP_HOME": str(home), **dialect.settings(url)}
         settings = Settings.load(Environment({"flag": flags}))
         self.dialect = dialect
@@ -128,11 +135,19 @@ class House:
         self.session = session or self.log.create_session(model=self.model).id
 
     async def __aenter__(self) -> House:
+        if self._stage:
+            self._stage.requests.clear()
+            self._stage.kept.clear()
         return self
 
-    async def __aexit__(self, *rest: object) -> None:
+    async def __aexit__(self, error: type[BaseException] | None, *rest: object) -> None:
         await self.runner.aclose()
+        events = self.events()
         self.log.close()
+        if error is None:
+            check_told(events)
+            if self._stage:
+                check_requests(self.dialect, [*self._stage.kept, *self._stage.requests])
 
     async def ask(
         self,

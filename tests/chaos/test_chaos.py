@@ -26,9 +26,6 @@ from tests.chaos.house import (
     PATIENT,
     House,
     Stage,
-    check_requests,
-    check_told,
-    play,
     reply,
 )
 from tests.fakes import End, Reply
@@ -279,22 +276,15 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("name", "fault"), list(cases()))
-def test_a_question_ends(dialect: Dialect, fault: Fault, stage: Stage, home: Path) -> None:
+async def test_a_question_ends(dialect: Dialect, fault: Fault, stage: Stage, home: Path) -> None:
     """In the whole answer or in one error, after as many tries as make sense; then all goes on."""
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, timeouts=fault.timeouts) as house:
-            stage.script(*fault.replies(dialect))
-            end = await house.ask("When is high water?")
-            sent = list(stage.requests)
-            check_end(fault, end, len(sent))
-            stage.script(reply(dialect, dialect.text(NEXT)))
-            after = await house.ask("And low water?")
-            assert (after["reason"], after["answer"]) == ("stop", NEXT)
-            check_requests(dialect, [*sent, *stage.requests])
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage, timeouts=fault.timeouts) as house:
+        stage.script(*fault.replies(dialect))
+        end = await house.ask("When is high water?")
+        check_end(fault, end, len(stage.requests))
+        stage.script(reply(dialect, dialect.text(NEXT)))
+        after = await house.ask("And low water?")
+        assert (after["reason"], after["answer"]) == ("stop", NEXT)
 
 
 def check_end(fault: Fault, end: Any, sent: int) -> None:
@@ -324,62 +314,46 @@ WAYS: Sequence[End] = ("done", "cut", "reset")
 @EVERY
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.2, 0.4, 0.55, 0.7, 0.85, 0.97])
-def test_cut_anywhere(dialect: Dialect, way: End, share: float, stage: Stage, home: Path) -> None:
+async def test_cut_anywhere(
+    dialect: Dialect, way: End, share: float, stage: Stage, home: Path
+) -> None:
     """Wherever a stream breaks off: tried again if nothing was shown, else kept and said."""
     events = dialect.text(*PIECES)
     whole = b"".join(events)
     cut = whole[: min(int(len(whole) * share), half_an_end(dialect, events))]
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url) as house:
-            stage.script(reply(dialect, [cut], end=way), good(dialect))
-            end = await house.ask("When is high water?")
-            check_end(Fault("cut", lambda d: (), "either"), end, len(stage.requests))
-            assert end["answer"], "nothing was shown, and nothing was tried again"
-            sent = list(stage.requests)
-            stage.script(reply(dialect, dialect.text(NEXT)))
-            assert (await house.ask("And low water?"))["answer"] == NEXT
-            check_requests(dialect, [*sent, *stage.requests])
-            check_told(house.events())
-
-    play(scenario())
-
-
-@EVERY
-def test_nothing_listens(dialect: Dialect, stage: Stage, home: Path) -> None:
-    """A refused connection is one error that says so; once it is there, the session goes on."""
-
-    async def scenario() -> None:
-        async with House(home, dialect, closed_address()) as house:
-            end = await house.ask("When is high water?")
-            assert (end["reason"], end["error"]["code"]) == ("error", "unreachable")
-            session = house.session
+    async with House(home, dialect, stage) as house:
+        stage.script(reply(dialect, [cut], end=way), good(dialect))
+        end = await house.ask("When is high water?")
+        check_end(Fault("cut", lambda d: (), "either"), end, len(stage.requests))
+        assert end["answer"], "nothing was shown, and nothing was tried again"
         stage.script(reply(dialect, dialect.text(NEXT)))
-        async with House(home, dialect, stage.url, session=session) as house:
-            assert (await house.ask("And now?"))["answer"] == NEXT
-            check_requests(dialect, stage.requests)
-            check_told(house.events())
-
-    play(scenario())
+        assert (await house.ask("And low water?"))["answer"] == NEXT
 
 
 @EVERY
-def test_events_that_come_twice(dialect: Dialect, stage: Stage, home: Path) -> None:
+async def test_nothing_listens(dialect: Dialect, stage: Stage, home: Path) -> None:
+    """A refused connection is one error that says so; once it is there, the session goes on."""
+    async with House(home, dialect, closed_address()) as house:
+        end = await house.ask("When is high water?")
+        assert (end["reason"], end["error"]["code"]) == ("error", "unreachable")
+        session = house.session
+    stage.script(reply(dialect, dialect.text(NEXT)))
+    async with House(home, dialect, stage, session=session) as house:
+        assert (await house.ask("And now?"))["answer"] == NEXT
+
+
+@EVERY
+async def test_events_that_come_twice(dialect: Dialect, stage: Stage, home: Path) -> None:
     """A repeated event is not repeated text, where events can be told apart; ends always can."""
     events = dialect.text(*PIECES)
     free = events if dialect.numbered else events[-dialect.terminal :]
     doubled = [piece for e in events for piece in ([e, e] if e in free else [e])]
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url) as house:
-            stage.script(reply(dialect, doubled))
-            end = await house.ask("When is high water?")
-            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
-            stage.script(reply(dialect, dialect.text(NEXT)))
-            assert (await house.ask("And low water?"))["answer"] == NEXT
-            check_requests(dialect, stage.requests)
-
-    play(scenario())
+    async with House(home, dialect, stage) as house:
+        stage.script(reply(dialect, doubled))
+        end = await house.ask("When is high water?")
+        assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+        stage.script(reply(dialect, dialect.text(NEXT)))
+        assert (await house.ask("And low water?"))["answer"] == NEXT
 
 
 # --- calls ---
@@ -424,179 +398,135 @@ BROKEN = {
 
 @EVERY
 @pytest.mark.parametrize("arguments", BROKEN.values(), ids=BROKEN)
-def test_arguments_that_are_none(
+async def test_arguments_that_are_none(
     dialect: Dialect, arguments: str, stage: Stage, home: Path
 ) -> None:
     """The call is not run, the model reads why, and its next, good call is."""
     ledger = Ledger()
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, tools=ledger.tools()) as house:
-            stage.script(
-                reply(dialect, dialect.calls(Asked("note", arguments))),
-                reply(dialect, dialect.calls(asks("good"))),
-                good(dialect),
-            )
-            end = await house.ask("Note it.")
-            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
-            assert ledger.lines == ["good"]
-            assert [r["is_error"] for r in house.results()] == [True, False]
-            check_requests(dialect, stage.requests)
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage, tools=ledger.tools()) as house:
+        stage.script(
+            reply(dialect, dialect.calls(Asked("note", arguments))),
+            reply(dialect, dialect.calls(asks("good"))),
+            good(dialect),
+        )
+        end = await house.ask("Note it.")
+        assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+        assert ledger.lines == ["good"]
+        assert [r["is_error"] for r in house.results()] == [True, False]
 
 
 @EVERY
 @pytest.mark.parametrize("called", ["nothing_like_it", "functions.note", "note me!", "web_search"])
-def test_tools_that_do_not_exist(dialect: Dialect, called: str, stage: Stage, home: Path) -> None:
+async def test_tools_that_do_not_exist(
+    dialect: Dialect, called: str, stage: Stage, home: Path
+) -> None:
     """A made-up name gets an error result; with search off that holds for `web_search` too."""
     ledger = Ledger()
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, tools=ledger.tools()) as house:
-            made = Asked(called, '{"text": "a", "query": "tides"}')
-            stage.script(
-                reply(dialect, dialect.calls(made, asks("b"), text="Let me see.")), good(dialect)
-            )
-            end = await house.ask("Note it.")
-            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
-            assert ledger.lines == ["b"]
-            assert [r["is_error"] for r in house.results()] == [True, False]
-            assert not house.app.requests
-            check_requests(dialect, stage.requests)
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage, tools=ledger.tools()) as house:
+        made = Asked(called, '{"text": "a", "query": "tides"}')
+        stage.script(
+            reply(dialect, dialect.calls(made, asks("b"), text="Let me see.")), good(dialect)
+        )
+        end = await house.ask("Note it.")
+        assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+        assert ledger.lines == ["b"]
+        assert [r["is_error"] for r in house.results()] == [True, False]
+        assert not house.app.requests
 
 
 @EVERY
 @pytest.mark.parametrize("way", WAYS)
-def test_a_call_that_breaks_off(dialect: Dialect, way: End, stage: Stage, home: Path) -> None:
+async def test_a_call_that_breaks_off(dialect: Dialect, way: End, stage: Stage, home: Path) -> None:
     """Cut anywhere, a call is not run from what came of it; tried again, it runs once."""
     ledger = Ledger()
     events = dialect.calls(asks("a line that is long enough to be cut in many places"))
     whole = b"".join(events)
     last = half_an_end(dialect, events)
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, tools=ledger.tools()) as house:
-            for at in [len(whole) * share // 10 for share in range(1, 10)] + [last]:
-                ledger.lines.clear()
-                stage.script(
-                    reply(dialect, [whole[: min(at, last)]], end=way),
-                    reply(dialect, dialect.calls(asks("whole"))),
-                    good(dialect),
-                )
-                end = await house.ask("Note it.")
-                assert (end["reason"], end["answer"]) == ("stop", ANSWER)
-                assert ledger.lines == ["whole"]
-                check_requests(dialect, stage.requests)
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage, tools=ledger.tools()) as house:
+        for at in [len(whole) * share // 10 for share in range(1, 10)] + [last]:
+            ledger.lines.clear()
+            stage.script(
+                reply(dialect, [whole[: min(at, last)]], end=way),
+                reply(dialect, dialect.calls(asks("whole"))),
+                good(dialect),
+            )
+            end = await house.ask("Note it.")
+            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+            assert ledger.lines == ["whole"]
 
 
 @EVERY
-def test_a_call_at_the_token_limit(dialect: Dialect, stage: Stage, home: Path) -> None:
+async def test_a_call_at_the_token_limit(dialect: Dialect, stage: Stage, home: Path) -> None:
     """Half a call that the model could not finish is not run; the turn says that it is cut."""
     ledger = Ledger()
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, tools=ledger.tools()) as house:
-            half = Asked("note", '{"text": "half a li')
-            stage.script(reply(dialect, dialect.cut_short(half)))
-            end = await house.ask("Note it.")
-            assert end["reason"] == "incomplete"
-            assert len(stage.requests) == 1
-            stage.script(reply(dialect, dialect.text(NEXT)))
-            assert (await house.ask("Go on."))["answer"] == NEXT
-            assert ledger.lines == []
-            check_requests(dialect, stage.requests)
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage, tools=ledger.tools()) as house:
+        half = Asked("note", '{"text": "half a li')
+        stage.script(reply(dialect, dialect.cut_short(half)))
+        end = await house.ask("Note it.")
+        assert end["reason"] == "incomplete"
+        assert len(stage.requests) == 1
+        stage.script(reply(dialect, dialect.text(NEXT)))
+        assert (await house.ask("Go on."))["answer"] == NEXT
+        assert ledger.lines == []
 
 
 @EVERY
-def test_large_arguments(dialect: Dialect, stage: Stage, home: Path) -> None:
+async def test_large_arguments(dialect: Dialect, stage: Stage, home: Path) -> None:
     """A megabyte arrives whole, is used once, and goes back within the rules."""
     ledger, text = Ledger(), "blåbær " * 150_000
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, tools=ledger.tools()) as house:
-            stage.script(reply(dialect, dialect.calls(asks(text))), good(dialect))
-            assert (await house.ask("Note it."))["answer"] == ANSWER
-            assert ledger.lines == [text]
-            check_requests(dialect, stage.requests)
-
-    play(scenario())
+    async with House(home, dialect, stage, tools=ledger.tools()) as house:
+        stage.script(reply(dialect, dialect.calls(asks(text))), good(dialect))
+        assert (await house.ask("Note it."))["answer"] == ANSWER
+        assert ledger.lines == [text]
 
 
 @EVERY
-def test_five_hundred_calls_at_once(dialect: Dialect, stage: Stage, home: Path) -> None:
+async def test_five_hundred_calls_at_once(dialect: Dialect, stage: Stage, home: Path) -> None:
     """As many as a step may hold are run, the others are told; all results go back together."""
     ledger = Ledger()
     lines = [f"line {number}" for number in range(500)]
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, tools=ledger.tools()) as house:
-            stage.script(reply(dialect, dialect.calls(*map(asks, lines))), good(dialect))
-            assert (await house.ask("Note it."))["answer"] == ANSWER
-            assert sorted(ledger.lines) == sorted(lines[:MOST_CALLS])
-            assert [r["is_error"] for r in house.results()].count(False) == MOST_CALLS
-            assert len(house.results()) == 500
-            assert len(stage.requests) == 2
-            check_requests(dialect, stage.requests)
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage, tools=ledger.tools()) as house:
+        stage.script(reply(dialect, dialect.calls(*map(asks, lines))), good(dialect))
+        assert (await house.ask("Note it."))["answer"] == ANSWER
+        assert sorted(ledger.lines) == sorted(lines[:MOST_CALLS])
+        assert [r["is_error"] for r in house.results()].count(False) == MOST_CALLS
+        assert len(house.results()) == 500
+        assert len(stage.requests) == 2
 
 
 @EVERY
-def test_calls_without_an_end(dialect: Dialect, stage: Stage, home: Path) -> None:
+async def test_calls_without_an_end(dialect: Dialect, stage: Stage, home: Path) -> None:
     """A model that only ever calls is stopped at the limit; asked again, it may answer."""
     ledger = Ledger()
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, tools=ledger.tools()) as house:
-            rounds = [reply(dialect, dialect.calls(asks(f"round {n}"))) for n in range(9)]
-            stage.script(*rounds)
-            end = await house.ask("Note it.", limits=Limits(steps=4))
-            assert end["reason"] == "limit"
-            assert end["limit"]
-            assert end["answer"]
-            assert ledger.lines == [f"round {n}" for n in range(4)]
-            assert len(stage.requests) == 5
-            sent = list(stage.requests)
-            stage.script(reply(dialect, dialect.text(NEXT)))
-            assert (await house.ask("Enough?"))["answer"] == NEXT
-            check_requests(dialect, [*sent, *stage.requests])
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage, tools=ledger.tools()) as house:
+        rounds = [reply(dialect, dialect.calls(asks(f"round {n}"))) for n in range(9)]
+        stage.script(*rounds)
+        end = await house.ask("Note it.", limits=Limits(steps=4))
+        assert end["reason"] == "limit"
+        assert end["limit"]
+        assert end["answer"]
+        assert ledger.lines == [f"round {n}" for n in range(4)]
+        assert len(stage.requests) == 5
+        stage.script(reply(dialect, dialect.text(NEXT)))
+        assert (await house.ask("Enough?"))["answer"] == NEXT
 
 
 @EVERY
-def test_a_step_that_fails_after_a_tool_ran(dialect: Dialect, stage: Stage, home: Path) -> None:
+async def test_a_step_that_fails_after_a_tool_ran(
+    dialect: Dialect, stage: Stage, home: Path
+) -> None:
     """The tool is not run again, neither by the retry nor by the next question."""
     ledger = Ledger()
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url, tools=ledger.tools()) as house:
-            call = reply(dialect, dialect.calls(asks("once"), thinking="Note it."))
-            stage.script(call, dialect.error(500))
-            end = await house.ask("Note it.")
-            assert end["reason"] == "error"
-            assert len(stage.requests) == 1 + TRIES
-            assert ledger.lines == ["once"]
-            stage.script(reply(dialect, dialect.text(NEXT)))
-            assert (await house.ask("Go on."))["answer"] == NEXT
-            assert ledger.lines == ["once"]
-            check_requests(dialect, stage.requests)
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage, tools=ledger.tools()) as house:
+        call = reply(dialect, dialect.calls(asks("once"), thinking="Note it."))
+        stage.script(call, dialect.error(500))
+        end = await house.ask("Note it.")
+        assert end["reason"] == "error"
+        assert len(stage.requests) == 1 + TRIES
+        assert ledger.lines == ["once"]
+        stage.script(reply(dialect, dialect.text(NEXT)))
+        assert (await house.ask("Go on."))["answer"] == NEXT
+        assert ledger.lines == ["once"]
 
 
 # --- the provider's own search ---
@@ -609,82 +539,63 @@ SEARCHING = pytest.mark.parametrize("name", SEARCHERS)
 @pytest.mark.parametrize(
     ("way", "share"), [*(("cut", n / 10) for n in range(1, 11)), ("stall", 0.3), ("stall", 0.7)]
 )
-def test_a_search_that_breaks_off(
+async def test_a_search_that_breaks_off(
     dialect: Dialect, share: float, way: End, stage: Stage, home: Path
 ) -> None:
     """Whatever came of it, the next question works, searching or not; nothing is said twice."""
     whole = b"".join(dialect.searched(*PIECES))
     cut = whole[: int(len(whole) * share)]
-
-    async def scenario() -> None:
-        async with House(
-            home, dialect, stage.url, timeouts=IMPATIENT if way == "stall" else PATIENT
-        ) as house:
-            stage.script(reply(dialect, [cut], end=way), reply(dialect, dialect.searched(*PIECES)))
-            plain, searcher = dialect.models[0], dialect.searcher
-            end = await house.ask("When is high water?", model=searcher, search="native")
-            assert ANSWER.startswith(end["answer"])
-            assert (end["reason"] == "stop") == (end["answer"] == ANSWER and "error" not in end)
-            assert all(dialect.searches(request.json) for request in stage.requests)
-            sent = list(stage.requests)
-            for search, offered in (("native", True), ("off", False), ("native", True)):
-                stage.script(reply(dialect, dialect.text(NEXT)))
-                model = searcher if offered else plain
-                after = await house.ask("And low water?", model=model, search=search)
-                assert after["answer"] == NEXT
-                sent += stage.requests
-                assert bool(dialect.searches(stage.requests[0].json)) == offered
-            check_requests(dialect, sent)
-            check_told(house.events())
-
-    play(scenario())
+    async with House(
+        home, dialect, stage, timeouts=IMPATIENT if way == "stall" else PATIENT
+    ) as house:
+        stage.script(reply(dialect, [cut], end=way), reply(dialect, dialect.searched(*PIECES)))
+        plain, searcher = dialect.models[0], dialect.searcher
+        end = await house.ask("When is high water?", model=searcher, search="native")
+        assert ANSWER.startswith(end["answer"])
+        assert (end["reason"] == "stop") == (end["answer"] == ANSWER and "error" not in end)
+        assert all(dialect.searches(request.json) for request in stage.requests)
+        for search, offered in (("native", True), ("off", False), ("native", True)):
+            stage.script(reply(dialect, dialect.text(NEXT)))
+            model = searcher if offered else plain
+            after = await house.ask("And low water?", model=model, search=search)
+            assert after["answer"] == NEXT
+            assert bool(dialect.searches(stage.requests[0].json)) == offered
 
 
 @pytest.mark.parametrize("name", [n for n in SEARCHERS if dialects.load(n).refuses_search()])
-def test_a_model_that_does_not_search(dialect: Dialect, stage: Stage, home: Path) -> None:
+async def test_a_model_that_does_not_search(dialect: Dialect, stage: Stage, home: Path) -> None:
     """`auto` falls back to our own search, once and visibly; `native` says what is wrong."""
     refusal = dialect.refuses_search()
     assert refusal is not None
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url) as house:
-            stage.script(refusal, good(dialect))
-            end = await house.ask("When is high water?", model=dialect.searcher, search="auto")
-            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
-            assert end["search_path"].startswith("local")
-            assert [e.data["code"] for e in house.events() if e.type == "notice"] == [
-                "native_search_rejected"
-            ]
-            native, local = [request.json for request in stage.requests]
-            assert dialect.searches(native)
-            assert not dialect.searches(local)
-            assert "web_search" in json.dumps(local["tools"])
-            stage.script(refusal)
-            end = await house.ask("And now?", search="native")
-            assert (end["reason"], len(stage.requests)) == ("error", 1)
-            stage.script(reply(dialect, dialect.text(NEXT)))
-            plain = await house.ask("And low water?", model=dialect.models[0], search="off")
-            assert plain["answer"] == NEXT
-            check_requests(dialect, stage.requests)
-            check_told(house.events())
-
-    play(scenario())
+    async with House(home, dialect, stage) as house:
+        stage.script(refusal, good(dialect))
+        end = await house.ask("When is high water?", model=dialect.searcher, search="auto")
+        assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+        assert end["search_path"].startswith("local")
+        assert [e.data["code"] for e in house.events() if e.type == "notice"] == [
+            "native_search_rejected"
+        ]
+        native, local = [request.json for request in stage.requests]
+        assert dialect.searches(native)
+        assert not dialect.searches(local)
+        assert "web_search" in json.dumps(local["tools"])
+        stage.script(refusal)
+        end = await house.ask("And now?", search="native")
+        assert (end["reason"], len(stage.requests)) == ("error", 1)
+        stage.script(reply(dialect, dialect.text(NEXT)))
+        plain = await house.ask("And low water?", model=dialect.models[0], search="off")
+        assert plain["answer"] == NEXT
 
 
 @SEARCHING
-def test_a_searched_answer(dialect: Dialect, stage: Stage, home: Path) -> None:
+async def test_a_searched_answer(dialect: Dialect, stage: Stage, home: Path) -> None:
     """The answer comes with its source; the dialects of these tests are worth their name."""
-
-    async def scenario() -> None:
-        async with House(home, dialect, stage.url) as house:
-            stage.script(reply(dialect, dialect.searched(*PIECES)))
-            end = await house.ask("When is high water?", model=dialect.searcher, search="native")
-            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
-            assert end["search_path"] == f"native:{dialect.name}"
-            assert [c["url"] for c in end["citations"]] == [PAGE]
-            check_requests(dialect, stage.requests)
-
-    play(scenario())
+    async with House(home, dialect, stage) as house:
+        stage.script(reply(dialect, dialect.searched(*PIECES)))
+        end = await house.ask("When is high water?", model=dialect.searcher, search="native")
+        assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+        assert end["search_path"] == f"native:{dialect.name}"
+        assert [c["url"] for c in end["citations"]] == [PAGE]
 
 
 def test_every_provider_is_here() -> None:

@@ -17,7 +17,7 @@ from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.transport.transport import Transport
 from tests.agent.scripted import SearchApp
 from tests.chaos import dialects
-from tests.chaos.house import PATIENT, House, check_requests, check_told, play, read, reply
+from tests.chaos.house import PATIENT, House, check_requests, check_told, read, reply
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
 pytestmark = pytest.mark.integration
@@ -37,7 +37,9 @@ TOO_LONG = {
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_vendor_that_refuses_a_long_chat_gets_a_summary(tmp_path: Path, vendor: str) -> None:
+async def test_a_vendor_that_refuses_a_long_chat_gets_a_summary(
+    tmp_path: Path, vendor: str
+) -> None:
     """Answers with raw blocks of searches, then too many of them for the window."""
     dialect = dialects.load(vendor)
     refused = {"type": "error", "error": TOO_LONG[vendor]}
@@ -53,42 +55,37 @@ def test_a_vendor_that_refuses_a_long_chat_gets_a_summary(tmp_path: Path, vendor
         searched = dialect.searched("High water is at 07:40.") if "Sea" in body else []
         return reply(dialect, searched or dialect.text("High water is at 07:40."))
 
-    async def scenario() -> None:
-        nonlocal most
-        with FakeServer(answer) as server:
-            async with House(tmp_path, dialect, server.url) as house:
-                # What always searches, even for a summary, gets the list of questions instead.
-                model = dialect.searcher if vendor != "openai-chat" else None
-                for n in range(5):
-                    search = "native" if model else "off"
-                    told = await house.ask(f"Sea {n}?", model=model, search=search)
-                    assert told["reason"] == "stop", told
-                most = len(dialect.conversation(read(server.requests[-1].body)))
-                before = len(server.requests)
-                told = await house.ask("And then?")
+    with FakeServer(answer) as server:
+        async with House(tmp_path, dialect, server.url) as house:
+            # What always searches, even for a summary, gets the list of questions instead.
+            model = dialect.searcher if vendor != "openai-chat" else None
+            for n in range(5):
+                search = "native" if model else "off"
+                told = await house.ask(f"Sea {n}?", model=model, search=search)
                 assert told["reason"] == "stop", told
-                asked = [r for r in server.requests[before:] if r.method == "POST"]
-                first, summary, last = (request.body.decode() for request in asked)
-                assert "Sturmvogel" in last
-                assert "Sea 1?" not in last
-                assert "Sea 4?" in last
-                assert "Sea 4?" not in summary
-                for opaque in ("EncIdx", '"encrypted_content":', '"thoughtSignature":'):
-                    assert opaque not in summary
-                    assert last.count(opaque) * 5 == first.count(opaque), "one turn of five stays"
-                told = await house.ask("Thanks.")
-                asked = [request for request in server.requests if request.method == "POST"]
-                grown = [dialect.conversation(read(r.body)) for r in asked[-2:]]
-                assert grown[1][: len(grown[0])] == grown[0], "append-only from then on"
-                check_requests(dialect, asked)
-                check_told(house.events())
-                table = SourceTable.of(messages_from(house.events()))
-                assert table.numbered(1) or vendor == "openai-chat"
+            most = len(dialect.conversation(read(server.requests[-1].body)))
+            before = len(server.requests)
+            told = await house.ask("And then?")
+            assert told["reason"] == "stop", told
+            asked = [r for r in server.requests[before:] if r.method == "POST"]
+            first, summary, last = (request.body.decode() for request in asked)
+            assert "Sturmvogel" in last
+            assert "Sea 1?" not in last
+            assert "Sea 4?" in last
+            assert "Sea 4?" not in summary
+            for opaque in ("EncIdx", '"encrypted_content":', '"thoughtSignature":'):
+                assert opaque not in summary
+                assert last.count(opaque) * 5 == first.count(opaque), "one turn of five stays"
+            told = await house.ask("Thanks.")
+            asked = [request for request in server.requests if request.method == "POST"]
+            grown = [dialect.conversation(read(r.body)) for r in asked[-2:]]
+            assert grown[1][: len(grown[0])] == grown[0], "append-only from then on"
+            check_requests(dialect, asked)
+            table = SourceTable.of(messages_from(house.events()))
+            assert table.numbered(1) or vendor == "openai-chat"
 
-    play(scenario())
 
-
-def test_a_local_servers_window_is_kept_with_a_summary(tmp_path: Path) -> None:
+async def test_a_local_servers_window_is_kept_with_a_summary(tmp_path: Path) -> None:
     """The list of models tells it: no turn is left out in silence, no request is refused."""
     dialect = dialects.load("openai-chat")
     window = 4096
@@ -101,22 +98,18 @@ def test_a_local_servers_window_is_kept_with_a_summary(tmp_path: Path) -> None:
         text = SUMMARY if b"You summarise the earlier part" in received.body else "ebb " * 400
         return reply(dialect, dialect.text(text))
 
-    async def scenario() -> None:
-        with FakeServer(answer) as server:
-            async with House(tmp_path, dialect, server.url) as house:
-                await house.runner.models()
-                for n in range(20):
-                    told = await house.ask(f"Sea {n}?", search="off")
-                    assert told["reason"] == "stop", told
-                    asked = server.requests[-1].body.decode()
-                    made = [e.data for e in house.events() if e.type == "summary"]
-                    left = range(len(made[-1]["turns"]) if made else 0, n)
-                    assert all(f"Sea {turn}?" in asked for turn in left)
-                    assert ("Sturmvogel" in asked) == bool(made)
-                assert 2 <= len(made) <= 10
-                check_told(house.events())
-
-    play(scenario())
+    with FakeServer(answer) as server:
+        async with House(tmp_path, dialect, server.url) as house:
+            await house.runner.models()
+            for n in range(20):
+                told = await house.ask(f"Sea {n}?", search="off")
+                assert told["reason"] == "stop", told
+                asked = server.requests[-1].body.decode()
+                made = [e.data for e in house.events() if e.type == "summary"]
+                left = range(len(made[-1]["turns"]) if made else 0, n)
+                assert all(f"Sea {turn}?" in asked for turn in left)
+                assert ("Sturmvogel" in asked) == bool(made)
+            assert 2 <= len(made) <= 10
 
 
 WINDOW = 4096  # tokens that each of the five servers reads, at four characters
@@ -186,36 +179,32 @@ class FiveServers:
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-def test_a_fact_of_the_first_turn_outlives_many_windows(
+async def test_a_fact_of_the_first_turn_outlives_many_windows(
     tmp_path: Path, order: tuple[str, ...]
 ) -> None:
     """Forty turns over five vendors, ten windows long; whoever is asked in the end knows it."""
     five = FiveServers()
-
-    async def scenario() -> None:
-        with five.server:
-            own = Settings.load(
-                Environment({"flag": {"SEARCHLOOP_HOME": str(tmp_path), **five.settings()}})
-            )
-            log = EventLog(tmp_path / "s.sqlite3")
-            runner = Runner(own, log, LocalBackend(SearchApp()), transport=Transport(PATIENT))
-            session = log.create_session(model="builtin:extractive").id
-            for turn in range(1, TURNS + 1):
-                name = order[(turn - TURNS - 1) % len(order)]
-                fact = {1: "My ferry is called Sturmvogel. ", TURNS: "What is my ferry called? "}
-                text = f"Turn {turn}. {fact.get(turn, '')}{'How high is the water? ' * 95}"
-                model = f"{name}:{five.dialects[name].models[0]}"
-                await runner.start(session, text, model=model)
-                await runner.wait(session)
-                told = log.last_event(session).data
-                assert (told["reason"], told.get("error")) == ("stop", None), (turn, name)
-            assert told["answer"] == "It is called Sturmvogel."
-            events = log.read(session)
-            said = [e.data["text"] for e in events if e.type in ("user_message", "message")]
-            assert sum(map(len, said)) // 4 >= 10 * WINDOW
-            assert max(five.read) <= WINDOW
-            check_told(events)
-            await runner.aclose()
-            log.close()
-
-    play(scenario())
+    with five.server:
+        own = Settings.load(
+            Environment({"flag": {"SEARCHLOOP_HOME": str(tmp_path), **five.settings()}})
+        )
+        log = EventLog(tmp_path / "s.sqlite3")
+        runner = Runner(own, log, LocalBackend(SearchApp()), transport=Transport(PATIENT))
+        session = log.create_session(model="builtin:extractive").id
+        for turn in range(1, TURNS + 1):
+            name = order[(turn - TURNS - 1) % len(order)]
+            fact = {1: "My ferry is called Sturmvogel. ", TURNS: "What is my ferry called? "}
+            text = f"Turn {turn}. {fact.get(turn, '')}{'How high is the water? ' * 95}"
+            model = f"{name}:{five.dialects[name].models[0]}"
+            await runner.start(session, text, model=model)
+            await runner.wait(session)
+            told = log.last_event(session).data
+            assert (told["reason"], told.get("error")) == ("stop", None), (turn, name)
+        assert told["answer"] == "It is called Sturmvogel."
+        events = log.read(session)
+        said = [e.data["text"] for e in events if e.type in ("user_message", "message")]
+        assert sum(map(len, said)) // 4 >= 10 * WINDOW
+        assert max(five.read) <= WINDOW
+        check_told(events)
+        await runner.aclose()
+        log.close()

@@ -23,7 +23,6 @@ from searchloop.agent.errors import ConfigError, NativeSearchRejected
 from searchloop.agent.settings import Environment
 from searchloop.agent.types import Message, NativeSearch, Request, ToolSpec
 from tests.chaos import dialects
-from tests.chaos.house import play
 from tests.chaos.test_interleavings import Played, Turn, Walk
 
 pytestmark = pytest.mark.integration
@@ -194,20 +193,16 @@ def walk(name: str) -> list[Turn]:
 
 
 @EVERY
-def test_conversations(name: str, tmp_path: Path) -> None:
+async def test_conversations(name: str, tmp_path: Path) -> None:
     """Every request of a long session, whoever took part in it."""
     sent: list[Body] = []
-
-    async def scenario() -> None:
-        session = Walk(tmp_path)
-        try:
-            for each in walk(name):
-                await session.take(each)
-                sent.extend(body for d, _, body in session.transport.sent if d.name == name)
-        finally:
-            await session.close()
-
-    play(scenario())
+    session = Walk(tmp_path)
+    try:
+        for each in walk(name):
+            await session.take(each)
+            sent.extend(body for d, _, body in session.transport.sent if d.name == name)
+    finally:
+        await session.close()
     assert len(sent) >= 20
     for body in sent:
         FITS[name](body)

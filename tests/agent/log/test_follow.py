@@ -9,6 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,131 +107,91 @@ def test_no_gap_and_no_double_whoever_appends(ops: list[Op]) -> None:
         other.close()
 
 
-def test_stored_first_then_live(store: Path | str) -> None:
+async def test_stored_first_then_live(log: EventLog, session: str) -> None:
     """A follower that comes late gets the past in one batch, then the present."""
-
-    async def scenario(log: EventLog, session: str) -> None:
-        log.append(session, [("notice", {"n": n}) for n in range(5)])
-        async with aclosing(log.follow(session, after=2)) as batches:
-            assert [e.seq for e in await anext(batches)] == [3, 4, 5]
-            log.append(session, [("notice", {})])
-            assert [e.seq for e in await anext(batches)] == [6]
-
-    log = EventLog(store)
-    asyncio.run(scenario(log, log.create_session(model="m").id))
-    log.close()
+    log.append(session, [("notice", {"n": n}) for n in range(5)])
+    async with aclosing(log.follow(session, after=2)) as batches:
+        assert [e.seq for e in await anext(batches)] == [3, 4, 5]
+        log.append(session, [("notice", {})])
+        assert [e.seq for e in await anext(batches)] == [6]
 
 
-def test_a_follower_that_lags_holds_little(store: Path | str) -> None:
+async def test_a_follower_that_lags_holds_little(log: EventLog, session: str) -> None:
     """However much comes, the queue is bounded, and the reader still gets all of it."""
-
-    async def scenario(log: EventLog, session: str) -> None:
-        async with aclosing(log.follow(session)) as batches:
-            log.append(session, [("notice", {})])
-            assert len(await anext(batches)) == 1
-            for _ in range(20):
-                log.append(session, [("notice", {})] * 100)
-            (follower,) = log._followers[session]
-            assert len(follower._queue) <= Follower.LIMIT
-            got = 0
-            while got < 2000:
-                got += len(await anext(batches))
-            assert got == 2000
-
-    log = EventLog(store)
-    asyncio.run(scenario(log, log.create_session(model="m").id))
-    log.close()
+    async with aclosing(log.follow(session)) as batches:
+        log.append(session, [("notice", {})])
+        assert len(await anext(batches)) == 1
+        for _ in range(20):
+            log.append(session, [("notice", {})] * 100)
+        (follower,) = log._followers[session]
+        assert len(follower._queue) <= Follower.LIMIT
+        got = 0
+        while got < 2000:
+            got += len(await anext(batches))
+        assert got == 2000
 
 
-def test_a_number_from_the_future_is_no_trap(store: Path | str) -> None:
+async def test_a_number_from_the_future_is_no_trap(log: EventLog, session: str) -> None:
     """A client that claims to have seen more than there is still gets what comes next."""
-
-    async def scenario(log: EventLog, session: str) -> None:
-        log.append(session, [("notice", {})] * 3)
-        reading = asyncio.create_task(follow_to_the_end(log, session, after=999))
-        await joined(log, session)
-        log.append(session, [END])
-        assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [4]
-
-    log = EventLog(store)
-    asyncio.run(scenario(log, log.create_session(model="m").id))
-    log.close()
+    log.append(session, [("notice", {})] * 3)
+    reading = asyncio.create_task(follow_to_the_end(log, session, after=999))
+    await joined(log, session)
+    log.append(session, [END])
+    assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [4]
 
 
-def test_another_process_is_noticed(store: Path | str) -> None:
+async def test_another_process_is_noticed(log: EventLog, other: EventLog, session: str) -> None:
     """What another process appends comes without anything happening in this one."""
-
-    async def scenario(log: EventLog, other: EventLog, session: str) -> None:
-        reading = asyncio.create_task(follow_to_the_end(log, session))
-        await joined(log, session)
-        other.append(session, [("notice", {}), END])
-        assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [1, 2]
-
-    log, other = (EventLog(store) for _ in range(2))
-    asyncio.run(scenario(log, other, log.create_session(model="m").id))
-    log.close()
-    other.close()
+    reading = asyncio.create_task(follow_to_the_end(log, session))
+    await joined(log, session)
+    other.append(session, [("notice", {}), END])
+    assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [1, 2]
 
 
-def test_a_file_is_watched_only_while_somebody_follows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+async def test_a_file_is_watched_only_while_somebody_follows(
+    log: EventLog, other: EventLog, session: str
+) -> None:
     """What another process wrote or wishes is noticed long before the next poll; our own is not
     news, and without a follower nobody looks.
     """
 
-    async def scenario(log: EventLog, other: EventLog, session: str) -> None:
-        heard: list[Mapping[str, Any]] = []
-        fresh = {"session": session}
-        log.hear(heard.append)
+    heard: list[Mapping[str, Any]] = []
+    fresh = {"session": session}
+    log.hear(heard.append)
+    other.append(session, [("notice", {})])
+    async with aclosing(log.follow(session)) as batches:
+        await anext(batches)
+        other.leases.claim(session, "run", "somebody")
+        other.leases.ask_to_stop(session)
+        await asyncio.to_thread(until, lambda: {"signal": session} in heard)
+        other.leases.asked_to_stop("somebody")
+        await asyncio.to_thread(until, lambda: {} in heard)
+        known = heard.count(fresh)
         other.append(session, [("notice", {})])
-        async with aclosing(log.follow(session)) as batches:
-            await anext(batches)
-            other.leases.claim(session, "run", "somebody")
-            other.leases.ask_to_stop(session)
-            await asyncio.to_thread(until, lambda: {"signal": session} in heard)
-            other.leases.asked_to_stop("somebody")
-            await asyncio.to_thread(until, lambda: {} in heard)
-            known = heard.count(fresh)
-            other.append(session, [("notice", {})])
-            await asyncio.to_thread(until, lambda: heard.count(fresh) > known)
-            before = len(heard)
-            for _ in range(5):
-                log.append(session, [("notice", {})])
-            other.append(session, [END])
-            await asyncio.to_thread(until, lambda: len(heard) > before)
-            assert heard[before:] == [fresh]
-        assert not log._followers
-
-    log, other = (EventLog(tmp_path / "s.sqlite3") for _ in range(2))
-    asyncio.run(scenario(log, other, log.create_session(model="m").id))
-    log.close()
-    other.close()
+        await asyncio.to_thread(until, lambda: heard.count(fresh) > known)
+        before = len(heard)
+        for _ in range(5):
+            log.append(session, [("notice", {})])
+        other.append(session, [END])
+        await asyncio.to_thread(until, lambda: len(heard) > before)
+        assert heard[before:] == [fresh]
+    assert not log._followers
 
 
-def test_deleting_ends_its_followers(store: Path | str) -> None:
+async def test_deleting_ends_its_followers(log: EventLog, session: str) -> None:
     """All followers of the session end, at once, also when another thread deletes it."""
-
-    async def scenario(log: EventLog, session: str) -> None:
-        readers = [asyncio.create_task(follow_to_the_end(log, session)) for _ in range(3)]
-        await joined(log, session, 3)
-        await asyncio.to_thread(log.delete_session, session)
-        assert await asyncio.wait_for(asyncio.gather(*readers), 60) == [[], [], []]
-        assert not log._followers
-
-    log = EventLog(store)
-    asyncio.run(scenario(log, log.create_session(model="m").id))
-    log.close()
+    readers = [asyncio.create_task(follow_to_the_end(log, session)) for _ in range(3)]
+    await joined(log, session, 3)
+    await asyncio.to_thread(log.delete_session, session)
+    assert await asyncio.wait_for(asyncio.gather(*readers), 60) == [[], [], []]
+    assert not log._followers
 
 
-def test_a_follower_that_leaves_is_forgotten(store: Path | str) -> None:
+async def test_a_follower_that_leaves_is_forgotten(log: EventLog, session: str) -> None:
     """Closing the iterator takes its queue away."""
-
-    async def scenario(log: EventLog, session: str) -> None:
-        log.append(session, [("notice", {})])
-        async with aclosing(log.follow(session)) as batches:
-            await anext(batches)
-            assert log._followers
-        assert not log._followers
-
-    log = EventLog(store)
-    asyncio.run(scenario(log, log.create_session(model="m").id))
-    log.close()
+    log.append(session, [("notice", {})])
+    async with aclosing(log.follow(session)) as batches:
+        await anext(batches)
+        assert log._followers
+    assert not log._followers

@@ -1,9 +1,8 @@
-"""The event log: order, transactions, sessions, search, claims."""
+"""The event log, on each store: order, transactions, sessions, search, claims."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,6 @@ from searchloop.agent.log.contract import Batch
 from searchloop.agent.log.events import message_data, messages_from
 from searchloop.agent.log.leases import LEASE
 from searchloop.agent.types import Message, Usage
-
-
-@pytest.fixture
-def log(store: Path | str) -> Iterator[EventLog]:
-    """An empty log, on each store."""
-    opened = EventLog(store)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def session(log: EventLog) -> str:
-    """The id of an empty session."""
-    return log.create_session(model="m").id
 
 
 def asked(text: str) -> tuple[str, dict[str, Any]]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log import EventLog
@@ -20,13 +18,6 @@ from searchloop.agent.log.contract import RunDeltas
 from tests.waiting import LATE
 
 HERS = "anna's secret"
-
-
-@pytest.fixture
-def log(store: Path | str) -> Iterator[EventLog]:
-    """The log of whoever has the token."""
-    with closing(EventLog(store)) as opened:
-        yield opened
 
 
 def filled(log: EventLog) -> str:

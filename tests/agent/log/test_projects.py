@@ -1,9 +1,8 @@
-"""Projects and archived chats in the log, on both stores."""
+"""Projects and archived chats in the log, on each store."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +15,6 @@ from searchloop.agent.log.backup import backup, restore
 from searchloop.agent.log.contract import AttachedFile
 from searchloop.agent.types.attachments import Attachment
 from tests.waiting import LATE
-
-
-@pytest.fixture
-def log(store: Path | str) -> Iterator[EventLog]:
-    """The log of whoever has the token."""
-    with closing(EventLog(store)) as opened:
-        yield opened
 
 
 def file(name: str, data: bytes = b"some words") -> AttachedFile:

@@ -43,25 +43,21 @@ def said(log: EventLog, session: str) -> str:
     return "".join(event.data["text"] for event in log.read(session))
 
 
-def test_what_many_say_at_once_is_written_at_once(store: Path | str) -> None:
+async def test_what_many_say_at_once_is_written_at_once(store: Path | str) -> None:
     """Fifty runs, twenty words each: every word there, in order, in few transactions."""
-
-    async def scenario(log: Counting) -> None:
-        together = BatchWriter(log)
-        sessions = [log.create_session(model="m").id for _ in range(50)]
-        runs = [Recorder(log, session, "off", batches=together) for session in sessions]
-        for n in range(20):
-            for run in runs:
-                run.delta(TextDelta(f"{n} "))
-            await asyncio.sleep(0)
-        for run in runs:
-            await run.finish([("text_delta", {"text": "end"})])
-        whole = "".join(f"{n} " for n in range(20)) + "end"
-        assert [said(log, session) for session in sessions] == [whole] * 50
-        assert log.writes < 100
-
     log = Counting(store)
-    asyncio.run(scenario(log))
+    together = BatchWriter(log)
+    sessions = [log.create_session(model="m").id for _ in range(50)]
+    runs = [Recorder(log, session, "off", batches=together) for session in sessions]
+    for n in range(20):
+        for run in runs:
+            run.delta(TextDelta(f"{n} "))
+        await asyncio.sleep(0)
+    for run in runs:
+        await run.finish([("text_delta", {"text": "end"})])
+    whole = "".join(f"{n} " for n in range(20)) + "end"
+    assert [said(log, session) for session in sessions] == [whole] * 50
+    assert log.writes < 100
     log.close()
 
 
@@ -83,26 +79,22 @@ def test_one_that_is_fenced_out_stops_only_itself(store: Path | str) -> None:
     log.close()
 
 
-def test_a_full_disk_is_told_to_each_and_loses_no_word(tmp_path: Path) -> None:
+async def test_a_full_disk_is_told_to_each_and_loses_no_word(tmp_path: Path) -> None:
     """All who spoke learn it at their next word, and what they had said is written at the end."""
-
-    async def scenario(log: EventLog) -> None:
-        together = BatchWriter(log)
-        sessions = [log.create_session(model="m").id for _ in range(2)]
-        runs = [Recorder(log, session, "off", batches=together) for session in sessions]
-        with no_room(tmp_path / "s.sqlite3"):
-            for run in runs:
-                run.delta(TextDelta("kept"))
-            await eventually(lambda: all(run._failed for run in runs))
-            for run in runs:
-                with pytest.raises(StoreError):
-                    run.delta(TextDelta("lost"))
-        for run in runs:
-            await run.finish([])
-        assert [said(log, session) for session in sessions] == ["kept", "kept"]
-
     log = EventLog(tmp_path / "s.sqlite3")
-    asyncio.run(scenario(log))
+    together = BatchWriter(log)
+    sessions = [log.create_session(model="m").id for _ in range(2)]
+    runs = [Recorder(log, session, "off", batches=together) for session in sessions]
+    with no_room(tmp_path / "s.sqlite3"):
+        for run in runs:
+            run.delta(TextDelta("kept"))
+        await eventually(lambda: all(run._failed for run in runs))
+        for run in runs:
+            with pytest.raises(StoreError):
+                run.delta(TextDelta("lost"))
+    for run in runs:
+        await run.finish([])
+    assert [said(log, session) for session in sessions] == ["kept", "kept"]
     log.close()
 
 
@@ -128,33 +120,29 @@ def test_a_notification_is_never_too_long(sizes: list[tuple[str, int]]) -> None:
 
 
 @pytest.mark.integration
-def test_a_burst_reaches_another_process(postgres: Postgres) -> None:
+async def test_a_burst_reaches_another_process(postgres: Postgres) -> None:
     """Small and large words of a hundred sessions: the other process's followers get them all, and
     PostgreSQL's queue is empty afterwards."""
-
-    async def scenario(ours: EventLog, theirs: EventLog) -> None:
-        sessions = [ours.create_session(model="m").id for _ in range(100)]
-        texts = ["x" * (9000 if n % 10 == 0 else 300) for n in range(100)]
-        got: dict[str, str] = dict.fromkeys(sessions, "")
-
-        async def read(session: str) -> None:
-            async for batch in theirs.follow(session):
-                got[session] += "".join(event.data["text"] for event in batch)
-                if len(got[session]) >= 3 * 300 and got[session].endswith("."):
-                    return
-
-        readers = [asyncio.create_task(read(session)) for session in sessions]
-        await asyncio.to_thread(until, lambda: len(theirs._followers) == 100)
-        for end in ("", "", "."):
-            both = zip(sessions, texts, strict=True)
-            words = [RunDeltas(s, [("text_delta", {"text": t + end})]) for s, t in both]
-            await asyncio.to_thread(ours.append_deltas, words)
-        await asyncio.wait_for(asyncio.gather(*readers), 60)
-        assert list(got.values()) == [t * 3 + "." for t in texts]
-
     url = postgres.url()
     ours, theirs = EventLog(url), EventLog(url)
-    asyncio.run(scenario(ours, theirs))
+    sessions = [ours.create_session(model="m").id for _ in range(100)]
+    texts = ["x" * (9000 if n % 10 == 0 else 300) for n in range(100)]
+    got: dict[str, str] = dict.fromkeys(sessions, "")
+
+    async def read(session: str) -> None:
+        async for batch in theirs.follow(session):
+            got[session] += "".join(event.data["text"] for event in batch)
+            if len(got[session]) >= 3 * 300 and got[session].endswith("."):
+                return
+
+    readers = [asyncio.create_task(read(session)) for session in sessions]
+    await asyncio.to_thread(until, lambda: len(theirs._followers) == 100)
+    for end in ("", "", "."):
+        both = zip(sessions, texts, strict=True)
+        words = [RunDeltas(s, [("text_delta", {"text": t + end})]) for s, t in both]
+        await asyncio.to_thread(ours.append_deltas, words)
+    await asyncio.wait_for(asyncio.gather(*readers), 60)
+    assert list(got.values()) == [t * 3 + "." for t in texts]
     with theirs._db.reading() as db:
         assert db.execute("SELECT pg_notification_queue_usage()").fetchone()[0] < 0.01
     ours.close()
@@ -173,45 +161,35 @@ class Waiting(SqliteDatabase):
         super()._begin(db, until)
 
 
-def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path) -> None:
+async def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path) -> None:
     """The last append fails as well: that is an error for the run's keeper, not an endless try; and
     when the store is back, everything is written once."""
-
-    async def scenario(log: EventLog, store: Waiting, session: str) -> None:
-        recorder = Recorder(log, session, "off")
-        store.down = True
-        recorder.delta(TextDelta("half"))
-        with pytest.raises(StoreError):
-            await asyncio.wait_for(recorder.finish([("run_finished", {"text": "."})]), 60)
-        store.down = False
-        await asyncio.wait_for(recorder.finish([]), 60)
-        assert said(log, session) == "half."
-
     log, store = EventLog(tmp_path / "s.sqlite3"), Waiting(tmp_path / "s.sqlite3", STEPS)
     session = log.create_session(model="m").id
     log._db.close()
     log._db = store
-    asyncio.run(scenario(log, store, session))
+    recorder = Recorder(log, session, "off")
+    store.down = True
+    recorder.delta(TextDelta("half"))
+    with pytest.raises(StoreError):
+        await asyncio.wait_for(recorder.finish([("run_finished", {"text": "."})]), 60)
+    store.down = False
+    await asyncio.wait_for(recorder.finish([]), 60)
+    assert said(log, session) == "half."
     log.close()
 
 
 @pytest.mark.integration
-def test_two_hundred_runs_share_ten_connections(postgres: Postgres, tmp_path: Path) -> None:
+async def test_two_hundred_runs_share_ten_connections(postgres: Postgres, tmp_path: Path) -> None:
     """All at once on one process: each answers whole, none is told that the store is down."""
-
-    async def scenario(log: EventLog) -> None:
-        script = [says("High water is at 07:40.") for _ in range(200)]
-        backend = LocalBackend(SearchApp({}))
-        runner = Runner(settings(tmp_path), log, backend, providers=[Scripted(script)])
-        sessions = [log.create_session(model=MODEL).id for _ in range(200)]
-        await asyncio.gather(*(runner.start(session, "When?") for session in sessions))
-        await asyncio.gather(*(runner.wait(session) for session in sessions))
-        ends = [log.last_event(session).data for session in sessions]
-        assert {(end["reason"], end["answer"]) for end in ends} == {
-            ("stop", "High water is at 07:40.")
-        }
-        await runner.aclose()
-
     log = EventLog(postgres.url())
-    asyncio.run(scenario(log))
+    script = [says("High water is at 07:40.") for _ in range(200)]
+    backend = LocalBackend(SearchApp({}))
+    runner = Runner(settings(tmp_path), log, backend, providers=[Scripted(script)])
+    sessions = [log.create_session(model=MODEL).id for _ in range(200)]
+    await asyncio.gather(*(runner.start(session, "When?") for session in sessions))
+    await asyncio.gather(*(runner.wait(session) for session in sessions))
+    ends = [log.last_event(session).data for session in sessions]
+    assert {(end["reason"], end["answer"]) for end in ends} == {("stop", "High water is at 07:40.")}
+    await runner.aclose()
     log.close()

@@ -1,0 +1,18 @@
+"""Tests of this folder that are coroutine functions are played on a fast clock."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tests.chaos.house import play
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs such a test on the loop of `play`."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    play(pyfuncitem.obj(**{n: pyfuncitem.funcargs[n] for n in pyfuncitem._fixtureinfo.argnames}))
+    return True

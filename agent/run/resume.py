@@ -26,6 +26,7 @@ from searchloop.agent.types import (
     Finished,
     Message,
     Request,
+    StopReason,
     StreamEvent,
     Streams,
     TextDelta,
@@ -111,7 +112,7 @@ def _steps(
     for event, message in zip(whole, answers, strict=False):
         total = Usage(**event.data["usage"]) if event is whole[-1] else NOTHING
         used: Any = [n and n - (known or 0) for n, known in zip(total, tools, strict=True)]
-        why = event.data["stop_reason"] or "stop"
+        why: StopReason = event.data["stop_reason"] or "stop"
         yield Finished(message, why, Usage(*used)._replace(seconds=None))
 
 

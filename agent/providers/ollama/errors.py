@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
+from searchloop.agent.providers._wire import error_in
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.exchange import document_of
 from searchloop.agent.transport.refusals import sentence
@@ -40,15 +41,11 @@ def read_fault(body: bytes | Any, status: int | None = None) -> Fault:
     data = document_of(body) if isinstance(body, bytes) else body
     if data is None and isinstance(body, bytes):
         return Fault(_short(body.decode("utf-8", "replace")), status)
-    if not isinstance(data, dict):
-        return Fault(_short(json.dumps(data)), status)
-    error = data.get("error", "")
-    if isinstance(error, dict):
-        error = error.get("message") or json.dumps(error)
-    link = data.get("signin_url")
-    code = data.get("status", data.get("status_code"))
+    details = error_in(data, failed=True) or {}
+    said = details.get("message") or ("" if isinstance(data, dict) else json.dumps(data))
+    link, code = details.get("signin_url"), details.get("status", details.get("status_code"))
     return Fault(
-        _short(error if isinstance(error, str) else json.dumps(error)),
+        _short(said),
         status if status is not None else code if isinstance(code, int) else None,
         link if isinstance(link, str) and link.startswith("https://") else None,
     )

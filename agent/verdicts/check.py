@@ -31,8 +31,7 @@ _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 2_000  # and tokens, of a claim and of a window
 _WINDOWS, _WORK = 16, 2_000  # compared word by word, and their tokens
 _TELLING = 8  # words that tell a language, if it is known here
-_AROUND = 9  # tokens before a part of a sentence that may deny it
-_REPEATS = 5  # places of one wording that are looked at
+_SHORT = 7  # content words of a claim that must be surer
 _MOST_WORDS = 0.8  # of a short claim, which tell its language better than their form
 _MOST = 0.95  # share of a claim that a quotation fills, where nothing else needs to be compared
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
@@ -105,7 +104,7 @@ def _checked(claim: str, page: Page) -> Verdict:
     quotes = quotations(claim, lang or page.lang)
     if quotes:
         return _quoted(claim, quotes, page, foreign)
-    return _verbatim(claim, page) or _compared(claim, page, foreign)
+    return _compared(claim, page, foreign)
 
 
 def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict:
@@ -126,7 +125,7 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
         filled = sum(map(len, quotes)) / len(claim)
         if filled > _MOST or any(map(elided, quotes)):
             return verdict
-        said = _verbatim(claim, page) or _compared(claim, page, foreign)
+        said = _compared(claim, page, foreign)
         may_turn = filled > 0.5 and said.reason == TURNED  # `said X` for `X said`
         return said if said.reason in FAULTS and not may_turn else verdict
     nearest = _compared(claim, page, foreign)
@@ -164,50 +163,13 @@ def _known(claim: str, page: Page) -> bool:
     return sum(page.has(t.key) for t in words) >= _MOST_WORDS * len(words)
 
 
-def _verbatim(claim: str, page: Page) -> Verdict | None:
-    """Returns the verdict on a claim that stands word for word in the page, else None."""
-    told = (t for t in tokens(claim, page.lang) if t.kind in ("word", "letter"))
-    if not all(page.has(t.key) for t in told if t.key[0] != "~"):
-        return None  # without the page's words, which take long to cut
-    words = words_of(claim, page.lang)
-    at, few = 0, len(words.starts) < 2
-    for _ in range(0 if few else _REPEATS):
-        found = page.words.find(words.joined, at)
-        if found is None:
-            return None
-        if _free(page, *found):
-            return _at(page, "supported", *found, "The source says it word for word.")
-        at = page.words.joined.find(words.joined, at) + 1
-    return None
-
-
-def _free(page: Page, start: int, end: int) -> bool:
-    """Tells whether nothing just around a part of a sentence denies it or goes on with a number."""
-    before = page.tokens(page.sentence_of(start))
-    behind = page.tokens(page.sentence_of(end - 1))
-    around = [t for t in before if t.start < start][-_AROUND:] + [
-        t for t in behind if t.start >= end
-    ][:3]
-    cut = any(
-        t.number and (t.start < start < t.end or t.start < end < t.end) for t in (*before, *behind)
-    )
-    first = sum(t.start < start for t in before)
-    said = any(t.kind == "not" for t in around)
-    return (
-        not cut and not said and not any(t.word in _NO for t in before[max(0, first - 1) : first])
-    )
-
-
-_NO = ("no", "not", "nicht", "non", "pas", "niet", "não")  # `no fewer than`
-
-
 def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
     """Compares the claim as a whole; then, where it is several sentences, each by itself."""
     whole = _judged(claim, page, foreign)
     parts = [claim[start:end] for start, end in sentences(claim)]
     if foreign or whole.verdict != "unclear" or whole.reason in FAULTS or len(parts) < 2:
         return whole
-    each = [_verbatim(part, page) or _judged(part, page, foreign) for part in parts]
+    each = [_judged(part, page, foreign) for part in parts]
     if all(v.verdict == "supported" for v in each):
         return replace(each[0], reason="The source says each sentence.")
     return next((v for v in each if v.verdict == "contradicted"), whole)
@@ -247,13 +209,15 @@ def closest(claim: str, page: Page) -> Found | str:
         return "Nothing like it stands in the source."
     found: list[Found] = []
     left = _WORK
+    strange = any(t.named and t.kind == "word" and not page.has(t.key) for t in said)
+    least = model()["threshold_short" if strange or len(weights) <= _SHORT else "threshold"]
     for cover, first, last in windows[:_WINDOWS]:
         if left > 0 and (cover >= _LEAST or not found):
             window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
             left -= len(window)
             seen = Comparison(said, window, weights, page)
             likely = chance(seen)
-            few = "" if likely >= model()["threshold"] else FEW
+            few = "" if likely >= least else FEW
             fault = few if few and not seen.near else veto(seen) or few
             found.append(Found(seen, first, last, likely, fault))
             if first == last and seen.near and not fault:

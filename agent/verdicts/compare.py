@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.text import Token, apart, begins
+from searchloop.agent.verdicts.text import Token, begins
 
 SAME = 0.95  # share of the claim's content in the window, in whatever order: its own sentence
 NEAR = 0.80  # share of the claim's tokens in the window's order: likewise
@@ -181,26 +181,12 @@ def _gaps(ours: Sequence[Token], theirs: Sequence[Token], pairs: Pairs) -> list[
     (lead, first), (end, last) = pairs[0], pairs[-1]
     tail = len(ours) - 1 - end
     head = range(max(0, first - lead - 1) if lead else first, first)
-    found = [Gap(ours[:lead], [theirs[n] for n in head if not closed(theirs, n, first)])]
+    found = [Gap(ours[:lead], theirs[head.start : head.stop])]
     for (i, j), (k, m) in pairwise(pairs):
-        left_out = [theirs[n] for n in range(j + 1, m) if k > i + 1 or not closed(theirs, n, m)]
-        found.append(Gap(ours[i + 1 : k], left_out))
+        found.append(Gap(ours[i + 1 : k], theirs[j + 1 : m]))
     tail += 3 * (tail > 0 and ours[-1].kind == "letter")  # `ならない` for `よい`
     found.append(Gap(ours[end + 1 :], theirs[last + 1 : last + 2 + tail] if tail else ()))
     return [gap for gap in found if gap.ours or gap.theirs]
-
-
-def closed(tokens: Sequence[Token], at: int, end: int) -> bool:
-    """Tells whether a negation and what it denies stand before a comma: `A, not B, did it`."""
-    negation, before = tokens[at], tokens[at - 1]
-    if negation.kind != "not" or at + 1 >= len(tokens):
-        return False
-    first = next((n for n in range(at + 1, end) if tokens[n].kind not in ("stop", "not")), end)
-    if before.kind == "letter" and before.start + 2 > negation.end:
-        first = at  # of its own run
-    elif tokens[at + 1].start - negation.end == 2:
-        return False  # `was not, they say, done`
-    return any(apart(tokens, n) for n in range(first + 1, end + 1))
 
 
 def turned_by_gap(ours: Sequence[Token], theirs: Sequence[Token]) -> bool:

@@ -326,7 +326,7 @@ def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
         whole = _CJK_UNIT.match(text, at)
     if text[at : at + 1] == "日" and not _IN_MONTH.search(text, max(0, at - 4), at):
         return factor, at + 1, "day"
-    unit = _CJK_UNIT.match(text, at + (text[at : at + 1] in ("个", "個", " ")))
+    unit = whole or _CJK_UNIT.match(text, at + (text[at : at + 1] in ("个", "個", " ")))
     return factor, unit.end() if unit else at, UNITS[unit[0]] if unit else ""
 
 

@@ -159,19 +159,6 @@ class Page:
         """Tells whether a word stands anywhere in the page."""
         return key in self._index
 
-    @cached_property
-    def about(self) -> frozenset[str]:
-        """The keys of the title and of the page's first sentence."""
-        head = tokens(blanked(self.title), self.lang)
-        if self.spans:
-            head += self.tokens(0)
-        return frozenset(token.key for token in head)
-
-    def sentences_at(self, start: int, end: int) -> str:
-        """Returns the text of the sentences that hold a range."""
-        first, last = self.sentence_of(start), self.sentence_of(end - 1)
-        return self.clean[self.spans[first][0] : self.spans[last][1]]
-
     def sentence_of(self, place: int) -> int:
         """Returns the number of the sentence that holds the character at `place`."""
         return max(0, bisect_right(self.spans, (place, len(self.text))) - 1)

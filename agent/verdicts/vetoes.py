@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
 
 from searchloop.agent.verdicts import numbers
-from searchloop.agent.verdicts.compare import Comparison, Gap, align, aligned, closed
+from searchloop.agent.verdicts.compare import Comparison, Gap, align, aligned
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 from searchloop.analysis.words import table
 
@@ -160,8 +160,6 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
             continue
         behind = [t for t in tokens[i + 1 : i + 9] if t.start >= token.end][:3]
         behind = [t for t in behind if t.kind != "not"]
-        if token.word and behind and behind[0].kind != "letter" and closed(tokens, i, i + 1):
-            behind = []  # `未婚，2003年`
         before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
         follows = not token.word or "ぁ" <= token.word[-1] <= "ゟ"  # a Japanese denial
         found.update(t.key for t in behind[:1])
@@ -199,7 +197,7 @@ def exchanged(found: Comparison) -> str:
     in_order = len(align(tuple(claim), tuple(window)))
     for (a, b), (c, d) in combinations(units, 2):
         numbered = found.claim[a].number and found.claim[c].number
-        if places[claim[a]] > places[claim[c]] and (numbered or not passive):
+        if places[claim[a]] > places[claim[c]] and (numbered or (found.near and not passive)):
             back = (*claim[:a], *claim[c:d], *claim[b:c], *claim[a:b], *claim[d:])
             gain = 1 if numbered and c - b <= 1 else _GAIN
             if len(align(back, tuple(window))) >= in_order + gain:
@@ -288,6 +286,34 @@ def _alike(one: Token, other: Token) -> bool:
     return len(one.key) >= same and one.key[:same] == other.key[:same]
 
 
+# ---- who says or does it ------------------------------------------------------------------------
+
+_SUBJECT = 6  # first tokens of a sentence, or its last behind a quotation
+
+
+def role(found: Comparison) -> str:
+    """A claim about somebody, whose words the source says in a sentence about somebody else."""
+    page = found.page
+    parts = [[*part] for _, part in groupby(found.window, lambda t: page.sentence_of(t.start))]
+    names = _names(found.claim[:_SUBJECT], page.lang)
+    if found.letters or not names or len(parts) < 2:
+        return ""
+    told = {t.key for t in found.ours if not t.capital or page.lang == "de"} - names
+    says = max(parts, key=lambda part: len(told & {t.key for t in part}))
+    begun = page.text[max(0, says[0].start - 1)] in '"“«„'
+    other = _names(says[-_SUBJECT:] if begun else says[:_SUBJECT], page.lang)
+    other -= {t.key for t in found.claim}
+    return TURNED if other and names.isdisjoint(t.key for t in says) else ""
+
+
+def _names(tokens: Sequence[Token], lang: str) -> set[str]:
+    """Returns the keys of words that are surely names: of German ones, two in a row."""
+    if lang != "de":
+        return {t.key for t in tokens if t.named and t.kind == "word"}
+    pairs = [(a, b) for a, b in pairwise(tokens) if a.capital and b.capital]
+    return {t.key for a, b in pairs if b.start == a.end + 1 for t in (a, b)}
+
+
 VETOES: dict[str, Callable[[Comparison], str]] = {
     "quantity": quantity,
     "opposite": opposite,
@@ -295,6 +321,7 @@ VETOES: dict[str, Callable[[Comparison], str]] = {
     "degree": degree,
     "exchanged": exchanged,
     "replaced": replaced,
+    "role": role,
 }
 
 

@@ -47,9 +47,9 @@ def _row(row: dict[str, Any], name: str) -> Iterator[Labelled]:
 
 
 def _sections(file: Path) -> Iterator[Labelled]:
-    """Reads `==`, a page, `--`, and lines `true | CLAIM` or `untrue | CLAIM`."""
+    """Reads `==`, a page, `--`, and lines `true | CLAIM`, `untrue | CLAIM`, `unknown | CLAIM`."""
     for section in file.read_text("utf-8").split("==\n")[1:]:
         text, _, lines = section.partition("\n--\n")
-        for line in lines.splitlines():
+        for line in filter(str.strip, lines.splitlines()):
             wanted, _, claim = line.partition(" | ")
             yield Labelled(file.stem, claim, text, wanted == "true")

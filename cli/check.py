@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from searchloop.agent.errors import ConfigError
+from searchloop.agent.search.verdict_words import NEAREST, plain
 from searchloop.agent.settings import Settings
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.words import NEAREST, plain
 from searchloop.auditing.results import PROBLEMS, Audit, AuditedPage
 from searchloop.auditing.run import audited, report_at
 from searchloop.auditing.writers import WRITERS

@@ -12,8 +12,8 @@ from typing import Any
 from searchloop.agent.log.events import Event, public_data
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.search.verdict_words import findings, placed, told, unnamed
 from searchloop.agent.types import Message, Source
-from searchloop.agent.verdicts.words import findings, placed, told, unnamed
 from searchloop.cli import FAILED, LIMIT, OK, STOPPED
 from searchloop.cli.arguments import as_json, one_line, safe, safe_json, warn
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders

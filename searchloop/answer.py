@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log.events import Event, citation_data, citation_from
+from searchloop.agent.search.verdict_words import told
 from searchloop.agent.types import Citation, RunReason, Source, ToolCall, Usage
 from searchloop.agent.types.attachments import Attachment
-from searchloop.agent.verdicts.words import told
 from searchloop.analysis.characters import visible
 from searchloop.render.words import words_of
 

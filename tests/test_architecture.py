@@ -122,10 +122,13 @@ LOADED_LATE = (
     ("cli/mcp.py", "cli.serve"),
     ("cli/serve.py", "searchloop.protocols.mcp"),
     ("web/gateway.py", "searchloop.protocols.mcp"),
-    *(("agent/search/citations.py", f"agent.verdicts.{it}") for it in ("check", "claims", "page")),
-    *(("agent/search/citations.py", f"agent.search.{it}") for it in ("marks", "mark_shapes")),
+    *(("agent/search/citations.py", f"agent.verdicts.{it}") for it in ("check", "page")),
+    *(
+        ("agent/search/citations.py", f"agent.search.{it}")
+        for it in ("claims", "marks", "mark_shapes")
+    ),
     *(("agent/run/check_sources.py", it) for it in ("agent.verdicts.page", "agent.run.check_with")),
-    ("agent/verdicts/words.py", "agent.verdicts.claims"),
+    ("agent/search/verdict_words.py", "agent.search.claims"),
     ("cli/show.py", "searchloop.render.export"),
     ("searchloop/answer.py", "searchloop.events"),
     *(("searchloop/answer.py", f"searchloop.render.{it}") for it in ("export", "shared_page")),

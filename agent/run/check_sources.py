@@ -22,6 +22,7 @@ from searchloop.agent.log.session import Event, Session, checked
 from searchloop.agent.providers import Provider, abilities_of
 from searchloop.agent.search.citations import claims_of, compared, judged_together
 from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.search.verdict_words import unnamed
 from searchloop.agent.text import neutral
 from searchloop.agent.tools.backend import (
     Backend,
@@ -33,7 +34,6 @@ from searchloop.agent.tools.backend import (
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import open_page, whole_page
 from searchloop.agent.types import Citation, Mark, Message, NativeSearch, Price, Source
-from searchloop.agent.verdicts.words import unnamed
 
 if TYPE_CHECKING:
     from searchloop.agent.run.check_with import ModelSaid, ToRead

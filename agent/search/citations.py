@@ -22,8 +22,8 @@ from searchloop.agent.types import Citation, Mark, Message, Source, Span
 from searchloop.analysis.addresses import is_tracking
 
 if TYPE_CHECKING:
+    from searchloop.agent.search.claims import Claims
     from searchloop.agent.verdicts.check import Verdict
-    from searchloop.agent.verdicts.claims import Claims
     from searchloop.agent.verdicts.page import Page
 
 # Perplexity writes [1] or [1, 2], xAI [[1]](address); both count the pages of one answer.
@@ -256,7 +256,7 @@ def claims_of(text: str, citations: Sequence[Citation]) -> Callable[[], Claims]:
 
     @cache
     def claims() -> Claims:
-        from searchloop.agent.verdicts.claims import Claims
+        from searchloop.agent.search.claims import Claims
 
         return Claims(text, (m.span for c in citations for m in c.marks if m.span))
 

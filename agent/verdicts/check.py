@@ -214,10 +214,12 @@ def closest(claim: str, page: Page) -> Found | str:
     for cover, first, last in windows[:_WINDOWS]:
         if left > 0 and (cover >= _LEAST or not found):
             window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
+            heads = page.heads(first, set(weights)) if first == last else []
+            window += heads
             left -= len(window)
             seen = Comparison(said, window, weights, page)
             likely = chance(seen)
-            few = "" if likely >= least else FEW
+            few = "" if likely >= (model()["threshold"] if heads else least) else FEW
             fault = few if few and not seen.near else veto(seen) or few
             found.append(Found(seen, first, last, likely, fault))
             if first == last and seen.near and not fault:

@@ -20,6 +20,13 @@ LONGEST = 400_000  # characters; what stands behind them is not compared
 _STEPS = 20_000  # places looked at to find the sentences near one claim
 _NEAREST = 8
 _ITEM, _SHORT_ITEM = re.compile(r"[^\n|]{,200}\||[-*+•] |\d+[.)] "), 60  # characters
+# A row of heads, the line below it, and the rows.
+_TABLE = re.compile(
+    r"^(?P<heads>[^\n]*\|[^\n]*)\n[ \t]*\|?[ \t]*:?-{2,}[-:| \t]*\n"
+    r"(?P<rows>(?:[^\n]*\|[^\n]*(?:\n|\Z))+)",
+    re.MULTILINE,
+)
+_CELL = re.compile(r"[^|\n]+")
 _EMPHASIS = ("*", "**", "***", "`")
 _GOES_ON = re.compile(r"(?<=\w)[*`]{0,3}\]\([^()\s]{1,2000}\)[*`]{0,3}(?=\w)")
 _SPACED = re.compile(r"\d[\u00a0\u202f\u2009 ]\d{3}")
@@ -41,6 +48,13 @@ class Words(NamedTuple):
             return None
         first = self.joined.count(" ", 0, found + 1) - 1
         return self.starts[first], self.ends[first + words.count(" ") - 2]
+
+
+class Cell(NamedTuple):
+    """The tokens of a cell in the row of a table, and of the head of its column."""
+
+    head: list[Token]
+    said: list[Token]
 
 
 def words_of(text: str, lang: str, joined: frozenset[int] = frozenset()) -> Words:
@@ -173,6 +187,31 @@ class Page:
             and (end - start < _SHORT_ITEM or "|" in self.clean[start:end])
             for start, end in self.spans[first : last + 1]
         )
+
+    @cached_property
+    def cells(self) -> dict[int, list[Cell]]:
+        """{sentence: its cells} of the rows of tables."""
+        found: dict[int, list[Cell]] = {}
+        for table in _TABLE.finditer(self.clean):
+            heads = [
+                tokens(self.clean, self.lang, *cell.span())
+                for cell in _CELL.finditer(self.clean, *table.span("heads"))
+            ]
+            at = table.start("rows")
+            for row in table["rows"].splitlines(keepends=True):
+                cells = list(_CELL.finditer(self.clean, at, at + len(row)))
+                if len(cells) == len(heads):
+                    found[self.sentence_of(at + 1)] = [
+                        Cell(head, tokens(self.clean, self.lang, *cell.span()))
+                        for cell, head in zip(cells, heads, strict=True)
+                    ]
+                at += len(row)
+        return found
+
+    def heads(self, sentence: int, keys: set[str]) -> list[Token]:
+        """Returns the heads over the cells of a row that hold one of these keys."""
+        cells = self.cells.get(sentence, ())
+        return [t for cell in cells if any(t.key in keys for t in cell.said) for t in cell.head]
 
     def tokens(self, sentence: int) -> list[Token]:
         """Returns the tokens of one sentence."""

@@ -314,6 +314,25 @@ def _names(tokens: Sequence[Token], lang: str) -> set[str]:
     return {t.key for a, b in pairs if b.start == a.end + 1 for t in (a, b)}
 
 
+# ---- cells of a table ---------------------------------------------------------------------------
+
+
+def column(found: Comparison) -> str:
+    """A cell of no column that the claim names, or beside the name of another column."""
+    cells = found.page.cells.get(found.page.sentence_of(found.window[0].start), [])[1:]
+    at = {t.key: n for n, t in enumerate(found.claim)}
+    heads = [{t.key for t in cell.head if t.kind != "stop"} for cell in cells]
+    named = [n for n, head in enumerate(heads) if head and head <= at.keys()]
+    held = [{t.key for t in cell.said if t.key in at and t.kind != "stop"} for cell in cells]
+    if named and any(held) and not any(held[n] for n in named):
+        return TURNED
+    for n in (n for n in named if held[n]):
+        far = {k: min(abs(at[a] - at[b]) for a in held[n] for b in heads[k]) for k in named}
+        if far[n] > min(far.values()):
+            return TURNED
+    return ""
+
+
 VETOES: dict[str, Callable[[Comparison], str]] = {
     "quantity": quantity,
     "opposite": opposite,
@@ -322,6 +341,7 @@ VETOES: dict[str, Callable[[Comparison], str]] = {
     "exchanged": exchanged,
     "replaced": replaced,
     "role": role,
+    "column": column,
 }
 
 
@@ -330,15 +350,26 @@ def veto(found: Comparison) -> str:
     return next(filter(None, (rule(found) for rule in VETOES.values())), "")
 
 
+def _turns_it(token: Token) -> bool:
+    """Tells of a word that changes what is said, if a claim leaves it out."""
+    return token.kind == "not" or _said(token) in _DEGREES
+
+
 def accused(found: Comparison, fault: str) -> bool:
     """Tells whether the fault is the one difference between the claim and the source's sentence."""
-    if not found.near or len(found.gaps) != 1:
+    gaps = [gap for gap in found.gaps if gap.ours]
+    left_out = [t for gap in found.gaps if not gap.ours for t in gap.theirs]
+    if not found.near or len(gaps or found.gaps) != 1:
         return False
-    gap: Gap = found.gaps[0]
+    if gaps and left_out and (fault != NUMBER or any(map(_turns_it, left_out))):
+        return False
+    gap: Gap = (gaps or found.gaps)[0]
     ours, theirs = gap.content()
     if fault == NUMBER:
         pair = [[t.number for t in side if t.number] for side in (ours, theirs)]
-        return [len(side) for side in pair] == [1, 1] and pair[0][0].differs(pair[1][0])
+        if [len(side) for side in pair] != [1, 1] or not pair[0][0].differs(pair[1][0]):
+            return False
+        return not left_out or not any(found.page.has(t.key.strip("?")) for t in ours if t.number)
     if fault == DENIAL:
         plain = [sum(t.kind != "not" for t in side) for side in (ours, theirs)]
         return gap.turns and (found.letters or plain[0] == plain[1])

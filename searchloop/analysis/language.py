@@ -89,6 +89,7 @@ def _by_words(text: str, among: frozenset[str]) -> str:
     words = Counter(_WORD.findall(text.casefold()))
     total = words.total()
     found: Counter[str] = Counter()
+    telling = {lang for word in words if len(word) > 1 for lang in _MARKS.get(word, ())}
     for word, times in words.items():
         for lang in _MARKS.get(word, ()):
             if lang in among:
@@ -97,8 +98,8 @@ def _by_words(text: str, among: frozenset[str]) -> str:
     enough = (_SHARE if total >= _LONG else _SHARE / 2) * total
     (lang, most), (_, second) = (*found.most_common(2), ("", 0), ("", 0))[:2]
     enough *= 0.5 if lang in _SPARSE else 1
-    if most < max(1, enough, 1.25 * second + 0.5):
-        return ""
+    if most < max(1, enough, 1.25 * second + 0.5) or lang not in telling:
+        return ""  # a letter may be a unit
     written = _LETTERS.get(lang)
     if written is None or text.isascii():
         return lang

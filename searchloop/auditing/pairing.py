@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from searchloop.agent.verdicts.claims import BACK, FEW, blank, count_words, torn, without
+from searchloop.agent.search.claims import BACK, FEW, blank, count_words, torn, without
 from searchloop.agent.verdicts.text import sentences
 from searchloop.auditing.references import (
     ADDRESS,

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from searchloop.agent import __version__
-from searchloop.agent.verdicts.words import NEAREST, plain
+from searchloop.agent.search.verdict_words import NEAREST, plain
 from searchloop.analysis.characters import visible
 from searchloop.auditing.results import Audit, AuditedCitation, AuditedSentence
 from searchloop.render.shared_page import answer_html, framed, legend

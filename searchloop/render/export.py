@@ -21,8 +21,8 @@ from urllib.parse import quote
 from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import BRANCHING, Session, checked, no_turn, shown
 from searchloop.agent.search.answer_markdown import math
+from searchloop.agent.search.verdict_words import findings, placed, unnamed
 from searchloop.agent.types.attachments import size_words
-from searchloop.agent.verdicts.words import findings, placed, unnamed
 from searchloop.analysis.characters import INVISIBLE, visible
 from searchloop.render.shared_page import Turn, page
 from searchloop.render.tree import find_marks, substitute

@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.agent.log.session import Session
+from searchloop.agent.search.verdict_words import VERDICTS, findings, placed, told
 from searchloop.agent.types.attachments import SCHEME
-from searchloop.agent.verdicts.words import VERDICTS, findings, placed, told
 from searchloop.analysis.characters import visible
 from searchloop.analysis.language import language
 from searchloop.render.markdown import render_known

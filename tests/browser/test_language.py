@@ -46,7 +46,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
         assert all("other" in entry for entry in catalogue.values() if isinstance(entry, dict))
     parts = [p for p in (ROOT / "web" / "static").rglob("*.*") if p.parent.name != "locales"]
     parts += [*(ROOT / "searchloop" / "render").glob("*.py"), *(ROOT / "cli").glob("*.py")]
-    parts += [ROOT / "agent/verdicts/words.py"]
+    parts += [ROOT / "agent/search/verdict_words.py"]
     code = "".join(p.read_text("utf-8") for p in parts if p.suffix in {".js", ".html", ".py"})
     heads = {key.split(".")[0] for key in english if key not in code}
     made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}

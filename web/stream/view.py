@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
-from searchloop.agent.verdicts.words import plain
+from searchloop.agent.search.verdict_words import plain
 from searchloop.render.markdown import Incremental, render_known
 from searchloop.render.tree import KnownLinks, suggestions
 

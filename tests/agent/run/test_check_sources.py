@@ -15,6 +15,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import Event, citation_from
 from searchloop.agent.log.session import checked
 from searchloop.agent.run.check_with import ToRead, estimate, read_by
+from searchloop.agent.search.verdict_words import unnamed
 from searchloop.agent.types import (
     Capabilities,
     Citation,
@@ -25,7 +26,6 @@ from searchloop.agent.types import (
     ToolCall,
     Usage,
 )
-from searchloop.agent.verdicts.words import unnamed
 from tests.agent.providers.vendors import ANTHROPIC, GEMINI, OPENAI, Vendor
 from tests.agent.scripted import House, Scripted, SearchApp, calls, open_house, page, says
 from tests.recorded import exchanges, recordings, row_id

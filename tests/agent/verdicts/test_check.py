@@ -102,6 +102,56 @@ def test_numbers_are_values() -> None:
     )
 
 
+def test_a_cell_is_read_with_the_heads_of_its_row_and_column() -> None:
+    """What prose would support a table supports; a cell of another row or column does not."""
+    table(
+        "| Plan | Price per month | Storage |\n|---|---|---|\n| Team | $29 | 500 GB |\n"
+        "| Business | $79 | 2 TB |\n\n| | Longtail 3 | Longtail 3 Plus |\n|---|---|---|\n"
+        "| Drive | 9-speed derailleur, chain | stepless hub gear, belt |\n\n"
+        "| Result | 2021 | 2020 |\n|---|---|---|\n| Operating margin | 7.9% | 9.6% |",
+        ("supported", "The Team plan costs $29 per month."),
+        ("supported", "The Business plan includes 2 TB of storage."),
+        ("unclear|contradicted", "The Team plan costs $79 per month."),
+        ("unclear|contradicted", "The Business plan includes 500 GB of storage."),
+        ("unclear", "The Longtail 3 has a belt drive and a stepless hub gear."),
+        ("supported", "The operating margin was 9.6% in 2020 and 7.9% in 2021."),
+        ("unclear", "The operating margin was 7.9% in 2020 and 9.6% in 2021."),
+    )
+
+
+def test_a_claim_about_somebody_is_held_to_a_sentence_about_them() -> None:
+    """A name of the page beside what somebody else says or does there gets no tick."""
+    table(
+        "Chief executive Petra Holm blamed fuel prices for the loss. Lars Vik, who leads the "
+        "union, called the plan a betrayal. “We waited too long to renew the fleet,” said the "
+        "engineer Ines Castell. Jens Aldous listened to all of it.",
+        ("supported", "Chief executive Petra Holm blamed fuel prices for the loss."),
+        ("unclear", "Union leader Lars Vik blamed fuel prices for the loss."),
+        ("unclear", "Jens Aldous said that they had waited too long to renew the fleet."),
+    )
+
+
+@each_row(
+    ("claim", "text", "verdict"),
+    [
+        ("工程历时18年。", "工程历时18个月。", "contradicted"),
+        ("貸出は前年度の約1.7%になった。", "貸出は前年度の約1.7倍になった。", "unclear"),
+        ("The dough rests for an hour and a half in the fridge.",
+         "The dough rests for 90 minutes in the fridge.", "supported"),
+        ("The terminal opened in 1999.", "The terminal cost 2 million euros and opened in 1998.",
+         "contradicted"),
+        ("Der Eintritt kostet 5 Euro.", "Der Eintritt ins Museum kostet 8 Euro.", "contradicted"),
+        ("Der Eintritt kostet 5 Euro.",
+         "Der Eintritt ins Museum kostet 8 Euro. Kinder zahlen 5 Euro.", "unclear"),
+        ("The tunnel carries 41,300 vehicles per week.",
+         "The tunnel, which carries about 41,300 vehicles a day, is old.", "unclear"),
+    ],
+)  # fmt: skip
+def test_other_values_of_one_thing_exclude_each_other(claim: str, text: str, verdict: str) -> None:
+    """Also where the claim leaves words out; not where the value stands elsewhere in the page."""
+    assert check(claim, Page(text)).verdict == verdict
+
+
 def test_sentences_that_stand_together_may_be_told_together() -> None:
     """Two facts of neighbouring sentences, and a claim of two sentences from afar."""
     filler = "Nothing else of note is known about that year in the valley. " * 3

@@ -47,7 +47,7 @@ def placed(answer: str, citations: Sequence[Mapping[str, Any]]) -> list[dict[str
     spans = [m["span"] for each in citations for m in each.get("marks", ()) if m.get("span")]
     if not spans:
         return [dict(each) for each in citations]
-    from searchloop.agent.verdicts.claims import Claims
+    from searchloop.agent.search.claims import Claims
 
     claims = Claims(answer, [(start, end) for start, end in spans])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from searchloop.agent.verdicts.claims import Claims
+from searchloop.agent.search.claims import Claims
 from tests.tables import each_row
 
 

@@ -9,8 +9,8 @@ from typing import Any, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from searchloop.agent.search.verdict_words import VERDICTS, evidence, findings, placed, plain, told
 from searchloop.agent.types import VerdictName
-from searchloop.agent.verdicts.words import VERDICTS, evidence, findings, placed, plain, told
 from searchloop.render.words import words_of
 from tests.tables import each_row
 

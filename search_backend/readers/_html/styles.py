@@ -20,7 +20,7 @@ import tinycss2  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from tinycss2.ast import Declaration  # type: ignore[import-untyped]
 
-from searchloop.search_backend.readers._html.visibility import SCREEN_WIDTH, Style, Tokens, hiding
+from searchloop.search_backend.readers._html.visibility import SCREEN_WIDTH, Style, Tokens
 
 # A step takes about a microsecond at most.
 MOST_STEPS = 500_000
@@ -50,6 +50,11 @@ _ELSEWHERE = re.compile(
 _AMONG = re.compile(r"~(?!=)|:(?:nth|last|only|first-of)", re.IGNORECASE)
 _ID, _TAG = re.compile(r"#[\w\\-]"), re.compile(r"(?:^|[\s>+~(])[a-z]", re.IGNORECASE)
 _CLASS = re.compile(r"\.[\w\\-]|\[|(?<!:):(?!not|is|where|:)[a-z]", re.IGNORECASE)
+_MAY_HIDE = re.compile(
+    r"none|hidden|collapse|opacity|clip|transform|scale|translate|indent|font|color|-\d{3}|:\s*[.0]"
+    r"|[\\(]",
+    re.IGNORECASE,
+)
 # Other ways to write a property, for text that runs from left to right.
 _NAMED = (
     "inset-inline-start:left inline-size:width block-size:height max-inline-size:max-width "
@@ -66,14 +71,6 @@ _SHAPING = (
 _is_shape = re.compile(
     r"-(?:through|align: ?(?:su|[.\d]*[1-9])|space: ?(?:pre|b)|alpha|latin|roman)|monospace"
 ).search
-# What is asked about an element; other declarations are forgotten.
-_PROPERTIES = """
-display visibility content-visibility opacity position float overflow font-size text-indent
-line-height left top right bottom margin-left margin-top height width max-height max-width
-min-height min-width padding-top padding-bottom clip clip-path transform scale translate color fill
-painted background-color background-image text-shadow
-"""
-_ASKED = frozenset((*_PROPERTIES.split(), *_SHAPING))
 # The custom properties of a page with their values.
 Variables = tuple[tuple[str, str], ...]
 # How a rule ranks among others: ids, classes and tags of its selector, its place in the sheets.
@@ -160,7 +157,7 @@ def _asks(query: str) -> bool:
 
 @lru_cache(maxsize=512)  # pages of one site, and of many, write the same few
 def declared(block: str, variables: Variables = ()) -> Declared:
-    """Return what a block says of what is asked; puts the values of custom properties in."""
+    """Return what a block says; puts the values of custom properties in."""
     if "var(" in block:
         known = dict((*variables, *_CUSTOM.findall(block)))
         block = _VARIABLE.sub(lambda one: str(known.get(one[1], one[2] or "")), block)
@@ -172,8 +169,7 @@ def declared(block: str, variables: Variables = ()) -> Declared:
         tokens = tuple(one for one in one.value if one.type not in ("whitespace", "comment"))
         if 0 < len(tokens) <= LONGEST_VALUE:
             name = _ALIASES.get(one.lower_name, one.lower_name.removeprefix("-webkit-"))
-            said = {key: its for key, its in _longhands(name, tokens) if key in _ASKED}
-            (important if one.important else normal).update(said)
+            (important if one.important else normal).update(_longhands(name, tokens))
     return normal, important
 
 
@@ -199,9 +195,15 @@ def _longhands(name: str, tokens: Tokens) -> Iterable[tuple[str, Tokens]]:
 class Cascade:
     """The styles of one page. Elements go by their index in the order of the document."""
 
-    def __init__(self, tree: LexborHTMLParser, steps: int = MOST_STEPS):
+    def __init__(
+        self,
+        tree: LexborHTMLParser,
+        names: frozenset[str] | None = None,
+        steps: int = MOST_STEPS,
+    ) -> None:
+        """`names` are those of the page, where they are known."""
         self.left = steps
-        self._tree = tree
+        self._tree, self._names = tree, names or frozenset(names_of(tree))
         self._sheets, self.whole = sheets(tree)
         self._ruled: set[int] = set()
 
@@ -232,12 +234,15 @@ class Cascade:
         """The style of each element that has one: by the browser, by rules in the order of their
         weight, inline, and the same of what is important."""
         layers = defaultdict[int, list[tuple[Rank, Declared]]](list)
+        custom = self._custom()
         # What may hide comes first, by simple selectors, and counts however dear the rest is.
-        for selector, ranked in sorted(self._rules().items(), key=_urgency):
-            places = self._matched(selector)
-            for one in ranked:
-                for place in places if self.pay(len(places)) else ():
-                    layers[place].append(one)
+        for selector, blocks in sorted(self._rules().items(), key=_urgency):
+            places, weight = self._matched(selector), specificity(selector)
+            for order, block in blocks if places else ():
+                if self.pay(1 + len(block) // 8 + len(places)):
+                    said = declared(block, custom if "var(" in block else ())
+                    for place in places if any(said) else ():
+                        layers[place].append(((weight, order), said))
         self._ruled = set(layers)
         found: dict[int, Style] = {}
         for node in self._tree.css(_STYLED):
@@ -279,28 +284,24 @@ class Cascade:
                 attributes = self.nodes[place].attrs
                 attributes["style"] = ";".join([attributes.get("style") or "", *shapes])
 
-    def _rules(self) -> dict[str, list[tuple[Rank, Declared]]]:
-        """The selectors that match elements in any state by names that the page has, each with
-        what its rules say."""
-        if not self._sheets:
-            return {}
-        ranked = defaultdict[str, list[tuple[Rank, Declared]]](list)
-        names = frozenset(names_of(self._tree))
+    def _custom(self) -> Variables:
         sheet = "\n".join(self._sheets)
-        custom = tuple(reversed(_CUSTOM.findall(sheet))) if "var(" in sheet else ()
-        found = (rule for one in self._sheets for rule in rules(one))
-        for order, (selectors, block) in enumerate(found):
-            fitting = [*_fitting(selectors, names)]
-            if fitting and self.pay(1 + len(block) // 8):
-                said = declared(block, custom if "var(" in block else ())
-                for selector in fitting if any(said) else ():
-                    ranked[selector].append(((specificity(selector), order), said))
-        return ranked
+        return tuple(reversed(_CUSTOM.findall(sheet))) if "var(" in sheet else ()
+
+    def _rules(self) -> dict[str, list[tuple[int, str]]]:
+        """The selectors that match elements in any state by names that the page has, each with
+        the blocks of its rules and their places."""
+        found = defaultdict[str, list[tuple[int, str]]](list)
+        every = (rule for one in self._sheets for rule in rules(one))
+        for order, (selectors, block) in enumerate(every):
+            for selector in _fitting(selectors, self._names):
+                found[selector].append((order, block))
+        return found
 
     def _matched(self, selector: str) -> list[int]:
         """The elements that a selector matches; none if that costs too much."""
         size, far = len(self.nodes), _FAR.findall(selector)
-        price = 1 + size * (2 + len(selector)) // 256 + size * ("~" not in far) * len(far)
+        price = 1 + size * (2 + len(selector)) // 256 + size * ("~" not in far) * len(far) // 2
         price += len(_AMONG.findall(selector)) * size * size // 64
         if len(far) > 1 or not self.pay(price):
             return []
@@ -315,9 +316,8 @@ class Cascade:
 _STYLED = "[style],[hidden],dialog:not([open]),[popover],font[color],[bgcolor]"
 
 
-def _urgency(rules: tuple[str, list[tuple[Rank, Declared]]]) -> tuple[bool, int]:
-    selector, ranked = rules
-    return not any(hiding(style) for _, said in ranked for style in said), len(selector)
+def _urgency(rules: tuple[str, list[tuple[int, str]]]) -> tuple[bool, int]:
+    return not any(_MAY_HIDE.search(block) for _, block in rules[1]), len(rules[0])
 
 
 def _merged(text: str, style: str, layers: Sequence[Declared]) -> Style:

@@ -57,7 +57,7 @@ def show(tree: LexborHTMLParser) -> None:
                 inside = f'<div role="{role}">{cell.inner_html}</div>'
                 cell.replace_with(LexborHTMLParser(inside).css("div")[0])
     _write_figures_and_dates(tree)
-    cascade = remove_hidden(tree)
+    cascade = remove_hidden(tree, Cascade(tree, named))
     cascade.write_shapes()
     _keep_apart(tree, cascade)
 

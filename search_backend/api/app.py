@@ -214,7 +214,7 @@ def create_app(
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     shelf = library or _shelf(settings)
     cache = Cache(disk or Disk(settings.home, settings.cache_bytes))
-    chain = chain or Chain(settings, shelf, engines, cache=cache)
+    chain = chain or Chain(settings, shelf, engines, cache=cache, apart=WORKERS)
     pages = make_pages(settings, shelf, fetch, cache, engines)
 
     def described() -> dict[str, Any]:

@@ -19,12 +19,14 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Protocol
 
 from searchloop.analysis.plugins import Plugin
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
 from searchloop.search_backend.plugin.entry_points import find_parts
+from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.types import Query, SearchBackendError, SearchResult
 
 
@@ -42,12 +44,24 @@ class Wire:
 
     `request` raises EngineError(config) for settings it cannot use; `parse` raises EngineError for
     any answer that does not hold results. Where a search takes two requests, `then` makes the
-    second of the first answer; without one, `parse` gets the first answer.
+    second of the first answer; without one, `parse` gets the first answer. An answer in HTML or XML
+    has `markup`: its selectors run in a process that may be killed, and `parse` reads `rows`.
     """
 
     request: Callable[[Query, Keys], HttpRequest]
     parse: Callable[[HttpResponse, Keys], list[SearchResult]]
     then: Callable[[HttpResponse, Keys], HttpRequest | None] | None = None
+    markup: Markup | None = None
+
+
+class Apart(Protocol):
+    """Processes that may be killed, for markup."""
+
+    def prepare(self) -> None:
+        """Starts one, if none is there."""
+
+    def rows(self, body: bytes, markup: Markup, /) -> list[dict[str, str]] | None:
+        """Returns what `markup.rows_in` does. Raises EngineError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from urllib.parse import urlencode, urljoin
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
-
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
 from searchloop.search_backend.plugin.answers import (
-    MOST_ROWS,
     base,
     challenged,
     misshapen,
     proof_wanted,
     refusal,
-    result,
-    usable,
+    results,
     with_sites,
 )
+from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.types import Query, SearchResult
 
 NAME, TITLE = "ddg", "DuckDuckGo"
 ADDRESS = ("DDG_BASE_URL", "https://html.duckduckgo.com/html")
-# Its page has fewer by far. A parser may take time quadratic in the depth and in the attributes.
-MOST_BYTES, MOST_TAGS = 96 * 1024, 10_000
+MARKUP = Markup(
+    ".result:not(.result--ad):not(.result--no-result)",
+    {"url": "a.result__a@href", "title": "a.result__a", "snippet": ".result__snippet"},
+    empty=".no-results, .result--no-result",
+)
 _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
     "User-Agent": "Mozilla/5.0 (compatible; searchloop/0.1)",
@@ -72,29 +72,18 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """The results without advertisements. Only a page that says so has found nothing."""
     if not 200 <= response.status < 300:
         raise refusal(response, TITLE)
-    if len(response.body) > MOST_BYTES or response.body.count(b"<") > MOST_TAGS:
-        raise misshapen(TITLE)
-    tree = LexborHTMLParser(response.body)
-    found = tree.css(".result:not(.result--ad):not(.result--no-result)")
-    if not found and (response.status == 202 or challenged(response)):
+    if response.rows is None and (response.status == 202 or challenged(response)):
         raise proof_wanted(TITLE, response.status)
-    if not found and not tree.css_matches(".no-results, .result--no-result"):
+    if response.rows is None:
         raise misshapen(TITLE)
-    return usable(map(_result, found[:MOST_ROWS]), TITLE)
-
-
-def _result(row: LexborNode) -> SearchResult | None:
-    link, snippet = row.css_first("a.result__a"), row.css_first(".result__snippet")
-    if link is None:
-        return None
-    url = urljoin(ADDRESS[1], link.attributes.get("href") or "")
-    return result(NAME, url, link.text(), snippet.text() if snippet else "")
+    found = ({**row, "url": urljoin(ADDRESS[1], row["url"])} for row in response.rows)
+    return results(found, NAME, TITLE, "url", "title", "snippet")
 
 
 ENGINE = Engine(
     *(NAME, TITLE),
     applies=frozenset({"domains", "time_range", "country", "language"}),
-    wire=Wire(request, parse),
+    wire=Wire(request, parse, markup=MARKUP),
     slow=True,
     settings=(Setting(ADDRESS[0], f"Another server of {TITLE}", ADDRESS[1]),),
 )

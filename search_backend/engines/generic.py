@@ -11,6 +11,7 @@ from urllib.parse import quote_plus
 
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, answers, post
+from searchloop.search_backend.plugin.markup import MOST_ROWS
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 
 TITLE = "Your search API"
@@ -63,7 +64,7 @@ def parse(response: HttpResponse, keys: Keys) -> list[SearchResult]:
     if not isinstance(found, list):
         raise answers.misshapen(TITLE)
     places = (f"{fields.get(name, '')} {usual}" for name, usual in USUAL.items())
-    return answers.results(found[: answers.MOST_ROWS], "generic", TITLE, *places)
+    return answers.results(found[:MOST_ROWS], "generic", TITLE, *places)
 
 
 def _key(keys: Keys) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """The process that reads one document after another for `workers`, and may be killed at any time.
 
 To stdout: READY when it is up. From stdin: two lengths of four bytes, a JSON object {url,
-content_type, charset} or {charset, refresh}, the body. To stdout: a length of four bytes and JSON,
-a page or {refresh}; with pickle, a parser that a page has taken over could run code in the parent.
+content_type, charset}, {charset, refresh} or {markup}, the body. To stdout: a length of four bytes
+and JSON, a page, {refresh} or {rows}; with pickle, a parser that a page has taken over could run
+code in the parent.
 It ends with stdin, and with status 0 between two documents if it was idle for a while or has grown.
 `searchloop.imports.worker` is such a process for imported chats.
 """
@@ -23,6 +24,7 @@ from typing import Any, BinaryIO
 
 from searchloop.search_backend.fetch.refresh import refresh_in
 from searchloop.search_backend.plugin.challenge_pages import is_challenge
+from searchloop.search_backend.plugin.markup import Markup, rows_in
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, Problem, failed_page
 
@@ -69,9 +71,12 @@ def main(answer_to: Answer, larger: int = 1) -> None:
 
 
 def answer_to(head: dict[str, Any], body: bytes, cut: bool) -> dict[str, Any]:
-    """Returns the page in `body`, or where it sends its readers on if `head` has `refresh`."""
+    """Returns the page in `body`; where it sends its readers on if `head` has `refresh`; the rows
+    that an engine looks for if it has `markup`."""
     if "refresh" in head:
         return {"refresh": refresh_in(body, head["charset"], head["refresh"])}
+    if "markup" in head:
+        return {"rows": rows_in(body, Markup(**head["markup"]))}
     page = page_in(head, body, cut)
     return {name: value for name, value in asdict(page).items() if name not in NOT_READ}
 

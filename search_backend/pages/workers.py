@@ -26,7 +26,15 @@ from typing import IO, Any
 
 from searchloop.search_backend.fetch.refresh import refresh_in
 from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE, page_in
-from searchloop.search_backend.types import Page, Problem, SearchBackendError, failed_page, restored
+from searchloop.search_backend.plugin.markup import Markup, rows_in
+from searchloop.search_backend.types import (
+    EngineError,
+    Page,
+    Problem,
+    SearchBackendError,
+    failed_page,
+    restored,
+)
 
 SECONDS = 5.0
 START_SECONDS = 30.0
@@ -129,6 +137,17 @@ class Workers:
             return refresh_in(body, charset, header)
         told = self.answer({"charset": charset, "refresh": header}, body)
         return None if isinstance(told, Problem) else told["refresh"]
+
+    def rows(self, body: bytes, markup: Markup) -> list[dict[str, str]] | None:
+        """Returns what `markup.rows_in` does. Raises EngineError if reading was given up."""
+        if not sys.executable:
+            return rows_in(body, markup)
+        told = self.answer({"markup": markup.as_json()}, body)
+        if isinstance(told, Problem):
+            what = "Reading its answer took too long, or too much memory."
+            raise EngineError("parse", what, "Use another engine.")
+        rows = told["rows"]
+        return rows and [{name: str(text) for name, text in row.items()} for row in rows]
 
     def answer(self, head: Mapping[str, Any], body: bytes) -> dict[str, Any] | Problem:
         """Returns what a process answers, or why it did not. Raises SearchBackendError as `read`

@@ -3,7 +3,7 @@
 An engine or a reader declares its settings and turns plain values into plain values; it neither
 sends nor waits.
 
-Others may import: answers, challenge_pages, entry_points.
+Others may import: answers, challenge_pages, entry_points, markup.
 """
 
 from __future__ import annotations
@@ -75,11 +75,16 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An answer with lower-case names of headers and the decompressed body."""
+    """An answer with lower-case names of headers and the decompressed body.
+
+    `rows` are what the selectors of an engine (`markup.Markup`) found in it: a text for each field,
+    [] where the page says that there is nothing, None where it holds neither.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    rows: list[dict[str, str]] | None = None
 
 
 def web_form(scheme: str, name: str, path: str) -> str:

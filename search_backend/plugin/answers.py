@@ -22,6 +22,7 @@ from typing import Any
 
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.plugin.challenge_pages import is_challenge, is_named, signs_in_words
+from searchloop.search_backend.plugin.markup import MOST_ROWS
 from searchloop.search_backend.text.clean import one_line, plain, snippet_text
 from searchloop.search_backend.types import EngineError, PageStatus, Problem, Query, SearchResult
 
@@ -39,7 +40,6 @@ _AUTH = re.compile(
     re.IGNORECASE,
 )
 MOST_SITES = 8
-MOST_ROWS = 100  # of an answer; no engine is asked for more than a quarter of that
 LONGEST_URL = 8_192
 _AGO = re.compile(r"(\d{1,3}|an?|one) (minute|hour|day|week|month|year)s? ago", re.IGNORECASE)
 _DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0, "year": 365.0}

@@ -13,7 +13,7 @@ from typing import Any
 
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.results import AnswerCache
-from searchloop.search_backend.engines import Access, Engine, find_engines
+from searchloop.search_backend.engines import Access, Apart, Engine, find_engines
 from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library import Library
@@ -49,11 +49,14 @@ class Chain:
         engines: Mapping[str, Engine] | None = None,
         clock: Callable[[], float] = time.monotonic,
         cache: Cache | None = None,
+        apart: Apart | None = None,
     ) -> None:
-        """`clock` gives monotonic seconds; `cache` keeps answers, one in memory if it is None."""
+        """`clock` gives monotonic seconds; `cache` keeps answers, one in memory if it is None;
+        `apart` reads markup, this process if it is None."""
         self._settings = settings
         self._clock = clock
-        self._schedule = Schedule(settings, find_engines() if engines is None else engines, clock)
+        known = find_engines() if engines is None else engines
+        self._schedule = Schedule(settings, known, clock, apart)
         self._access = Access(settings.keys, library)
         self._http = EngineHttp()
         self._cache = AnswerCache(cache or Cache(clock=clock), self._scope())

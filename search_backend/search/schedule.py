@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, inf
 
-from searchloop.search_backend.engines import Access, Engine
+from searchloop.search_backend.engines import Access, Apart, Engine
 from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.plugin import HttpResponse, secrets_in, without_keys
+from searchloop.search_backend.plugin.markup import Markup, rows_in
 from searchloop.search_backend.search.limits import LONGEST_WAIT, CircuitBreakers, TokenBuckets
 from searchloop.search_backend.search.merge import Checked, keep
 from searchloop.search_backend.search.router import Routed, keywords
@@ -74,10 +75,14 @@ class Schedule:
     """The engines of these settings and what is known of their health. Safe for several threads."""
 
     def __init__(
-        self, settings: SearchSettings, engines: Mapping[str, Engine], clock: Callable[[], float]
+        self,
+        settings: SearchSettings,
+        engines: Mapping[str, Engine],
+        clock: Callable[[], float],
+        apart: Apart | None = None,
     ) -> None:
-        """`clock` gives monotonic seconds for rates, rests and patience."""
-        self.engines = engines
+        """`clock` gives monotonic seconds for rates, rests and patience; `apart` reads markup."""
+        self.engines, self.apart = engines, apart
         self.settings = settings
         self.clock = clock
         self.circuits = CircuitBreakers(clock, partial(random.Random().uniform, 0.9, 1.1))
@@ -352,14 +357,22 @@ class OneSearch:
                 return await asyncio.wrap_future(found)
             if engine.wire is None:
                 raise TypeError(f"{engine.name} has neither search nor wire")
-            keys, then = self._access.keys, engine.wire.then
-            request = engine.wire.request(self._asked(engine), keys)
-            answer = await self._http.send(request, engine.title)
-            if then is not None and (request_2 := then(answer, keys)) is not None:
-                answer = await self._http.send(request_2, engine.title)
-            return answer
+            keys, wire = self._access.keys, engine.wire
+            if wire.markup and self._schedule.apart:  # a process is up when the answer comes
+                in_thread(self._schedule.apart.prepare)
+            answer = await self._http.send(wire.request(self._asked(engine), keys), engine.title)
+            if wire.then is not None and (second := wire.then(answer, keys)) is not None:
+                answer = await self._http.send(second, engine.title)
+            return await self._with_rows(answer, wire.markup) if wire.markup else answer
         except Exception as error:
             return error
+
+    async def _with_rows(self, answer: HttpResponse, markup: Markup) -> HttpResponse:
+        if not 200 <= answer.status < 300:
+            return answer
+        read = self._schedule.apart.rows if self._schedule.apart else rows_in
+        rows = await asyncio.wrap_future(in_thread(lambda: read(answer.body, markup)))
+        return replace(answer, rows=rows)
 
     async def _wait(self, until: float, task: asyncio.Task[object] | None = None) -> None:
         """Waits until `task` or all of the chain have ended, one has results, or it is `until`."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 
-from searchloop.search_backend.engines.ddg import parse as parse_page
-from searchloop.search_backend.engines.keyless.arxiv import parse as parse_feed
+from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.fetch.http import Fetched, refresh_of
 from searchloop.search_backend.pages.reading import read_fetched
-from searchloop.search_backend.pages.workers import WORKERS
+from searchloop.search_backend.pages.workers import WORKERS, Workers
 from searchloop.search_backend.plugin import HttpResponse
+from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.types import EngineError
 from tests.source_tree import modules, report, within
 from tests.tables import each_row
@@ -35,10 +37,9 @@ PARSERS = (
 ELSEWHERE = {
     "search_backend/text/clean.py": "chardet: 64 KiB of a document, in the worker",
     "search_backend/cache/disk.py": "unpacks what it packed",
-    "search_backend/engines/keyless/arxiv.py": "a feed with a bound on its tags",
-    "search_backend/engines/ddg.py": "a page with a bound on its bytes and tags",
     "search_backend/engines/zim.py": "an archive that the user has installed",
     "search_backend/fetch/refresh.py": "called in the worker",
+    "search_backend/plugin/markup.py": "called in the worker",
     "search_backend/fetch/http.py": "unpacks up to a number of bytes, on a thread",
     "agent/log/events.py": "a checksum",
     "agent/run/question/files.py": "a checksum",
@@ -53,6 +54,7 @@ READERS = (
     "searchloop.search_backend.readers.read",
     "searchloop.search_backend.plugin.challenge_pages.is_challenge",
     "searchloop.search_backend.fetch.refresh.refresh_in",
+    "searchloop.search_backend.plugin.markup.rows_in",
     "searchloop.imports.worker.answer_to",
 )
 CALLERS = {
@@ -63,6 +65,7 @@ CALLERS = {
     "search_backend/fetch/http.py": "the default of an argument that the server sets",
     "search_backend/fetch/fetch.py": "the default of an argument that the server sets",
     "search_backend/library/__init__.py": "the default of an argument that the server sets",
+    "search_backend/search/schedule.py": "the default of an argument that the server sets",
 }
 PACKAGES = ("agent", "search_backend", "web", "cli", "searchloop")
 
@@ -96,38 +99,55 @@ def test_each_parser_is_bounded(names: tuple[str, ...], known: dict[str, str]) -
     )
 
 
-ROW = b"<div class=result><a class=result__a href='https://a.example/'>A title</a></div>"
-
-
-@pytest.mark.parametrize(
-    "more", [b"<div>" * 20_000, b"<p " + b"a=1 " * 25_000, ROW[:18] * 20_000, b" " * 100_000]
+FOUND = b"<div class=result><a class=result__a href='https://a.example/'>A title</a></div>"
+ENTRY = b"<entry><id>http://arxiv.org/abs/1706.03762</id><title>A title</title></entry>"
+# What made a parser slow: depth, attributes, rows without end, declarations.
+ABSURD = (
+    *(b"<div>" * 20_000, b"<p " + b"a=1 " * 500_000, FOUND[:18] * 100_000, b"<a/>" * 800_000),
+    b"<!DOCTYPE feed [" + b"<!ATTLIST a b CDATA 'long'>" * 10_000 + b"]>" + b"<a>" * 50_000,
+    b"<!DOCTYPE feed [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;&a;'>]><feed>" + b"&b;" * 100_000,
 )
-def test_a_result_page_of_absurd_size_is_not_parsed(more: bytes) -> None:
-    """Its parser would keep every other request waiting."""
-    assert len(parse_page(HttpResponse(200, {}, ROW), {})) == 1
-    with pytest.raises(EngineError) as refused:
-        parse_page(HttpResponse(200, {}, ROW + more), {})
-    assert refused.value.kind == "parse"
 
 
-def test_a_feed_of_absurd_size_is_not_parsed() -> None:
-    """A real one has hundreds of tags for each paper, of large teams thousands."""
-    start = b'<feed xmlns="http://www.w3.org/2005/Atom">'
-    assert parse_feed(HttpResponse(200, {}, start + b"<a/>" * 90_000 + b"</feed>"), {}) == []
-    with pytest.raises(EngineError):
-        parse_feed(HttpResponse(200, {}, start + b"<a/>" * 200_000 + b"</feed>"), {})
+@each_row(("name", "good"), [("ddg", FOUND), ("arxiv", ENTRY)])
+def test_an_absurd_answer_costs_this_process_nothing(name: str, good: bytes) -> None:
+    """Every engine whose answers are markup has its selectors run elsewhere: the calls here do not
+    grow with the answer, and a process that takes too long is killed."""
+    wire = find_engines()[name].wire
+    assert wire is not None
+    assert wire.markup is not None
+    with closing(Workers(1, seconds=1.0)) as own:
+        own.rows(good, wire.markup)  # a process has to be started
+        for more in (b"", *ABSURD):
+            rows, spent = counted(own, good + more, wire.markup)
+            assert spent < 1_500, more[:20]  # a process that was killed is replaced
+            if rows is not None:
+                found = wire.parse(HttpResponse(200, {}, b"", rows), {})
+                assert found[0].title == "A title"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-@pytest.mark.parametrize("rule", ["ENTITY a 'long'", "ATTLIST a b CDATA 'long'", "ELEMENT a ANY"])
-def test_a_feed_declares_nothing(rule: str, encoding: str) -> None:
-    """A declaration is repeated at each element or reference, so a small feed may be endless."""
-    feed = '<feed xmlns="http://www.w3.org/2005/Atom"/>'
-    text = f'<?xml version="1.0" encoding="{encoding}"?>'
-    assert parse_feed(HttpResponse(200, {}, (text + feed).encode(encoding)), {}) == []
-    declared = f"{text}<!DOCTYPE feed [<!{rule}>]>{feed}".encode(encoding)
-    with pytest.raises(EngineError):
-        parse_feed(HttpResponse(200, {}, declared), {})
+def counted(own: Workers, body: bytes, markup: Markup) -> tuple[list[dict[str, str]] | None, int]:
+    """The rows, None where reading was given up, and the calls in this process."""
+    with counting() as found, suppress(EngineError):
+        return own.rows(body, markup), len(found)
+    return None, len(found)
+
+
+def test_no_engine_reads_markup_by_itself() -> None:
+    """Those that say `markup` are those whose answers are HTML or XML; the others read JSON."""
+    wires = {name: engine.wire for name, engine in find_engines().items() if engine.wire}
+    assert {name for name, wire in wires.items() if wire.markup} == {"ddg", "arxiv"}
+
+
+@contextmanager
+def counting() -> Iterator[list[str]]:
+    """Calls of this thread, of C functions too."""
+    found: list[str] = []
+    sys.setprofile(lambda _, event, __: found.append(event) if "call" in event else None)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
 
 
 PAGE = (
@@ -143,20 +163,11 @@ def test_a_page_is_looked_at_in_another_process_only(part: str) -> None:
     """Calls are counted, of C functions too: their number does not grow with the page."""
 
     def calls(body: bytes) -> int:
-        found = 0
-
-        def count(frame: object, event: str, argument: object) -> None:
-            nonlocal found
-            found += event in ("call", "c_call")
-
-        sys.setprofile(count)
-        try:
+        with counting() as found:
             page = read_fetched(Fetched(URL, URL, 200, "text/html", None, body))
             told = refresh_of(Fetched(URL, URL, 200, "text/html", None, body), WORKERS.refresh_in)
-        finally:
-            sys.setprofile(None)
         assert (page.url, told) == (URL, "/b")
-        return found
+        return len(found)
 
     calls(PAGE.encode())  # a process may have to be started
     small = calls(PAGE.encode())

@@ -5,10 +5,13 @@ recordings/README.md says which of the recorded bodies are invented.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from searchloop.search_backend.engines import Engine, find_engines
+from searchloop.search_backend.plugin import HttpResponse, Keys
+from searchloop.search_backend.plugin.markup import rows_in
+from searchloop.search_backend.types import SearchResult
 from tests.fakes import Received, Reply
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -76,6 +79,15 @@ class Case:
         is_first = received.path.startswith(self.path)
         body = self.first() if is_first else self.recording("results")
         return Reply(body, headers={"content-type": "application/json"})
+
+
+def parsed(engine: Engine, response: HttpResponse, keys: Keys) -> list[SearchResult]:
+    """What the engine makes of an answer, whose markup is read first."""
+    wire = engine.wire
+    assert wire is not None
+    if wire.markup and 200 <= response.status < 300:
+        response = replace(response, rows=rows_in(response.body, wire.markup))
+    return wire.parse(response, keys)
 
 
 def real(engine: str) -> Path:

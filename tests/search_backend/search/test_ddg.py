@@ -6,15 +6,15 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from searchloop.search_backend.engines.ddg import ENGINE, parse, region, request
+from searchloop.search_backend.engines.ddg import ENGINE, region, request
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.types import EngineError, Query
-from tests.search_backend.search.engine_cases import DDG_PAGE
+from tests.search_backend.search.engine_cases import DDG_PAGE, parsed
 
 
 def test_results_are_read_from_the_page() -> None:
     """Title, address and text without markup; advertisements are left out."""
-    results = parse(HttpResponse(200, {}, DDG_PAGE.encode()), {})
+    results = parsed(ENGINE, HttpResponse(200, {}, DDG_PAGE.encode()), {})
     assert [(r.title, r.snippet, r.source) for r in results] == [
         ("Green tea", "Tea & water.", "ddg"),
         ("Black tea", "", "ddg"),
@@ -74,11 +74,11 @@ CHALLENGE = "<html><body><div class='anomaly-modal'>Select all squares with a du
 def test_a_refusal_is_never_nothing_found(status: int, body: str, kind: str) -> None:
     """Each cause has its kind, one sentence and a remedy."""
     with pytest.raises(EngineError) as failure:
-        parse(HttpResponse(status, {}, body.encode()), {})
+        parsed(ENGINE, HttpResponse(status, {}, body.encode()), {})
     assert (failure.value.kind, bool(failure.value.remedy)) == (kind, True)
 
 
 def test_nothing_found_is_what_the_page_says() -> None:
     """Only its own words for it count."""
     none = '<div class="result result--no-result"><div class="no-results">No results.</div></div>'
-    assert parse(HttpResponse(200, {}, none.encode()), {}) == []
+    assert parsed(ENGINE, HttpResponse(200, {}, none.encode()), {}) == []

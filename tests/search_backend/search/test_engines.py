@@ -16,7 +16,7 @@ from searchloop.search_backend.plugin.answers import iso_date, retry_after
 from searchloop.search_backend.text.clean import plain
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 from tests.recorded import exchanges, large
-from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case, real
+from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case, parsed, real
 from tests.tables import each_row
 
 URL = "http://127.0.0.1:9"
@@ -51,10 +51,9 @@ def said(request: HttpRequest) -> dict[str, Any]:
 
 def read(case: Case, body: bytes | str, status: int = 200, **headers: str) -> list[SearchResult]:
     """What the engine makes of an answer."""
-    assert case.engine.wire is not None
     data = body if isinstance(body, bytes) else body.encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return case.engine.wire.parse(HttpResponse(status, named, data), case.keys(URL))
+    return parsed(case.engine, HttpResponse(status, named, data), case.keys(URL))
 
 
 def failure(case: Case, body: bytes | str, status: int = 200, **headers: str) -> EngineError:
@@ -491,11 +490,11 @@ def test_a_summary_takes_a_second_request() -> None:
         case.engine.wire.then(HttpResponse(200, {}, b'{"error":"API rate limit exceeded"}'), {})
 
 
-def test_an_arxiv_id_asks_for_that_paper_and_a_bomb_is_refused() -> None:
+def test_an_arxiv_id_asks_for_that_paper_and_no_bomb_goes_off() -> None:
     """Words are sought in all fields; entities are not expanded."""
     arxiv = BY_NAME["arxiv"]
     assert said(ask(arxiv, Query("what does 1706.03762v5 say")))["id_list"] == "1706.03762v5"
     words = said(ask(arxiv, Query("state-of-the-art GAN, (training)!")))["search_query"]
     assert words == "all:state-of-the-art AND all:GAN AND all:training"
     bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><feed>&b;</feed>'
-    assert failure(arxiv, bomb).kind == "parse"
+    assert read(arxiv, bomb) == []

@@ -69,11 +69,18 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(work())
-            except Exception as error:  # raised where it is awaited
-                future.set_exception(error)
+            except BaseException as error:  # raised where it is awaited, and never ends the loop
+                future.set_exception(tame(error))
 
     threading.Thread(target=act, daemon=True).start()
     return future
+
+
+def tame(error: BaseException) -> Exception:
+    """Returns the error itself, or one in place of what ends a loop: SystemExit, StopIteration."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return RuntimeError(type(error).__name__)
 
 
 class AddressResolver(AbstractResolver):

@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from searchloop.search_backend.plugin.answers import LONGEST_RETRY
+
 LONGEST_WAIT = 6.0
 # Requests an exact second apart arrive a little less than a second apart.
 MARGIN = 1.05
@@ -116,7 +118,7 @@ class CircuitBreakers:
             state.failures += 1
             state.reason = kind
             state.trial_until = 0.0
-            if retry_after:
+            if isinstance(retry_after, int | float) and 0 < retry_after <= LONGEST_RETRY:
                 state.rest = rest = retry_after
             elif kind in DOUBTFUL and state.failures < DOUBTFUL_BEFORE_REST:
                 return

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from searchloop.analysis.addresses import AMP_VIEWER
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, plain_url
 from searchloop.search_backend.fetch.ip_addresses import Network
+from searchloop.search_backend.plugin.markup import MOST_TEXT
 from searchloop.search_backend.text.clean import invisible, one_line
 from searchloop.search_backend.types import Filtered, Query, SearchResult
 
@@ -63,9 +64,12 @@ def keep(
     An address with two readings, of this machine or of a private network outside `allow` is
     unusable; a non-ASCII host is shown by its A-labels. A result without a date is never too old.
     """
+    now = today or datetime.now(UTC).date()
     readable = [
-        result if shown == result.url else replace(result, url=shown)
-        for result in found
+        replace(result, url=shown, published=day)
+        if (shown, day) != (result.url, result.published)
+        else result
+        for result, day in ((one, _day(one.published, now)) for one in found)
         if (shown := plain_url(result.url, allow)) is not None
     ]
     rules = Rules(query.allowed_domains, query.blocked_domains)
@@ -79,10 +83,19 @@ def keep(
     if query.time_range and "time_range" not in respected:
         # A day more, for places where it is still yesterday.
         days = timedelta(days=_DAYS[query.time_range] + 1)
-        oldest = ((today or datetime.now(UTC).date()) - days).isoformat()
+        oldest = (now - days).isoformat()
         fresh = [result for result in inside if (result.published or oldest) >= oldest]
     outside, stale = len(readable) - len(inside), len(inside) - len(fresh)
     return Checked(tuple(fresh), outside, stale, len(found) - len(readable))
+
+
+def _day(published: str | None, today: date) -> str | None:
+    """Returns the date, None for what is none or lies behind the tomorrow of the first places."""
+    try:
+        day = date.fromisoformat(published or "")
+    except ValueError:
+        return None
+    return day.isoformat() if day <= today + timedelta(days=1) else None
 
 
 def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
@@ -95,11 +108,12 @@ def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
 
 def cleaned(result: SearchResult) -> SearchResult:
     """Returns `result` without what nobody should see, on one line each."""
+    title, snippet = result.title[:MOST_TEXT], result.snippet[:MOST_TEXT]
     return SearchResult(
-        one_line(result.title, LONGEST_TITLE) or result.url,
+        one_line(title, LONGEST_TITLE) or result.url,
         result.url,
-        one_line(result.snippet, LONGEST_SNIPPET),
+        one_line(snippet, LONGEST_SNIPPET),
         result.source,
         result.published,
-        result.invisible + invisible(result.title) + invisible(result.snippet),
+        result.invisible + invisible(title) + invisible(snippet),
     )

@@ -19,12 +19,12 @@ from functools import partial
 from math import ceil, inf
 
 from searchloop.search_backend.engines import Access, Apart, Engine
-from searchloop.search_backend.fetch.client import in_thread
+from searchloop.search_backend.fetch.client import in_thread, tame
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.plugin import HttpResponse, secrets_in, without_keys
-from searchloop.search_backend.plugin.markup import Markup, rows_in
+from searchloop.search_backend.plugin.markup import MOST_ROWS, Markup, rows_in
 from searchloop.search_backend.search.limits import LONGEST_WAIT, CircuitBreakers, TokenBuckets
 from searchloop.search_backend.search.merge import Checked, keep
 from searchloop.search_backend.search.router import Routed, keywords
@@ -37,6 +37,8 @@ from searchloop.search_backend.types import (
     Query,
     SearchBackendError,
     SearchResult,
+    ended,
+    restored,
 )
 
 # Seconds without an answer after which an engine is late: an API, and one that is `slow` or has a
@@ -44,6 +46,7 @@ from searchloop.search_backend.types import (
 PATIENCE, PATIENCE_WITH_SLOW = 1.0, 3.0
 # The same for official sites, beside a chain and instead of it. Whose turn is later is left out.
 PATIENCE_BESIDE, PATIENCE_INSTEAD = 1.5, 3.0
+MOST_WORDS = 800  # characters of what an engine says of its failure
 
 _log = logging.getLogger(__name__)
 
@@ -146,11 +149,11 @@ class Schedule:
             kept = self._kept(engine, query, self._results(engine, ended))
         except EngineError as error:
             status = "blocked" if error.kind in ("blocked", "rate") else "error"
-            problem = self._problem(error)
+            problem = self._problem(engine, error)
             self.circuits.failed(engine.name, error.kind, error.retry_after)
         except SearchBackendError as error:
-            problem = self._problem(error)
-        except Exception as error:
+            problem = self._problem(engine, error)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             # An engine with a fault must not take the other ones down with it.
             _log.error("engine %s failed", engine.name, exc_info=error)
             problem = Problem("internal", f"{engine.title} failed inside.", "Use another engine.")
@@ -188,15 +191,23 @@ class Schedule:
         if isinstance(ended, Exception):
             raise ended
         if isinstance(ended, HttpResponse) and engine.wire is not None:
-            return engine.wire.parse(ended, self.settings.keys)
+            ended = engine.wire.parse(ended, self.settings.keys)
         if not isinstance(ended, list):
-            raise TypeError(f"{engine.name} gave {type(ended).__name__}")
-        for each in ended if engine.open is None else ():
+            what = f"{engine.title} gave {type(ended).__name__} in place of a list."
+            remedy = "Return a list of SearchResult, which is empty where nothing was found."
+            raise EngineError("config", what, remedy)
+        try:
+            found = [restored(SearchResult, each.as_json()) for each in ended[:MOST_ROWS]]
+        except (AttributeError, TypeError, ValueError) as error:
+            what = f"{engine.title} gave something else than results ({str(error)[:100]})."
+            remedy = "Return SearchResult objects whose title, url, snippet and source are texts."
+            raise EngineError("config", what, remedy) from error
+        for each in found if engine.open is None else ():
             if not each.url.startswith(("http://", "https://", SCHEME)):
                 what = f"{engine.title} gave {each.url[:100]}, an address that nothing opens."
                 remedy = "Give its Engine a scheme, and an open that returns the text of one."
                 raise EngineError("config", what, remedy)
-        return ended
+        return found
 
     def _kept(self, engine: Engine, query: Query, found: list[SearchResult]) -> Checked:
         kept = keep(found, query, engine.respects(query), allow=self._allow)
@@ -215,10 +226,12 @@ class Schedule:
         )
         return Problem("resting", message, "Wait, or name the engine to ask it now.")
 
-    def _problem(self, error: SearchBackendError) -> Problem:
+    def _problem(self, engine: Engine, error: SearchBackendError) -> Problem:
         """Takes keys out of an engine's words: it may quote what it was sent."""
-        words = [without_keys(text, self._secrets) for text in (error.message, error.remedy)]
-        return Problem(error.code, *words)
+        said = error.message or f"{engine.title} failed."
+        words = (said[: 4 * MOST_WORDS], error.remedy[: 4 * MOST_WORDS])
+        told = (ended(without_keys(text, self._secrets)[:MOST_WORDS]) for text in words)
+        return Problem(error.code, *told)
 
 
 class OneSearch:
@@ -364,8 +377,8 @@ class OneSearch:
             if wire.then is not None and (second := wire.then(answer, keys)) is not None:
                 answer = await self._http.send(second, engine.title)
             return await self._with_rows(answer, wire.markup) if wire.markup else answer
-        except Exception as error:
-            return error
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            return tame(error)
 
     async def _with_rows(self, answer: HttpResponse, markup: Markup) -> HttpResponse:
         if not 200 <= answer.status < 300:

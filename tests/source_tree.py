@@ -73,7 +73,8 @@ def modules(*folders: str) -> tuple[Module, ...]:
 @cache
 def _everything() -> tuple[Module, ...]:
     folders = (*PACKAGES, "bench", "scripts", "tests")
-    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
+    paths = [path for path in found if "node_modules" not in path.parts]
     return tuple(
         Module(_name(path), path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
         for path in paths

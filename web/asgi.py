@@ -47,9 +47,8 @@ def more(data: bytes) -> Message:
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 
-def as_json(value: Any) -> str:
-    """Returns JSON on one line."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+# JSON on one line.
+as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 async def answer(send: Send, status: int, body: Any, headers: tuple[Header, ...] = ()) -> None:

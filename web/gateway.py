@@ -182,8 +182,8 @@ class Gateway:
             async with aclosing(runs.stream(ready)) as events:
                 if stream:
                     await stream.send(encoder.begin())
-                while (happened := await _next(events, gone, stream)) is not None:
-                    frames = encoder.take(*happened)
+                while batch := await _next(events, gone, stream):
+                    frames = [frame for happened in batch for frame in encoder.take(*happened)]
                     if stream and frames:
                         await stream.send(frames)
         finally:
@@ -257,9 +257,9 @@ class _Stream:
         await self._send(more(text.encode("utf-8", "replace")))
 
 
-def _event(name: str, data: dict[str, Any]) -> str:
+def _event(name: str, data: dict[str, Any] | str) -> str:
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {as_json(data)}\n\n"
+    return f"{head}data: {data if isinstance(data, str) else as_json(data)}\n\n"
 
 
 async def _body(receive: Receive) -> dict[str, Any]:

@@ -104,7 +104,10 @@ class ChatEncoder:
         self._asked, self._wish = asked, asked.wish
         self._head = {"id": f"chatcmpl-{token_hex(12)}", "created": int(time.time())}
         self._texts: list[str] = []  # of the steps that are over
-        self._shown = ""  # of this step
+        self._shown: list[str] = []  # of this step
+        # What stands around the words of a delta, made once.
+        around = fields.compact(self._chunk({"content": ""})[1])
+        self._before, self._after = around[: around.index('""}')], around[around.index('""}') + 2 :]
         self._notes: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
         self._finished: Mapping[str, Any] = {}
@@ -117,8 +120,8 @@ class ChatEncoder:
     def take(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
         """See `Encoder`."""
         if type == "text_delta":
-            self._shown += data["text"]
-            return [self._chunk({"content": data["text"]})]
+            self._shown.append(data["text"])
+            return [("", f"{self._before}{fields.compact(data['text'])}{self._after}")]
         if type == "thinking_delta":
             return [self._chunk({"reasoning_content": data["text"]})]
         if type == "message":
@@ -127,7 +130,7 @@ class ChatEncoder:
 
     def _step(self, data: Mapping[str, Any]) -> list[Frame]:
         offset, frames = sum(map(len, self._texts)), list[Frame]()
-        shown = self._shown if self._asked.stream else data["text"]
+        shown = "".join(self._shown) if self._asked.stream else data["text"]
         if data["text"] and not shown:  # a provider that does not stream
             shown = data["text"]
             frames.append(self._chunk({"content": shown}))
@@ -144,7 +147,7 @@ class ChatEncoder:
             for mark in fields.placed(data, shown)
         ]
         self._texts.append(shown)
-        self._shown = ""
+        self._shown.clear()
         for call in fields.theirs(data, self._wish):
             function = {"name": call["name"], "arguments": fields.compact(call["arguments"])}
             self._calls.append({"id": call["id"], "type": "function", "function": function})
@@ -160,13 +163,12 @@ class ChatEncoder:
         if error and data["reason"] == "error":
             self.error = error
             return [("", {"error": _error(error)})]
-        frames = [self._chunk({"annotations": self._notes})] if self._notes else []
-        frames.append(self._chunk({}, self._reason()))
-        frames[-1][1]["searchloop"] = fields.extension(data, self._asked)
+        frames: list[Frame] = [self._chunk({"annotations": self._notes})] if self._notes else []
+        last = self._chunk({}, self._reason())[1]
+        frames.append(("", {**last, "searchloop": fields.extension(data, self._asked)}))
         wanted = self._asked.body.get("stream_options")
         if isinstance(wanted, Mapping) and wanted.get("include_usage"):
-            last = self._chunk({})[1]
-            frames.append(("", {**last, "choices": [], "usage": self._usage()}))
+            frames.append(("", {**self._chunk({})[1], "choices": [], "usage": self._usage()}))
         return frames
 
     def _reason(self) -> str:
@@ -184,7 +186,9 @@ class ChatEncoder:
             "completion_tokens_details": {"reasoning_tokens": usage.get("reasoning_tokens") or 0},
         }
 
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> Frame:
+    def _chunk(
+        self, delta: dict[str, Any], reason: str | None = None
+    ) -> tuple[str, dict[str, Any]]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
         named = {"object": "chat.completion.chunk", "model": self._wish.model}
         return "", {**self._head, **named, "choices": [choice]}

@@ -24,8 +24,8 @@ SEARCH_TOOL = "web_search"
 _NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 _FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
-# An event on the wire: its name, where the protocol has one, and its data.
-Frame = tuple[str, dict[str, Any]]
+# An event on the wire: its name, where the protocol has one, and its data, maybe as JSON already.
+Frame = tuple[str, dict[str, Any] | str]
 
 
 class Encoder(Protocol):
@@ -343,6 +343,5 @@ def extension(finished: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     }
 
 
-def compact(value: Any) -> str:
-    """Returns JSON on one line."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+# JSON on one line.
+compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

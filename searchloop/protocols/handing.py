@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from searchloop.agent.errors import ToolError
@@ -23,6 +25,17 @@ from searchloop.agent.types import (
 )
 
 Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
+
+
+_CROWDED = 16  # events at once, from which on deltas of one kind become one
+
+
+def _joined(batch: Sequence[Happened]) -> Iterator[Happened]:
+    for type, events in groupby(batch, key=itemgetter(0)):
+        if type in ("text_delta", "thinking_delta"):
+            yield type, {"text": "".join(data["text"] for _, data in events)}
+        else:
+            yield from events
 
 
 class Unattended:
@@ -74,16 +87,35 @@ class HandingOut:
 
 
 class Events:
-    """The emitter of a run: a queue, and which engine answered."""
+    """The emitter of a run: what happened and nobody took yet, and which engine answered."""
 
     def __init__(self) -> None:
-        self.queue: asyncio.Queue[Happened | None] = asyncio.Queue()
+        self._waiting: list[Happened] = []
+        self._some, self._over = asyncio.Event(), False
         self.path, self._engine, self.usage = "", "", Usage()
+
+    def put(self, type: str, data: Mapping[str, Any]) -> None:
+        """Adds an event."""
+        self._waiting.append((type, data))
+        self._some.set()
+
+    def end(self) -> None:
+        """Says that nothing more happens."""
+        self._over = True
+        self._some.set()
+
+    async def take(self) -> list[Happened]:
+        """Waits for something to happen, and returns all of it; nothing at the end."""
+        while not (self._waiting or self._over):
+            self._some.clear()
+            await self._some.wait()
+        taken, self._waiting = self._waiting, []
+        return taken if len(taken) < _CROWDED else list(_joined(taken))
 
     def delta(self, event: TextDelta | ThinkingDelta) -> None:
         """See `Emit`."""
         name = "text_delta" if isinstance(event, TextDelta) else "thinking_delta"
-        self.queue.put_nowait((name, {"text": event.text}))
+        self.put(name, {"text": event.text})
 
     async def event(self, type: str, data: Mapping[str, Any]) -> None:
         """See `Emit`."""
@@ -91,7 +123,7 @@ class Events:
             self._engine = str(data["by"]).partition(":")[2] or self._engine
         elif type == "message":
             self.usage = Usage(**data["usage"])
-        self.queue.put_nowait((type, data))
+        self.put(type, data)
 
     async def activity(self, event: StreamEvent) -> None:
         """See `Emit`."""

@@ -111,6 +111,7 @@ class MessagesEncoder:
         self._id = f"msg_{token_hex(12)}"
         self._blocks: list[dict[str, Any]] = []
         self._open = False
+        self._grown: list[str] = []  # of the block that is open
         self._searches: list[tuple[str, str]] = []  # query and id of those under way
         self._finished: Mapping[str, Any] = {}
         self.error: Mapping[str, Any] | None = None
@@ -142,8 +143,11 @@ class MessagesEncoder:
         if not self._open or self._blocks[-1]["type"] != type:
             signed = {"signature": ""} if type == "thinking" else {}
             frames += self._begin({"type": type, field: "", **signed})
-        self._blocks[-1][field] += text
-        return [*frames, self._delta({"type": f"{type}_delta", field: text})]
+        self._grown.append(text)
+        event = "content_block_delta"
+        more = f'"delta":{{"type":"{type}_delta","{field}":{fields.compact(text)}}}'
+        frames.append((event, f'{{"type":"{event}","index":{len(self._blocks) - 1},{more}}}'))
+        return frames
 
     def _searching(self, data: Mapping[str, Any]) -> list[Frame]:
         frames, query = self._close(), str(data["query"])
@@ -196,8 +200,8 @@ class MessagesEncoder:
     def _cited(self, data: Mapping[str, Any]) -> list[Frame]:
         """Adds a citation for each mark of the text that ends."""
         block, frames = self._blocks[-1], list[Frame]()
-        if not self._asked.stream:
-            block["text"] = data["text"]
+        block["text"] = "".join(self._grown) if self._asked.stream else data["text"]
+        self._grown.clear()
         for mark in fields.placed(data, block["text"]):
             cited = str(mark["quote"] or mark["passage"] or "")[:_QUOTED]
             citation = {"type": "web_search_result_location", "cited_text": cited}
@@ -222,7 +226,7 @@ class MessagesEncoder:
     def _begin(self, block: dict[str, Any]) -> list[Frame]:
         frames = self._close()
         self._blocks.append(block)
-        self._open = True
+        self._open, self._grown = True, []
         where = {"index": len(self._blocks) - 1, "content_block": dict(block)}
         return [*frames, _frame("content_block_start", **where)]
 
@@ -230,8 +234,10 @@ class MessagesEncoder:
         if not self._open:
             return []
         self._open = False
-        frames = list[Frame]()
-        if self._blocks[-1]["type"] == "thinking":
+        frames, kind = list[Frame](), self._blocks[-1]["type"]
+        if self._grown:
+            self._blocks[-1][kind] = "".join(self._grown)
+        if kind == "thinking":
             frames.append(self._delta({"type": "signature_delta", "signature": ""}))
         return [*frames, _frame("content_block_stop", index=len(self._blocks) - 1)]
 

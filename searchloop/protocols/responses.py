@@ -157,7 +157,8 @@ class ResponsesEncoder:
         self._made = int(time.time())
         self._output: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None  # the last item of the output, while it grows
-        self._shown = ""
+        self._shown: list[str] = []  # of that item
+        self._where = ""  # that item, in the JSON of its deltas
         self._number = 0
         self._finished: Mapping[str, Any] = {}
         self.error: Mapping[str, Any] | None = None
@@ -196,9 +197,15 @@ class ResponsesEncoder:
             frames += self._begin("message", "msg", role="assistant", content=[])
             part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
             frames.append(self._at("response.content_part.added", content_index=0, part=part))
-        self._shown += text
-        more = {"content_index": 0, "delta": text, "logprobs": []}
-        frames.append(self._at("response.output_text.delta", **more))
+        self._shown.append(text)
+        self._number += 1
+        frames.append(
+            (
+                "response.output_text.delta",
+                f'{{"type":"response.output_text.delta","sequence_number":{self._number - 1}'
+                f',{self._where},"content_index":0,"delta":{fields.compact(text)},"logprobs":[]}}',
+            )
+        )
         return frames
 
     def _thinking(self, text: str) -> list[Frame]:
@@ -208,7 +215,7 @@ class ResponsesEncoder:
             part = {"type": "summary_text", "text": ""}
             added = "response.reasoning_summary_part.added"
             frames.append(self._at(added, summary_index=0, part=part))
-        self._shown += text
+        self._shown.append(text)
         named = "response.reasoning_summary_text.delta"
         frames.append(self._at(named, summary_index=0, delta=text))
         return frames
@@ -286,7 +293,8 @@ class ResponsesEncoder:
         frames = self._close()
         item = {"id": f"{prefix}_{token_hex(24)}", "type": type, "status": "in_progress", **own}
         self._output.append(item)
-        self._open, self._shown = item, ""
+        self._open, self._shown = item, []
+        self._where = f'"item_id":"{item["id"]}","output_index":{len(self._output) - 1}'
         where = {"output_index": len(self._output) - 1, "item": dict(item)}
         return [*frames, self._frame("response.output_item.added", **where)]
 
@@ -294,16 +302,16 @@ class ResponsesEncoder:
         """Ends the item that grows."""
         if self._open is None:
             return []
-        item, frames = self._open, list[Frame]()
+        item, frames, shown = self._open, list[Frame](), "".join(self._shown)
         if item["type"] == "reasoning":
-            part = {"type": "summary_text", "text": self._shown}
+            part = {"type": "summary_text", "text": shown}
             named = "response.reasoning_summary_"
-            frames.append(self._at(f"{named}text.done", summary_index=0, text=self._shown))
+            frames.append(self._at(f"{named}text.done", summary_index=0, text=shown))
             frames.append(self._at(f"{named}part.done", summary_index=0, part=part))
             item["summary"] = [part]
         elif item["type"] == "message" and not item["content"]:  # it broke off
             item["content"] = [
-                {"type": "output_text", "text": self._shown, "annotations": [], "logprobs": []}
+                {"type": "output_text", "text": shown, "annotations": [], "logprobs": []}
             ]
         if item["status"] == "in_progress":
             item["status"] = "completed"

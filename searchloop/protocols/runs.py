@@ -220,19 +220,19 @@ class ClientRuns:
         content = "\n\n".join([message.content, *texts])
         return replace(message, content=content, attachments=pictures)
 
-    async def stream(self, ready: _Ready) -> AsyncGenerator[Happened, None]:
-        """Yields the events of the run, last `run_finished`; to close it stops the run.
+    async def stream(self, ready: _Ready) -> AsyncGenerator[list[Happened], None]:
+        """Yields the events of the run, those together that happen at once, last `run_finished`.
 
-        The transcript grows in `ready.messages`.
+        To close it stops the run. The transcript grows in `ready.messages`.
         """
         emit = Events()
         task = asyncio.create_task(self._run(ready, emit))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: emit.queue.put_nowait(None))
+        task.add_done_callback(lambda _: emit.end())
         try:
-            while (happened := await emit.queue.get()) is not None:
-                yield happened
+            while batch := await emit.take():
+                yield batch
             task.result()
         finally:
             task.cancel()

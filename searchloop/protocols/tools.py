@@ -265,7 +265,7 @@ class ClientTools:
         runs, steps = self.runs, 0
         data: Mapping[str, Any] = {}
         async with aclosing(runs.stream(await runs.ready(wish))) as events:
-            async for type, data in events:
+            async for type, data in (each async for batch in events for each in batch):
                 if (name := _STEPS.get(type)) and data.get(name):
                     steps += 1
                     await progress(steps, f"{type}: {data[name]}")

@@ -58,7 +58,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
     made |= {"approval", "source", "end", "doing", "done", "slash", "pull", "library", "sidebar"}
     made |= {
         *("list", "name", "origin", "attempt", "agents", "model", "switch", "privacy", "state"),
-        *("room", "size", "mcp"),
+        *("room", "size", "mcp", "programs"),
     }
     assert heads <= made | {
         "missing",

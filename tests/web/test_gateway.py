@@ -87,6 +87,14 @@ def test_what_was_searched_before_a_call_is_not_lost(tmp_path: Path, face: Face)
         assert face.ask(at, history, **given).cited
 
 
+@each_face
+def test_many_pieces_come_whole(tmp_path: Path, face: Face) -> None:
+    """However they are gathered on the way: signs, lines and marks of any script, in their order."""
+    pieces = [f'{n} «\n"\\ 漢 {chr(0x1F600 + n % 40)}» ' for n in range(600)]
+    with desk(tmp_path, lambda asked: listing(asked) or said(*pieces)) as at:
+        assert face.ask(at, user("All of it."), stream=True).text == "".join(pieces)
+
+
 def test_responses_are_kept_and_forgotten(tmp_path: Path) -> None:
     """One goes on from another by its id; a deleted one, or one not stored, is not there."""
     with desk(tmp_path) as at:

@@ -5,8 +5,7 @@ import { h, icon, iconButton, plainly } from "./lib/dom.js";
 import { openMenu } from "./lib/menu.js";
 import { t, titleOf } from "./locales/index.js";
 import { formAt } from "./settings/chat_setup.js";
-import { attempt, choice, fileButton, problemLine, textArea, textBox } from "./settings/kit.js";
-import { savedField } from "./settings/own_words.js";
+import { attempt, choice, fileButton, problemLine, savedField, textArea, textBox } from "./settings/kit.js";
 
 const SEARCHES = ["off", "auto", "native", "local"];
 

@@ -268,7 +268,7 @@ export function textOf(node) {
   return (node?.c ?? []).map(textOf).join("");
 }
 
-function codeBlock(lang, content) {
+export function codeBlock(lang, content) {
   const code = h("code", content);
   const copy = h("button.quiet.small", t("copy.code"));
   copy.addEventListener("click", () => copyText(code.textContent, copy));

@@ -5,8 +5,19 @@ import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { t } from "../locales/index.js";
 import { aboutOf, setsText } from "./chat_setup.js";
-import { attempt, button, choice, field, iconConfirmed, problemLine, sends, tag, textArea, textBox } from "./kit.js";
-import { ownWordsFields } from "./own_words.js";
+import {
+  attempt,
+  button,
+  choice,
+  field,
+  iconConfirmed,
+  problemLine,
+  savedField,
+  sends,
+  tag,
+  textArea,
+  textBox,
+} from "./kit.js";
 
 const MODES = ["ask", "plan", "agent"];
 const SEARCHES = ["off", "auto", "native", "local"];
@@ -153,4 +164,15 @@ function patternsOf(text) {
 function free(name, agents) {
   const taken = new Set(agents.map(agent => agent.name));
   for (let n = 2; ; n++) if (!taken.has(`${name}-${n}`)) return `${name}-${n}`;
+}
+
+// What the person tells every chat: who they are, and how they want to be answered; as the server has them.
+async function ownWordsFields() {
+  const words = await api.ownWords();
+  return ["about", "answer"].map(name => {
+    const box = textArea(words[name], { rows: "3", maxlength: "20000" });
+    return savedField(`words-${name}`, t(`words.${name}`), box, t(`words.${name}.hint`), text =>
+      api.changeOwnWords({ [name]: text }),
+    );
+  });
 }

@@ -274,3 +274,14 @@ export function trialForm(provider, changes, fields, done) {
   const form = h("form.trial", { onsubmit: submit }, h("div.line", fields, go), state, said);
   return form;
 }
+
+/** A control whose change is sent at once; the line below says that it is saved, or why not. */
+export function savedField(id, label, control, hint, send) {
+  const state = h("p.muted", { id: `${id}-state`, role: "status" }, hint);
+  control.id = id;
+  control.setAttribute("aria-describedby", `${id}-state`);
+  control.addEventListener("change", async () => {
+    if (await attempt(state, () => send(control.value))) state.textContent = t("project.saved");
+  });
+  return h("div.field", h("label", { for: id }, label), control, state);
+}

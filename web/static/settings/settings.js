@@ -13,6 +13,7 @@ import { card, choice, field, labelOf, problemLine, segments, settingField, styl
 import { libraryPage } from "./library.js";
 import { modelsPage } from "./models.js";
 import { privacyPage } from "./privacy.js";
+import { programsPage } from "./programs.js";
 import { roomStates } from "./rooms.js";
 import { enginesPage } from "./search.js";
 import { toolsPage } from "./tools.js";
@@ -26,6 +27,7 @@ const ROOMS = {
     enginesPage,
   ],
   tools: ["M9 3v5M15 3v5M6 8h12v3a6 6 0 0 1-12 0zM12 17v4", toolsPage],
+  programs: ["M4 5.500h16v13H4zM7.500 9.500l2.500 2.500-2.500 2.500M12.500 15h4", programsPage],
   templates: ["M6 3h8l4 4v14H6zM14 3v4h4M9 12h6M9 16h6", templatesPage],
   library: ["M5 4.500h9a3 3 0 0 1 3 3v12H8a3 3 0 0 1-3-3zM5 16.500a3 3 0 0 1 3-3h9M19.500 8v13H9", libraryPage],
   agents: [
@@ -48,6 +50,7 @@ const PLACES = {
   SEARCH_COUNTRY: "search",
   SEARCH_CONTACT: "search",
   SEARCH_ENGINES: "search",
+  SEARCHLOOP_CLIENT_SEARCH: "programs",
   ZIM_FILES: "library",
   SEARCHLOOP_EMBEDDINGS: "library",
   SEARCHLOOP_OFFLINE: "privacy",

@@ -26,7 +26,7 @@ TEXTS = "tuple[str, ...]"
 OBJECT = "Mapping[str, Any]"
 OBJECTS = f"tuple[{OBJECT}, ...]"
 FIELDS = {
-    "int": "tokens turn takeovers step upto left n mark invisible replaces",
+    "int": "tokens turn takeovers step upto left n mark invisible replaces rating",
     TEXTS: "years servers missing files questions",
     OBJECTS: "attempts notes steps",
     OBJECT: "arguments details performance run_finished.error",

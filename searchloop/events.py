@@ -66,6 +66,16 @@ class TurnRestored(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRated(Event):
+    """`turn_rated`: turn, rating (1 is good, -1 is not, 0 takes it back; for the reader, never
+    sent)."""
+
+    type: Literal["turn_rated"]
+    turn: int = 0
+    rating: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResumed(Event):
     """`run_resumed`: run_id, takeovers (another process goes on; deltas before it do not
     count)."""
@@ -366,6 +376,7 @@ ChatEvent = (
     | BranchChosen
     | TurnRemoved
     | TurnRestored
+    | TurnRated
     | RunResumed
     | RunStarted
     | TextDelta

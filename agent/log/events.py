@@ -8,6 +8,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | | imported? (from a file that anybody may have written) |
 | | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.log.session`) |
+| turn_rated | turn, rating (1 is good, -1 is not, 0 takes it back; for the reader, never sent) |
 | run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
 | run_started | run_id, session_id, model, mode, search, search_path, local? (stays here), effort? |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |

@@ -179,6 +179,56 @@ def test_chats_are_archived_several_at_once_and_come_back(
     expect(page.locator(".session")).to_have_count(2)
 
 
+def test_chats_have_tags_and_leave_as_one_file(page: Page, house: House, ollama: LedOllama) -> None:
+    """Typed with commas, kept, listed by a press; several chats are saved as one file."""
+    chats = [chat(house, ollama, text) for text in ("Puffins nest here", "Terns", "Gulls")]
+    page.reload()
+    for one, tags in zip(chats, ("birds, cliffs,, birds", "birds", ""), strict=True):
+        do(page, one, "Tags…")
+        page.get_by_label("Tags, with commas").fill(tags)
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Tags, with commas")).to_have_count(0)
+    kept = [house.call("GET", f"/api/sessions/{one}")["settings"].get("tags") for one in chats]
+    assert kept == [["birds", "cliffs"], ["birds"], None]
+    tag = page.get_by_role("group", name="Chats with a tag").get_by_role("button", name="birds")
+    tag.press("Enter")
+    expect(tag).to_have_attribute("aria-pressed", "true")
+    expect(tag).to_be_focused()
+    expect(page.locator(".session")).to_have_count(2)
+    do(page, chats[0], "Select several…")
+    page.get_by_role("checkbox", name="Select “Terns”").check()
+    page.get_by_role("button", name="With these…").click()
+    with page.expect_download() as saved:
+        page.get_by_role("menuitem", name="Save as one file").click()
+    text = saved.value.path().read_text("utf-8")
+    assert "Puffins nest here" in text
+    assert "Terns" in text
+    assert "Gulls" not in text
+
+
+def test_a_rating_stays_in_the_chat(page: Page, house: House, ollama: LedOllama) -> None:
+    """It is pressed once more to be taken back, is exported, and reaches no model."""
+    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: ["Yes."]
+    ask(page, "Really?")
+    turn = wait_for_answer(page)
+    good, poor = (turn.get_by_role("button", name=f"{how} answer") for how in ("Good", "Poor"))
+    for pressed, shown in ((good, "1"), (good, "0"), (poor, "-1")):
+        pressed.click()
+        expect(good).to_have_attribute("aria-pressed", str(shown == "1").lower())
+        expect(poor).to_have_attribute("aria-pressed", str(shown == "-1").lower())
+    expect(page.locator("#announcer")).to_contain_text("It is never sent.")
+    session = page.url.rpartition("/")[2]
+    exported = house.call("GET", f"/api/sessions/{session}/export?format=json")["events"]
+    assert [e["rating"] for e in exported if e["type"] == "turn_rated"] == [1, 0, -1]
+    page.reload()
+    expect(poor).to_have_attribute("aria-pressed", "true")
+    ask(page, "And now?")
+    expect(page.locator(".turn")).to_have_count(2)
+    wait_for_answer(page)
+    assert "rat" not in json.dumps(ollama.chats[-1]["messages"][1:])
+
+
 def test_options_of_a_model_hold_for_a_chat(page: Page, house: House, ollama: LedOllama) -> None:
     """Those that the model takes; a wrong one is refused in words; empty again, none is sent."""
     choose_model(page, f"ollama:{MODEL}")

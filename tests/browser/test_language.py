@@ -52,6 +52,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
     made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
     made |= {"project", "words", "option"}  # by field of a project, of oneself, of a model
     made |= {"audit", "by", "find", "effort"}  # by problem, who compared, key of a setting, level
+    made |= {"voice", "rate"}  # by what the browser's speech lacks, by what it is
     made |= {"error"}  # by code, see tests/web/words/test_error_words.py
     made |= {"enter", "command", "figure"}  # see tests/web/test_sign_in.py, tests/cli/test_chat.py
     made |= {"reason", "limit"}  # see tests/web/words/test_spoken_words.py

@@ -90,7 +90,7 @@ class SessionsApi(Handlers):
 
     @route("patch", "/api/sessions/{id}", "Session", "SessionChanges")
     def change(self, call: Call) -> Reply:
-        """Changes title, model, mode, search, workspace, agent, project, options, pin, archive."""
+        """Changes those settings of a session that the body names."""
         changes = dict(call.body)
         self._check_model(changes)
         if "title" in changes:
@@ -100,7 +100,7 @@ class SessionsApi(Handlers):
 
     @route("patch", "/api/sessions", "Changed", "ChangesOfMany")
     def change_many(self, call: Call) -> Reply:
-        """Archives several sessions, brings them back, or moves them to a project or out of one."""
+        """Archives or tags several sessions, brings them back, moves them to a project or out."""
         changes = {name: value for name, value in call.body.items() if name != "ids"}
         ids = dict.fromkeys(call.body["ids"])
         for session in ids:  # all of them or none
@@ -138,16 +138,17 @@ class SessionsApi(Handlers):
 
     @route("patch", "/api/sessions/{id}/turns/{turn}", "ShownTurns", "TurnChange")
     def change_turn(self, call: Call) -> Reply:
-        """Shows, removes or restores a turn, and returns the turns shown."""
+        """Shows, removes, restores or rates a turn, and returns the turns shown."""
         if len(call.body) != 1:
-            what = "A turn is either shown or removed."
-            raise ConfigError("bad_request", what, "Send one of the two.")
-        kind = "branch_chosen"
+            what = "A turn is either shown, removed or rated."
+            raise ConfigError("bad_request", what, "Send one of them.")
+        kind, data = "branch_chosen", {"turn": parse_number(call.path["turn"]) or 0}
         if "removed" in call.body:
             kind = "turn_removed" if call.body["removed"] else "turn_restored"
-        turn = parse_number(call.path["turn"]) or 0
+        if "rating" in call.body:
+            kind, data = "turn_rated", {**data, "rating": max(-1, min(1, call.body["rating"]))}
         # On the loop that starts runs, so that none begins in between.
-        return Reply({"shown": self._on_loop.do(lambda: self._record(call.session, kind, turn))})
+        return Reply({"shown": self._on_loop.do(lambda: self._record(call.session, kind, data))})
 
     @route("post", "/api/sessions/{id}/check", "Checking", "WantedCheck", 202)
     def check(self, call: Call) -> Reply:
@@ -175,13 +176,13 @@ class SessionsApi(Handlers):
         # On the loop, as in `change_turn`.
         return Reply(self._on_loop.do(lambda: edit_summary(self._log, call.session, text)))
 
-    def _record(self, session: str, kind: str, turn: int) -> Iterable[int]:
+    def _record(self, session: str, kind: str, data: dict[str, int]) -> Iterable[int]:
         if self._log.session(session).running:
             raise busy()
         events = self._log.read(session)
-        if turn not in Turns.of(events):
-            raise no_turn(turn)
-        return Turns.of([*events, *self._log.append(session, [(kind, {"turn": turn})])]).shown()
+        if data["turn"] not in Turns.of(events):
+            raise no_turn(data["turn"])
+        return Turns.of([*events, *self._log.append(session, [(kind, data)])]).shown()
 
     def _shown(self, session: Session) -> dict[str, Any]:
         check = self._services.settings.env.get("SEARCHLOOP_CHECK") or "ask"

@@ -23,7 +23,7 @@ from searchloop.web.asgi import JSON, App, Header, Message, Receive, Scope, Send
 from searchloop.web.gate import sign_in
 from searchloop.web.gate.access import Access, Person, given_token
 
-_UNUSED = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
+_UNUSED = ("camera", "display-capture", "geolocation", "payment", "usb")
 _SECURITY: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),

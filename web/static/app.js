@@ -16,6 +16,7 @@ import { drawWelcome } from "./welcome.js";
 const GRACE = 1500; // milliseconds a connection may be away before it is mentioned
 const REFRESH = 3000; // milliseconds between looks at the list while a chat is answering
 const NAMING = 30; // seconds after an answer in which its chat may get a title
+const TAGGED = 5000; // chats that are looked through for a tag
 const TYPING = 150; // milliseconds of silence before a search in the list is sent
 
 const el = id => document.getElementById(id);
@@ -74,6 +75,8 @@ const chat = chatView(
     again: thenWrite(ask.again),
     edit: thenWrite(ask.edit),
     keep: text => box.giveBack(text),
+    note,
+    say,
     write: text => {
       box.giveBack(text);
       box.focus();
@@ -99,8 +102,8 @@ const box = composer(el, {
   stop: ask.stop,
   tooLong: ask.tooLong,
   complain,
-  say: text => (el("announcer").textContent = text),
-  note: message => el("composer-notice").replaceChildren(errorBox({ message }, { tone: "info" })),
+  say,
+  note,
   newChat: temporary => openSession(null, { temporary }),
   settings: name => openSettings(name),
   exportAs: ask.exportAs,
@@ -110,7 +113,16 @@ const box = composer(el, {
   models,
   recall: chat.lastQuestion,
 });
-const sidebar = sessionList(el("sessions"), { open: openSession, change, remove, older, menu: openRow, pick, archive });
+const sidebar = sessionList(el("sessions"), {
+  open: openSession,
+  change,
+  remove,
+  older,
+  menu: openRow,
+  pick,
+  archive,
+  only,
+});
 const projects = projectList(el("projects"), {
   open: project => openSession(null, { project }),
   add: addProject,
@@ -224,6 +236,14 @@ function complain(...failures) {
     waysOut(code, facts.session.model ?? "", { ...outs, use: model => ask.changeSettings({ model }).then(calm) });
   notice.replaceChildren(...failures.map(known).map(failure => errorBox(failure, { ways: ways(failure) })));
   notice.tabIndex = failures.length > 1 ? 0 : -1; // many have to be scrolled, by keys too
+}
+
+function say(text) {
+  el("announcer").textContent = text;
+}
+
+function note(message) {
+  el("composer-notice").replaceChildren(errorBox({ message }, { tone: "info" }));
 }
 
 function calm() {
@@ -394,9 +414,8 @@ async function changeMany(ids, changes) {
   try {
     await api.changeSessions(ids, changes);
     calm();
-    el("announcer").append(
-      h("p", t("project" in changes ? "project.moved" : changes.archived ? "archive.done" : "archive.undone", done)),
-    );
+    const told = "tags" in changes ? "tags.done" : "project" in changes ? "project.moved" : "";
+    el("announcer").append(h("p", t(told || (changes.archived ? "archive.done" : "archive.undone"), done)));
   } catch (failure) {
     complain(failure);
   }
@@ -409,6 +428,12 @@ async function changeMany(ids, changes) {
 function pick(picked) {
   facts.list.picked = picked;
   draw();
+}
+
+// The chats with a tag, the older ones among them.
+function only(tag) {
+  Object.assign(facts.list, { tag, most: Math.max(facts.list.most, TAGGED) });
+  return refresh();
 }
 
 async function archive(shown) {

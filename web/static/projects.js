@@ -1,7 +1,7 @@
 // Projects and the archive: what can be done with a chat in the list, and a project's own page.
 
 import * as api from "./lib/api.js";
-import { h, icon, iconButton, plainly } from "./lib/dom.js";
+import { h, icon, iconButton, plainly, saveFile } from "./lib/dom.js";
 import { openMenu } from "./lib/menu.js";
 import { t, titleOf } from "./locales/index.js";
 import { formAt } from "./settings/chat_setup.js";
@@ -20,9 +20,28 @@ export function openRow(anchor, sessions, on) {
   const items = [
     { label: t("project.move"), run: () => setTimeout(choose) },
     { label: t(archived ? "archive.back" : "archive.do"), run: () => on.changeMany(ids, { archived: !archived }) },
+    { label: t("tags.do"), run: () => setTimeout(() => nameTags(anchor, sessions, on)) },
+    { label: t("chats.save"), run: () => save(ids).catch(on.complain) },
     on.pick ? { label: t("archive.several"), run: () => on.pick(sessions[0]) } : undefined,
   ];
   openMenu(anchor, t("row.menu"), items);
+}
+
+async function save(ids) {
+  const texts = [];
+  for (const id of ids) texts.push(await api.exported(id, "md"));
+  saveFile("chats.md", texts.join("\n\n---\n\n"), "text/markdown");
+}
+
+// Of several chats those that all of them have.
+function nameTags(anchor, sessions, on) {
+  const [first, ...others] = sessions.map(s => s.settings?.tags ?? []);
+  const shared = first.filter(tag => others.every(tags => tags.includes(tag)));
+  const box = textBox(shared.join(", "), { id: "chat-tags" });
+  const words = { label: t("tags.do"), path: t("tags.path"), use: t("project.save") };
+  const tagsOf = text => (text ?? "").split(/[,，、]/).map(tag => tag.trim());
+  const ids = sessions.map(s => s.id);
+  formAt(anchor, words, { box }, text => on.changeMany(ids, { tags: tagsOf(text) }));
 }
 
 function openMove(anchor, sessions, on) {

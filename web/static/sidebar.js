@@ -8,7 +8,7 @@ const NARROW = "(max-width: 900px)";
 
 /**
  * Draws into `nav`. `on` holds open(id, {turn}), change(id, changes), remove(session), older(), menu(button, sessions),
- * pick(picked), archive(shown).
+ * pick(picked), archive(shown), only(tag).
  * Returns {update({sessions, current, query, hidden, more, archive, archived, picked}, running)}.
  * `running`: whether the open chat is being answered; its own events tell that before the list does.
  */
@@ -20,11 +20,14 @@ export function sessionList(nav, on) {
   function update(state, running) {
     latest = [state, running];
     if (renaming) return; // what is being typed is not pulled away
-    const rows = state.sessions
+    const all = state.sessions
       .filter(s => !state.hidden.has(s.id))
       .map(s => (s.id === state.current ? { ...s, running } : s));
+    const tags = [...new Set(all.flatMap(tagsOf))].sort((a, b) => a.localeCompare(b));
+    const tag = tags.includes(state.tag) ? state.tag : null;
+    const rows = tag ? all.filter(s => tagsOf(s).includes(tag)) : all;
     const key = JSON.stringify([
-      { ...state, hidden: 0, projects: 0, sessions: rows },
+      { ...state, hidden: 0, projects: 0, sessions: all },
       state.picked && [...state.picked],
     ]);
     if (key === drawn) return;
@@ -32,6 +35,7 @@ export function sessionList(nav, on) {
     const shown = state.query ? [["found", rows]] : state.archived ? [["archived", rows]] : groups(rows);
     const parts = shown.filter(([, list]) => list.length).flatMap(([label, list]) => group(label, list, state));
     if (!rows.length) parts.push(emptyLine(state));
+    if (tags.length) parts.unshift(tagBar(tags, tag));
     if (state.picked) parts.unshift(pickBar(rows, state.picked));
     if (state.more) parts.push(h("button.quiet", { "data-focus": "older", onclick: older }, t("sidebar.older")));
     if (!state.query && (state.archived || state.archive))
@@ -43,6 +47,14 @@ export function sessionList(nav, on) {
         ),
       );
     keepFocus(nav, () => nav.replaceChildren(...parts));
+  }
+
+  function tagBar(tags, now) {
+    const one = tag => {
+      const props = { "aria-pressed": String(tag === now), "data-focus": `tag-${tag}`, dir: "auto" };
+      return h("button.tag", { ...props, onclick: () => on.only(tag === now ? null : tag) }, tag);
+    };
+    return h("div.line", { role: "group", "aria-label": t("tags.filter") }, tags.map(one));
   }
 
   // What is done with the chats that are ticked.
@@ -174,6 +186,8 @@ function marked(text, marks) {
   }
   return [...nodes, letters.slice(at).join("")];
 }
+
+const tagsOf = ({ settings }) => settings?.tags ?? [];
 
 function pinned(session) {
   return Boolean(session.settings?.pinned);

@@ -25,7 +25,7 @@ from searchloop.agent.run.prompts import NamedAgent, NamedAgents, agent_in, allo
 from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.search.switch import SearchPath
 from searchloop.agent.settings import Settings
-from searchloop.agent.text import well_formed
+from searchloop.agent.text import one_line, well_formed
 from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource, tool
 from searchloop.agent.tools.present_plan import present_plan
 from searchloop.agent.tools.search_chats import ChatLog, search_chats
@@ -42,6 +42,7 @@ from searchloop.agent.types.attachments import Attachment
 from searchloop.analysis.plugins import Plugin, find_plugins
 
 MAX_QUESTION = 1_000_000  # characters
+_TAGS, _TAG = 12, 40  # of a chat, and characters of one
 UNDONE = "undone"  # in a session's settings: files whose changes the user has taken back
 _TAKEN_BACK = "The user has undone your changes to these files; they are as they were before:"
 
@@ -223,6 +224,9 @@ def change_session(
     if "project" in chosen:
         project = chosen.pop("project")
         kept["project"] = log.projects.get(project).id if project else None
+    if "tags" in chosen:
+        words = dict.fromkeys(one_line(tag, _TAG) for tag in chosen.pop("tags")[:_TAGS])
+        kept["tags"] = [tag for tag in words if tag] or None
     if "options" in chosen:
         kept["options"] = Instructions.of(options=chosen.pop("options")).options or None
     if chosen.get("workspace") is not None:

@@ -172,7 +172,7 @@ BAD = [
     ("PATCH", "{s}/turns/%C2%B2", {"shown": True}, 404, "no_turn", "question"),
     ("PATCH", "{s}/turns/" + "9" * 5000, {"shown": True}, 404, "no_turn", "question"),
     ("GET", "{s}/export?turn=%C2%B2", None, 404, "no_turn", "question"),
-    ("PATCH", "{s}/turns/1", {}, 400, "bad_request", "either shown or removed"),
+    ("PATCH", "{s}/turns/1", {}, 400, "bad_request", "either shown, removed or rated"),
     ("PATCH", "{s}/turns/1", {"shown": False}, 400, "bad_request", "shown"),
     ("PATCH", "/api/sessions/none/turns/1", {"shown": True}, 404, "no_session", "none"),
     ("GET", "{s}/export?format=pdf", None, 400, "bad_format", "pdf"),

@@ -4,10 +4,12 @@ import { h, textOf } from "../lib/dom.js";
 import { announcer } from "../lib/messages.js";
 import { emptyChat, isRunning, lastChanged, reduce, sourceOf } from "./state.js";
 import { follow } from "./stream.js";
-import { turnView } from "./turn.js";
+import { turnLater } from "./turn.js";
 
 const NEWS = ["run_finished", "approval_requested"]; // what is told where nobody looks
 const SETTLED = 500; // milliseconds without news after which a chat has come in
+const AT_ONCE = 8; // turns at the end that are drawn as soon as they are there
+const SLICE = 12; // milliseconds in one go for the others
 const NEAR = 48; // pixels from the end that still count as "at the end"
 const ABOVE = 12; // pixels of the room above a question that may leave the screen
 
@@ -25,6 +27,7 @@ export function chatView(page, on) {
   let drawn = []; // the ids on the page, in order
   let stream = null;
   let frame = 0;
+  let building = 0;
   let fresh = [];
   let following = true;
   let sought = null; // the turn to be looked at
@@ -52,7 +55,8 @@ export function chatView(page, on) {
     stream?.close();
     stream = null;
     cancelAnimationFrame(frame);
-    frame = 0;
+    clearTimeout(building);
+    frame = building = 0;
   }
 
   /** Follows no more, and says of an answer under way that nothing is known of it any more. */
@@ -85,10 +89,20 @@ export function chatView(page, on) {
       view.update(turn);
       view.element.classList.toggle("undoable", turn.id === undoable);
     }
+    for (const id of [...drawn.slice(-AT_ONCE), sought]) views.get(id)?.build();
+    building ||= setTimeout(buildRest);
     setBeside();
     announce(chat.turns.at(-1), textOf);
     keepUp();
     on.changed(chat, events);
+  }
+
+  // The rest of a long chat is drawn bit by bit, the newest first.
+  function buildRest() {
+    const end = performance.now() + SLICE;
+    const left = drawn.map(id => views.get(id)).filter(view => !view.isBuilt());
+    while (left.length && performance.now() < end) left.pop().build();
+    building = left.length ? setTimeout(buildRest) : 0;
   }
 
   // Turns come and go when another branch is shown; those that stay are not touched.
@@ -100,7 +114,7 @@ export function chatView(page, on) {
     drawn.filter(id => !ids.includes(id)).forEach(drop);
     chat.turns.forEach((turn, i) => {
       if (views.has(turn.id)) return;
-      const view = turnView(turn, { ...on, find, compare });
+      const view = turnLater(turn, { ...on, find, compare });
       views.set(turn.id, view);
       page.turns.insertBefore(view.element, page.turns.children[i] ?? null);
       following = true;
@@ -182,6 +196,7 @@ export function chatView(page, on) {
 
   // The turn stays in sight while the chat is still coming in; another version of a question is shown first.
   function goTo() {
+    views.get(sought)?.build();
     const element = views.get(sought)?.element;
     page.turns.querySelector(".sought")?.classList.remove("sought");
     element?.classList.add("sought");

@@ -112,6 +112,8 @@ export function asking(facts, page) {
     return done(id => api.approve(id, callId, { decision, arguments: edited }));
   }
 
+  const rate = (turn, rating) => changeTurn(turn.id, { rating });
+
   const show = id => changeTurn(id, { shown: true });
 
   const restore = id => changeTurn(id, { removed: false });
@@ -150,7 +152,7 @@ export function asking(facts, page) {
     link.click();
   }
 
-  const turns = { again, edit, show, removeTurn, restore, check, checks, copyAnswer };
+  const turns = { again, edit, show, rate, removeTurn, restore, check, checks, copyAnswer };
   const plans = { runPlan, makePlan, undoFiles, runNewest, undoNewest };
   return { changeSettings, send, decide, tooLong, stop, exportAs, compact, editSummary, ...turns, ...plans };
 }

@@ -51,6 +51,7 @@ export function newFacts() {
       archive: 0,
       archived: false,
       picked: null,
+      tag: null, // only chats that have it are listed
     },
   };
 }

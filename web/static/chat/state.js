@@ -115,6 +115,7 @@ function newTurn(event) {
     sources: [],
     suggestions: [],
     next: [], // what could be asked next
+    rating: 0, // 1 for a good answer, -1 for a poor one
     summary: "", // of all turns up to this one, which the model gets instead of them
     check: null, // of its sources: {at, left, done, lost, model, tokens, cost, paid, error}
     local: null, // whether the model is on this machine, where that was recorded
@@ -228,6 +229,8 @@ const CHANGES = {
   }),
 
   files_undone: (_turn, e) => ({ undone: e.files }),
+
+  turn_rated: (_turn, e) => ({ rating: e.rating }),
 
   follow_ups: (turn, e) => ({
     next: e.questions,

@@ -8,11 +8,27 @@ import { activityView, costText } from "./activity.js";
 import { checkedMarks, IN_TEXT, isChecking, unnamedPages } from "./state.js";
 import { answerTools, openWays, questionView } from "./turn_actions.js";
 
+/** The same as `turnView`, of which only the frame is there until it is built. */
+export function turnLater(first, on) {
+  const element = h("article.turn", { "data-seq": first.id, "aria-busy": "false" });
+  let [turn, view] = [first, null];
+  return {
+    element,
+    build: () => (view ??= turnView(turn, on, element)),
+    isBuilt: () => Boolean(view),
+    update(next) {
+      turn = next;
+      view?.update(next);
+    },
+    unsent: () => view?.unsent() ?? "",
+  };
+}
+
 /**
  * {element, update(turn), unsent()}. `on` holds chip(n, find, marks), find(turn, n), open(source) and what
  * turn_actions.js needs, and write(text) for a question that could be sent.
  */
-export function turnView(first, on) {
+export function turnView(first, on, element = h("article.turn", { "data-seq": first.id })) {
   let turn = first;
   const cite = (n, marks) => on.chip(n, () => on.find(turn, n), marks);
   const sources = sourcesView(on.open);
@@ -30,9 +46,7 @@ export function turnView(first, on) {
   const ending = h("div.ending");
   const summary = textView(t("turn.summary"), turn => turn.summary, "earlier");
   const foot = h("footer.turn-foot");
-  const element = h(
-    "article.turn",
-    { "data-seq": first.id },
+  element.append(
     question.element,
     h(
       "div.reply",

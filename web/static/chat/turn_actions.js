@@ -211,8 +211,25 @@ export function answerTools(turn, on) {
     menu("export", t("turn.export"), () =>
       FORMATS.map(format => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
     ),
+    turn.text && reader(turn, on),
+    ...(turn.text ? [rater(turn, "good", 1, on), rater(turn, "poor", -1, on)] : []),
     iconButton("trash", t("turn.remove"), () => on.removeTurn(turn)),
   );
+}
+
+function rater(turn, name, value, on) {
+  const is = turn.rating === value;
+  const rate = async () => (await on.rate(turn, is ? 0 : value)) && on.say(t("rate.kept"));
+  return iconButton(name, t(`rate.${name}`), rate, {
+    "aria-pressed": String(is),
+    title: `${t(`rate.${name}`)}. ${t("rate.kept")}`,
+  });
+}
+
+function reader(turn, on) {
+  const read = async () => (await import("../lib/voice.js")).readAloud(turn, button, on.note);
+  const button = iconButton("speaker", t("voice.read"), read, { "aria-pressed": "false", "data-read": "" });
+  return button;
 }
 
 const PER_MARK = 400; // tokens of a claim with its sentences, about

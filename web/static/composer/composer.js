@@ -404,6 +404,11 @@ export function composer(el, on) {
   for (const kind of ["dragover", "dragleave"]) document.body.addEventListener(kind, onDrag);
   document.body.addEventListener("drop", onDrop);
   el("attach").addEventListener("click", () => el("files").click());
+  el("dictate").addEventListener("click", async () =>
+    (await import("../lib/voice.js")).dictate(question, el("dictate"), message =>
+      on.complain(new api.Failure(0, { code: "voice", message })),
+    ),
+  );
   el("files").addEventListener("change", async () => {
     await add([...el("files").files]);
     el("files").value = "";

@@ -321,6 +321,13 @@ async function toClipboard(text) {
   if (!done) throw new Error("the browser did not copy");
 }
 
+/** Saves a text as a file. */
+export function saveFile(download, text, type) {
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  h("a", { href, download }).click();
+  setTimeout(() => URL.revokeObjectURL(href));
+}
+
 const labels = new WeakMap(); // button -> {nodes: what it says otherwise, timer}
 
 /** Puts text on the clipboard and says so on the button for two seconds. */

@@ -2,7 +2,7 @@
 // them, and pictures at full size. Drawings and pages are foreign: see app/frame.html.
 
 import { number, t } from "../locales/index.js";
-import { h, icon, iconButton } from "./dom.js";
+import { h, icon, iconButton, saveFile } from "./dom.js";
 
 const MOST = 1_000_000; // characters that are drawn
 const ROWS = 1000; // of a table
@@ -14,7 +14,7 @@ let shut = () => {};
 export function preview(kind, text, from) {
   const sheet = open(`${t("preview.open")}: ${kind.toUpperCase()}`, from, [
     iconButton("large", t("preview.large"), () => enlarge(sheet)),
-    iconButton("save", t("preview.save"), () => save(kind, text)),
+    iconButton("save", t("preview.save"), () => saveFile(`searchloop.${kind}`, text, TYPES[kind])),
   ]);
   document.getElementById("shell").classList.add("previewing");
   sheet.append(...(text.length > MOST ? [note(t("preview.toolong", { most: number(MOST) }))] : drawn(kind, text)));
@@ -96,12 +96,6 @@ function framed(kind, text) {
 }
 
 const note = words => h("p.muted", words);
-
-function save(kind, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: TYPES[kind] }));
-  h("a", { href: url, download: `searchloop.${kind}` }).click();
-  setTimeout(() => URL.revokeObjectURL(url));
-}
 
 // The rows of a table, one more than are shown; what stands in quotes may hold anything.
 function rowsOf(text) {

@@ -7,6 +7,7 @@ import * as api from "../lib/api.js";
 import { drawing, h, icon, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { want, wants } from "../lib/notices.js";
+import { voiceTold } from "../lib/voice.js";
 import { chooseLanguage, chosenLanguage, has, languages, nameOf, t } from "../locales/index.js";
 import { agentsPage } from "./agents.js";
 import { card, choice, field, labelOf, problemLine, segments, settingField, styled, textBox, toggle } from "./kit.js";
@@ -63,6 +64,7 @@ const FIXED = [
   ["appearance", "set-size", "set.size"],
   ["appearance", "set-language", "set.language"],
   ["appearance", "notices", "set.notices"],
+  ["appearance", "voice", "set.voice"],
   ["search", "set-sites", "engine.fitting"],
   ["tools", "mcp-name", "tools.add"],
   ["tools", "rules", "rules.title"],
@@ -298,7 +300,8 @@ function settingsStore(changed) {
 }
 
 // What belongs to this browser and not to the server.
-function appearancePage(body) {
+async function appearancePage(body) {
+  const voices = await Promise.all(["aloud", "dictate"].map(voiceSwitch));
   const kept = name => localStorage.getItem(`searchloop.${name}`) ?? "";
   const set = name => value => {
     localStorage.setItem(`searchloop.${name}`, value);
@@ -331,6 +334,7 @@ function appearancePage(body) {
       h("p.muted", t("set.notices.lead")),
       ...["notices", "sound"].map(noticeSwitch),
     ),
+    card({ id: "voice", title: t("set.voice") }, h("p.muted", t("set.voice.lead")), voices),
   );
 }
 
@@ -343,6 +347,13 @@ function noticeSwitch(name) {
   };
   const row = h("div", toggle(t(`set.notices.${name}`), wants(name), change), said);
   return row;
+}
+
+async function voiceSwitch(name) {
+  const told = await voiceTold(name);
+  const change = async on => (document.documentElement.dataset[name] = (await want(name, on)) ? "on" : "");
+  const control = toggle(t(`set.voice.${name}`), wants(name), change, { disabled: !told });
+  return h("div", control, h("p.muted", told || t("voice.none")));
 }
 
 // Limits, and all that no other room has, as `searchloop config` lists it.

@@ -1,7 +1,7 @@
 // "Check a text": opens what a text of anybody cites, and shows what needs a look, the worst first.
 
 import * as api from "../lib/api.js";
-import { copyText, h, iconButton, isWeb, outLink, render } from "../lib/dom.js";
+import { copyText, h, iconButton, isWeb, outLink, render, saveFile } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
 import { t, titleOf } from "../locales/index.js";
 import { choice, field, sends, styled, tag, textArea, textBox } from "../settings/kit.js";
@@ -89,7 +89,11 @@ export function auditView(dialog, models) {
   function result(found) {
     const again = h("button.small", { onclick: () => show(form()) }, t("audit.again"));
     const copy = h("button.small", { onclick: () => copyText(found.plain, copy) }, t("copy"));
-    const save = h("button.small.primary", { onclick: () => saveAs(found.html) }, t("audit.save"));
+    const save = h(
+      "button.small.primary",
+      { onclick: () => saveFile("audit.html", found.html, "text/html") },
+      t("audit.save"),
+    );
     return [
       h("div.reader-body.audit", { tabindex: "0" }, findings(found).flat()),
       h("div.reader-foot", again, copy, save),
@@ -180,9 +184,3 @@ const mark = cited => (n, places) => {
   const verdict = [...LOOK, ...HOLD].find(name => verdicts.includes(name)) ?? "unread";
   return h("span", { class: `chip ${verdict}`, title: t(`verdict.${verdict}`) }, `${n} ${t(`audit.${verdict}`)}`);
 };
-
-function saveAs(html) {
-  const url = URL.createObjectURL(new Blob([html], { type: "text/html" }));
-  h("a", { href: url, download: "audit.html" }).click();
-  setTimeout(() => URL.revokeObjectURL(url));
-}

@@ -1,0 +1,79 @@
+"""The browser's own speech: off until it is wanted, and told where text and sound go."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.house import MODEL, LedOllama
+from tests.browser.steps import ask, box, choose_model, wait_for_answer
+from tests.browser.test_settings import opened
+
+pytestmark = pytest.mark.integration
+
+# A browser with two voices and a recogniser that a test speaks for.
+SPEECH = """() => {
+  const voices = [["Far", false], ["Near", true]].map(([name, localService]) =>
+    ({ name, localService, lang: "en-GB" }));
+  window.said = [];
+  window.ended = 0;
+  Object.defineProperty(speechSynthesis, "getVoices", { value: () => voices.slice(0, window.few) });
+  speechSynthesis.speak = one => { said.push(one.text); if (said.length === 1) one.onstart(); };
+  speechSynthesis.cancel = () => { window.ended += 1; };
+  window.SpeechSynthesisUtterance = class { constructor(text) { this.text = text; } };
+}"""
+LISTENS = """() => {
+  window.webkitSpeechRecognition = window.SpeechRecognition = class {
+    start() { window.heard = this; }
+    stop() { this.onend(); }
+  };
+}"""
+HEAR = "words => heard.onresult({ results: words.map(transcript => [{ transcript }]) })"
+
+
+def test_an_answer_is_read_aloud_by_a_voice_of_this_computer(page: Page, ollama: LedOllama) -> None:
+    """A voice elsewhere is named with where the text goes; code and marks are not read."""
+    page.add_init_script(f"({SPEECH})()")
+    page.reload()
+    for few, told in ((1, "Far speaks. The text goes to"), (2, "Near speaks, on this computer.")):
+        page.evaluate("n => { window.few = n; }", few)
+        expect(opened(page, "appearance").locator("#voice")).to_contain_text(told)
+        page.keyboard.press("Escape")
+    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: ["Low *water* is at six.\n\n```sh\nls\n```\n\nHigh at noon."]
+    ask(page, "When?")
+    turn = wait_for_answer(page)
+    read = turn.get_by_role("button", name="Read aloud")
+    expect(read).to_have_count(0)  # nobody wanted it yet
+    opened(page, "appearance").get_by_role("switch", name="reads an answer aloud").check()
+    page.keyboard.press("Escape")
+    read.click()
+    expect(turn.locator(".spoken")).to_have_text("Low water is at six.")
+    assert page.evaluate("said") == ["Low water is at six.", "High at noon."]
+    expect(read).to_have_attribute("aria-pressed", "true")
+    read.click()
+    expect(turn.locator(".spoken")).to_have_count(0)
+    assert page.evaluate("ended") == 1
+
+
+def test_a_question_is_dictated_and_a_refusal_is_a_sentence(page: Page) -> None:
+    """What is heard stands where the caret was, unsent; a refused microphone is told."""
+    page.add_init_script(f"({LISTENS})()")
+    page.reload()
+    dictate = page.get_by_role("button", name="Dictate")
+    expect(dictate).to_have_count(0)
+    wanted = opened(page, "appearance").get_by_role("switch", name="dictate a question")
+    expect(page.locator("#voice")).to_contain_text("send the sound to their maker")
+    wanted.check()
+    page.keyboard.press("Escape")
+    box(page).fill("Please:")
+    dictate.click()
+    page.evaluate(HEAR, ["when is", "low water"])
+    expect(box(page)).to_have_value("Please: when is low water")
+    dictate.click()
+    expect(dictate).to_have_attribute("aria-pressed", "false")
+    expect(box(page)).to_be_focused()
+    dictate.click()
+    page.evaluate("heard.onerror({ error: 'not-allowed' }); heard.onend()")
+    expect(page.get_by_role("alert")).to_contain_text("The browser refuses the microphone")
+    expect(box(page)).to_have_value("Please: when is low water")

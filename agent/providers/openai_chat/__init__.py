@@ -72,7 +72,7 @@ _TOOLS = re.compile(
     r"|tool choice requires|tools param requires|tool-call-parser",
     re.IGNORECASE,
 )
-_OPTIONS = {**SAMPLING, "seed": "seed", "stop": "stop"}
+_OPTIONS = {**SAMPLING, "seed": "seed", "stop": "stop", "effort": "reasoning_effort"}
 
 
 class OpenAIChat:

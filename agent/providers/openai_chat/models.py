@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -38,7 +38,7 @@ class Dialect:
     may follow a result. `reasoning`: the member that each message with calls must have.
     `opened`: its thinking begins in the prompt. `prints`: a call may stand in the text.
     `limit` names the member that limits the answer; `counts`: it takes `stream_options`; `shapes`:
-    it takes a `response_format` with a schema.
+    it takes a `response_format` with a schema. `efforts`: the words of its `reasoning_effort`.
     """
 
     search: str = ""
@@ -53,6 +53,7 @@ class Dialect:
     limit: str = "max_tokens"
     counts: bool = True
     shapes: bool = True
+    efforts: tuple[str, ...] = ()
 
     @property
     def always(self) -> bool:
@@ -95,6 +96,7 @@ class Dialects:
             for name, entry in _entries().items():
                 if name in taught or self._fits(entry, model.lower()):
                     traits |= {k: v for k, v in entry.items() if k in _TRAITS}
+            traits["efforts"] = tuple(traits.get("efforts", ()))
             known = self._known[model] = Dialect(**traits)
         return known
 
@@ -142,7 +144,10 @@ class ListedModels:
         if dialect.always:
             return replace(SEARCHING, context=learnt.context)
         beside = bool(dialect.search) and learnt.tools
-        return replace(learnt, native_search=beside, tools_with_native_search=beside)
+        efforts = learnt.efforts or dialect.efforts
+        return replace(
+            learnt, native_search=beside, tools_with_native_search=beside, efforts=efforts
+        )
 
     def takes(self, model: str, official: bool) -> frozenset[str]:
         """Returns the types of files that a model takes; one that is not described may see."""
@@ -176,7 +181,17 @@ def _read(entry: Mapping[str, Any]) -> Capabilities:
         thinking=listed is not None and "reasoning" in listed,
         vision=isinstance(inputs, list) and "image" in inputs,
         context=next((n for n in (loaded, *sizes) if type(n) is int and n > 0), None),
+        efforts=_efforts(entry, listed or ()),
     )
+
+
+def _efforts(entry: Mapping[str, Any], parameters: Container[str]) -> tuple[str, ...]:
+    """Returns the words for how long a model thinks: those listed, else those that all take."""
+    named = entry.get("supported_reasoning_efforts")
+    named = named or member(entry.get("capabilities"), "reasoning_effort")
+    if isinstance(named, list):
+        return tuple(word for word in named if isinstance(word, str))
+    return ("low", "medium", "high") if "reasoning_effort" in parameters else ()
 
 
 DEFAULT_BASE = "https://api.openai.com/v1"

@@ -44,7 +44,8 @@ def test_a_table_offers_what_it_would_list(path: Path) -> None:
 def test_every_entry_can_be_read(vendor: str, prefix: str) -> None:
     """What it is exists, and its own values win."""
     path = next(path for path in FILES if path.parent.name == vendor)
-    entry = tomllib.loads(path.read_text("utf-8"))["models"][prefix]
+    raw = tomllib.loads(path.read_text("utf-8"))["models"][prefix]
+    entry = {name: tuple(v) if isinstance(v, list) else v for name, v in raw.items()}
     table = ModelTable(str(path), lambda able, **rest: (able, rest))
     able, rest = table.of(f"{prefix}\0")
     known = {name: getattr(able, name) for name in Capabilities.__dataclass_fields__} | rest

@@ -19,6 +19,7 @@ from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
 
 VALUES = {"temperature": 0.2, "top_p": 0.9, "seed": 7, "stop": ["END"]}
+EFFORT = {"effort": "low"}
 STRICT = {
     "type": "object",
     "properties": {"name": {"type": "string"}},
@@ -97,7 +98,7 @@ def test_an_option_is_taken_or_refused_by_name(name: str, option: str) -> None:
     """Before anything is sent."""
     provider = taken(name)
     own = Instructions.of(options={option: {**VALUES, "max_tokens": 50, "effort": "high"}[option]})
-    thinks = name == "gemini" or option != "effort"
+    thinks = name in ("gemini", "xai") or option != "effort"
     if option in abilities_of(provider).options and thinks:
         check_options(provider, own, MODELS[name])
         return
@@ -111,6 +112,8 @@ def test_an_option_is_taken_or_refused_by_name(name: str, option: str) -> None:
     "name, model, effort, wire",
     [
         ("openai", "gpt-5.5", "low", {"reasoning": {"effort": "low"}}),
+        ("xai", "grok-4.5", "medium", {"reasoning": {"effort": "medium"}}),
+        ("openai-chat", "gpt-oss-120b", "high", {"reasoning_effort": "high"}),
         ("anthropic", "claude-opus-5", "high", {"output_config": {"effort": "high"}}),
         ("ollama", "qwen3:8b", "off", {"think": False}),
         ("ollama", "gpt-oss:20b", "high", {"think": "high"}),
@@ -135,6 +138,9 @@ WORDS = [
     ("top_p", "Unknown name topP"),
     ("seed", "property 'seed' is unsupported"),
     ("stop", "stop_sequences: unexpected value"),
+    ("effort", "Unsupported value: 'low' is not supported with this model (reasoning.effort)."),
+    ("effort", "Unknown name thinkingLevel"),
+    ("effort", "Unrecognized request argument supplied: reasoning_effort"),
 ]
 
 
@@ -142,7 +148,7 @@ WORDS = [
 @each_row(("option", "words"), WORDS)
 def test_a_model_that_refuses_an_option_is_told_so(name: str, option: str, words: str) -> None:
     """APIs take what some of their models refuse."""
-    error, _ = refusal(name, words, options={option: VALUES[option]})
+    error, _ = refusal(name, words, options={option: (VALUES | EFFORT)[option]})
     assert error.code == "option_refused"
     assert option in error.remedy
     error, _ = refusal(name, words)

@@ -322,10 +322,11 @@ def test_the_models_of_a_server() -> None:
         {
             "id": "harbour/pilot",
             "context_length": 65536,
-            "supported_parameters": ["tools", "reasoning"],
+            "supported_parameters": ["tools", "reasoning", "reasoning_effort"],
             "architecture": {"input_modalities": ["text", "image"]},
         },
         {"id": "plain", "supported_parameters": ["max_tokens"], "meta": {"n_ctx": 4096}},
+        {"id": "slow", "capabilities": {"reasoning_effort": ["none", "xhigh", 1]}},
         {"id": 7},
     ]
     with FakeServer([json_reply({"object": "list", "data": listed})]) as server:
@@ -335,12 +336,17 @@ def test_the_models_of_a_server() -> None:
     assert [m.id for m in found] == [
         "openai-chat:harbour/pilot",
         "openai-chat:plain",
+        "openai-chat:slow",
         "openai-chat:tidewater-8b",
     ]
     assert all(m.available and m.local for m in found)
-    assert found[0].capabilities == Capabilities(thinking=True, vision=True, context=65536)
+    words = ("low", "medium", "high")
+    assert found[0].capabilities == Capabilities(
+        thinking=True, vision=True, context=65536, efforts=words
+    )
     assert found[1].capabilities == Capabilities(tools=False, context=4096)
-    assert found[2].capabilities == Capabilities(context=8192)
+    assert found[2].capabilities == Capabilities(efforts=("none", "xhigh"))
+    assert found[3].capabilities == Capabilities(context=8192)
 
 
 @pytest.mark.parametrize("body", [{"data": []}, {}, [], 7, {"data": None}])

@@ -102,8 +102,6 @@ def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
     for said in (metadata.meta(ABOUT["dates"]), metadata.match(_LINKED_DATA_DATE)):
         if found := _DATE.match(said):
             return found[0]
-    if tree.css_first("time,[itemprop=datePublished]") is None:
-        return None
     for query in ("[itemprop=datePublished]", "time[pubdate]", "article time", "main time", "time"):
         node = tree.css_first(query)
         if node is not None:

@@ -107,9 +107,8 @@ def _is_of_formula(image: str) -> bool:
 def inline(pieces: list[str]) -> list[str]:
     """Returns these pieces of markup with text instead of such marks."""
     text = _CUSTOM.sub(r"\1 ", CUT.join(pieces))
-    tags = set(re.findall("<([a-z]+)", text))
-    for names, words, change in _CHANGES:
-        if not tags.isdisjoint(names) or any(word in text for word in words):
+    for words, change in _CHANGES:
+        if any(word in text for word in words):
             text = change(text)
     return text.split(CUT) if pieces else []
 
@@ -210,17 +209,19 @@ _ON_ITS_LINE = re.compile(
 )
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^<>]*+>)(?=<[a-z]++-)")
-_RAISED = ("vertical-align", 'class="su', "top:")
-# The tags and the words of which one is there when there is something to change.
-_CHANGES: tuple[tuple[frozenset[str], tuple[str, ...], Callable[[str], str]], ...] = (
-    (frozenset(), ("display:", "float:", "sr-only", "visually", "-reader-text"), _apart),
-    (frozenset(("code",)), (), _code),
-    (frozenset(), ('href="#',), _anchors),
-    (frozenset(("img",)), (), _images),
-    (frozenset("q"), (), lambda text: re.sub("<q(?: [^<>]*)?>", "“", text).replace("</q>", "”")),
-    (frozenset(("rt",)), (), _reading),
-    (frozenset(), _RAISED, lambda text: _SCRIPT_LIKE.sub(_as_script, text)),
-    (frozenset(("s", "del", "strike")), ("line-through",), _struck),
-    (frozenset(), ("<sup", "<sub", "⁄"), _scripts),
-    (frozenset(("sup", "sub")), ('href="#', "footnote"), marks),
+# Words of which one is there when there is something to change.
+_CHANGES: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
+    (("display:", "float:", "sr-only", "visually", "-reader-text"), _apart),
+    (("<code",), _code),
+    (('href="#',), _anchors),
+    (("<img",), _images),
+    (("<q",), lambda text: re.sub("<q(?: [^<>]*)?>", "“", text).replace("</q>", "”")),
+    (("<rt",), _reading),
+    (
+        ("vertical-align", 'class="su', "top:"),
+        lambda text: _SCRIPT_LIKE.sub(_as_script, text),
+    ),
+    (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
+    (("<sup", "<sub", "⁄"), _scripts),
+    (('href="#', "footnote"), marks),
 )

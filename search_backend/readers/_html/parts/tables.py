@@ -88,13 +88,9 @@ class Tables:
 
     def _collect_blocks(self) -> None:
         boxes, places, tables = self._page.boxes, self._places, self._tables
-        alone = {at: table for at, table in tables.items() if places[boxes[at].parent].table < 0}
         for number, block in enumerate(self._page.blocks):
             box = block.box
             if (at := places[box].table) < 0:
-                continue
-            if at in alone and boxes[box].tag in ("td", "th"):  # most blocks, found at once
-                alone[at].blocks.setdefault(box, []).append(number)
                 continue
             if (around := [*self._around(box)]) == []:
                 tables.pop(at, None)  # text beside the cells of a table that roles make
@@ -168,13 +164,8 @@ class Tables:
 
     def written(self, at: int, texts: Mapping[int, str]) -> tuple[str, str]:
         """Returns the caption of a table and its lines. `texts` are those of the chosen blocks."""
-        table, boxes = self._tables[at], self._page.boxes
-        words = {}
-        for cell, blocks in table.blocks.items():
-            if len(blocks) == 1 and boxes[self._page.blocks[blocks[0]].box].tag in ("td", "th"):
-                words[cell] = texts.get(blocks[0], "")
-            else:
-                words[cell] = self._line(blocks, texts, cell)
+        table = self._tables[at]
+        words = {cell: self._line(blocks, texts, cell) for cell, blocks in table.blocks.items()}
         caption = " ".join(texts[number] for number in table.caption if number in texts)
         rows = self._grid(at)
         if not all(map(texts.__contains__, chain.from_iterable(table.blocks.values()))):
@@ -215,27 +206,20 @@ class Tables:
             if section != last or spare < 0:  # no span goes beyond its section
                 spans, last = {}, section
             sizes = [_size(boxes[cell].mark) for cell in cells]
-            if spans or sizes.count(_ONE) < len(sizes):
-                row, spans, spare = _spanned(cells, sizes, spans, spare)
-                first = {row[at]: at for at in reversed(range(len(row)))}
-                shown = {cell for cell, size in zip(cells, sizes, strict=True) if size[2]}
-                begun.update(first[cell] for cell in shown & first.keys())
-                if rows and any(size[1] == 0 for size in sizes):
-                    above = [*rows[-1], *row[len(rows[-1]) :]]
-                    both = zip(row, above, strict=False)
-                    row = [up if GOES_ON in boxes[cell].mark else cell for cell, up in both]
-            else:
-                row = cells
-                begun.update(range(len(row)))
+            row, spans, spare = _spanned(cells, sizes, spans, spare)
+            first = {row[at]: at for at in reversed(range(len(row)))}
+            shown = {cell for cell, size in zip(cells, sizes, strict=True) if size[2]}
+            begun.update(first[cell] for cell in shown & first.keys())
+            if rows and any(size[1] == 0 for size in sizes):
+                above = [*rows[-1], *row[len(rows[-1]) :]]
+                both = zip(row, above, strict=False)
+                row = [up if GOES_ON in boxes[cell].mark else cell for cell, up in both]
             if len(row) > 1 or not table.blocks.keys().isdisjoint(row):
                 rows.append(row)
         columns = sorted(begun)
         if len(rows) * len(columns) > sum(map(len, rows)) + MOST_SPANNED:
             return [[row[at] for at in columns[: bisect_left(columns, len(row))]] for row in rows]
         return [[row[at] if at < len(row) else -1 for at in columns] for row in rows]
-
-
-_ONE = (1, 1, True)
 
 
 @lru_cache(maxsize=4096)

@@ -213,13 +213,14 @@ def closest(claim: str, page: Page) -> Found | str:
     least = model()["threshold_short" if strange or len(weights) <= _SHORT else "threshold"]
     for cover, first, last in windows[:_WINDOWS]:
         if left > 0 and (cover >= _LEAST or not found):
-            window = [t for k in range(first, last + 1) for t in page.tokens(k)][:_TOKENS]
-            heads = page.heads(first, set(weights)) if first == last else []
-            window += heads
+            row = page.row(first, set(weights)) if first == last else []
+            window = row or [t for k in range(first, last + 1) for t in page.tokens(k)]
+            window = window[:_TOKENS]
             left -= len(window)
             seen = Comparison(said, window, weights, page)
             likely = chance(seen)
-            few = "" if likely >= (model()["threshold"] if heads else least) else FEW
+            cells = row and not any(t.capital for t in seen.lost)  # which have no verbs
+            few = "" if likely >= (model()["threshold"] if cells else least) else FEW
             fault = few if few and not seen.near else veto(seen) or few
             found.append(Found(seen, first, last, likely, fault))
             if first == last and seen.near and not fault:

@@ -21,12 +21,12 @@ _STEPS = 20_000  # places looked at to find the sentences near one claim
 _NEAREST = 8
 _ITEM, _SHORT_ITEM = re.compile(r"[^\n|]{,200}\||[-*+•] |\d+[.)] "), 60  # characters
 # A row of heads, the line below it, and the rows.
-_TABLE = re.compile(
-    r"^(?P<heads>[^\n]*\|[^\n]*)\n[ \t]*\|?[ \t]*:?-{2,}[-:| \t]*\n"
-    r"(?P<rows>(?:[^\n]*\|[^\n]*(?:\n|\Z))+)",
+TABLE = re.compile(
+    r"^(?=[^\n|]*\|)(?P<heads>[^\n]*+)\n[ \t]*+\|?[ \t]*+:?-{2,}[-:| \t]*+\n"
+    r"(?P<rows>(?:(?=[^\n|]*\|)[^\n]++(?:\n|\Z))+)",
     re.MULTILINE,
 )
-_CELL = re.compile(r"[^|\n]+")
+CELL = re.compile(r"[^|\n]+")
 _EMPHASIS = ("*", "**", "***", "`")
 _GOES_ON = re.compile(r"(?<=\w)[*`]{0,3}\]\([^()\s]{1,2000}\)[*`]{0,3}(?=\w)")
 _SPACED = re.compile(r"\d[\u00a0\u202f\u2009 ]\d{3}")
@@ -192,14 +192,14 @@ class Page:
     def cells(self) -> dict[int, list[Cell]]:
         """{sentence: its cells} of the rows of tables."""
         found: dict[int, list[Cell]] = {}
-        for table in _TABLE.finditer(self.clean):
+        for table in TABLE.finditer(self.clean):
             heads = [
                 tokens(self.clean, self.lang, *cell.span())
-                for cell in _CELL.finditer(self.clean, *table.span("heads"))
+                for cell in CELL.finditer(self.clean, *table.span("heads"))
             ]
             at = table.start("rows")
             for row in table["rows"].splitlines(keepends=True):
-                cells = list(_CELL.finditer(self.clean, at, at + len(row)))
+                cells = list(CELL.finditer(self.clean, at, at + len(row)))
                 if len(cells) == len(heads):
                     found[self.sentence_of(at + 1)] = [
                         Cell(head, tokens(self.clean, self.lang, *cell.span()))
@@ -208,10 +208,12 @@ class Page:
                 at += len(row)
         return found
 
-    def heads(self, sentence: int, keys: set[str]) -> list[Token]:
-        """Returns the heads over the cells of a row that hold one of these keys."""
+    def row(self, sentence: int, keys: set[str]) -> list[Token]:
+        """Returns the cells of a row, those that hold one of these keys behind their heads."""
         cells = self.cells.get(sentence, ())
-        return [t for cell in cells if any(t.key in keys for t in cell.said) for t in cell.head]
+        held = [any(t.key in keys for t in cell.said) for cell in cells]
+        parts = zip(cells, held, strict=True)
+        return [t for cell, holds in parts for t in (cell.head * holds + cell.said)]
 
     def tokens(self, sentence: int) -> list[Token]:
         """Returns the tokens of one sentence."""

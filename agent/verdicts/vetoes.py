@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations, groupby, pairwise
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.compare import Comparison, Gap, align, aligned
+from searchloop.agent.verdicts.page import Cell
 from searchloop.agent.verdicts.text import OPPOSITES, Token
 from searchloop.analysis.words import table
 
@@ -183,6 +185,8 @@ _GAIN = 2  # words that stand in order once two are exchanged back
 
 def exchanged(found: Comparison) -> str:
     """Two names or numbers: exchanged back, the claim follows the source better."""
+    if _cells(found):
+        return ""  # cells have no order
     swaps = [({t.key for t in g.ours}, {t.key for t in g.theirs}) for g in found.gaps]
     swaps = [(ours - {"not"}, theirs - {"not"}) for ours, theirs in swaps]
     for (ours, theirs), (left, right) in combinations(swaps, 2):
@@ -296,7 +300,7 @@ def role(found: Comparison) -> str:
     page = found.page
     parts = [[*part] for _, part in groupby(found.window, lambda t: page.sentence_of(t.start))]
     names = _names(found.claim[:_SUBJECT], page.lang)
-    if found.letters or not names or len(parts) < 2:
+    if found.letters or _cells(found) or not names or len(parts) < 2:
         return ""
     told = {t.key for t in found.ours if not t.capital or page.lang == "de"} - names
     says = max(parts, key=lambda part: len(told & {t.key for t in part}))
@@ -317,20 +321,43 @@ def _names(tokens: Sequence[Token], lang: str) -> set[str]:
 # ---- cells of a table ---------------------------------------------------------------------------
 
 
+_PLACES = 8  # of one word in a claim
+
+
 def column(found: Comparison) -> str:
     """A cell of no column that the claim names, or beside the name of another column."""
-    cells = found.page.cells.get(found.page.sentence_of(found.window[0].start), [])[1:]
-    at = {t.key: n for n, t in enumerate(found.claim)}
+    cells = _cells(found)[1:]
+    at = defaultdict[str, list[int]](list)
+    for n, token in enumerate(found.claim):
+        if len(at[token.key]) < _PLACES:
+            at[token.key].append(n)
     heads = [{t.key for t in cell.head if t.kind != "stop"} for cell in cells]
     named = [n for n, head in enumerate(heads) if head and head <= at.keys()]
     held = [{t.key for t in cell.said if t.key in at and t.kind != "stop"} for cell in cells]
     if named and any(held) and not any(held[n] for n in named):
         return TURNED
     for n in (n for n in named if held[n]):
-        far = {k: min(abs(at[a] - at[b]) for a in held[n] for b in heads[k]) for k in named}
+        far = {
+            k: min(
+                abs(one - other)
+                for a in held[n]
+                for b in heads[k]
+                for one in at[a]
+                for other in at[b]
+            )
+            for k in named
+        }
         if far[n] > min(far.values()):
             return TURNED
     return ""
+
+
+def _cells(found: Comparison) -> list[Cell]:
+    """Returns the cells of the window, if it is the row of a table."""
+    if not found.page.cells:
+        return []
+    rows = {found.page.sentence_of(t.start) for t in found.window} & found.page.cells.keys()
+    return found.page.cells[min(rows)] if len(rows) == 1 else []
 
 
 VETOES: dict[str, Callable[[Comparison], str]] = {

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import asked
 from searchloop.agent.providers import Abilities, Features
-from searchloop.agent.providers.builtin.quotes import best_quotes, quoted
+from searchloop.agent.providers.builtin.quotes import Quote, best_quotes
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -143,7 +143,7 @@ def query_of(question: str) -> str:
 
 
 def _answer(
-    question: str, turn: list[Message], searched: bool, found: Sequence[tuple[int, str]]
+    question: str, turn: list[Message], searched: bool, found: Sequence[Quote]
 ) -> tuple[str, StopReason]:
     say = sentences_for(question)
     if not searched and not found:
@@ -151,7 +151,7 @@ def _answer(
     chosen = found or best_quotes(question, _read(turn), _SPARE)
     if not chosen:
         return _no_answer(turn, say), "nothing"
-    return _listed(say.found, (f"{quoted(text)} [{n}]" for n, text in chosen)), "stop"
+    return _listed(say.found, (f"{quote.said} [{quote.n}]" for quote in chosen)), "stop"
 
 
 def _read(turn: list[Message]) -> list[tuple[int, str]]:

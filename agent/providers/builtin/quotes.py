@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from searchloop.agent.verdicts.check import check
-from searchloop.agent.verdicts.page import Page
+from searchloop.agent.verdicts.page import CELL, TABLE, Page
 from searchloop.agent.verdicts.text import Token, blanked, tokens
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import terms, wanted
@@ -43,11 +43,19 @@ _INSIDE = str.maketrans("“”", '""')
 _ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "۔")
 
 
+_CELLS = " · "
+
+
 class Quote(NamedTuple):
-    """A sentence of a page, with the number of its source."""
+    """A sentence of a page, or a row of a table with its heads, with the number of its source."""
 
     n: int
     text: str
+
+    @property
+    def said(self) -> str:
+        """The words of the page in quotation marks; the heads of a table stand before its cells."""
+        return self.text if _CELLS in self.text else quoted(self.text)
 
 
 class _Row(NamedTuple):
@@ -74,7 +82,7 @@ def best_quotes(
         least, row = max(_ENOUGH_IN.get(lang, _ENOUGH), scored[0][0] * _WORSE), rows[place]
         if score < least or len(chosen) == _QUOTES:
             break
-        if row.own not in chosen and _stands_in(sources[row.n], row.text):
+        if row.own not in chosen and _stands_in(sources[row.n], Quote(row.n, row.text)):
             chosen[row.own] = place
     return [Quote(rows[place].n, rows[place].text) for place in sorted(chosen.values())]
 
@@ -116,9 +124,9 @@ def _worth_of_term(term: str) -> float:
     return 1.0 if len(term) > 1 else _LETTER
 
 
-def _stands_in(page: Page, text: str) -> bool:
+def _stands_in(page: Page, quote: Quote) -> bool:
     """Tells whether a check finds the words again in the page as it was read."""
-    return check(quoted(text), page).verdict in ("quoted", "supported")
+    return check(quote.said, page).verdict in ("quoted", "supported")
 
 
 def quoted(text: str) -> str:
@@ -136,7 +144,7 @@ def _worth(token: Token) -> float:
 def _plain(text: str) -> str:
     """Returns the paragraphs of a page without code and Markdown marks; headings keep their `#`."""
     kept, code = [], False
-    for line in text.split("\n"):
+    for line in TABLE.sub(_with_heads, text).split("\n"):
         fence = line.lstrip().startswith(("```", "~~~"))
         code ^= fence
         if not fence:
@@ -148,6 +156,23 @@ def _plain(text: str) -> str:
     return "\n\n".join(" ".join(blanked(each).split()) for each in flat)
 
 
+def _with_heads(table: re.Match[str]) -> str:
+    """Writes each row of a table as a paragraph, each cell in quotation marks behind its head."""
+    heads, *rows = (
+        [cell.strip() for cell in CELL.findall(row)]
+        for row in (table["heads"], *table["rows"].splitlines())
+    )
+    told = (
+        (
+            f"{head.strip('*_ ')}: {quoted(cell)}".removeprefix(": ")
+            for head, cell in zip(heads, row, strict=True)
+        )
+        for row in rows
+        if len(row) == len(heads)
+    )
+    return "\n\n".join(map(_CELLS.join, told)) + "\n\n"
+
+
 def _is_menu(paragraph: str) -> bool:
     """Tells whether most of a paragraph's words are links."""
     return 2 * len(_LINK.sub("", paragraph)) < len(_LINK.sub(r"\1", paragraph))
@@ -155,7 +180,8 @@ def _is_menu(paragraph: str) -> bool:
 
 def _quotable(text: str) -> bool:
     """A sentence may be short; text without its end (a label, a menu entry) may not."""
-    ended = text.endswith(_ENDS) and (text.count(" ") > 1 or not text.isascii())
+    words = text.count(" ") > 1 or not text.isascii()
+    ended = _CELLS in text or (text.endswith(_ENDS) and words)
     return (
         (8 if not text.isascii() and ended else 12 if ended else 30) <= len(text) <= 600
         and text.count("|") < 2

@@ -399,6 +399,30 @@ def test_the_page_that_answers_comes_before_those_that_mention(question: str, wo
         assert any(words in quote.text for quote in found), found
 
 
+PLANS = (
+    "# Plans\n\n| Plan | Price per month | Storage |\n|---|---|---|\n| Team | $29 | 500 GB |\n"
+    "| **Business** | $79 | [2 TB](https://a.example/) |\n\nAll plans renew every month.\n\n"
+    "| | 2021 | 2020 |\n|---|---|---|\n| Revenue | 648.3 | 602.7 |\n"
+)
+
+
+@each_row(
+    ("question", "said"),
+    [
+        ("How much does the Team plan cost per month?",
+         "Plan: “Team” · Price per month: “$29” · Storage: “500 GB”"),
+        ("What storage does the Business plan have?",
+         "Plan: “Business” · Price per month: “$79” · Storage: “2 TB”"),
+        ("What was the revenue in 2021?", "“Revenue” · 2021: “648.3” · 2020: “602.7”"),
+    ],
+)  # fmt: skip
+def test_a_row_of_a_table_is_quoted_with_its_heads(question: str, said: str) -> None:
+    """Each cell in quotation marks behind the head of its column, so that a check finds it."""
+    found = [quote.said for quote in best_quotes(question, [(1, PLANS)])]
+    assert said in found
+    assert check(said, Page(PLANS)).verdict in ("quoted", "supported")
+
+
 KOREAN = [
     "# 백운사\n\n백운사는 1398년에 세워졌다. 대웅전의 높이는 12미터이다. 주지 스님은 혜광이다.",
     "# 한빛강\n\n한빛강은 설악산에서 시작하여 동해로 흐른다. 강의 길이는 87킬로미터이다. "

@@ -108,6 +108,7 @@ def test_a_cell_is_read_with_the_heads_of_its_row_and_column() -> None:
         "| Plan | Price per month | Storage |\n|---|---|---|\n| Team | $29 | 500 GB |\n"
         "| Business | $79 | 2 TB |\n\n| | Longtail 3 | Longtail 3 Plus |\n|---|---|---|\n"
         "| Drive | 9-speed derailleur, chain | stepless hub gear, belt |\n\n"
+        "| Bridge | Opened |\n|---|---|\n| Harbour Bridge | 1932 |\n| Tyne Bridge | 1928 |\n\n"
         "| Result | 2021 | 2020 |\n|---|---|---|\n| Operating margin | 7.9% | 9.6% |",
         ("supported", "The Team plan costs $29 per month."),
         ("supported", "The Business plan includes 2 TB of storage."),
@@ -116,6 +117,7 @@ def test_a_cell_is_read_with_the_heads_of_its_row_and_column() -> None:
         ("unclear", "The Longtail 3 has a belt drive and a stepless hub gear."),
         ("supported", "The operating margin was 9.6% in 2020 and 7.9% in 2021."),
         ("unclear", "The operating margin was 7.9% in 2020 and 9.6% in 2021."),
+        ("unclear|contradicted", "The Tyne Bridge opened in 1932."),
     )
 
 
@@ -215,7 +217,21 @@ def test_what_is_not_compared_gets_no_verdict_but_unclear() -> None:
 
 def test_a_page_built_to_be_slow_costs_its_length() -> None:
     """Repetition, missing stops, open brackets: nothing is quadratic."""
-    slow = ("a ", "the same words again. ", "1,000 ", "的", "三", "[", "a'", "not ", "\n- ", '"')
+    slow = (
+        "a ",
+        "the same words again. ",
+        "1,000 ",
+        "的",
+        "三",
+        "[",
+        "a'",
+        "not ",
+        "\n- ",
+        '"',
+        "|",
+        "|\n",
+        "a|\n-|\n",
+    )
     claims = (
         "the same words again and not 1,000",
         '"a a a a … a a a b" is said',

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import ConfigError
@@ -18,7 +18,7 @@ from searchloop.agent.guard.approvals import Decision
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.types import ModelInfo
-from searchloop.answer import Answer
+from searchloop.answer import Answer, T
 from searchloop.answer_types import answer_of
 from searchloop.options import AgentOptions, Asker, AskOptions, JsonSchema, NewChat, made
 from searchloop.streams import AsyncStream, Stream
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from searchloop.agent.verdicts.check import Verdict
     from searchloop.auditing.results import Audit
 
-T = TypeVar("T")
-
 
 class _Words:
     """`ask` and `stream`, for an agent and for one of its chats."""
@@ -36,15 +34,9 @@ class _Words:
     _asker: Asker
     _core: BareAgent
 
-    @overload
-    def ask(self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]) -> Answer[T]: ...
-
-    @overload
     def ask(
-        self, question: str, *, schema: JsonSchema = None, **turn: Unpack[AskOptions]
-    ) -> Answer[Any]: ...
-
-    def ask(self, question: str, *, schema: Any = None, **turn: Unpack[AskOptions]) -> Answer[Any]:
+        self, question: str, *, schema: type[T] | JsonSchema = None, **turn: Unpack[AskOptions]
+    ) -> Answer[T]:
         """Returns the whole answer.
 
         `schema` is the type of `Answer.value`; for the rest see `AskOptions`. Raises ConfigError
@@ -55,19 +47,9 @@ class _Words:
         known, options, read = self._asker.turn("ask", turn, schema)
         return answer_of(self._core.wait(self._core.finished(question, known, options)), read)
 
-    @overload
     def stream(
-        self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]
-    ) -> Stream[T]: ...
-
-    @overload
-    def stream(
-        self, question: str, *, schema: JsonSchema = None, **turn: Unpack[AskOptions]
-    ) -> Stream[Any]: ...
-
-    def stream(
-        self, question: str, *, schema: Any = None, **turn: Unpack[AskOptions]
-    ) -> Stream[Any]:
+        self, question: str, *, schema: type[T] | JsonSchema = None, **turn: Unpack[AskOptions]
+    ) -> Stream[T]:
         """Yields typed events as they happen; see `Stream`. Options and errors are those of `ask`.
 
         for event in agent.stream("What is new?"):
@@ -169,19 +151,9 @@ class _AsyncWords:
     _asker: Asker
     _core: BareAgent
 
-    @overload
     async def ask(
-        self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]
-    ) -> Answer[T]: ...
-
-    @overload
-    async def ask(
-        self, question: str, *, schema: JsonSchema = None, **turn: Unpack[AskOptions]
-    ) -> Answer[Any]: ...
-
-    async def ask(
-        self, question: str, *, schema: Any = None, **turn: Unpack[AskOptions]
-    ) -> Answer[Any]:
+        self, question: str, *, schema: type[T] | JsonSchema = None, **turn: Unpack[AskOptions]
+    ) -> Answer[T]:
         """Returns the whole answer, as `Agent.ask` does; to cancel the task stops the answer.
 
         async with asyncio.timeout(60):
@@ -190,19 +162,9 @@ class _AsyncWords:
         known, options, read = self._asker.turn("ask", turn, schema)
         return answer_of(await self._do(self._core.finished(question, known, options)), read)
 
-    @overload
     def stream(
-        self, question: str, *, schema: type[T], **turn: Unpack[AskOptions]
-    ) -> AsyncStream[T]: ...
-
-    @overload
-    def stream(
-        self, question: str, *, schema: JsonSchema = None, **turn: Unpack[AskOptions]
-    ) -> AsyncStream[Any]: ...
-
-    def stream(
-        self, question: str, *, schema: Any = None, **turn: Unpack[AskOptions]
-    ) -> AsyncStream[Any]:
+        self, question: str, *, schema: type[T] | JsonSchema = None, **turn: Unpack[AskOptions]
+    ) -> AsyncStream[T]:
         """Yields typed events as they happen; see `AsyncStream`.
 
         async for event in agent.stream("What is new?"):

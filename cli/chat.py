@@ -40,6 +40,8 @@ from searchloop.cli.ask import (
 from searchloop.cli.models import aliases, whole_name
 from searchloop.cli.sessions import export_text, write_export
 from searchloop.cli.show import as_text, code_of, print_sources, spoken_here
+from searchloop.cli.terminal.completions import remedy_of
+from searchloop.cli.terminal.examples import did_you_mean
 from searchloop.cli.terminal.line_editor import PATHS, LineEditor, copy
 
 _KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
@@ -116,7 +118,7 @@ class TerminalChat:
                     editor.add(line)
                 self.take(line)
             except AgentError as error:
-                warn(f"searchloop: {error.message} {error.remedy}")
+                warn(f"searchloop: {error.message} {remedy_of(error)}")
 
     def take(self, line: str) -> None:
         """Carries out one line that was typed. Raises AgentError for what cannot be done."""
@@ -134,7 +136,8 @@ class TerminalChat:
             return
         if name not in self._commands:
             what = f"There is no command /{one_line(name, 40)}."
-            raise ConfigError("unknown_command", what, "/help lists those there are.")
+            near = did_you_mean(f"/{name}", (f"/{each}" for each in self._commands))
+            raise ConfigError("unknown_command", what, f"{near}/help lists those there are.")
         self._commands[name](rest.strip())
 
     def _prompt(self, servers: McpServers, name: str, words: str) -> None:

@@ -10,6 +10,7 @@ from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.types import Usage
 from searchloop.cli import BAD_INPUT, FAILED
 from searchloop.cli.arguments import as_json, safe
+from searchloop.cli.terminal.completions import remedy_of
 from searchloop.search_backend.types import FetchRefused, SearchBackendError, SettingError
 
 KNOWN = (AgentError, SearchBackendError, OSError)
@@ -25,7 +26,7 @@ def report(
 ) -> int:
     """Prints the error, as JSON too where that was asked for, and returns the exit code."""
     if isinstance(error, AgentError | SearchBackendError):
-        told = {"code": error.code, "message": error.message, "remedy": error.remedy}
+        told = {"code": error.code, "message": error.message, "remedy": remedy_of(error)}
     else:
         words = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
         told = {"code": "system", "message": f"{words or error}.", "remedy": ""}

@@ -88,21 +88,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = parser_of(asked)
     args, unknown = parser.parse_known_args(ours)
     if unknown:
-        _refuse(parser, asked, unknown)
+        below = dict(import_module("searchloop.cli.terminal.examples").subparsers(parser))
+        below.get(f"searchloop {asked}", parser).error(
+            f"unrecognized arguments: {' '.join(unknown)}"
+        )
     args.program, args.every_command = program, partial(parser_of, None)
     return args
-
-
-def _refuse(parser: argparse.ArgumentParser, asked: str, unknown: list[str]) -> None:
-    """Ends with what was not understood, and with what may have been meant."""
-    from difflib import get_close_matches
-
-    below = import_module("searchloop.cli.terminal.examples").subparsers(parser)
-    options = [option for _, each in below for option in each._option_string_actions]
-    near = get_close_matches(unknown[0].partition("=")[0], options, 1)
-    remedy = f"Is {near[0]} meant? " if near else ""
-    what = f"unrecognized arguments: {' '.join(unknown)}"
-    parser.error(f"{what}. {remedy}searchloop {asked} --help lists what there is.")
 
 
 def _with_command(argv: list[str]) -> list[str]:
@@ -133,9 +124,7 @@ def parser_of(asked: str | None) -> argparse.ArgumentParser:
 
     Another name leaves all commands without arguments, for the list of them.
     """
-    import argparse
-
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = import_module("searchloop.cli.terminal.examples").Parser(
         prog="searchloop",
         description="Ask any model, with one honest web-search switch, and check every source.",
     )

@@ -31,6 +31,7 @@ from searchloop.cli.arguments import (
     warn,
     whole,
 )
+from searchloop.cli.terminal.examples import did_you_mean
 
 _NAMED_ACTIONS = (
     ("remove", "forget a server"),
@@ -198,7 +199,10 @@ async def _approve(args: argparse.Namespace, settings: Settings) -> int:
         told = await source.test(args.name, _folder(args))
         tool = next((t for t in told["tools"] if t["name"] == args.tool), None)
         if tool is None or told["error"]:
-            error = told["error"] or {"message": f"It has no tool {args.tool!r}.", "remedy": ""}
+            names = [each["name"] for each in told["tools"]]
+            remedy = did_you_mean(args.tool, names) or f"It has: {', '.join(names) or 'none'}."
+            lacks = {"message": f"It has no tool {args.tool!r}.", "remedy": remedy}
+            error = told["error"] or lacks
             raise ConfigError("no_tool", error["message"], error["remedy"])
         if not tool["suspended"]:
             print("It is as you approved it.")

@@ -7,14 +7,15 @@ import asyncio
 import re
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
 
 from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers import Hosts, has, hosting, load, split_model, unset
+from searchloop.agent.providers import names as providers
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.private_files import read_object, write_object
@@ -22,6 +23,7 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
 from searchloop.agent.types.attachments import size_words
 from searchloop.cli.arguments import actions, one_line, output, tell, warn
+from searchloop.cli.terminal.examples import did_you_mean
 
 _LOCAL_PROVIDER = "ollama"
 _DONE = {"pull": "pulled", "unload": "unloaded", "remove": "removed"}
@@ -166,19 +168,49 @@ def whole_name(agent: BareAgent, model: str) -> str:
     if known := aliases(agent.settings.home).get(model):
         return known
     if has(re.split("[:/]", model)[0]):
+        if has(model):
+            what, remedy = f"{model} is a provider, not a model.", "`searchloop models` lists all."
+            raise ConfigError("bad_model", what, f"Write {model}:MODEL. {remedy}")
         return model
-    listed = {m: m.id.partition(":")[2] for m in agent.models()}
-    named = [m for m, name in listed.items() if name in (model, f"{model}:latest")]
+    listed = agent.models()
+    names = (model, f"{model}:latest")
+    named = [m for m in listed if m.id.partition(":")[2] in names]
     found = [m.id for m in named if m.available] or [m.id for m in named]
     if len(found) > 1:
         what = f"{len(found)} providers have a model {one_line(model, 60)}."
         raise ConfigError("ambiguous_model", what, f"Choose one of {', '.join(found)}.")
-    if near := get_close_matches(model, listed.values()) if not found else ():
-        what = f"No provider has a model {one_line(model, 60)}."
-        raise ConfigError("unknown_model", what, f"Is {one_line(near[0], 60)} meant?")
     if not found:
-        agent.runner.provider(model)  # says why this is no name
+        raise _unknown(model, listed)
     return found[0]
+
+
+def _unknown(model: str, listed: Iterable[ModelInfo]) -> ConfigError:
+    """Says which providers were asked for a model, which could not be, and what is written like it.
+
+    The remedy begins with the near name, as a name with a slip in it is the usual case.
+    """
+    asked, down, keyless = dict[str, None](), dict[str, None](), dict[str, None]()
+    for each in listed:
+        provider = each.id.partition(":")[0]
+        if each.available:
+            asked[provider] = None
+        elif unset(each):
+            keyless[provider] = None
+        else:
+            down[f"{(each.missing or provider).rstrip('.')}. {each.remedy or ''}".strip()] = None
+    ids = [each.id for each in sorted(listed, key=lambda m: not m.available)]
+    near = did_you_mean(model, [*(name.partition(":")[2] for name in ids), *ids])
+    given, mark, rest = model.partition(":")
+    if mark and (slip := did_you_mean(given, providers(), 0.8)):  # `gemma` is no slip of `gemini`
+        near = slip.replace("? ", f":{rest}? ")
+    what = f"There is no model {one_line(model, 60)!r}. Asked: {', '.join(asked)}."
+    without = f"Without a key or an address: {', '.join(keyless)}. " if keyless else ""
+    local = f"`searchloop models pull {one_line(model, 60)}` may get it. "
+    pull = local if _LOCAL_PROVIDER in asked and not near else ""
+    told = f"{near}{' '.join([*down, ''])}{without}{pull}"
+    return ConfigError(
+        "unknown_model", what, f"{told}`searchloop models` lists all; write provider:model."
+    )
 
 
 _ALIASES = "aliases.json"

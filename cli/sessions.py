@@ -23,6 +23,7 @@ from searchloop.agent.run.undo import undo_files
 from searchloop.agent.settings import Settings
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import number, one_line, output, safe, say, tell, undone, warn
+from searchloop.cli.terminal.examples import did_you_mean
 from searchloop.imports import Report, import_chats
 from searchloop.imports.own import everything
 from searchloop.render.export import EXPORTS
@@ -93,6 +94,8 @@ def _find(settings: Settings, words: list[str], args: argparse.Namespace) -> int
         lines += [_line(session)]
         lines += [f"    {each.part}: {one_line(each.snippet)}" for each in turns if each.turn]
     told = [{**session.as_dict(), "found": [asdict(t) for t in turns]} for session, turns in found]
+    if not lines and args.query[0] != "find" and (near := did_you_mean(words[0], _ACTIONS)):
+        warn(f"{near.strip()} `searchloop sessions --help` lists what there is.")
     return tell(args, {"sessions": told}, *(lines or ["No sessions."]))
 
 

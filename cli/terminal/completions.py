@@ -7,19 +7,22 @@ knows the models, sessions, agents and engines that there are at that moment.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Mapping
-
-import shtab
+from contextlib import suppress
 
 from searchloop.agent.bare_agent import BareAgent
+from searchloop.agent.errors import AgentError
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.providers import names as providers
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.cli import OK
 from searchloop.cli.models import aliases
-from searchloop.cli.terminal.examples import subparsers
+from searchloop.cli.terminal.examples import did_you_mean, subparsers
+from searchloop.compose import every_setting
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.readers import find_services
+from searchloop.search_backend.types import SearchBackendError
 
 _FILES = ("files", "schema", "path", "batch", "file", "bundle", "report", "source")
 _FOLDERS = ("workspace", "folder", "folders", "cwd")
@@ -40,7 +43,7 @@ def _models(agent: BareAgent) -> Iterable[str]:
     return [*aliases(agent.settings.home), *(m.id for m in agent.models() if m.available)]
 
 
-_NAMES: Mapping[str, Callable[[BareAgent], Iterable[str]]] = {
+NAMES: Mapping[str, Callable[[BareAgent], Iterable[str]]] = {
     "models": _models,
     "sessions": lambda agent: [each.id for each in agent.log.sessions()],
     "agents": lambda agent: [each.name for each in NamedAgents(agent.settings.home).all()],
@@ -49,14 +52,31 @@ _NAMES: Mapping[str, Callable[[BareAgent], Iterable[str]]] = {
     "engines": lambda agent: find_engines(),
     "readers": lambda agent: ["local", *find_services()],
     "providers": lambda agent: providers(),
+    "settings": lambda agent: [each.name for each in every_setting()],
 }
+
+
+# The code of an error about a name that is not there -> the kind of names that are.
+_UNKNOWN = {"no_agent": "agents", "no_project": "projects", "no_session": "sessions"}
+_UNKNOWN |= {"no_server": "servers", "unknown_engine": "engines", "unknown_reader": "readers"}
+_UNKNOWN |= {"unknown_provider": "providers", "unknown_setting": "settings"}
+
+
+def remedy_of(error: AgentError | SearchBackendError) -> str:
+    """Returns what to do, which begins with the name that may have been meant."""
+    quoted = re.search("'([^']+)'", error.message)
+    if error.code not in _UNKNOWN or not quoted:
+        return error.remedy
+    with suppress(AgentError), BareAgent(search_backend=None) as agent:
+        return did_you_mean(quoted[1], NAMES[_UNKNOWN[error.code]](agent)) + error.remedy
+    return error.remedy
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_completions)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish", "powershell"))
-    what.add_argument("--names", choices=_NAMES, help=argparse.SUPPRESS)
+    what.add_argument("--names", choices=NAMES, help=argparse.SUPPRESS)
 
 
 def _completions(args: argparse.Namespace) -> int:
@@ -66,16 +86,18 @@ def _completions(args: argparse.Namespace) -> int:
     """
     if args.names:
         with BareAgent(search_backend=None) as agent:
-            found = [name for name in _NAMES[args.names](agent) if name.split() == [name]]
+            found = [name for name in NAMES[args.names](agent) if name.split() == [name]]
         print("\n".join(found))
         return OK
+    import shtab
+
     files = {**dict.fromkeys(_FILES, shtab.FILE), **dict.fromkeys(_FOLDERS, shtab.DIRECTORY)}
     whole = args.every_command()
     for prog, each in (("", whole), *subparsers(whole)):
         for action in each._actions:
             kind = _NAMED.get(f"{' '.join(prog.split()[1:2])} {action.dest}", action.dest)
             kind = _NAMED.get(kind, kind)
-            if kind in _NAMES:
+            if kind in NAMES:
                 command = f"searchloop completions --names {kind} 2>/dev/null"
                 action.complete = shtab.cmd(command)
             elif action.dest in files and action.nargs != 0:

@@ -1,4 +1,4 @@
-"""Adds examples to the help of each command.
+"""The parser of commands: examples in its help, and errors in one sentence that name what is near.
 
 `examples.txt` has an example a line; it belongs to the command that it calls.
 """
@@ -6,15 +6,60 @@
 from __future__ import annotations
 
 import argparse
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 _COLUMNS = 78
 _FIRST = 3  # lines of the file, for the list of all commands
 _MOST = 6  # examples of a command
 _FILE = Path(__file__).with_name("examples.txt")
+_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+_MISSING = re.compile(
+    r"(?:the following|one of the) arguments (?:are required: )?(.+?)(?: is required)?"
+)
+_UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
+
+
+def did_you_mean(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Returns a question that names what is written like a word, "" if nothing is."""
+    names = [*dict.fromkeys(known)]
+    lower = {name.lower(): name for name in names}
+    near = [lower[each] for each in get_close_matches(word.lower(), lower, 3, least)]
+    near = near or [name for name in names if len(word) > 2 and name.startswith(word)][:3]
+    return f"Did you mean {' or '.join(near)}? " if near else ""
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake as all our errors are told, with what may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with code 2."""
+        near = ""
+        if choice := _CHOICE.fullmatch(message):
+            name, word, listed = choice[1], choice[2], re.findall(r"[\w-]+", choice[3])
+            kind = name.lower() if name in ("COMMAND", "ACTION") else ""
+            message = f"there is no {kind} {word!r}" if kind else f"{name} cannot be {word!r}"
+            near = did_you_mean(word, listed) or f"Choose from {', '.join(listed)}. "
+        elif unknown := _UNKNOWN.fullmatch(message):
+            options = [o for _, each in self._below() for o in each._option_string_actions]
+            near = did_you_mean(unknown[1].split()[0].partition("=")[0], options)
+            message = f"{unknown[1]} is not understood"
+        elif missing := _MISSING.fullmatch(message):
+            below = ", ".join(each.prog.rpartition(" ")[2] for each in subparsers_of(self))
+            near = f"Choose from {below}. " if below else ""
+            message = f"{missing[1].upper()} is missing"
+        message = message.removeprefix("argument ")
+        message = message[:1].upper() + message[1:]
+        self.exit(2, f"searchloop: {message}. {near}`{self.prog} --help` lists what there is.\n")
+
+    def _below(self) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+        yield self.prog, self
+        yield from subparsers(self)
 
 
 def add_examples(parser: argparse.ArgumentParser) -> None:

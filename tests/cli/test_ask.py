@@ -231,8 +231,8 @@ def test_the_speed_of_a_local_model_is_told(cli: Cli) -> None:
     ("args", "code", "words"),
     [
         (["   "], 2, "The question is empty"),
-        (["-m", "nonsense", "hi"], 2, "is not a model name"),
-        (["-m", "nobody:x", "hi"], 2, "no provider called 'nobody'"),
+        (["-m", "nonsense", "hi"], 2, "There is no model 'nonsense'. Asked: builtin."),
+        (["-m", "nobody:x", "hi"], 2, "There is no model 'nobody:x'. Asked: builtin."),
         (["-m", "builtin:x", "hi"], 2, "no model builtin:x"),
         (["-m", "openai:gpt-5.5", "hi"], 2, "OPENAI_API_KEY"),
         (["--search", "native", "hi"], 2, "Choose local search"),

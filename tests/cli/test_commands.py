@@ -48,7 +48,7 @@ def test_a_question_needs_no_command(cli: Cli) -> None:
     assert (asked.code, asked.json["model"]) == (0, "builtin:extractive")
     assert cli("--no-web", "hello", "-o", "json").json["search_path"] == "off"
     mistyped = cli("modles")
-    assert (mistyped.code, "invalid choice: 'modles'" in mistyped.err) == (2, True)
+    assert (mistyped.code, "no command 'modles'" in mistyped.err) == (2, True)
     assert parse(["search-backend", "--port", "4000"]).port == 4000
     assert cli("help").out.startswith("usage: searchloop")
 

@@ -134,7 +134,7 @@ def test_a_model_of_two_providers_needs_its_provider(cli: Cli) -> None:
     assert "2 providers have a model tiny:1b. Choose one of" in ran.err
     assert "ollama:tiny:1b" in ran.err
     assert "openai-chat:tiny:1b" in ran.err
-    assert "'huge' is not a model name" in none.err
+    assert "There is no model 'huge'. Asked: " in none.err
 
 
 def test_a_model_is_got_with_progress(cli: Cli) -> None:

@@ -52,6 +52,21 @@ def test_a_bare_name_says_which_provider_it_found(cli: Cli) -> None:
     assert "Model:" not in whole.err
 
 
+def test_a_model_that_no_server_has_is_told_with_near_names(cli: Cli) -> None:
+    """Who was asked, who does not answer, and what is written like it; or how to get it."""
+    with FakeOllama(HERE, lambda body: say("Yes.")) as server:
+        here = {"OLLAMA_HOST": server.url, "SEARCHLOOP_OFFLINE": ""}
+        near = cli("ask", "-m", "qwen4:4b", "Who?", **here)
+        far = cli("ask", "-m", "gemma9:27b", "Who?", **here)
+    assert (near.code, far.code) == (2, 2)
+    assert "There is no model 'qwen4:4b'. Asked: builtin, ollama. Did you mean qwen3:4b" in near.err
+    assert "Without a key or an address: anthropic, gemini, " in near.err
+    assert "`searchloop models pull gemma9:27b` may get it." in far.err
+    gone = cli("ask", "-m", "qwen3:4b", "Who?", **here).err
+    assert "Asked: builtin. " in gone
+    assert f"Ollama is not running at {server.url}. Start it with `ollama serve`" in gone
+
+
 def test_a_model_has_a_short_name_of_the_users(cli: Cli) -> None:
     """It stands for the whole name wherever a model is named."""
     with FakeOllama(HERE, lambda body: say(f"I am {body['model']}.")) as server:

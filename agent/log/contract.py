@@ -107,6 +107,7 @@ class Database(Protocol):
     where: str  # its place for messages, without a password
     quick: bool  # a statement usually takes less time than handing it to a thread
     clock: str  # SQL for the seconds of the one clock that all processes on this store share
+    date: str  # SQL for its time of day, in epoch seconds
     dialect: str  # sqlite or postgres: its own SQL for full-text search
 
     @property
@@ -248,7 +249,8 @@ class AttachmentStore:
     def copy(self, session_id: str, target: Statements) -> None:
         """Copies the files of a session into another store."""
         for (digest,) in rows_of(self._db, _HELD, (session_id,)):
-            if row := self._row(_FILE, session_id, digest):
+            row = self._row(_FILE, session_id, digest)
+            if row and isinstance(row[1], bytes) and all(isinstance(t, str) for t in row[::2]):
                 insert_files(target, session_id, [row])
 
     def _row(self, columns: str, session_id: str, digest: str) -> Sequence[Any] | None:

@@ -76,7 +76,9 @@ class EventLog:
 
     def __init__(self, where: Path | str) -> None:
         """Opens the store at a path or a `postgresql://` address, or one in memory, `IN_MEMORY`."""
-        self._person, self._mine = "", set[str]()  # sessions that are known to be this person's
+        self._person = ""
+        self._mine: dict[str, float] = {}  # sessions of this person, and when each was used here
+        self._passed = time.monotonic
         self._db = open_store(where)
         self.where = self._db.where
         self.leases, self.attachments = Leases(self._db), AttachmentStore(self._db, self.owns)
@@ -88,7 +90,7 @@ class EventLog:
     def of_person(self, name: str) -> Self:
         """Returns this log as a person sees it: nobody else's session is there."""
         log = copy.copy(self)
-        log._person, log._mine = name, set()
+        log._person, log._mine = name, {}
         log.leases, log.attachments = Leases(self._db, name), AttachmentStore(self._db, log.owns)
         log.projects = ProjectStore(self._db, name)
         return log
@@ -104,7 +106,7 @@ class EventLog:
                 return False
             if len(self._mine) >= _KNOWN:
                 self._mine.clear()
-            self._mine.add(session_id)
+        self._mine[session_id] = self._passed()
         return True
 
     def people_running(self) -> list[str]:
@@ -127,7 +129,7 @@ class EventLog:
         made = Session(session, "", model, cast("Mode", mode), cast("Search", search), "off", *rest)
         with self._db.transaction() as db:
             insert_session(db, made, self._person, ())
-        self._mine.add(session)
+        self._mine[session] = self._passed()
         return self.session(session)
 
     @property
@@ -249,11 +251,16 @@ class EventLog:
         if done.rowcount:
             self._db.tell({"session": session_id})
 
-    def temporary(self, before: float) -> list[str]:
-        """Returns the ids of temporary sessions without a run that nobody used since `before`."""
-        query = """SELECT id FROM sessions WHERE owner = ? AND temporary = 1 AND updated < ?
-            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id)"""
-        return [row[0] for row in rows_of(self._db, query, (self._person, before))]
+    def left_over(self, seconds: float) -> list[str]:
+        """Returns temporary sessions that nobody runs or follows, unused for so many seconds.
+
+        What was used here meanwhile is not one of them, whatever the date is set to.
+        """
+        query = f"""SELECT id FROM sessions WHERE owner = ? AND temporary = 1
+            AND updated < {self._db.date} - ? AND id NOT IN (SELECT session FROM runs)"""
+        used, since = self._mine, self._passed() - seconds
+        found = [row[0] for row in rows_of(self._db, query, (self._person, seconds))]
+        return [s for s in found if s not in self._followers and used.get(s, since) <= since]
 
     def append(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -45,7 +44,7 @@ class SessionsApi(Handlers):
             words = f"A list has from 1 to {_MOST_LISTED:,} sessions."
             raise ConfigError("bad_limit", words, "Give another limit, or search with q.")
         # A page that was closed in order has deleted its own.
-        for old in self._log.temporary(time.time() - _DAY):
+        for old in self._log.left_over(_DAY):
             with suppress(AgentError):  # a read-only store, a backend that is down
                 self._delete_session(old)
         if call.query.get("q"):

@@ -67,7 +67,7 @@ class PostgresDatabase:
     """See `agent.log.contract.Database`."""
 
     quick = False
-    clock = "extract(epoch FROM clock_timestamp())::double precision"
+    clock = date = "extract(epoch FROM clock_timestamp())::double precision"
     dialect = "postgres"
 
     def __init__(self, url: str, steps: Steps) -> None:

@@ -42,6 +42,7 @@ class SqliteDatabase:
 
     quick = True
     clock = "boot_seconds()"
+    date = "(julianday('now') - 2440587.5) * 86400.0"
     dialect = "sqlite"
 
     def __init__(self, path: Path, steps: Steps) -> None:

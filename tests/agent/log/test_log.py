@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Any
 
@@ -213,5 +213,44 @@ def test_old_temporary_sessions_are_found_however_many_are_newer(log: EventLog) 
     passing = [log.create_session(model="m:x", settings={"temporary": True}).id for _ in "ab"]
     log.create_session(model="m:x")
     log.leases.claim(passing[1], "run", "here")
-    assert log.temporary(time.time() + 60) == [passing[0]]
-    assert log.temporary(0.0) == []
+    assert log.left_over(0.0) == [passing[0]]
+    assert log.left_over(3600) == []
+
+
+DAY = 86_400.0
+
+
+@pytest.mark.parametrize("jump", [DAY + 60, 365 * DAY, -365 * DAY])
+def test_a_clock_that_jumps_makes_no_chat_old(
+    store: Path | str, log: EventLog, jump: float
+) -> None:
+    """What was made, written or read here counts by the time that has passed here."""
+    passed = [1000.0]
+    log._passed = lambda: passed[0]
+    used = {
+        "made": log.create_session(model="m:x", settings={"temporary": True}).id,
+        "written": log.create_session(model="m:x", settings={"temporary": True}).id,
+        "read": log.create_session(model="m:x", settings={"temporary": True}).id,
+    }
+    log.append(used["written"], [delta("x")])
+    log.read(used["read"])
+    with log._db.transaction() as db:  # as if the date had been set meanwhile, and set back
+        db.execute("UPDATE sessions SET updated = updated - ?", (abs(jump),))
+    assert log.left_over(DAY) == []
+    passed[0] += DAY - 1
+    log.read(used["read"])
+    passed[0] += 2
+    assert sorted(log.left_over(DAY)) == sorted([used["made"], used["written"]])
+    with closing(EventLog(store)) as later:  # a process that has not seen them used
+        assert sorted(later.left_over(DAY)) == sorted(used.values())
+
+
+async def test_a_chat_that_somebody_follows_is_not_old(log: EventLog, session: str) -> None:
+    """It is open in a tab, for however long."""
+    log.update_session(session, {"temporary": True})
+    log.append(session, [delta("x")])
+    async with aclosing(log.follow(session)) as batches:
+        await anext(batches)
+        log._mine.clear()
+        assert log.left_over(0.0) == []
+    assert log.left_over(0.0) == [session]

@@ -18,7 +18,7 @@ from searchloop.agent.log.contract import AttachmentStore, Database, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
 from searchloop.agent.log.projects import copy_projects
-from searchloop.agent.log.session import CHOSEN_BY, FAR
+from searchloop.agent.log.session import CHOSEN_BY, FAR, chosen_by
 from searchloop.agent.log.sqlite.file import (
     beside,
     check_closed,
@@ -27,6 +27,7 @@ from searchloop.agent.log.sqlite.file import (
     sqlite_errors,
 )
 from searchloop.agent.settings.private_files import sync_folder
+from searchloop.agent.text import object_in, plain, to_json
 from searchloop.agent.types import SEARCHES, Mode, Usage
 
 _SESSION = (
@@ -35,6 +36,7 @@ _SESSION = (
 )
 _EVENT = "seq, type, data, at, checksum"
 _PAGE = 1000
+_MOST = 1 << 31  # what a count and a number of an event may be
 _DAMAGED = " is damaged"
 _INTO = f"INSERT INTO sessions ({_SESSION}) VALUES ({', '.join('?' * 18)})"
 
@@ -181,7 +183,7 @@ def _copies(source: Database, target: Database, *, partly: bool = True) -> tuple
     """
     copy_projects(source, target)
     known = {row[0] for row in _sessions(target)}
-    wanted = _sessions(source)
+    wanted = [row for row in _sessions(source) if isinstance(row[0], str)]
     fresh = [row for row in wanted if row[0] not in known]
     gaps = [row for row in fresh if _has_gaps(source, row)]
     done = fresh if partly else [row for row in fresh if row not in gaps]
@@ -202,7 +204,9 @@ def _has_gaps(db: Database, session: Sequence[Any]) -> bool:
 def _read(db: Database, session: str) -> Iterator[Sequence[Any]]:
     """Yields the events of a session that can be read, up to a damaged page."""
     try:
-        yield from (e for e in _events(db, session) if data_in(session, *e) is not None)
+        for event in _events(db, session):
+            if data_in(session, *event) is not None and 0 < event[0] < _MOST:
+                yield event
     except StoreError as error:
         if error.code != "damaged":
             raise
@@ -231,6 +235,7 @@ def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[s
     kinds: Counter[str] = Counter()
     begun: dict[str, int] = {}
     ended: Counter[str] = Counter()
+    questions, most = _usable(session)[9:11]
     last = 0
     for event in _events(db, session[0]):
         last, kind = event[0], event[1]
@@ -243,10 +248,10 @@ def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[s
             begun[data["run_id"]] = last
         elif kind == "run_finished":
             ended[data["run_id"]] += 1
-    if last > session[10]:
-        yield f"event {last} is beyond its count of {session[10]}"
-    if kinds["user_message"] != session[9]:
-        yield f"{kinds['user_message']} questions, {session[9]} counted"
+    if last > most:
+        yield f"event {last} is beyond its count of {most}"
+    if kinds["user_message"] != questions:
+        yield f"{kinds['user_message']} questions, {questions} counted"
     for run, times in ended.items():
         if times > 1:
             yield f"run {run} ended {times} times"
@@ -259,8 +264,8 @@ def _copied(
 ) -> int:
     """Copies a session; with `gaps` the events that can be read, and its runs as ended."""
     every: Iterable[Any] = _events(source, session[0])
-    session = _usable(session)
-    if gaps:
+    given, session = session, _usable(session)
+    if gaps or session[9:11] != given[9:11]:
         kept = list(_read(source, session[0]))
         every = [*kept, *_endings(session, kept)]
         questions = sum(event[1] == "user_message" for event in kept)
@@ -275,15 +280,19 @@ def _copied(
     return 1
 
 
-def _usable(session: Sequence[Any]) -> Sequence[Any]:
-    """Returns the row of a session with values that every list of sessions can show: somebody else
-    may have written the copy."""
-    key, title, model, mode, search, path, workspace, *times = session[:9]
-    texts = [value if isinstance(value, str) else "" for value in (title, model, path, workspace)]
-    seconds = [t if isinstance(t, int | float) and 0 <= t < FAR else 0.0 for t in times]
+def _usable(session: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns the row of a session with values that every list and either store can take: somebody
+    else may have written the copy."""
+    key, title, model, mode, search, path, workspace, *numbers, settings, owner = session[:13]
+    given = (title, model, path, workspace, owner)
+    title, model, path, workspace, owner = (v if isinstance(v, str) else "" for v in given)
+    seconds = [t if isinstance(t, int | float) and 0 <= t < FAR else 0.0 for t in numbers[:2]]
+    counts = [n if isinstance(n, int) and 0 <= n < _MOST else 0 for n in numbers[2:]]
     mode = mode if mode in get_args(Mode) else "ask"
     search = search if search in SEARCHES else "off"
-    return (key, *texts[:2], mode, search, texts[2], texts[3] or None, *seconds, *session[9:])
+    kept = object_in(settings) or {}
+    chosen = (to_json(plain(kept)), owner, *chosen_by(kept))
+    return (key, title, model, mode, search, path, workspace or None, *seconds, *counts, *chosen)
 
 
 _LOST = {

@@ -24,6 +24,7 @@ from searchloop.agent.log.contract import (
     insert_files,
     rows_of,
 )
+from searchloop.agent.log.session import FAR
 from searchloop.agent.text import column_text, object_in, to_json
 from searchloop.agent.types import Search
 from searchloop.agent.types.attachments import Attachment
@@ -187,13 +188,24 @@ class ProjectStore:
 
 
 def copy_projects(source: Database, target: Database) -> None:
-    """Copies the projects that another store lacks, with their files."""
+    """Copies the projects that another store lacks, with their files; none that is not valid."""
     known = {row[0] for row in rows_of(target, "SELECT id FROM projects")}
     for row in rows_of(source, f"SELECT {_COLUMNS} FROM projects"):
-        if row[0] not in known:
+        if row[0] not in known and _is_valid(row):
             with target.transaction() as db:
                 db.execute(_INTO, row)
                 AttachmentStore(source).copy(row[0], db)
+
+
+def _is_valid(row: Sequence[Any]) -> bool:
+    """Returns whether every list and either store can take the row of a project."""
+    texts, dates = row[:4], row[4:]
+    try:
+        to_json(_project(row, {}).as_dict())
+    except (AttributeError, TypeError, ValueError):
+        return False
+    whole = all(isinstance(text, str) for text in texts)
+    return whole and all(isinstance(t, float) and abs(t) < FAR for t in dates)
 
 
 def _project(row: Sequence[Any], chats: Mapping[str, int]) -> Project:

@@ -17,8 +17,10 @@ from searchloop.agent.log.events import messages_from
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.render.export import EXPORTS
 from tests.agent.scripted import Scripted, open_house, says
+from tests.postgres import Postgres
 from tests.tables import each_row
 from tests.waiting import LATE
+from tests.wire import Wire
 
 OLD = (
     "INSERT INTO sessions (id, title, model, mode, search, search_path, created, updated,"
@@ -104,7 +106,7 @@ def test_settings_of_an_earlier_schema_choose_sessions(store: Path | str) -> Non
         assert [s.id for s in log.sessions(archived=True)] == ["archived"]
         assert [s.id for s in log.sessions(project="pro")] == ["in"]
         assert log.projects.get("pro").chats == log.projects.archived() == 1
-        assert log.temporary(before=3) == ["temporary"]
+        assert log.left_over(3600) == ["temporary"]
         newer = log.create_session(model="m").id
         assert [s.id for s in log.sessions(limit=1)] == [newer, "pinned"]
         log.name_session("provisional", "Named", {})
@@ -187,14 +189,19 @@ def test_what_is_no_copy_is_refused(tmp_path: Path) -> None:
         *("id = '../../../etc'", "title = zeroblob(9)", "model = x'ff'", "mode = 'root'"),
         *("search = 'x'", "search_path = x'00'", "workspace = x'00'", "created = 'soon'"),
         *("created = 9e999", "updated = -9e999", "messages = -5", "settings = '{'"),
-        *("settings = '[1]'", "last_seq = 9e9", "owner = 'bob'"),
+        *("settings = '[1]'", "last_seq = 9e9", "owner = 'bob'", "owner = x'00'", "id = x'00'"),
+        *("messages = 'many'", "last_seq = 'x'", "last_seq = -1", "settings = x'00'"),
+        *("settings = '{\"a\":NaN}'", "archived = 'yes'", "pinned = 9e30", "project = x'ff'"),
+        *("checksum = 'x'", "checksum = 9e30", "type = 'a' || char(0)", "seq = -1"),
         *("data = '[]'", "data = '{}'", "data = x'00'", "data = NULL", "at = 9e999"),
         *("type = 'approval_decided'", "type = x'00'", "seq = seq + 9e12", "session = '..'"),
         *('data = \'{"text":5,"answer":[],"citations":7,"run_id":{},"reason":3}\'',),
         "data = '{\"text\":' || replace(hex(zeroblob(9999)), '0', '[') || '}'",
     ],
 )
-def test_a_copy_that_somebody_has_changed_breaks_nothing(change: str, tmp_path: Path) -> None:
+def test_a_copy_that_somebody_has_changed_breaks_nothing(
+    change: str, tmp_path: Path, store: Path | str
+) -> None:
     """What comes of it can be listed, read, exported and deleted; and no trigger runs here."""
     home = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     home.mkdir()
@@ -203,16 +210,17 @@ def test_a_copy_that_somebody_has_changed_breaks_nothing(change: str, tmp_path: 
             log.append(log.create_session(model="m:x").id, TURN)
     backup(home / "a", home / "copy")
     with closing(sqlite3.connect(home / "copy")) as db:
-        table = "events" if change.split()[0] in ("data", "at", "type", "seq", "session") else ""
-        checksum = ", checksum = NULL" if table else ""
+        columns = ("data", "at", "type", "seq", "session", "checksum")
+        table = "events" if change.split()[0] in columns else ""
+        checksum = ", checksum = NULL" if table and "checksum" not in change else ""
         with suppress(sqlite3.IntegrityError):  # what the tables refuse needs no test
             one = f"WHERE {'session' if table else 'id'} = (SELECT min(id) FROM sessions)"
             db.execute(f"UPDATE {table or 'sessions'} SET {change}{checksum} {one}")
         db.execute("CREATE TRIGGER evil AFTER INSERT ON events BEGIN DELETE FROM events; END")
         db.commit()
-    mine = EventLog(home / "mine")
+    mine = EventLog(store)
     there = mine.create_session(model="m:x")
-    restore(home / "mine", home / "copy")
+    restore(store, home / "copy")
     for session in mine.sessions():
         json.dumps(session.as_dict(), allow_nan=False)
         events = mine.read(session.id)
@@ -222,6 +230,7 @@ def test_a_copy_that_somebody_has_changed_breaks_nothing(change: str, tmp_path: 
         if session != there:
             mine.delete_session(session.id)
     assert mine.sessions() == [there]
+    mine.delete_session(there.id)
     mine.close()
 
 
@@ -261,3 +270,35 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         "session 2: 1 questions, 7 counted",
         "session 2: event 1 is damaged",
     ]
+
+
+@pytest.mark.integration
+def test_a_move_to_postgresql_that_breaks_off_goes_on(tmp_path: Path, postgres: Postgres) -> None:
+    """Cut after any part of it, and run again: each chat is there once, as it was; large ones too.
+
+    A store that a later version has migrated takes nothing, and says so.
+    """
+    with closing(filled(tmp_path / "s.sqlite3")) as log:
+        large = log.create_session(model="m").id
+        log.append(large, [("user_message", {"text": "\x00\ud83d\n" * 2_000_000})])
+        before = told(log)
+    assert backup(tmp_path / "s.sqlite3", tmp_path / "copy") == 3
+    url = postgres.url()
+    head, _, name = url.rpartition("/")
+    with Wire(postgres.port, b"INSERT INTO events") as wire:
+        there = f"{head.rpartition(':')[0]}:{wire.port}/{name}"
+        EventLog(url).close()
+        for event in (2, 5, 3, 4):
+            wire.lose(event)
+            with pytest.raises(StoreError) as broken:
+                restore(there, tmp_path / "copy")
+            assert broken.value.remedy
+    assert restore(url, tmp_path / "copy") == Restored(done=1, kept=2)
+    assert restore(url, tmp_path / "copy") == Restored(kept=3)
+    assert check(url) == []
+    with closing(EventLog(url)) as log:
+        assert told(log) == before
+    postgres.tell(f"UPDATE {url.rpartition('%3D')[2]}.searchloop_schema SET version = 99")
+    with pytest.raises(StoreError) as caught:
+        restore(url, tmp_path / "copy")
+    assert caught.value.code == "newer_store"

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag
 
-from searchloop.search_backend.cache.chats import CHAT_TABLES, mark, unmark
+from searchloop.search_backend.cache.chats import mark, unmark
 from searchloop.search_backend.library.file_text import ReadPage
 from searchloop.search_backend.library.finding import Hit, named, search
 from searchloop.search_backend.library.folders import check_patterns
@@ -45,7 +45,6 @@ from searchloop.search_backend.library.roots import (
 from searchloop.search_backend.library.update import (
     PAUSED,
     READING,
-    TABLES,
     Added,
     Counted,
     Progress,
@@ -63,7 +62,7 @@ PATIENCE = 0.3  # seconds that a search waits for that
 STALE = 30.0  # seconds without a sign of life after which a reading counts as broken off
 _LIST = """
 SELECT r.collection, r.path, r.kind, count(d.id), r.updated,
-       CASE WHEN f.state = ? AND f.beat < ? THEN '' ELSE coalesce(f.state, '') END,
+       CASE WHEN f.state = ? AND f.beat NOT BETWEEN ? AND ? THEN '' ELSE coalesce(f.state, '') END,
        coalesce(f.done, 0), coalesce(f.total, 0), coalesce(f.skipped, 0),
        (SELECT count(*) FROM files s JOIN documents k ON k.root = s.root AND k.path = s.path
         WHERE s.root = r.id AND s.note != ''), coalesce(f.note, ''), coalesce(f.exclude, '')
@@ -127,7 +126,7 @@ class Library:
         self._documents = documents
         self._most_pages = most_pages
         self._lock = threading.Lock()
-        self._ready = -1  # which of the files, damaged ones counted, has our own documents
+        self._ready = (0, 0)  # the file that has our own documents
         self.renewal: threading.Thread | None = None  # while an older index is analysed again
 
     def search(
@@ -288,7 +287,8 @@ class Library:
         """Returns every root with the number of its documents and the state of its reading."""
         self._refresh()
         with self._index.open() as connection:
-            rows = connection.execute(_LIST, (READING, time.time() - STALE)).fetchall()
+            now = time.time()  # a beat of the future is of a clock that was wrong
+            rows = connection.execute(_LIST, (READING, now - STALE, now + STALE)).fetchall()
         return [replace(Collection(*row), exclude=tuple(row[-1].splitlines())) for row in rows]
 
     def remove(self, path: Path | str) -> int:
@@ -357,7 +357,7 @@ class Library:
         """Adds our own documents once a process, if they are new or have changed; and to a new file
         the folders of the one before."""
         with self._lock:
-            if self._ready == self._index.discarded:
+            if self._ready == self._index.file != (0, 0):
                 return
             documents = self._documents()
             digest = _digest("\0".join(f"{path}\0{text}" for path, text in documents.items()))
@@ -365,22 +365,18 @@ class Library:
                 row = connection.execute(
                     "SELECT digest FROM roots WHERE collection = ?", (DOCS,)
                 ).fetchone()
-                made = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'folders'")
-                is_made = made.fetchone() is not None
-            if row is None or row[0] != digest or not is_made:
+                file = self._index.file
+            if row is None or row[0] != digest:
                 with self._index.open(write=True) as connection:
-                    for statement in filter(str.strip, TABLES.split(";")):
-                        connection.execute(statement)
                     _replace_docs(connection, documents, digest)
             with self._index.open(write=True) as connection:
-                for statement in (*CHAT_TABLES, "DROP TABLE IF EXISTS passages"):
-                    connection.execute(statement)
+                connection.execute("DROP TABLE IF EXISTS passages")
                 unknown = [row[0] for row in connection.execute(UNKNOWN_PAGES)]
                 gone = drop_pages(connection, unknown)
             if gone:
                 self._index.leave_nothing()
             self.renewal = renew(self._index)
-            self._ready = self._index.discarded
+            self._ready = file  # not one that came meanwhile
         for path, exclude in () if row else noted(self._index.path):
             with suppress(SearchBackendError):  # it is there no more
                 self.start(Path(path), exclude)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import PUNCTUATION, terms
-from searchloop.search_backend.cache.chats import leave_nothing
+from searchloop.search_backend.cache.chats import CHAT_TABLES, leave_nothing
 from searchloop.search_backend.text.passages import Passage, split
 from searchloop.search_backend.types import SearchBackendError
 
@@ -58,6 +59,18 @@ _SCHEMA_3 = """
 CREATE TABLE vectors (row INTEGER PRIMARY KEY, signs BLOB NOT NULL, numbers BLOB NOT NULL);
 CREATE TABLE embedding (model TEXT NOT NULL)
 """
+# The state of each file that was opened, and of each folder; and of whom each page is.
+_MORE = (
+    "CREATE TABLE IF NOT EXISTS files (root INTEGER NOT NULL, path TEXT NOT NULL,"
+    " mtime INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, note TEXT NOT NULL,"
+    " since REAL NOT NULL, PRIMARY KEY (root, path)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS folders (root INTEGER PRIMARY KEY,"
+    " exclude TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT '',"
+    " done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,"
+    " skipped INTEGER NOT NULL DEFAULT 0, device INTEGER NOT NULL DEFAULT 0,"
+    " note TEXT NOT NULL DEFAULT '', beat REAL NOT NULL DEFAULT 0)",
+    *CHAT_TABLES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +103,8 @@ class Document:
 
 _log = logging.getLogger(__name__)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# Damage that SQLite calls an error of the query; ours are right, and each file has these tables.
+_ODD = re.compile(r"decode to UTF-8|fts5|no such table")
 _TRIES = 50  # at changing a new file over to WAL while others do the same
 _MOST_IDLE = 4  # connections that wait for readers
 _EVERY = weakref.WeakSet["Index"]()
@@ -116,8 +131,8 @@ class Index:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._idle: list[sqlite3.Connection] = []
-        self._file, self._age = (0, 0), 0
-        self.discarded = 0  # how often the file was deleted
+        self.file = (0, 0)  # device and inode of the one that was opened last
+        self._age = 0
         weakref.finalize(self, _close, self._idle)
         _EVERY.add(self)
 
@@ -129,9 +144,10 @@ class Index:
         "library_rebuilt" if it was damaged: then it is gone, and the next call makes a new one.
         """
         connection: sqlite3.Connection | None = None
-        age = self._age
+        age, file = self._age, (0, 0)
         try:
             connection = self._connect(write)
+            file = self.file
             # Reading is a transaction, too: what a search found is still there when it is read.
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             yield connection
@@ -141,9 +157,9 @@ class Index:
             elif age == self._age and len(self._idle) < _MOST_IDLE:
                 self._idle.append(connection)
                 connection = None
-        except (sqlite3.Error, OSError) as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
-                self.discard()
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            if _is_damage(error):
+                self.discard(file)
                 raise SearchBackendError(
                     "library_rebuilt",
                     "The index of the library was damaged, and your folders are being read anew.",
@@ -165,9 +181,10 @@ class Index:
         found = self.path.stat()
         if os.name == "posix" and found.st_mode & 0o077:
             self.path.chmod(0o600)
-        if self._file != (found.st_dev, found.st_ino):  # somebody put another file there
+        is_new = self.file != (found.st_dev, found.st_ino)
+        if is_new:  # the first, or somebody put another file there
             self.close()
-            self._file = (found.st_dev, found.st_ino)
+            self.file = (found.st_dev, found.st_ino)
         with suppress(IndexError):
             if not write:
                 return self._idle.pop()
@@ -177,6 +194,8 @@ class Index:
         try:
             if connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
                 _prepare(connection)
+            for statement in _MORE if is_new else ():
+                connection.execute(statement)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
@@ -184,15 +203,15 @@ class Index:
             raise
         return connection
 
-    def discard(self) -> None:
-        """Deletes the file, unless another process has put a new one in its place."""
+    def discard(self, file: tuple[int, int] | None = None) -> None:
+        """Deletes the file, unless somebody has put a new one in the place of `file`."""
         self.close()
         with suppress(OSError):
             found = self.path.stat()
-            if self._file == (found.st_dev, found.st_ino):
+            if (file or self.file) in ((found.st_dev, found.st_ino), (0, 0)):
                 for suffix in ("", "-wal", "-shm"):
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-        self.discarded += 1
+        self.file = (0, 0)
 
     def close(self) -> None:
         """Closes the connections of readers, now or when they end: the last empties the log."""
@@ -216,6 +235,12 @@ class Index:
                 (url,),
             ).fetchone()
         return Document(*row) if row else None
+
+
+def _is_damage(error: Exception) -> bool:
+    """Tells whether the file holds what neither SQLite nor we have written."""
+    is_odd = isinstance(error, UnicodeDecodeError) or _ODD.search(str(error))
+    return bool(is_odd) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
 def no_room(error: object) -> bool:

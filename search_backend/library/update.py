@@ -28,18 +28,6 @@ BATCH, BATCH_SECONDS = 500, 2.0
 MOST_TOLD = 10_000  # reasons that are named one by one
 GRACE = 7 * 86_400.0  # seconds for which a file may be away before a re-reading forgets it
 
-# What `index` does not know: the state of each file that was opened, and of each folder.
-TABLES = """
-CREATE TABLE IF NOT EXISTS files (
-    root INTEGER NOT NULL, path TEXT NOT NULL, mtime INTEGER NOT NULL, size INTEGER NOT NULL,
-    inode INTEGER NOT NULL, note TEXT NOT NULL, since REAL NOT NULL,
-    PRIMARY KEY (root, path)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS folders (
-    root INTEGER PRIMARY KEY, exclude TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT '',
-    done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,
-    skipped INTEGER NOT NULL DEFAULT 0, device INTEGER NOT NULL DEFAULT 0,
-    note TEXT NOT NULL DEFAULT '', beat REAL NOT NULL DEFAULT 0);
-"""
 _KNOWN = """
 SELECT d.path, d.id, d.mtime, d.size, d.digest, coalesce(f.inode, 0), coalesce(f.note, ''),
        coalesce(f.since, 0.0)

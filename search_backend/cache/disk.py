@@ -191,7 +191,8 @@ class Disk:
 
     def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         """Returns the result of `work`, or `otherwise` while the file cannot be used."""
-        if not self._most_bytes or self._clock() < self._quiet_until:
+        # For longer only where the clock was set back.
+        if not self._most_bytes or 0 < self._quiet_until - self._clock() <= _PAUSE:
             return otherwise
         if not self._lock.acquire(timeout=_WAIT):
             return otherwise

@@ -74,6 +74,23 @@ def test_an_entry_of_the_future_is_not_believed(tmp_path: Path) -> None:
     assert disk.get("a", "key") is None
 
 
+@pytest.mark.parametrize("jump", [-86_400 * 365, -3_600, 3_600, 86_400 * 365])
+def test_a_clock_that_jumps_stops_no_cache(tmp_path: Path, jump: float) -> None:
+    """Neither what was kept before nor a fault of before keeps it from being used."""
+    clock = Clock()
+    disk = Disk(tmp_path, MB, clock=clock)
+    disk.put("a", "old", {}, 60)
+    with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        disk.put("a", "locked", {}, 60)
+    clock.now += jump
+    assert disk.put("a", "new", {"n": 1}, 60)
+    assert disk.get("a", "old") is None
+    clock.now += 30
+    assert (found := disk.get("a", "new")) is not None
+    assert (found.age, found.value) == (30, {"n": 1})
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     """What one searches for is nobody else's business, whatever the umask or an old mode says."""

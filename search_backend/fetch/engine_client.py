@@ -13,7 +13,7 @@ import re
 import ssl
 import weakref
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import aiohttp
@@ -44,9 +44,13 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: (?:[!-~](?:[\t -~]*[!-~])?)?
 class EngineHttp:
     """Sends the requests of engines and services over pooled connections."""
 
-    def __init__(self, trust: Callable[[], ssl.SSLContext] = system_trust) -> None:
-        """`trust` builds the TLS context; it may raise SettingError."""
-        self._trust = trust
+    def __init__(
+        self,
+        trust: Callable[[], ssl.SSLContext] = system_trust,
+        resolve: Callable[[str, int], Sequence[str]] = system_resolver,
+    ) -> None:
+        """`trust` builds the TLS context; it may raise SettingError. `resolve` looks names up."""
+        self._trust, self._resolve = trust, resolve
         self._sessions: dict[int, aiohttp.ClientSession] = {}  # by process id: servers fork
         weakref.finalize(self, close_session, self._sessions)
 
@@ -81,7 +85,7 @@ class EngineHttp:
     def _session(self) -> aiohttp.ClientSession:
         if (process := os.getpid()) not in self._sessions:
             # A limit shared by all engines would let one that hangs keep the others waiting.
-            pool = aiohttp.TCPConnector(limit=0, resolver=AddressResolver(system_resolver))
+            pool = aiohttp.TCPConnector(limit=0, resolver=AddressResolver(self._resolve))
             self._sessions[process] = new_session(pool)
         return self._sessions[process]
 

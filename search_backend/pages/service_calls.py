@@ -39,11 +39,13 @@ _log = logging.getLogger(__name__)
 class ServiceCalls:
     """Calls services with these settings. Safe for several threads."""
 
-    def __init__(self, keys: Keys, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, keys: Keys, seconds: float = SECONDS, http: EngineHttp | None = None
+    ) -> None:
         """`seconds` limits the time for one page."""
         self._keys = keys
         self._seconds = seconds
-        self._http = EngineHttp()
+        self._http = http or EngineHttp()
         self._secrets = secrets_in(keys)
 
     def read(self, service: Service, url: str) -> Page:

@@ -50,6 +50,7 @@ class Chain:
         clock: Callable[[], float] = time.monotonic,
         cache: Cache | None = None,
         apart: Apart | None = None,
+        http: EngineHttp | None = None,
     ) -> None:
         """`clock` gives monotonic seconds; `cache` keeps answers, one in memory if it is None;
         `apart` reads markup, this process if it is None."""
@@ -58,7 +59,7 @@ class Chain:
         known = find_engines() if engines is None else engines
         self._schedule = Schedule(settings, known, clock, apart)
         self._access = Access(settings.keys, library)
-        self._http = EngineHttp()
+        self._http = http or EngineHttp()
         self._cache = AnswerCache(cache or Cache(clock=clock), self._scope())
 
     def search(self, query: Query, engine: str | None = None, chat: Owner = NOBODY) -> SearchAnswer:

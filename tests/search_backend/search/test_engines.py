@@ -249,46 +249,6 @@ def test_searxng_tells_which_of_its_engines_failed() -> None:
     assert "all" not in error.message.lower().split()
 
 
-HOSTS = {
-    "arxiv": "export.arxiv.org",
-    "brave": "api.search.brave.com",
-    "crossref": "api.crossref.org",
-    "ddg": "html.duckduckgo.com",
-    "exa": "api.exa.ai",
-    "firecrawl": "api.firecrawl.dev",
-    "github": "api.github.com",
-    "google_pse": "www.googleapis.com",
-    "hackernews": "hn.algolia.com",
-    "jina": "s.jina.ai",
-    "mdn": "developer.mozilla.org",
-    "ollama": "ollama.com",
-    "openlibrary": "openlibrary.org",
-    "openstreetmap": "nominatim.openstreetmap.org",
-    "perplexity": "api.perplexity.ai",
-    "pubmed": "eutils.ncbi.nlm.nih.gov",
-    "serper": "google.serper.dev",
-    "stackexchange": "api.stackexchange.com",
-    "tavily": "api.tavily.com",
-    "wikidata": "www.wikidata.org",
-    "wikipedia": "en.wikipedia.org",
-}
-
-
-def test_an_engine_asks_the_one_host_that_its_name_stands_for() -> None:
-    """With no address set; `searxng` and `generic` ask the address that the user gives."""
-    asked = {}
-    for name, engine in find_engines().items():
-        if (wire := engine.wire) is not None and name not in ("searxng", "generic"):
-            keys = {s.name: s.default or "x" for s in engine.settings if s.secret or s.default}
-            requests = [wire.request(Query("tea"), keys)]
-            if wire.then and (
-                more := wire.then(HttpResponse(200, {}, BY_NAME[name].first()), keys)
-            ):
-                requests.append(more)
-            (asked[name],) = {urlsplit(request.url).hostname for request in requests}
-    assert asked == HOSTS
-
-
 def test_searxng_without_json_says_how_to_switch_it_on() -> None:
     """403 is the server's way to say that JSON is off."""
     error = failure(BY_NAME["searxng"], "<title>403 Forbidden</title>", 403)

@@ -1,0 +1,129 @@
+"""A name is the host that is asked: every engine and reader, looked at through what it looks up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.fetch.engine_client import EngineHttp
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.pages.service_calls import ServiceCalls
+from searchloop.search_backend.plugin import HttpResponse, Setting
+from searchloop.search_backend.readers import find_services
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.settings import SearchSettings
+from searchloop.search_backend.types import Query
+from tests.fakes import FakeServer, Received, Reply
+from tests.search_backend.search.engine_cases import BY_NAME
+from tests.tables import each_row
+
+HOSTS = {
+    "arxiv": "export.arxiv.org",
+    "brave": "api.search.brave.com",
+    "crossref": "api.crossref.org",
+    "ddg": "html.duckduckgo.com",
+    "exa": "api.exa.ai",
+    "firecrawl": "api.firecrawl.dev",
+    "github": "api.github.com",
+    "google_pse": "www.googleapis.com",
+    "hackernews": "hn.algolia.com",
+    "jina": "s.jina.ai",
+    "mdn": "developer.mozilla.org",
+    "ollama": "ollama.com",
+    "openlibrary": "openlibrary.org",
+    "openstreetmap": "nominatim.openstreetmap.org",
+    "perplexity": "api.perplexity.ai",
+    "pubmed": "eutils.ncbi.nlm.nih.gov",
+    "serper": "google.serper.dev",
+    "stackexchange": "api.stackexchange.com",
+    "tavily": "api.tavily.com",
+    "wikidata": "www.wikidata.org",
+    "wikipedia": "en.wikipedia.org",
+}
+READERS = {
+    "firecrawl": "api.firecrawl.dev",
+    "jina": "r.jina.ai",
+    "tavily": "api.tavily.com",
+}
+# The address is the user's own, or none is asked by us.
+OWN = {"searxng", "generic", "crawl4ai", "browser"}
+PAGE = "https://page.example/a"
+
+
+class Names(EngineHttp):
+    """Looks every name up in vain, and remembers it."""
+
+    def __init__(self) -> None:
+        self.asked = set[str]()
+        super().__init__(resolve=self.note)
+
+    def note(self, host: str, _port: int) -> Sequence[str]:
+        """Nobody is there."""
+        self.asked.add(host)
+        raise OSError("unknown")
+
+
+def usual(settings: Sequence[Setting]) -> dict[str, str]:
+    """Keys, and the addresses that hold where none is set."""
+    return {s.name: s.default or "x" for s in settings if s.secret or s.default or "ID" in s.name}
+
+
+def test_an_engine_asks_the_one_host_that_its_name_stands_for(tmp_path: Path) -> None:
+    """Of names that are looked up; `searxng` and `generic` ask the address that the user gives."""
+    asked = {}
+    for name, engine in find_engines().items():
+        if name in OWN:
+            continue
+        names, own = Names(), SearchSettings(tmp_path, (name,), keys=usual(engine.settings))
+        with closing(Chain(own, Library(tmp_path, dict), http=names)) as chain:
+            chain.search(Query("tea"), name if not engine.missing(own.keys) else None)
+        asked[name] = names.asked
+    assert asked == {name: {host} for name, host in HOSTS.items()} | {
+        "library": set(),
+        "zim": set(),
+    }
+
+
+def test_a_second_request_goes_to_the_same_host() -> None:
+    """Whatever stands in the first answer."""
+    for name, engine in find_engines().items():
+        if engine.wire and engine.wire.then:
+            first = HttpResponse(200, {}, BY_NAME[name].first())
+            second = engine.wire.then(first, usual(engine.settings))
+            assert second is not None
+            assert urlsplit(second.url).hostname == HOSTS[name]
+
+
+def test_a_reader_asks_the_one_host_that_its_name_stands_for() -> None:
+    """And never the page's own, which it reads for us."""
+    asked = {}
+    for name, service in find_services().items():
+        if name not in OWN:
+            names = Names()
+            ServiceCalls(usual(service.settings), http=names).read(service, PAGE)
+            asked[name] = names.asked
+    assert asked == {name: {host} for name, host in READERS.items()}
+    assert set(find_services()) == {*READERS, *OWN} - {"searxng", "generic"}
+
+
+@each_row("status", [301, 302, 303, 307, 308])
+@each_row("name", [*BY_NAME, "ddg"])
+def test_no_engine_follows_a_redirect(name: str, status: int, tmp_path: Path) -> None:
+    """Nobody but the host of its name gets the question, or the key."""
+    with FakeServer([]) as elsewhere:
+
+        def away(_: Received) -> Reply:
+            place = {"location": f"{elsewhere.url}/x", "refresh": f"0; url={elsewhere.url}/y"}
+            return Reply(b"", status, place)
+
+        with FakeServer(away) as server:
+            keys = {"DDG_BASE_URL": server.url}
+            keys = BY_NAME[name].keys(server.url) if name in BY_NAME else keys
+            with closing(
+                Chain(SearchSettings(tmp_path, (name,), keys=keys), Library(tmp_path, dict))
+            ) as chain:
+                answer = chain.search(Query("tea"), name)
+        assert (answer.status, len(server.requests), elsewhere.requests) == ("error", 1, [])

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from searchloop.agent.errors import ConfigError
 
@@ -160,10 +160,11 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
     Syntax: https://docs.rs/regex, without look-around and back-references.
     """
-    from pydantic_core import SchemaValidator, core_schema
+    from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
-    form = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
-    return SchemaValidator(form).isinstance_python
+    form = Annotated[str, StringConstraints(pattern=pattern)]
+    linear = ConfigDict(regex_engine="rust-regex")
+    return TypeAdapter(form, config=linear).validator.isinstance_python
 
 
 def _fits_pattern(checker: Any, pattern: str, value: Any, _schema: Any) -> Iterator[Exception]:

@@ -89,7 +89,7 @@ def test_what_was_searched_before_a_call_is_not_lost(tmp_path: Path, face: Face)
 
 @each_face
 def test_many_pieces_come_whole(tmp_path: Path, face: Face) -> None:
-    """However they are gathered on the way: signs, lines and marks of any script, in their order."""
+    """However they are gathered on the way: signs, lines and marks of any script, in order."""
     pieces = [f'{n} «\n"\\ 漢 {chr(0x1F600 + n % 40)}» ' for n in range(600)]
     with desk(tmp_path, lambda asked: listing(asked) or said(*pieces)) as at:
         assert face.ask(at, user("All of it."), stream=True).text == "".join(pieces)

@@ -75,6 +75,12 @@ def text_in(value: Any, key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+def count(value: Any, key: str) -> int | None:
+    """Returns a count in an object, None for anything that is none."""
+    found = member(value, key)
+    return found if type(found) is int and found >= 0 else None
+
+
 def function_name(name: str) -> str:
     """Replaces what APIs refuse in the name of a function: models make names up."""
     return _BAD_NAME.sub("_", name)[:64] or "unknown"

@@ -238,7 +238,7 @@ _DONE = b"[DONE]"
 _REMEDY = "Check that the base URL points to the provider itself."
 _BARE = re.compile(rb"(?m)^(?:error: ?)?[\[{]")  # llama.cpp has a field of its own for errors
 # Reading something of an unexpected shape raises these.
-_MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
+MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 def _too_large() -> ProviderError:
@@ -418,7 +418,7 @@ def guarded(
         read(events, *given)
     except ProviderError as error:
         return then_raise(events, error)
-    except _MISREAD as error:
+    except MISREAD as error:
         wrong = unreadable()
         wrong.__cause__ = error
         return then_raise(events, wrong)

@@ -155,6 +155,8 @@ def _response(origin: Origin, answer: aiohttp.ClientResponse) -> Response:
         raise transport_error("garbage", origin)
     if "transfer-encoding" in headers and answer.version != aiohttp.HttpVersion11:
         raise transport_error("garbage", origin)
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise transport_error("compressed", origin)
     if 300 <= answer.status < 400:
         raise redirected(origin, answer.status, headers.get("location"))
 

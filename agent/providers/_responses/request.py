@@ -29,6 +29,7 @@ from searchloop.agent.providers._wire import (
     steps,
     stray_text,
 )
+from searchloop.agent.transport.exchange import MISREAD
 from searchloop.agent.types import Message, Request, ToolSpec
 from searchloop.agent.types.attachments import Attachment
 
@@ -90,7 +91,12 @@ def _variant(message: Message, made: tuple[str, str, str], searching: bool) -> s
 
 
 def _remembered(message: Message, variant: str) -> bytes:
-    return remembered(message, variant, lambda: b",".join(map(dump, _items(message, variant))))
+    try:
+        return remembered(message, variant, lambda: b",".join(map(dump, _items(message, variant))))
+    except MISREAD:  # an item that nobody could send back: its text and calls go
+        if variant == _FLAT:
+            raise
+        return _remembered(message, _FLAT)
 
 
 def _items(message: Message, variant: str) -> Iterator[Item]:

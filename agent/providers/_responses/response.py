@@ -15,7 +15,7 @@ from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._responses.request import VERSION
-from searchloop.agent.providers._wire import error_in
+from searchloop.agent.providers._wire import count, error_in, member, text_in
 from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
@@ -191,12 +191,12 @@ def calls(items: Iterable[Item], *, complete: bool) -> tuple[tuple[ToolCall, ...
     kept: list[Item] = []
     for item in items:
         if item.get("type") == "function_call":
-            call_id = item.get("call_id") or item.get("id") or f"call_{len(found)}"
+            call_id = text_in(item, "call_id") or text_in(item, "id") or f"call_{len(found)}"
             if not complete or item.get("status") == "incomplete" or call_id in found:
                 continue
             arguments, problem = read_arguments(item.get("arguments"))
-            found[call_id] = ToolCall(call_id, item.get("name") or "", arguments, problem)
-            item = {**item, "call_id": call_id}
+            found[call_id] = ToolCall(call_id, text_in(item, "name"), arguments, problem)
+            item = {**item, "call_id": call_id, "name": text_in(item, "name")}
         kept.append(item)
     return tuple(found.values()), kept
 
@@ -217,13 +217,13 @@ def stop_reason(
 
 def read_usage(response: Mapping[str, Any], searches: WebSearchCalls) -> Usage:
     """Returns the reported counts; searches are those billed, if the server says how many."""
-    counts = response.get("usage") or {}
-    billed = ((response.get("tool_usage") or {}).get("web_search") or {}).get("num_requests")
+    counts = response.get("usage")
+    billed = count(member(response.get("tool_usage"), "web_search"), "num_requests")
     return Usage(
-        input_tokens=counts.get("input_tokens"),
-        output_tokens=counts.get("output_tokens"),
-        cached_tokens=(counts.get("input_tokens_details") or {}).get("cached_tokens"),
-        reasoning_tokens=(counts.get("output_tokens_details") or {}).get("reasoning_tokens"),
+        input_tokens=count(counts, "input_tokens"),
+        output_tokens=count(counts, "output_tokens"),
+        cached_tokens=count(member(counts, "input_tokens_details"), "cached_tokens"),
+        reasoning_tokens=count(member(counts, "output_tokens_details"), "reasoning_tokens"),
         searches=searches.searches if billed is None else billed,
         pages=searches.pages,
     )

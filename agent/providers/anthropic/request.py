@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from searchloop.agent.providers._keyed import ModelTable
@@ -26,6 +26,7 @@ from searchloop.agent.providers._wire import (
     stray_text,
 )
 from searchloop.agent.providers.anthropic.passages import Block, passages
+from searchloop.agent.transport.exchange import MISREAD
 from searchloop.agent.types import (
     Capabilities,
     Message,
@@ -304,7 +305,12 @@ def _encoded(message: Message, view: ReplayView, left_out: Collection[str]) -> b
         blocks = [dump(block) for block in _blocks(message, view, left_out)]
         return _message(message.role, blocks) if blocks else b""
 
-    return remembered(message, _variant(message, view, left_out), encode)
+    try:
+        return remembered(message, _variant(message, view, left_out), encode)
+    except MISREAD:  # a block that nobody could send back: its text and calls go
+        if view.replay == "neutral":
+            raise
+        return _encoded(message, replace(view, replay="neutral"), ())
 
 
 def _variant(message: Message, view: ReplayView, left_out: Collection[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import error_in
+from searchloop.agent.providers._wire import count, error_in, text_in
 from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
@@ -115,14 +115,14 @@ def calls(
     kept: list[Block] = []
     for block in blocks:
         if block.get("type") == "tool_use":
-            call_id = block.get("id") or f"toolu_{secrets.token_hex(12)}"
-            if not complete or not isinstance(call_id, str) or call_id in found:
+            call_id = text_in(block, "id") or f"toolu_{secrets.token_hex(12)}"
+            if not complete or call_id in found:
                 continue
             given, problem = block.get("input"), problems.get(id(block))
             if not isinstance(given, dict):
                 given, problem = {}, problem or "The arguments must be a JSON object."
-            found[call_id] = ToolCall(call_id, str(block.get("name") or ""), given, problem)
-            block = {**block, "id": call_id, "input": given}
+            found[call_id] = ToolCall(call_id, text_in(block, "name"), given, problem)
+            block = {**block, "id": call_id, "name": text_in(block, "name"), "input": given}
         kept.append(block)
     return tuple(found.values()), kept
 
@@ -144,18 +144,17 @@ def refusal_words(details: object) -> str:
 def usage(counts: Mapping[str, Any], searches: ServerTools) -> Usage:
     """Returns the reported counts; tokens read from or written to the cache are input as well."""
     parts = [
-        counts.get(name)
+        count(counts, name)
         for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     ]
-    told = [part for part in parts if isinstance(part, int)]
-    details = counts.get("output_tokens_details") or {}
-    billed = counts.get("server_tool_use") or {}
-    searched, read = billed.get("web_search_requests"), billed.get("web_fetch_requests")
+    told = [part for part in parts if part is not None]
+    billed = counts.get("server_tool_use")
+    searched, read = (count(billed, f"web_{name}_requests") for name in ("search", "fetch"))
     return Usage(
         input_tokens=sum(told) if told else None,
-        output_tokens=counts.get("output_tokens"),
-        cached_tokens=counts.get("cache_read_input_tokens"),
-        reasoning_tokens=details.get("thinking_tokens"),
+        output_tokens=count(counts, "output_tokens"),
+        cached_tokens=count(counts, "cache_read_input_tokens"),
+        reasoning_tokens=count(counts.get("output_tokens_details"), "thinking_tokens"),
         searches=searches.searches if searched is None else searched,
         pages=searches.pages if read is None else read,
     )

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from searchloop.agent.providers._wire import dump, remembered, steps, stray_text
+from searchloop.agent.providers._wire import dump, remembered, steps, stray_text, text_in
 from searchloop.agent.types import Message, ToolCall
 
 PROVIDER = "gemini"
@@ -131,7 +131,7 @@ def _calls(message: Message) -> list[Part]:
 
 def _server_ids(message: Message) -> frozenset[str]:
     """Returns the ids that the server made; it does not know ours."""
-    return frozenset(call["id"] for call in _calls(message) if call.get("id"))
+    return frozenset(filter(None, (text_in(call, "id") for call in _calls(message))))
 
 
 def _cached(message: Message, variant: str) -> bytes:
@@ -217,9 +217,12 @@ class FunctionCalls:
             arguments = {}
             part = {**part, "functionCall": {**call, "args": {}}}
         # We never send an id of our own: without ids the server matches results by their order.
-        call_id = call.get("id") or f"gemini-{secrets.token_hex(8)}"
-        if call_id in self._ids or not call.get("name"):
+        call_id, name = (
+            text_in(call, "id") or f"gemini-{secrets.token_hex(8)}",
+            text_in(call, "name"),
+        )
+        if call_id in self._ids or not name:
             return None
         self._ids.add(call_id)
-        self.done.append(ToolCall(call_id, call["name"], arguments, problem))
+        self.done.append(ToolCall(call_id, name, arguments, problem))
         return part

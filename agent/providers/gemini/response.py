@@ -17,7 +17,7 @@ from typing import Any
 from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers._answer import Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import error_in
+from searchloop.agent.providers._wire import count, error_in
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
 from searchloop.agent.transport.exchange import SseSplitter, incomplete
@@ -56,14 +56,15 @@ def refusal(server: str, reason: str, words: Any, *, question: bool) -> str:
 
 def usage(counts: Mapping[str, Any], searches: int, pages: int) -> Usage:
     """Returns the reported counts; the server's own tools are input, thoughts are output."""
-    read, written, thoughts = counts.get("promptTokenCount"), None, counts.get("thoughtsTokenCount")
+    read, thoughts = count(counts, "promptTokenCount"), count(counts, "thoughtsTokenCount")
+    written: int | None = None
     if read is not None:  # the server omits zeros once there are counts at all
-        read += counts.get("toolUsePromptTokenCount") or 0
-        written = (counts.get("candidatesTokenCount") or 0) + (thoughts or 0)
+        read += count(counts, "toolUsePromptTokenCount") or 0
+        written = (count(counts, "candidatesTokenCount") or 0) + (thoughts or 0)
     return Usage(
         input_tokens=read,
         output_tokens=written,
-        cached_tokens=counts.get("cachedContentTokenCount"),
+        cached_tokens=count(counts, "cachedContentTokenCount"),
         reasoning_tokens=thoughts,
         searches=searches,
         pages=pages,

@@ -23,6 +23,7 @@ from searchloop.agent.providers._answer import (
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
+from searchloop.agent.providers._wire import count
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.errors import (
     NOT_OLLAMA,
@@ -112,7 +113,7 @@ class OllamaDecoder(DecoderBase):
         made = ProviderData(PROVIDER, request.model, VERSION, ()) if message.thinking else None
         message = replace(message, tool_calls=calls, provider_data=made)
         stop: StopReason = "length" if chunk.get("done_reason") == "length" else "stop"
-        usage = Usage(_count(chunk.get("prompt_eval_count")), _count(chunk.get("eval_count")))
+        usage = Usage(count(chunk, "prompt_eval_count"), count(chunk, "eval_count"))
         out.append(Finished(message, "tool_calls" if calls else stop, usage))
 
     def _written(self, message: Message) -> list[ToolCall]:
@@ -149,20 +150,16 @@ def read_details(chunk: dict[str, Any]) -> dict[str, Any]:
     """Returns times in milliseconds, tokens per second, and the host that the model ran on."""
     details: dict[str, Any] = {}
     for key, name in _DURATIONS.items():
-        nanoseconds = _count(chunk.get(key))
+        nanoseconds = count(chunk, key)
         if nanoseconds is not None:
             details[name] = round(nanoseconds / 1e6, 3)
-    tokens, spent = _count(chunk.get("eval_count")), details.get("eval_ms")
+    tokens, spent = count(chunk, "eval_count"), details.get("eval_ms")
     if tokens and spent:
         details["tokens_per_second"] = round(tokens * 1000 / spent, 2)
     for key in ("remote_model", "remote_host"):
         if isinstance(chunk.get(key), str) and chunk[key]:
             details[key] = chunk[key]
     return details
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None
 
 
 Style = Literal["calls", "envelope", "words"]

@@ -19,7 +19,7 @@ from searchloop.agent.providers._answer import (
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import error_in, member, text_in
+from searchloop.agent.providers._wire import count, error_in, text_in
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
 from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
 from searchloop.agent.search.citations import locate, numbered
@@ -51,11 +51,11 @@ def read_usage(usage: Any) -> Usage:
     cost = usage.get("cost")
     cost = cost.get("total_cost") if isinstance(cost, dict) else cost
     return Usage(
-        input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(usage.get("prompt_tokens_details"), "cached_tokens"),
-        reasoning_tokens=_count(usage.get("completion_tokens_details"), "reasoning_tokens"),
-        searches=_count(usage.get("server_tool_use_details"), "web_search_requests"),
+        input_tokens=count(usage, "prompt_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        cached_tokens=count(usage.get("prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        searches=count(usage.get("server_tool_use_details"), "web_search_requests"),
         cost_usd=float(cost) if isinstance(cost, int | float) else None,
     )
 
@@ -75,11 +75,6 @@ def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
         for theirs, ours in _TIMES.items()
         if type(times.get(theirs)) in (int, float) and times[theirs] > 0
     }
-
-
-def _count(counts: Any, name: str) -> int | None:
-    value = member(counts, name)
-    return value if type(value) is int and value >= 0 else None
 
 
 _REASONING = ("reasoning_content", "reasoning")

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from searchloop.agent import providers
 from searchloop.agent.errors import AgentError
@@ -24,7 +28,7 @@ from searchloop.agent.types import (
     TextDelta,
     ThinkingDelta,
 )
-from tests.agent.providers.vendors import BY_NAME
+from tests.agent.providers.vendors import BY_NAME, FERRY, NATIVE, USER, results
 from tests.recorded import OURS, exchanges, recordings, row_id
 from tests.tables import each_row
 
@@ -153,3 +157,94 @@ def test_each_provider_is_held_to_the_contract() -> None:
     """A new one describes its wire format in `vendors.py` and brings recordings of its own."""
     assert set(BY_NAME) == set(providers.names()) - {"builtin"}
     assert {row.values[0] for row in RECORDINGS} == set(BY_NAME)
+
+
+ODD = (None, True, 7, 1.5, "x", [1], {"a": 1})
+STREAMS = [row for row in RECORDINGS if (row.values[1]["response"].get("status") or 200) < 400]
+Path = tuple[str | int, ...]
+
+
+def events_of(data: bytes, kind: str) -> list[bytes]:
+    """The events of a body, or the one document that it is."""
+    if kind == "application/json":
+        return [data]
+    gap = b"\n" if "ndjson" in kind else b"\n\n"
+    return [e + gap for e in data.replace(b"\r\n", b"\n").split(gap) if e.strip()]
+
+
+def paths(value: Any, at: Path = ()) -> Iterator[Path]:
+    """The way to each member and item of a JSON value."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in pairs:
+        yield (*at, key)
+        if isinstance(inner, dict | list):
+            yield from paths(inner, (*at, key))
+
+
+def with_odd(event: bytes, path: Path, odd: Any) -> bytes:
+    """An event in which `odd` stands at a place; an exception takes what is there away."""
+    head, brace, text = event.partition(b"{")
+    value = holder = json.loads(brace + text)
+    for key in path[:-1]:
+        holder = holder[key]
+    if odd is LookupError:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = odd
+    return head + json.dumps(value).encode() + text[len(text.rstrip()) :]
+
+
+def fields() -> Iterator[Any]:
+    """Each field of each format where it comes first: recording, number of the event, path."""
+    seen = set[object]()
+    for row in STREAMS:
+        name, exchange = row.values
+        for number, event in enumerate(events_of(*wire(exchange["response"]))):
+            with suppress(ValueError):
+                value = json.loads(event[event.index(b"{") :])
+                for path in paths(value):
+                    shape = (name, value.get("type"), *(k for k in path if isinstance(k, str)))
+                    if shape not in seen:
+                        seen.add(shape)
+                        yield pytest.param(name, exchange, number, path, id=f"{name}-{path}")
+
+
+def check_odd(name: str, data: bytes, kind: str) -> None:
+    """The body is an answer that can be sent back, or our error."""
+    vendor = BY_NAME[name]
+    with suppress(AgentError):
+        last = vendor.finished(data, kind, tools=(FERRY,))
+        message, counts = last.message, last.usage[:6]
+        assert all(count is None or type(count) is int for count in counts)
+        assert (last.stop_reason == "tool_calls") == bool(message.tool_calls)
+        check_citations(message)
+        for search in {None, NATIVE if vendor.searches else None}:
+            for told in ((USER,), (*results(message), USER)):
+                request = vendor.request(USER, message, *told, native_search=search)
+                vendor.codec.encode(request)
+
+
+@each_row(("name", "exchange", "number", "path"), list(fields()))
+def test_a_field_that_is_odd_or_gone(
+    name: str, exchange: Mapping[str, Any], number: int, path: Path
+) -> None:
+    """No field of a server makes a session that cannot go on, or a count that is none."""
+    data, kind = wire(exchange["response"])
+    events = events_of(data, kind)
+    for odd in (*ODD, LookupError):
+        changed = with_odd(events[number], path, odd)
+        check_odd(name, b"".join((*events[:number], changed, *events[number + 1 :])), kind)
+
+
+@given(st.sampled_from(STREAMS), st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_events_that_are_lost_repeated_or_moved(row: Any, random: Random) -> None:
+    """The same holds in whatever order they come."""
+    name, exchange = row.values
+    data, kind = wire(exchange["response"])
+    events = events_of(data, kind)
+    at = random.randrange(len(events))
+    event = events.pop(at)
+    for _ in range(random.randrange(3)):
+        events.insert(random.randrange(len(events) + 1), event)
+    check_odd(name, b"".join(events), kind)

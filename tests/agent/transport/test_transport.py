@@ -88,6 +88,18 @@ def test_what_http_forbids_in_an_address_is_quoted(path: str) -> None:
     assert "x" not in server.requests[0].headers
 
 
+@pytest.mark.parametrize("coding", ["gzip", "br", "deflate, gzip"])
+def test_an_answer_that_nobody_wanted_compressed(coding: str) -> None:
+    """Nobody can tell its end from a cut: it is refused in a sentence of its own."""
+    reply = Reply(b"\x1f\x8b\x08", headers={"content-encoding": coding})
+    with FakeServer([reply]) as server:
+        found = failure(server.url)
+    assert (found.code, found.retryable) == ("bad_response", False)
+    assert "compressed" in found.message
+    with FakeServer([Reply(b"x", headers={"content-encoding": "Identity"})]) as server:
+        assert run(lambda transport: fetch(transport, server.url)) == (200, b"x")
+
+
 def test_a_large_request_arrives_whole() -> None:
     """Beyond the size from which the library reads a body in pieces."""
     body = b"0123456789abcdef" * (3 * 1024 * 1024 // 16)

@@ -6,7 +6,7 @@ PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p &&
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE := # compiled once, not at each start and each test
 
-.PHONY: run test integration check docs bench torture clients real pythons readme lock clean dev node
+.PHONY: run test integration check docs bench figures torture clients real pythons readme lock clean dev node
 
 run: # start the page and open it in a browser, if there is one
 	@$(PYTHON) scripts/install.py run
@@ -28,6 +28,9 @@ docs: dev # the documentation site, build/site/index.html; a warning is an error
 
 bench: dev # our speed beside a bare HTTP client, in one run
 	@$(BIN)/python -m bench
+
+figures: dev # repeat every figure of README and docs; DATA=DIR holds the public data sets
+	@$(BIN)/python -m bench.figures $(DATA)
 
 torture: dev # the suite with the slow tests in it and many more generated examples
 	@$(BIN)/python -m pytest -rs -m "not clients and not ollama and not real" --hypothesis-profile=torture

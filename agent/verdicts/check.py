@@ -163,13 +163,34 @@ def _known(claim: str, page: Page) -> bool:
     return sum(page.has(t.key) for t in words) >= _MOST_WORDS * len(words)
 
 
+_NO = ("no", "not", "nicht", "non", "pas", "niet", "não")  # `no fewer than`
+
+
+def _verbatim(claim: str, page: Page) -> Verdict | None:
+    """Returns the verdict on a claim that stands word for word, and undenied, in the page."""
+    told = (t for t in tokens(claim, page.lang) if t.kind in ("word", "letter"))
+    if not all(page.has(t.key) for t in told if t.key[0] != "~"):
+        return None  # without the page's words, which take long to cut
+    words = words_of(claim, page.lang)
+    found = page.words.find(words.joined) if len(words.starts) > 1 else None
+    if not found:
+        return None
+    start, end = found
+    around = {page.sentence_of(start), page.sentence_of(end - 1)}
+    for token in (t for k in around for t in page.tokens(k) if t.start < start or t.end > end):
+        cut = token.number and token.start < end and token.end > start
+        if cut or token.kind == "not" or (token.word in _NO and 0 <= start - token.end < 2):
+            return None
+    return _at(page, "supported", start, end, "The source says it in these sentences.")
+
+
 def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
     """Compares the claim as a whole; then, where it is several sentences, each by itself."""
-    whole = _judged(claim, page, foreign)
+    whole = _verbatim(claim, page) or _judged(claim, page, foreign)
     parts = [claim[start:end] for start, end in sentences(claim)]
     if foreign or whole.verdict != "unclear" or whole.reason in FAULTS or len(parts) < 2:
         return whole
-    each = [_judged(part, page, foreign) for part in parts]
+    each = [_verbatim(part, page) or _judged(part, page, foreign) for part in parts]
     if all(v.verdict == "supported" for v in each):
         return replace(each[0], reason="The source says each sentence.")
     return next((v for v in each if v.verdict == "contradicted"), whole)

@@ -31,7 +31,7 @@ from searchloop.agent.tools import Ask, nobody
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.types import CallToolResult, ElicitResult, ReadResourceResult
+    from mcp.types import CallToolResult, ElicitResult, Prompt, ReadResourceResult
 
 
 def lost(server: Server, said: Said) -> AgentError:
@@ -172,12 +172,16 @@ class Connection:
         """Reads a resource. Raises ToolError."""
         return await self._answered(lambda client: client.read_resource(uri))
 
+    async def prompts(self) -> Sequence[Prompt]:
+        """Returns the prompts that the server has. Raises ToolError."""
+        return (await self._answered(lambda client: client.list_prompts())).prompts
+
     async def prompt(self, name: str, words: Sequence[str]) -> str:
         """Returns a prompt of the server as text, its arguments filled from words in their order.
 
         What is over belongs to the last one. Raises ConfigError, ToolError.
         """
-        known = (await self._answered(lambda client: client.list_prompts())).prompts
+        known = await self.prompts()
         found = next((each for each in known if each.name == name), None)
         if found is None:
             names = line(", ".join(each.name for each in known), 500) or "none"

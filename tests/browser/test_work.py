@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +12,11 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from searchloop.agent.log import EventLog
-from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.house import MODEL, ROOT, House, LedOllama
 from tests.browser.steps import ask, box, choose, choose_model, last_turn, wait_for_answer
 from tests.browser.test_agent import called
 from tests.browser.test_settings import opened
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -24,8 +28,9 @@ def command(page: Page, typed: str, offered: str = "") -> None:
     box(page).press("Enter")
 
 
-def test_a_question_calls_a_model_and_a_file(page: Page, ollama: LedOllama) -> None:
+def test_a_question_calls_a_model_and_a_file(page: Page, house: House, ollama: LedOllama) -> None:
     """By @ and # within the text: one question goes to another model, a file goes along."""
+    until(lambda: house.call("GET", "/api/library?q=search-switch")["documents"])
     ollama.script = lambda messages: [messages[-1]["content"][:40]]
     offered = page.locator("#slash li")
     box(page).press_sequentially("me@example.org, issue #12 @qw")
@@ -70,6 +75,27 @@ def test_a_template_is_made_and_filled(page: Page, house: House, ollama: LedOlla
     page.keyboard.press("Enter")
     expect(page.locator(".bubble").last).to_have_text("/fares: trains in Lisbon, trains")
     house.call("DELETE", "/api/templates/fares")  # other tests look for braces in the settings
+
+
+def test_a_prompt_of_a_server_waits_in_the_box(page: Page, house: House) -> None:
+    """Listed with what it takes, filled by the words after it, unsent; a wrong one is told."""
+    server = str(ROOT / "tests" / "agent" / "mcp" / "sdk_server.py")
+    command = {"command": sys.executable, "args": [server, "stdio"], "startup_timeout": 90}
+    config = json.dumps({"mcpServers": {"sdk": command}})
+    house.call("POST", "/api/mcp", {"config": config, "save": True})
+    box(page).press_sequentially("/sdk:nothing x")
+    box(page).press("Enter")  # which starts the server
+    expect(page.get_by_role("alert")).to_contain_text("There are: review.")
+    box(page).fill("")
+    box(page).press_sequentially("/sdk:r")
+    offered = page.locator("#slash li")
+    expect(offered).to_have_text(["/sdk:review code style · Ask for a review."])
+    box(page).press("Enter")
+    box(page).press_sequentially("a.py very kind")
+    box(page).press("Enter")
+    expect(box(page)).to_have_value(re.compile("^Review a.py, very kind."))
+    expect(page.locator(".turn")).to_have_count(0)
+    house.call("DELETE", "/api/mcp/sdk")
 
 
 STEPS = [{"text": "Write <b>one</b> line", "files": ["notes.md", "javascript:alert(1)"]}]

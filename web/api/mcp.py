@@ -88,6 +88,19 @@ class McpApi(Handlers):
         name, tool, seen = call.path["name"], call.path["tool"], call.body["definition"]
         return Reply(self._on_loop(self._services.mcp.approve(name, tool, seen, folder)))
 
+    @route("get", "/api/prompts", "McpPrompts", query=("workspace",))
+    def prompts(self, call: Call) -> Reply:
+        """Lists the prompts of MCP servers that run."""
+        found = self._services.mcp.prompts(_folder(call.query.get("workspace")))
+        return Reply({"prompts": self._on_loop(found)})
+
+    @route("post", "/api/prompts", "McpText", "WantedPrompt")
+    def prompt(self, call: Call) -> Reply:
+        """Fills a prompt of an MCP server, SERVER:PROMPT, from words; nothing is asked yet."""
+        wanted, folder = call.body, _folder(call.body.get("workspace"))
+        text = self._services.mcp.prompt(wanted["name"], wanted.get("words", ""), folder)
+        return Reply({"text": self._on_loop(text)})
+
     def _overview(self, folder: str | None) -> Reply:
         return Reply(self._on_loop.do(lambda: self._services.mcp.overview(folder)))
 

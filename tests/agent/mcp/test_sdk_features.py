@@ -125,8 +125,11 @@ async def test_where_nobody_is_a_question_is_declined(tmp_path: Path) -> None:
 async def test_a_prompt_is_filled_from_words(tmp_path: Path) -> None:
     """In their order, the last takes the rest; what is wrong names what there is."""
     async with serving(tmp_path, {"sdk": {**SDK, "startup_timeout": 90}}) as source:
+        assert await source.prompts() == []  # nobody started it yet
         assert await source.prompt("sdk:review", "a.py") == "Review a.py, kind.[31m"
         assert await source.prompt("sdk:review", "a.py very kind") == "Review a.py, very kind.[31m"
+        told = {"name": "sdk:review", "takes": "code style", "about": "Ask for a review."}
+        assert await source.prompts() == [told]
         for name, words, remedy in (
             ("sdk:review", "", "Write /sdk:review code style"),
             ("sdk:nothing", "", "There are: review."),

@@ -288,7 +288,7 @@ export function composer(el, on) {
     keep();
     if (!commands && !/^\/|(?<!\S)[@#]/.test(question.value)) return;
     commands ??= import("./slash_commands.js").then(made => {
-      slash = made.slashList(question, el("slash"), { ...on, open, attach });
+      slash = made.slashList(question, el("slash"), { ...on, open, attach, folder: () => facts.session.workspace });
       calledIn = text => made.calledIn(text, on.models());
     });
     await commands;

@@ -34,10 +34,12 @@ export function calledIn(text, models) {
 export function slashList(box, list, on) {
   let at = 0;
   let fits = []; // {name, act, words, title, more}
+  let prompts = []; // of MCP servers
   let templates = null; // asked for with the first slash of a text
   let fill = null; // takes the keys while a template is filled
   let agents = null; // asked for when the first name of one is typed
   let found = { part: null, documents: [] }; // of the library
+  let sought = null; // what the library was asked last
   let shut = null; // the mark whose list was closed
   let [timer, looks] = [0, 0];
 
@@ -92,13 +94,17 @@ export function slashList(box, list, on) {
       return [command(typed, use, t("slash.workspace.path"))];
     }
     if (kind === "agent") return named(typed, given.trim());
+    const [whole, prompt] = /^\/([^\s:/]+:[^\s:/]+)(?: |$)/.exec(typed) ?? [];
+    if (prompt) return promptsFor(prompt, typed.slice(whole.length));
     if (!templates) ask();
     const wanted = ({ name }) => name.startsWith(typed.trimEnd());
-    return [...(/^\/[a-z ]*$/.test(typed) ? all.filter(wanted) : []), ...templates.filter(wanted)];
+    const servers = prompts.map(promptOf).filter(wanted);
+    return [...(/^\/[a-z ]*$/.test(typed) ? all.filter(wanted) : []), ...templates.filter(wanted), ...servers];
   }
 
   async function ask() {
-    templates = [];
+    templates = prompts = [];
+    prompts = await api.prompts(on.folder()).catch(() => []);
     templates = (await api.templates().catch(failure => [on.complain(failure)].slice(1))).map(each => ({
       name: `/${each.command}`,
       words: [each.title || sketchOf(each.content), t("template.fields", { n: fieldsOf(each.content).length })].join(
@@ -107,6 +113,29 @@ export function slashList(box, list, on) {
       act: () => use(each),
     }));
     update();
+  }
+
+  const promptOf = ({ name, takes, about }) => ({
+    name: `/${name}${takes ? " " : ""}`,
+    words: [takes, about].filter(Boolean).join(" · "),
+    act: takes ? null : () => say(name, ""),
+  });
+
+  // Words after its name fill it; one that no running server has is its server's to refuse.
+  function promptsFor(name, given) {
+    const whole = { name: `/${name} ${given}`, words: t("slash.prompt"), act: () => say(name, given) };
+    const known = prompts.filter(each => each.name.startsWith(name));
+    return given || !known.length ? [whole] : known.map(promptOf);
+  }
+
+  // Its text is somebody else's: it waits in the box to be looked at.
+  async function say(name, words) {
+    try {
+      box.value = await api.promptText(name, words, on.folder());
+      box.dispatchEvent(new Event("input"));
+    } catch (failure) {
+      on.complain(failure);
+    }
   }
 
   function use({ command, content }) {
@@ -151,7 +180,8 @@ export function slashList(box, list, on) {
 
   // Files of the library, and pages that were read in any chat.
   function documentsFor({ typed, start }) {
-    if (typed !== found.part) {
+    if (typed !== sought) {
+      sought = typed;
       clearTimeout(timer);
       timer = setTimeout(() => look(typed), found.part === null ? 0 : WAIT);
     }
@@ -171,7 +201,8 @@ export function slashList(box, list, on) {
     const mine = (looks += 1);
     try {
       const documents = await api.documents(part);
-      if (mine === looks) found = { part, documents };
+      if (mine !== looks) return; // an answer that is late asks nothing anew
+      found = { part, documents };
     } catch (failure) {
       return on.complain(failure);
     }

@@ -139,6 +139,10 @@ export const removeMcp = name => call("DELETE", server(name));
 export const testMcp = (name, folder) => call("POST", `${server(name)}/test${inFolder(folder)}`, {});
 export const approveMcpTool = (name, tool, definition, folder) =>
   call("POST", `${server(name)}/tools/${encodeURIComponent(tool)}/approve${inFolder(folder)}`, { definition });
+/** Prompts of MCP servers that run: {name, takes, about}; and the text of one, filled from words. */
+export const prompts = async folder => listOf(await call("GET", `/api/prompts${inFolder(folder)}`), "prompts");
+export const promptText = async (name, words, workspace) =>
+  (await call("POST", "/api/prompts", { name, words, workspace })).text;
 export const policy = () => call("GET", "/api/policy");
 export const changePolicy = policy => call("PUT", "/api/policy", policy);
 export const library = () => call("GET", "/api/library");

@@ -176,6 +176,20 @@ class Connection:
         """Returns the prompts that the server has. Raises ToolError."""
         return (await self._answered(lambda client: client.list_prompts())).prompts
 
+    async def told_prompts(self) -> list[dict[str, str]]:
+        """Describes the prompts of a server that runs; one that has none may refuse."""
+        found: Sequence[Prompt] = ()
+        with suppress(AgentError):
+            found = await self.prompts() if self.state == "ready" else ()
+        return [
+            {
+                "name": f"{self.server.name}:{each.name}",
+                "takes": line(" ".join(wanted.name for wanted in each.arguments or ()), 200),
+                "about": line(each.description or each.title or "", 200),
+            }
+            for each in found
+        ]
+
     async def prompt(self, name: str, words: Sequence[str]) -> str:
         """Returns a prompt of the server as text, its arguments filled from words in their order.
 

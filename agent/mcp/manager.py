@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from searchloop.agent.errors import AgentError, ConfigError, StoreError
+from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log.session import Session
 from searchloop.agent.mcp.calls import reader_of, tool_of
 from searchloop.agent.mcp.config import Catalogue, ServerList, file_notices, remove, switch
@@ -311,18 +311,8 @@ class McpServers:
 
     async def prompts(self, workspace: str | None = None) -> list[dict[str, str]]:
         """Lists the prompts of servers that run, as SERVER:PROMPT with what it takes and does."""
-        found = list[dict[str, str]]()
-        for server in self.catalogue.find(workspace).servers:
-            connection = self._connection(server)
-            if server.disabled or connection.state != "ready":
-                continue
-            with suppress(AgentError):  # one that has none refuses
-                for each in await connection.prompts():
-                    takes = " ".join(wanted.name for wanted in each.arguments or ())
-                    about = line(each.description or each.title or "", 200)
-                    called = f"{server.name}:{each.name}"
-                    found.append({"name": called, "takes": line(takes, 200), "about": about})
-        return found
+        servers = [each for each in self.catalogue.find(workspace).servers if not each.disabled]
+        return [p for each in servers for p in await self._connection(each).told_prompts()]
 
     async def prompt(self, name: str, words: str, workspace: str | None = None) -> str:
         """Returns the text of `SERVER:PROMPT`, for the user to look at. Raises AgentError."""

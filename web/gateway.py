@@ -276,10 +276,11 @@ async def _body(receive: Receive) -> dict[str, Any]:
 
 async def _models(runs: ClientRuns) -> dict[str, Any]:
     """Lists the models, each also with the suffixes that ask for a search."""
-    ids = [f"{m.id}{suffix}" for m in await runs.models() for suffix in ("", *SUFFIXES)]
+    names = ["default", *(model.id for model in await runs.models())]
+    ids = [f"{name}{suffix}" for name in names for suffix in ("", *SUFFIXES)]
     owned = {"object": "model", "created": 0, "owned_by": "searchloop", "type": "model"}
     rows = [{"id": id, **owned, "display_name": id} for id in ids]
-    ends = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
+    ends = {"first_id": ids[0], "last_id": ids[-1]}
     return {"object": "list", "data": rows, "has_more": False, **ends}
 
 

@@ -266,7 +266,7 @@ def test_models_and_tokens_are_told_to_both(tmp_path: Path) -> None:
     """Each model also with the suffixes that ask for a search; tokens are an estimate."""
     with desk(tmp_path) as at:
         names = [m.id for m in at.openai.models.list()]
-        assert {MODEL, f"{MODEL}+web", f"{MODEL}+offline"} <= set(names)
+        assert {"default+web", MODEL, f"{MODEL}+web", f"{MODEL}+offline"} <= set(names)
         hello: Any = user("Say hello.")
         assert at.anthropic.messages.count_tokens(model=MODEL, messages=hello).input_tokens > 3
         assert FACES["chat"].ask(at, user(SWITCH), stream=False, search="offline").cited

@@ -11,6 +11,14 @@ export const TOOLS = at => ({
   Codex: `[mcp_servers.searchloop]\nurl = "${at}"\nbearer_token_env_var = "SEARCHLOOP_TOKEN"`,
   opencode: json({ mcp: { searchloop: { type: "remote", url: at, headers: { Authorization: `Bearer ${TOKEN}` } } } }),
   Zed: json({ context_servers: { searchloop: { command: "searchloop", args: ["mcp", "serve"] } } }),
+  LibreChat: [
+    "mcpServers:",
+    "  searchloop:",
+    "    type: streamable-http",
+    `    url: ${at}`,
+    "    headers:",
+    `      Authorization: Bearer ${TOKEN}`,
+  ].join("\n"),
   "LM Studio": json({ mcpServers: { searchloop: { url: at, headers: { Authorization: `Bearer ${TOKEN}` } } } }),
 });
 
@@ -25,8 +33,20 @@ export const MODELS = at => ({
     `      apiKey: ${TOKEN}`,
     "      models: { default: [default], fetch: true }",
   ].join("\n"),
+  opencode: json({
+    provider: {
+      searchloop: {
+        npm: "@ai-sdk/openai-compatible",
+        options: { baseURL: `${at}/v1`, apiKey: TOKEN },
+        models: { default: {}, "default+web": {} },
+      },
+    },
+  }),
   "Claude Code": `ANTHROPIC_BASE_URL=${at} ANTHROPIC_API_KEY=${TOKEN} claude --model default`,
   Codex: [
+    'model = "default"',
+    'model_provider = "searchloop"',
+    "",
     "[model_providers.searchloop]",
     'name = "searchloop"',
     `base_url = "${at}/v1"`,

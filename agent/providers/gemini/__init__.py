@@ -193,7 +193,8 @@ def _tail(request: Request, contents: Contents, *, thinking: bool, both: bool) -
     if request.max_output_tokens is not None:
         generation["maxOutputTokens"] = request.max_output_tokens
     if thinking:
-        level = {"thinkingLevel": effort} if (effort := request.options.get("effort")) else {}
+        effort = str(request.options.get("effort") or "").upper()
+        level = {"thinkingLevel": effort} if effort else {}
         generation["thinkingConfig"] = {"includeThoughts": True, **level}
     tail = {
         "toolConfig": chosen,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -13,7 +14,8 @@ from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers import abilities_of, check_options
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import NativeSearch, ToolSpec
+from searchloop.agent.types import Message, NativeSearch, ToolSpec
+from searchloop.agent.types.attachments import Attachment
 from tests.agent.providers.vendors import BY_NAME
 from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
@@ -128,7 +130,7 @@ def test_effort_is_sent_in_the_words_of_the_model(
     assert wire.items() <= body.items()
     assert sent("gemini", options={"effort": "low"})["generationConfig"]["thinkingConfig"] == {
         "includeThoughts": True,
-        "thinkingLevel": "low",
+        "thinkingLevel": "LOW",
     }
 
 
@@ -212,3 +214,31 @@ def test_a_server_without_schemas_is_asked_without_one(words: str) -> None:
     """The system text still says what the answer must be, and it is checked."""
     _, bodies = refusal("openai-chat", words, schema=STRICT)
     assert ["response_format" in body for body in bodies] == [True, False]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", MODELS)
+def test_all_that_a_request_may_hold_fits_the_vendor_s_own_types(name: str) -> None:
+    """Every option, how long to think, a form, and files of each kind that it reads.
+
+    Anthropic's types are those of a version of its API that takes no sampling any more.
+    """
+    from ollama._types import ChatRequest  # the packages take seconds to load
+
+    from tests.chaos.test_sdk_types import FITS, missing, plain
+
+    vendor, able = BY_NAME[name], abilities_of(taken(name))
+    options = {k: v for k, v in (VALUES | EFFORT).items() if k in able.options}
+    kinds = sorted(asyncio.run(able.files(MODELS[name])))
+    files = tuple(Attachment("a", kind, 1, "0" * 64, data="aGk=") for kind in kinds)
+    question = Message("user", "What is it?", attachments=files)
+    for more in ({"options": options}, {"schema": STRICT}, {"tools": (TOOL,), "answer_now": True}):
+        request = vendor.request(question, model=MODELS[name], max_output_tokens=50, **more)
+        body = json.loads(vendor.codec.encode(request))
+        if name == "ollama":
+            known = plain(ChatRequest(**{k: v for k, v in body.items() if k != "truncate"}))
+            assert not list(missing({**body, "truncate": None}, known))
+        else:
+            if name == "anthropic":
+                body = {k: body[k] for k in body.keys() - {"temperature", "top_p"}}
+            FITS["openai" if name == "xai" else name](body)

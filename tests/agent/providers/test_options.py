@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -16,7 +15,7 @@ from searchloop.agent.providers import abilities_of, check_options
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Message, NativeSearch, ToolSpec
 from searchloop.agent.types.attachments import Attachment
-from tests.agent.providers.vendors import BY_NAME
+from tests.agent.providers.vendors import BY_NAME, using
 from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
 
@@ -229,7 +228,7 @@ def test_all_that_a_request_may_hold_fits_the_vendor_s_own_types(name: str) -> N
 
     vendor, able = BY_NAME[name], abilities_of(taken(name))
     options = {k: v for k, v in (VALUES | EFFORT).items() if k in able.options}
-    kinds = sorted(asyncio.run(able.files(MODELS[name])))
+    kinds = sorted(using(name, {}, lambda provider: provider.abilities.files(MODELS[name])))
     files = tuple(Attachment("a", kind, 1, "0" * 64, data="aGk=") for kind in kinds)
     question = Message("user", "What is it?", attachments=files)
     for more in ({"options": options}, {"schema": STRICT}, {"tools": (TOOL,), "answer_now": True}):

@@ -309,6 +309,10 @@ class BareAgent:
             with suppress(AgentError):
                 self.log.delete_session(session)
 
+    def cancel(self, session: str) -> bool:
+        """Stops the answer of a session and waits for its end; False if there is none."""
+        return self.wait(self.runner.cancel(session))
+
     def delete(self, session: str) -> None:
         """Stops and deletes a session with all it left behind. Raises AgentError."""
 

@@ -104,6 +104,13 @@ class Agent(_Words):
         """
         self._core.decide(session, call_id, decision, arguments)
 
+    def cancel(self, session: str) -> bool:
+        """Stops the answer of a session, from any thread and of any process that shares the store.
+
+        It ends with reason "cancelled" and the text so far. Returns False if there is none.
+        """
+        return self._core.cancel(session)
+
     def delete(self, session: str) -> None:
         """Stops and deletes a session with all it left behind. Raises AgentError."""
         self._core.delete(session)
@@ -207,6 +214,10 @@ class AsyncAgent(_AsyncWords):
     ) -> None:
         """Answers an `approval_requested`, as `Agent.decide` does."""
         await asyncio.to_thread(self._core.decide, session, call_id, decision, arguments)
+
+    async def cancel(self, session: str) -> bool:
+        """Stops the answer of a session, as `Agent.cancel` does."""
+        return await self._do(self._core.runner.cancel(session))
 
     async def delete(self, session: str) -> None:
         """Stops and deletes a session with all it left behind. Raises AgentError."""

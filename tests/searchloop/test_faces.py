@@ -239,6 +239,23 @@ async def test_to_cancel_the_task_stops_the_answer(
     assert [record.message for record in caplog.records] == []
 
 
+@FACES
+def test_an_answer_is_cancelled_by_its_session(face: str, tmp_path: Path) -> None:
+    """From anywhere: its stream ends with what came, and the chat goes on."""
+    silent, told = Silent(), list[Any]()
+    turns = (["Half.", call("wait")], "Whole.")
+    with opened(face, tmp_path, *turns, tools=[silent.wait]) as agent:
+        chat = agent.chat()
+        assert agent.cancel(chat.id) is False
+        for event in chat.stream("hi"):
+            told.append(event)
+            if event.type == "tool_call":
+                assert silent.reached.wait(60)
+                assert agent.cancel(chat.id) is True
+        assert told[-1].reason == "cancelled"
+        assert chat.ask("again").text == "Whole."
+
+
 def test_one_agent_serves_several_loops(tmp_path: Path) -> None:
     """Each thread has a loop of its own; all ask the same `AsyncAgent`."""
     model = ScriptedModel(*[f"Answer {n}." for n in range(8)])

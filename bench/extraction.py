@@ -19,7 +19,8 @@ compare models, fit them on the part `train` and score them on the other hosts, 
 
 To compare with it, `pip install trafilatura lxml_html_clean`; `--alone` does without. Every page
 is read by all extractors in turn, so the ratio of their CPU times does not depend on what
-else the machine does.
+else the machine does. `--ablate` prints what each rule of the reader is worth: the pages whose text
+changes without it, and what that does to F1 (of the words, on every page).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.search_backend.readers import read
@@ -198,12 +200,76 @@ def scores(readings: Sequence[Reading], group: str) -> tuple[float, float, float
     return mean(r.f1 for r in readings), precision, recall
 
 
+_READERS = "searchloop.search_backend.readers."
+# A rule, and the functions that do nothing without it: where they are called, their name, and what
+# stands in for them.
+RULES: dict[str, tuple[tuple[str, str, Any], ...]] = {
+    "what is hidden": (("_html.hidden", "hiding", lambda _style: frozenset()),),
+    "what unfolds": (("_html.hidden", "unfolds", lambda *_: False),),
+    "text in the colour of its ground": (("_html.hidden", "colour_of", lambda _style: None),),
+    "code, tables, captions, notes": (("_html.choose", "with_parts", lambda _p, kept, *_: kept),),
+    "what is said twice": (("_html.choose", "once", lambda _p, kept, _w: kept),),
+    "many blocks that are alike": (("_html.choose", "alike", lambda _p, scores, _w: scores),),
+    "comments below articles": (("_html.choose", "without_comments", lambda _p, kept, _c: kept),),
+    "corrections": (("html", "with_corrections", lambda _p, kept: kept),),
+    "furniture of short pages, banners": (
+        ("html", "_beside", lambda page, _short: [False] * len(page.boxes)),
+    ),
+    "data of pages without text": (("html", "told", lambda _tree: ""),),
+    "figures and dates": (("_html.parts.visible", "_write_figures_and_dates", lambda _tree: None),),
+    "words side by side": (("_html.parts.visible", "_keep_apart", lambda *_: None),),
+    "formulas": (("_html.parts.visible", "write_formulas", lambda _tree: None),),
+    "code by its class": (("_html.blocks", "shows_code", lambda tag, _classes: tag == "pre"),),
+    "code of several lines": (("_html.blocks", "code_in_blocks", str),),
+    "images in cells": (("_html.blocks", "images_in_cells", str),),
+    "numbers over each other": (("_html.blocks", "stacked", str),),
+    "marks within a line": (("_html.blocks", "inline", list),),
+    "tables as a whole": (("_html.parts.tables", "_is_head", lambda *_: False),),
+    "the links of a text": (("_html.markdown", "_linked", lambda words, _target: words),),
+}
+
+
+def worth(samples: Sequence[Sample]) -> Iterator[str]:
+    """A table: one line a rule."""
+    bodies = [gzip.decompress(sample.file.read_bytes()) for sample in samples]
+
+    def read_all() -> list[str]:
+        return [ours(body, one.url) for body, one in zip(bodies, samples, strict=True)]
+
+    def f1(texts: Sequence[str]) -> list[float]:
+        return [by_words(text, one.truth)[2] for text, one in zip(texts, samples, strict=True)]
+
+    yield "| without | pages changed | better | worse | F1 |"
+    yield "|---|---|---|---|---|"
+    whole = read_all()
+    base = f1(whole)
+    for rule, places in RULES.items():
+        kept = [(import_module(_READERS + at), name, instead) for at, name, instead in places]
+        was = [getattr(module, name) for module, name, _ in kept]
+        for module, name, instead in kept:
+            setattr(module, name, instead)
+        try:
+            texts = read_all()
+        finally:
+            for (module, name, _), old in zip(kept, was, strict=True):
+                setattr(module, name, old)
+        found = f1(texts)
+        changed = sum(one != other for one, other in zip(whole, texts, strict=True))
+        better, worse = (
+            sum(sign * (now - before) > 1e-9 for now, before in zip(found, base, strict=True))
+            for sign in (1, -1)
+        )
+        change = mean(found) - mean(base)
+        yield f"| {rule} | {changed} | {better} | {worse} | {change:+.4f} |"
+
+
 def main(argv: list[str] | None = None) -> int:
     """0 when something was measured, 2 when no benchmark lies in the folder."""
     parser = argparse.ArgumentParser(prog="python -m bench.extraction", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--part", choices=("test", "held", "train", "all"), default="test")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth page")
+    parser.add_argument("--ablate", action="store_true", help="what each rule is worth")
     parser.add_argument("--alone", action="store_true", help="our reader alone")
     args = parser.parse_args(argv)
     samples: list[Sample] = []
@@ -214,6 +280,10 @@ def main(argv: list[str] | None = None) -> int:
     if not samples:
         print(f"bench: no benchmark in {args.data}; see --help for what goes there")
         return 2
+    if args.ablate:
+        for line in worth(samples[:: args.every]):
+            print(line, flush=True)
+        return 0
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     extractors: dict[str, Extractor] = {OURS: ours}
     if not args.alone:

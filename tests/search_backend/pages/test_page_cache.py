@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from email.utils import formatdate
@@ -115,13 +115,7 @@ class Web:
         self.gate: threading.Event | None = None
         self.cut = ""
 
-    def __call__(
-        self,
-        url: str,
-        *,
-        host_allowed: Callable[[str], bool] | None = None,
-        known: Known | None = None,
-    ) -> Fetched:
+    def __call__(self, url: str, *, known: Known | None = None, **how: object) -> Fetched:
         """The page, or 304 for whoever knows its tag."""
         self.asked.append(known.conditions if known else None)
         if self.gate:
@@ -297,13 +291,7 @@ def test_no_change_counts_for_the_version_that_was_asked_about(
     if it had never been read."""
 
     class Confused(Web):
-        def __call__(
-            self,
-            url: str,
-            *,
-            host_allowed: Callable[[str], bool] | None = None,
-            known: Known | None = None,
-        ) -> Fetched:
+        def __call__(self, url: str, *, known: Known | None = None, **how: object) -> Fetched:
             if known is None:
                 return super().__call__(url)
             self.asked.append(known.conditions)

@@ -383,25 +383,16 @@ def test_readers_are_listed_with_what_they_lack(tmp_path: Path) -> None:
     assert [name for name, row in rows.items() if row["available"]] == ["local"]
 
 
+FIELDS = (
+    "data results failed_results success markdown metadata url content title error warning"
+    " statusCode raw_content code"
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    *(
-                        "data",
-                        "results",
-                        "failed_results",
-                        "success",
-                        "markdown",
-                        "metadata",
-                        "url",
-                    ),
-                    *("content", "title", "error", "warning", "statusCode", "raw_content", "code"),
-                ]
-            ),
+            st.sampled_from(FIELDS.split()),
             inner,
             max_size=4,
         )

@@ -29,6 +29,7 @@ def seen(body: str, head: str = "") -> str:
         f"<button aria-controls=a>?</button><div id=a><div style='height:0'>{FOLDED}</div></div>",
         f"<div><b aria-expanded=false>Which?</b></div><div style='display:none'>{FOLDED}</div>",
         f"<div>Which pot?</div><div class=faq-answer style='display: none;'>{FOLDED}</div>",
+        f"<p>Which?</p><div role=tabpanel style='display:none'>{FOLDED}</div>",
         f"<ul class=accordion><li>Which?</li><li class=folded>{FOLDED}</li></ul>",
     ],
 )

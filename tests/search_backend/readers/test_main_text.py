@@ -300,46 +300,10 @@ def test_what_belongs_to_a_short_text_is_no_furniture(body: str, text: str) -> N
     assert not page(body).text.startswith("The site")
 
 
-def test_a_page_that_is_streamed_in_pieces_is_read() -> None:
-    """A hidden piece with a template that waits for it is shown by a script; one without is not."""
-    piece = f"<article>{f'<p>{WORDS * 3}</p>' * 2}</article>"
-    text = page(
-        f"<main><h1>Old pots</h1><p>{ADVICE * 9}</p><template id=B:0></template></main>"
-        f"<div hidden id=S:0>{piece}</div><div hidden id=S:1><p>SECRET {WORDS}</p></div>"
-    ).text
-    assert text.count("three stages") == 6
-    assert "SECRET" not in text
-
-
 def test_an_unknown_element_is_no_hindrance() -> None:
     """A stray tag around the whole page is looked into, whatever its name."""
     text = page(f'<metaname="copyright"><main>{f"<p>{WORDS * 3}</p>" * 3}</main>').text
     assert text.count("three stages") == 9
-
-
-def test_panels_that_a_visitor_can_open_are_read() -> None:
-    """Answers that unfold and tabs are hidden at first and have a control that shows them."""
-    text = page(
-        f"<main><h1>Questions</h1><p>{WORDS * 4}</p>"
-        f"<h2><button aria-controls=one>Which pot?</button></h2><div id=one hidden><p>{ADVICE * 2}"
-        f"</p></div><div role=tabpanel style='display:none'><p>{ADVICE * 3}</p></div></main>"
-    ).text
-    assert text.count("rinse the pot") == 5
-
-
-@pytest.mark.parametrize(
-    "style",
-    ["color:#fff;background:#fff", "background-color: White; color: white", "font-size:1px"],
-)
-def test_text_in_the_colour_of_its_ground_is_hidden(style: str) -> None:
-    """So is text of a pixel; white on another ground is not."""
-    shown = "color:#fff;background:#000"
-    text = page(
-        f"<main><p>{WORDS * 4}</p><p style='{style}'>SECRET {WORDS}</p>"
-        f"<p style='{shown}'>Shown. {WORDS}</p></main>"
-    ).text
-    assert "SECRET" not in text
-    assert "Shown." in text
 
 
 def test_the_head_of_a_page_that_is_written_anew_stays_a_head() -> None:

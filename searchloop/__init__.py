@@ -85,6 +85,7 @@ if TYPE_CHECKING:  # the one list of public names, which `_homes` reads too
     from searchloop.options import AgentOptions as AgentOptions
     from searchloop.options import AskOptions as AskOptions
     from searchloop.options import NewChat as NewChat
+    from searchloop.search_backend.engines import Access as Access
     from searchloop.search_backend.engines import Engine as Engine
     from searchloop.search_backend.engines import Wire as Wire
     from searchloop.search_backend.plugin import HttpRequest as HttpRequest

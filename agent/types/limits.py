@@ -69,9 +69,10 @@ class Meter:
         self.steps = 0
 
     def step(self, usage: Usage) -> None:
-        """Adds one answer of the model."""
+        """Adds one answer of the model, or the sum of those before a takeover, with their cost."""
         self.steps += 1
-        self._model = self._model + usage
+        cost = self._price(usage) if self._price else usage.cost_usd
+        self._model = self._model + usage._replace(cost_usd=cost)
 
     def tool(self, usage: Usage) -> None:
         """Adds what one call of a tool used."""
@@ -85,7 +86,6 @@ class Meter:
             searches=plus(model.searches, tools.searches),
             pages=plus(model.pages, tools.pages),
             seconds=round(time.monotonic() - self._began, 3),
-            cost_usd=self._price(model) if self._price else model.cost_usd,
         )
 
     def reached(self) -> str | None:

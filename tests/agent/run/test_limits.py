@@ -30,6 +30,16 @@ def test_our_searches_count_and_cost_nothing() -> None:
     assert usage.cost_usd == pytest.approx(1 + 1 + 0.02)
 
 
+def test_a_cost_from_before_a_takeover_is_added_to() -> None:
+    """What the log says a run has cost is no price of the steps that follow."""
+    counted = Meter(Limits(cost_usd=4.0), pricer("x:y", (PRICES,)))
+    counted.step(STEP._replace(cost_usd=2.02))
+    assert counted.reached() is None
+    counted.step(STEP)
+    assert counted.usage.cost_usd == pytest.approx(4.04)
+    assert counted.reached() == "the limit of $4"
+
+
 @pytest.mark.parametrize(
     ("limits", "words"),
     [

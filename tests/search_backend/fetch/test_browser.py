@@ -419,6 +419,30 @@ def test_a_page_that_takes_too_much_is_killed(
 
 
 @pytest.mark.integration
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+@each_row(
+    "script",
+    [
+        "debugger; print(); prompt('x')",
+        "onbeforeunload = () => 'stay'; setInterval(() => open('/'), 1)",
+        "document.title = 'x'.repeat(1e8); for (let n = 0; n < 1e5; n++) console.log('x' + n)",
+        "for (let n = 0; n < 400; n++) new Image().src = `http://n${n}.example/`",
+        "for (let n = 0; n < 40; n++) new Worker(URL.createObjectURL(new Blob(['for(;;);'])))",
+        "Object.defineProperty(document, 'documentElement', {get: () => { throw 1 }})",
+        "document.body.innerHTML = '<i>'.repeat(1e6)",
+    ],
+)
+def test_a_page_that_means_harm_ends(command: str, script: str) -> None:
+    """A page or one of our errors in its time, and no process is left."""
+    marked = f"{command} --searchloop-harm={os.getpid()}"
+    body = f"<title>x</title><p>Here.</p><script>{script}</script>"
+    with serving({"/": answer(body.encode())}) as server, suppress(FetchFailed):
+        page = rendered(marked, Internet(server.port), 6.0)
+        assert len(page.text) < 10**7
+    until(lambda: not group_of(f"--searchloop-harm={os.getpid()}"), LATE)
+
+
+@pytest.mark.integration
 def test_nothing_is_downloaded(command: str, tmp_path: Path) -> None:
     """An attachment is no page."""
     attached = answer(b"x" * 1000, "Content-Disposition: attachment; filename=a.bin", kind="x/y")

@@ -29,7 +29,7 @@ FEW = "Too few of the claim's words stand together in the source."
 _LEAST = 0.4  # share of the claim's content, by weight, below which a window is not looked at
 _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 2_000  # and tokens, of a claim and of a window
-_WINDOWS, _WORK = 16, 2_000  # compared word by word, and their tokens
+_WINDOWS, _WORK = 8, 2_000  # compared word by word, and their tokens
 _TELLING = 8  # words that tell a language, if it is known here
 _SHORT = 7  # content words of a claim that must be surer
 _MOST_WORDS = 0.8  # of a short claim, which tell its language better than their form
@@ -163,16 +163,18 @@ def _known(claim: str, page: Page) -> bool:
     return sum(page.has(t.key) for t in words) >= _MOST_WORDS * len(words)
 
 
+_PLACES_TRIED = 3  # sentences near a claim that may hold it word for word
 _NO = ("no", "not", "nicht", "non", "pas", "niet", "não")  # `no fewer than`
 
 
 def _verbatim(claim: str, page: Page) -> Verdict | None:
     """Returns the verdict on a claim that stands word for word, and undenied, in the page."""
-    told = (t for t in tokens(claim, page.lang) if t.kind in ("word", "letter"))
-    if not all(page.has(t.key) for t in told if t.key[0] != "~"):
-        return None  # without the page's words, which take long to cut
+    told = {t.key for t in tokens(claim, page.lang) if t.kind in ("word", "letter")}
     words = words_of(claim, page.lang)
-    found = page.words.find(words.joined) if len(words.starts) > 1 else None
+    if len(words.starts) < 2 or not all(page.has(key) for key in told if key[0] != "~"):
+        return None
+    places = (page.place(words.joined, k) for k in page.nearest(told)[:_PLACES_TRIED])
+    found = next(filter(None, places), None)
     if not found:
         return None
     start, end = found

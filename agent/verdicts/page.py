@@ -129,6 +129,14 @@ class Page:
         """Every word in order, for literal comparison."""
         return words_of(self.clean, self.lang, self._joined)
 
+    def place(self, words: str, sentence: int) -> tuple[int, int] | None:
+        """Finds `" some words "` in a sentence and those beside it, without cutting the others."""
+        first, last = max(0, sentence - 1), min(len(self.spans), sentence + 2) - 1
+        start, end = self.spans[first][0], self.spans[last][1]
+        joined = frozenset(at - start for at in self._joined if start <= at < end)
+        found = words_of(self.clean[start:end], self.lang, joined).find(words)
+        return (found[0] + start, found[1] + start) if found else None
+
     @cached_property
     def _joined(self) -> frozenset[int]:
         """Returns where a word goes on behind a link, as in `[cat](address)s`."""

@@ -247,6 +247,20 @@ def test_a_page_built_to_be_slow_costs_its_length() -> None:
         check_growth(judged, piece * (40_000 // len(piece)))
 
 
+def test_a_claim_takes_apart_only_the_sentences_near_it() -> None:
+    """What a comparison costs is counted in sentences, not measured: a page may be long."""
+    lines = (f"Lock {n} of the canal was built by crew {n % 7} in {1800 + n}." for n in range(900))
+    page = Page(" ".join(lines))
+    for claim in (
+        "Lock 77 of the canal was built by crew 0 in 1877.",
+        "Crew 3 dug lock 80 in 1880.",
+    ):
+        assert check(claim, page).verdict in ("supported", "unclear", "contradicted")
+    made = vars(page)
+    assert "words" not in made
+    assert len(made["_tokens"]) <= 60
+
+
 WORDS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=400)
 
 

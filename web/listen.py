@@ -23,7 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from searchloop.agent.errors import ConfigError
 from searchloop.web.asgi import App
-from searchloop.web.gate.access import SHORTEST, Access, KeptToken, People
+from searchloop.web.gate.access import SHORTEST, Access
 
 PORT = 8321
 STOP_SECONDS = 5  # time that an ordinary request may go on after the signal to stop
@@ -48,23 +48,14 @@ def listen(
 
 
 def access_to(
-    listener: socket.socket,
-    host: str,
-    token: str,
-    *,
-    names: Sequence[str] = (),
-    open_to_all: bool = False,
-    public: str = "",
-    kept: KeptToken | None = None,
-    people: People | None = None,
+    listener: socket.socket, host: str, token: str, names: Sequence[str] = (), **more: Any
 ) -> Access:
-    """Returns the Access for this socket; `public` is what `public_url` returns."""
+    """Returns the Access for this socket, with `more` of what it has."""
     bound = listener.getsockname()
     everywhere = ipaddress.ip_address(bound[0].partition("%")[0]).is_unspecified
     own = socket.gethostname() if everywhere else host
     known = () if ":" in own else (own,)
-    every = (*known, *names)
-    return Access(bound[1], token, bound[0], every, open_to_all, public, kept, people)
+    return Access(bound[1], token, bound[0], (*known, *names), **more)
 
 
 def public_url(given: str | None) -> str:

@@ -56,7 +56,8 @@ def absolute(href: str, base: str) -> str:
     if not href or href[0] == "#" or len(href) > LONGEST_URL:
         return ""
     try:
-        target = urljoin(base, href)
+        is_whole = href.startswith(("http://", "https://")) and href[-1] not in "#?"
+        target = href if is_whole else urljoin(base, href)
         host = urlsplit(target).hostname
     except ValueError:
         return ""

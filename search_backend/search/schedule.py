@@ -38,7 +38,6 @@ from searchloop.search_backend.types import (
     SearchBackendError,
     SearchResult,
     ended,
-    restored,
 )
 
 # Seconds without an answer after which an engine is late: an API, and one that is `slow` or has a
@@ -196,12 +195,11 @@ class Schedule:
             what = f"{engine.title} gave {type(ended).__name__} in place of a list."
             remedy = "Return a list of SearchResult, which is empty where nothing was found."
             raise EngineError("config", what, remedy)
-        try:
-            found = [restored(SearchResult, each.as_json()) for each in ended[:MOST_ROWS]]
-        except (AttributeError, TypeError, ValueError) as error:
-            what = f"{engine.title} gave something else than results ({str(error)[:100]})."
+        found = ended[:MOST_ROWS]
+        if not all(map(_is_result, found)):
+            what = f"{engine.title} gave something that is no result."
             remedy = "Return SearchResult objects whose title, url, snippet and source are texts."
-            raise EngineError("config", what, remedy) from error
+            raise EngineError("config", what, remedy)
         for each in found if engine.open is None else ():
             if not each.url.startswith(("http://", "https://", SCHEME)):
                 what = f"{engine.title} gave {each.url[:100]}, an address that nothing opens."
@@ -415,6 +413,13 @@ class OneSearch:
 
     def _has_results(self) -> bool:
         return any(o.results for o in self._outcomes if self._fell_back or not o.attempt.why)
+
+
+def _is_result(value: object) -> bool:
+    if not isinstance(value, SearchResult) or not isinstance(value.invisible, int):
+        return False
+    texts = (value.title, value.url, value.snippet, value.source, value.published or "")
+    return all(isinstance(text, str) for text in texts)
 
 
 def lacks(engine: Engine, missing: tuple[str, ...]) -> tuple[str, str]:

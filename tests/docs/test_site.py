@@ -195,6 +195,16 @@ QUESTIONS = {
     "store chats python": "Python library",
     "structured output schema": "Python",
     "cancel stop answer": "Python",
+    "docker container": "Running it for others",
+    "delete api key": "uninstalling",
+    "move to another computer": "uninstalling",
+    "budget": "What an answer may cost",
+    "closed network": "Behind a proxy",
+    "test without network": "Python",
+    "own search engine": "Python",
+    "several users": "Running it for others",
+    "import chats from ChatGPT": "Coming from",
+    "llama.cpp server": "Local models",
 }
 
 

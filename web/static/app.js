@@ -652,19 +652,17 @@ async function load() {
   draw();
 }
 
-el("chat-menu").addEventListener("click", openChatMenu);
-el("project").addEventListener(
-  "click",
+const press = (id, act) => el(id).addEventListener("click", act);
+press("chat-menu", openChatMenu);
+press(
+  "project",
   plainly(() => openSession(null, { project: facts.session.settings.project })),
 );
-el("open-settings").addEventListener("click", () => openSettings());
-el("open-audit").addEventListener("click", () => openAudit());
-el("skip").addEventListener(
-  "click",
-  plainly(() => box.focus()),
-); // an address of its own would be another chat's
-el("new-chat").addEventListener("click", () => openSession(null));
-el("new-temporary").addEventListener("click", () => openSession(null, { temporary: true }));
+press("open-settings", () => openSettings());
+press("open-audit", () => openAudit());
+press("skip", plainly(box.focus)); // an address of its own would be another chat's
+press("new-chat", () => openSession(null));
+press("new-temporary", () => openSession(null, { temporary: true }));
 el("find-session").addEventListener("input", find);
 el("sidebar").addEventListener("keydown", walk);
 addEventListener("keydown", onKey);

@@ -82,6 +82,7 @@ const FIXED = [
 // What is found here and done elsewhere, by the name of a function of `on`.
 const ELSEWHERE = { keys: "keys.title", options: "options.hint" };
 
+const LOOKS = { theme: [["", "light", "dark"], "system"], size: [["small", "", "large"], "normal"] };
 const AGAIN = 3000; // milliseconds until a server that did not answer is asked again
 
 /** Makes the dialog ready; returns open(room?, card?). `on` holds facts(), changed() and newChat(temporary). */
@@ -314,20 +315,10 @@ async function appearancePage(body) {
     location.reload();
   });
   body.append(
-    segments(
-      "theme",
-      t("set.theme"),
-      ["", "light", "dark"].map(v => [v, t(`theme.${v || "system"}`)]),
-      kept("theme"),
-      set("theme"),
-    ),
-    segments(
-      "size",
-      t("set.size"),
-      ["small", "", "large"].map(v => [v, t(`size.${v || "normal"}`)]),
-      kept("size"),
-      set("size"),
-    ),
+    ...Object.entries(LOOKS).map(([name, [values, usual]]) => {
+      const choices = values.map(value => [value, t(`${name}.${value || usual}`)]);
+      return segments(name, t(`set.${name}`), choices, kept(name), set(name));
+    }),
     field(t("set.language"), language),
     card(
       { id: "notices", title: t("set.notices") },

@@ -28,17 +28,14 @@ docs: dev # the documentation site, build/site/index.html; a warning is an error
 
 bench: dev # our speed beside a bare HTTP client, in one run
 	@$(BIN)/python -m bench
-
 figures: dev # repeat every figure of README and docs; DATA=DIR holds the public data sets
 	@$(BIN)/python -m bench.figures $(DATA)
-
 torture: dev # the suite with the slow tests in it and many more generated examples
 	@$(BIN)/python -m pytest -rs -m "not clients and not ollama and not real" --hypothesis-profile=torture
 clients: dev # clients of other makers at our server; writes what came of it into the documents
 	@PYTHON=$(PYTHON) tests/clients/try
-real: dev # the openai-chat provider on a real llama.cpp server and model; gets 161 MB once
+real: dev # the openai-chat provider on a real llama.cpp server and model; gets up to 226 MB once
 	@$(BIN)/python scripts/real.py
-
 pythons: # a sample of the tests on every Python of this machine
 	@$(PYTHON) scripts/pythons.py
 readme: dev # the examples of the README and docs, which are in the tests too

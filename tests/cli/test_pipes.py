@@ -94,7 +94,6 @@ def test_no_program_of_ours_selects_on_a_pipe() -> None:
     """Windows selects on sockets alone: modules that do it are for systems with `fork`."""
     ours = Path(pipes.__file__).resolve().parents[2]
     posix = {"agent/mcp/supervisor.py", "search_backend/fetch/browser.py"}
-    posix |= {"agent/log/postgres/pool.py"}  # a socket
     posix |= {"search_backend/pages/worker.py"}
     users = {
         path.relative_to(ours).as_posix()

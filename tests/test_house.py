@@ -41,11 +41,11 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 23_888,
+    "agent": 23_895,
     "search_backend": 12_725,
     "web": 3_489,
     "cli": 3_324,
-    "searchloop": 7_087,
+    "searchloop": 7_088,
     "the page's script and style": 11_491,
     "rule data, 100 characters a line": 802,
     "tests, with comments and blanks": 77_705,

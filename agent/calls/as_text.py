@@ -250,16 +250,16 @@ _HEAD = re.compile(
     r"([\w.:-]+)[^{]{0,80}(?={)"
     r"|(?:call:|function(?:\s|<｜tool▁sep｜>)+)?\s*([\w.:-]+)(?::\d+)?(?=[\s<`\[{])"
 )
-_ELEMENT_END = re.compile(r"(?:\s*</(?:function|invoke|tool)\s*>)?")
+_ELEMENT_END = re.compile(r"(?:\s{0,99}</(?:function|invoke|tool)\s*>)?")
 _BEFORE_CALL = re.compile(r"\[?\s*(?:print\(\s*)?")
 _CALL = re.compile(r"(?:await\s+)?([A-Za-z_][\w.-]*)\(")
 _BETWEEN_CALLS = re.compile(r"\s*[,;]?\s*")
 _OBJECT = re.compile(r"\s*(?:<(?:arguments|parameters)>|```\w*)?\s*")
 _PAIR = re.compile(r"\s*<parameter(?:\s*=\s*|\s+name\s*=\s*)[\"']?([\w.-]+)[\"']?\s*>")
 _PAIR_END = re.compile(
-    r"\s*(?:</parameter\s*>|(?=</(?:function|invoke|tool_call)|<parameter\b)|\Z)"
+    r"\s{0,99}(?:</parameter\s*>|(?=</(?:function|invoke|tool_call)|<parameter\b)|\Z)"
 )
-_PAIRS_END = re.compile(r"\s*</(?:arguments|parameters)>")
+_PAIRS_END = re.compile(r"\s{0,99}</(?:arguments|parameters)>")
 _OBJECT_END = re.compile(r"[\s}]*(?:</(?:arguments|parameters)>|```)?")
 _KEY_VALUE = re.compile(
     r"\s*<arg_key>\s*(.*?)\s*</arg_key>\s*<arg_value>(.*?)(?:</arg_value>|(?=</tool_call>)|\Z)",
@@ -278,7 +278,7 @@ _CALL_KEYS = frozenset(
 _FIRST_KEY = re.compile(r"\{\s*(?:[\"']([\w-]*)([\"']?)|\Z)")
 _FIRST_VALUE = re.compile(r"\s*:\s*[\"']([^\"']*)([\"']?)")
 _ESCAPED = re.compile(r"\{(?:\s*,?\s*[\w-]+:<escape>.*?<escape>)+\s*\}", re.DOTALL)
-_VALUE = re.compile(r"([\w-]+):<escape>(.*?)<escape>", re.DOTALL)
+_VALUE = re.compile(r"(?<![\w-])([\w-]++):<escape>(.*?)<escape>", re.DOTALL)
 _PREFIX = re.compile(r"^(?:functions|default_api|tools)[.:]|:\d+$")
 _MOST = 16
 

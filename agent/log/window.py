@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from searchloop.agent.errors import ProviderError
@@ -226,7 +227,8 @@ def _too_large(cutting: _Cutting, budget: Budget) -> ProviderError:
     return ProviderError("context_too_long", what, remedy)
 
 
-_FENCED = re.compile(r"(.*?<<(\w+) untrusted[^\n]*>>\n)(.*)(\n<<\2 end>>.*)", re.DOTALL)
+_FENCE = re.compile(r"<<(\w{1,40}) untrusted[^\n]{0,200}>>\n")
+_FENCES = 9  # that are looked at: the first is ours, unless words before it imitate one
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = re.compile(r"\w{3,}")
 _PASSAGES = 3
@@ -272,8 +274,11 @@ def capped(message: Message, share: float) -> Message:
 
 def parts(content: str) -> tuple[str, str, str]:
     """Splits fenced text into (before, inside, after); without a fence all of it is inside."""
-    found = _FENCED.fullmatch(content)
-    return (found[1], found[3], found[4]) if found else ("", content, "")
+    for found in islice(_FENCE.finditer(content), _FENCES):
+        start, end = found.end(), content.rfind(f"\n<<{found[1]} end>>", found.end())
+        if end >= 0:
+            return content[:start], content[start:end], content[end:]
+    return "", content, ""
 
 
 def passages(body: str, wanted: set[str]) -> str:

@@ -223,7 +223,7 @@ def change_object(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
 _MILLISECONDS = 1000  # other programs write times in milliseconds: from here on that is meant
 _STDIO, _HTTP = ("stdio",), ("http", "streamable-http", "streamablehttp", "streamable_http")
 _EXAMPLES = {"command": '"npx"', "url": '"https://example.com/mcp"'}
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]{0,200})(?::-([^}]{0,1000}))?\}")
 
 
 def read_server(

@@ -28,7 +28,7 @@ _RAW = re.compile(
     r"|\\begin\{(?P<env>\w{1,20}\*?)\}"
 )
 _LEAD = re.compile(r"(?:\A|\n)[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) +)?\Z")
-_JOINS = re.compile(r"[ \t,;、，]*\n?(?:and|und|et|y|和|と|、|[&/–-])? *")
+_JOINS = re.compile(r"[ \t,;、，]*+\n?(?:and|und|et|y|和|と|、|[&/–-])? *")
 _IDENTIFIER = re.compile(r"(?<![\w$.\\&'’°₀-₉])[\w$.\\]+\Z", re.ASCII)
 # Names of variables; a capital begins those of `CO2`, `YouTube` and `Node.js`.
 _NAME = re.compile(r"\A\w\d?\Z|[_$\\]|\A[a-z]\w*\.|\A[a-z]{2,}(?:[A-Z]\w*[a-z]|\d)", re.ASCII)

@@ -13,8 +13,8 @@ _LONGEST = 60  # characters of a claim
 NEAREST = ("misquoted", "unclear")  # where a passage is but the nearest there is
 
 _ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.M)
-_BAR = re.compile(r"[ \t]*(?<!\\)\|[ \t]*")
-_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}[-:| \t]*$|^[ \t]*(?:```|~~~)\S*[ \t]*$", re.M)
+_BAR = re.compile(r"[ \t]{0,99}(?<!\\)\|[ \t]*")
+_RULE = re.compile(r"^[ \t]*+(?:\|[ \t]*+)?:?--[-:| \t]*+$|^[ \t]*(?:```|~~~)\S*[ \t]*$", re.M)
 _LEAD = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+)+", re.M)
 _SIGN = re.compile(
     r"\\(?P<escaped>[!-/:-@\[-`{-~])"

@@ -20,7 +20,9 @@ _FIELD = re.compile(
     r"('[^']*'|[^\s&;#]+)",
     re.IGNORECASE,
 )
-_FLAG = re.compile(r"--?[\w-]*(?:key|token|secret|passw|credential|auth)[\w-]*", re.IGNORECASE)
+_FLAG = re.compile(
+    r"--?(?=[\w-]*+\Z)[\w-]*(?:key|token|secret|passw|credential|auth)[\w-]*", re.IGNORECASE
+)
 _OPAQUE = re.compile(r"[\w.~+/=-]{8,}")  # what follows such a flag and may be a key
 
 

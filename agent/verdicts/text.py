@@ -364,7 +364,7 @@ def _spelled(
     return Number((value + added) * factor, unit_name, kind, factor), skip
 
 
-_FRESH = re.compile(r"(?:\A|[.!?:;。！？\n|#*•\"“„«‘(\[-])[\s*_\"“„«‘(\[]*\Z")
+_FRESH = re.compile(r"(?:\A|[.!?:;。！？\n|#*•\"“„«‘(\[-])[\s*_\"“„«‘(\[]{0,9}\Z")
 
 
 def _named(text: str, piece: re.Match[str], lang: str) -> bool:

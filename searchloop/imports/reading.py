@@ -21,7 +21,7 @@ MOST_UNPACKED = 8 << 30  # bytes of all parts of a ZIP together
 MOST_PARTS = 100_000
 _BETWEEN = 4 << 20  # bytes between two chats
 # Braces alone say where an object of the array begins and ends, once strings are set aside.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}]|"', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 _CHATS = re.compile(
     r"(?:^|/)(?:conversations|chats|projects|searchloop)[^/]*\.json$", re.IGNORECASE
 )
@@ -142,7 +142,7 @@ def split(pieces: Iterable[bytes]) -> Iterator[bytes | Fault]:
         end = len(held)
         for token in _TOKEN.finditer(held, at):
             sign = token[0]
-            if sign == b'"':  # goes on in the next piece
+            if sign[:1] == b'"' and not token[1]:  # goes on in the next piece
                 end = token.start()
                 break
             if sign == b"{":

@@ -16,7 +16,7 @@ from searchloop.agent.types import Message
 
 _PASSAGE = 500  # characters that a passage has at least, if the page goes on
 _FENCE = re.compile(r"\n?<<[^<>\n]{1,80}>>\s*\Z")
-_CITE_AS = re.compile(r"\s*Cite (?:it|them) as \[\w+\]\.?")
+_CITE_AS = re.compile(r"\s{0,9}Cite (?:it|them) as \[\w+\]\.?")
 
 Block = dict[str, Any]
 

@@ -35,7 +35,7 @@ _LEAST = "ar:.31 el:.26 en:.34 es:.35 hi:.28 ja:.25 ro:.29 ru:.23 th:.53 tr:.30 
 _ENOUGH, _ENOUGH_IN = 0.29, {pair[:2]: float(pair[3:]) for pair in _LEAST.split()}
 _WORDS = re.compile(r"\w+")
 _MARKS = re.compile(
-    r"^\s*(?:>+|[-*+]|\d+[.)]|\|)\s*|\s*\|\s*$"
+    r"^\s*(?:>+|[-*+]|\d+[.)]|\|)\s*|\s{0,99}\|\s*$"
     r"|(?<!\w)_{1,3}|_{1,3}(?!\w)|(?<!\s)[*`]{1,3}|[*`]{1,3}(?!\s)"
 )
 _LINK = re.compile(r"!?\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*\)")

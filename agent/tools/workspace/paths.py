@@ -59,8 +59,8 @@ _NAMED = re.compile(
 )
 # What programs and people write behind the name of a file that they keep.
 _KEPT = re.compile(
-    r"(?:[-_. ]+(?:copy|kopie|backup|bak|old|orig|save|saved|sav|tmp|temp|swp|swo|new|\d{1,8})"
-    r"|[~#]|[-_. ]?\(\d{1,3}\)|\.(?:gz|bz2|xz|zst|zip|7z|enc|tar|tgz))+$"
+    r"(?:[-_. ]{1,9}(?:copy|kopie|backup|bak|old|orig|save|saved|sav|tmp|temp|swp|swo|new|\d{1,8})"
+    r"|[~#]|[-_. ]?\(\d{1,3}\)|\.(?:gz|bz2|xz|zst|zip|7z|enc|tar|tgz)){1,9}$"
 )
 _BEFORE = re.compile(r"^(?:#+|\.[#~]+|(?:copy of|kopie von|copie de|backup|bak|old)[-_. ]+)+(?=.)")
 _HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.example.*")

@@ -471,7 +471,7 @@ def test_no_setting_was_lost(enter: Enter, desk: House) -> None:
     page = enter(desk)
     settings = {s["name"] for s in desk.call("GET", "/api/settings")["settings"]}
     keys = {k["name"] for k in desk.call("GET", "/api/keys")["keys"]}
-    rooms = ("models", "search", "library", "privacy", "advanced")
+    rooms = ("models", "search", "library", "privacy", "programs", "advanced")
     shown = " ".join(opened(page, room).inner_html() for room in rooms)
     listed = {name for name in settings | keys if name in shown}
     assert listed == settings | keys

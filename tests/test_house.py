@@ -46,7 +46,7 @@ BUDGET: Mapping[str, int] = {
     "web": 3_489,
     "cli": 3_324,
     "searchloop": 7_088,
-    "the page's script and style": 11_491,
+    "the page's script and style": 11_493,
     "rule data, 100 characters a line": 802,
     "tests, with comments and blanks": 77_705,
 }

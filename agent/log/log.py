@@ -254,10 +254,10 @@ class EventLog:
     def left_over(self, seconds: float) -> list[str]:
         """Returns temporary sessions that nobody runs or follows, unused for so many seconds.
 
-        What was used here meanwhile is not one of them, whatever the date is set to.
+        What was used here meanwhile is none, whatever the date; a store may count milliseconds.
         """
         query = f"""SELECT id FROM sessions WHERE owner = ? AND temporary = 1
-            AND updated < {self._db.date} - ? AND id NOT IN (SELECT session FROM runs)"""
+            AND updated <= {self._db.date} + 0.001 - ? AND id NOT IN (SELECT session FROM runs)"""
         used, since = self._mine, self._passed() - seconds
         found = [row[0] for row in rows_of(self._db, query, (self._person, seconds))]
         return [s for s in found if s not in self._followers and used.get(s, since) <= since]

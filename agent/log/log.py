@@ -254,7 +254,7 @@ class EventLog:
     def left_over(self, seconds: float) -> list[str]:
         """Returns temporary sessions that nobody runs or follows, unused for so many seconds.
 
-        What was used here meanwhile is none, whatever the date; a store may count milliseconds.
+        Skips those used here meanwhile, whatever the date. A store's date may end at milliseconds.
         """
         query = f"""SELECT id FROM sessions WHERE owner = ? AND temporary = 1
             AND updated <= {self._db.date} + 0.001 - ? AND id NOT IN (SELECT session FROM runs)"""

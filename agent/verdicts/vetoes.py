@@ -296,7 +296,7 @@ _SUBJECT = 6  # first tokens of a sentence, or its last behind a quotation
 
 
 def role(found: Comparison) -> str:
-    """A claim about somebody, whose words the source says in a sentence about somebody else."""
+    """Finds a claim about one name whose words stand in a sentence about another name."""
     page = found.page
     parts = [[*part] for _, part in groupby(found.window, lambda t: page.sentence_of(t.start))]
     names = _names(found.claim[:_SUBJECT], page.lang)
@@ -325,7 +325,7 @@ _PLACES = 8  # of one word in a claim
 
 
 def column(found: Comparison) -> str:
-    """A cell of no column that the claim names, or beside the name of another column."""
+    """Finds a value that the row has in another column than the one that the claim names."""
     cells = _cells(found)[1:]
     at = defaultdict[str, list[int]](list)
     for n, token in enumerate(found.claim):

@@ -69,14 +69,16 @@ def uses(library: Library) -> Iterator[Callable[[], object]]:
 @pytest.mark.parametrize(
     "seeds", [range(24), pytest.param(range(24, 400), marks=pytest.mark.torture)]
 )
-def test_any_damage_ends_in_one_sentence_and_a_new_index(home: Path, seeds: range) -> None:
+def test_any_damage_ends_in_one_sentence_and_a_new_index(
+    home: Path, tmp_path: Path, seeds: range
+) -> None:
     """Each use has its answer or an error of ours, on this thread and others; soon all is well."""
     good = (home / "good").read_bytes()
     for seed in seeds:
-        for file in home.glob("library.sqlite3*"):
-            file.unlink()
-        (home / "library.sqlite3").write_bytes(overwritten(good, seed))
-        library = Library(home, lambda: OWN)
+        # A home for each: the threads of the last library may still close its files.
+        (own := tmp_path / str(seed)).mkdir()
+        (own / "library.sqlite3").write_bytes(overwritten(good, seed))
+        library = Library(own, lambda: OWN)
         every = [*uses(library)]
         random.Random(seed).shuffle(every)
         for use in every:
@@ -91,16 +93,14 @@ def test_any_damage_ends_in_one_sentence_and_a_new_index(home: Path, seeds: rang
         until(well)
 
 
-def test_a_full_disk_still_finds(home: Path) -> None:
+def test_a_full_disk_still_finds(home: Path, tmp_path: Path) -> None:
     """A search and a document need no room; what does is told, and nothing is lost."""
-    for file in home.glob("library.sqlite3*"):
-        file.unlink()
-    (home / "library.sqlite3").write_bytes((home / "good").read_bytes())
-    (home / "small").write_text("x")
-    library = Library(home, lambda: OWN)
+    (tmp_path / "library.sqlite3").write_bytes((home / "good").read_bytes())
+    (tmp_path / "small").write_text("x")
+    library = Library(tmp_path, lambda: OWN)
     library.search("samovar", 1)
     large = Page("z", "https://z.example/", "Z", "".join(f"zebra {n} " for n in range(9_000)))
-    with no_room(home / "small"):
+    with no_room(tmp_path / "small"):
         assert library.search("samovar house", 5)
         assert library.open("library://docs/a.md")
         with pytest.raises(SearchBackendError, match="cannot be used") as full:

@@ -110,6 +110,7 @@ class Run:
     began: float = field(default_factory=time.monotonic)
     clean: bool = False
     leaving: bool = False
+    over: bool = False  # only its end is still to be stored, which no stop may break off
     rejected: bool = False  # the provider has refused its own search
     unseen: set[tuple[str, str]] = field(default_factory=set)  # see `AttachingProvider.refused`
     asked: int = 0  # how many messages there were when the question was asked
@@ -152,6 +153,7 @@ class Run:
                 "message": f"searchloop failed: {type(problem).__name__}.",
                 "remedy": "The log has the details; the question is kept, send it again.",
             }
+        self.over = True
         await recorder.finish(self._ending(recorder, table, outcome, reason, error))
         stored = self.past.started["search_path"] if self.past else question.path.name
         if (taken := recorder.path_taken()) != stored:

@@ -211,8 +211,7 @@ class Runner:
         session = question.session
         private = bool(asked.get("attachments")) or holds_private(before)
         path = await self._path(question, private=private)
-        named = self.afterwards.first(session, asked["text"], question.provider)
-        title, kept = named
+        title, kept = self.afterwards.first(session, asked["text"], question.provider)
         now = {"title": title, "search_path": path.name}
         changes |= {name: value for name, value in now.items() if getattr(session, name) != value}
         log, kept = self._log, {UNDONE: None, **kept}
@@ -348,10 +347,11 @@ class Runner:
 
     def _stop(self, session_id: str) -> None:
         task, start = self._tasks.get(session_id), self._starting.get(session_id)
+        run = self._runs.get(session_id)
         if start:
             start.stop()
             task = start.earlier  # a task that has not begun is stopped when it has
-        if task and not task.cancelling():  # a second time would interrupt its last append
+        if task and not task.cancelling() and not (run and run.over):  # it stores its end
             task.cancel()
 
     async def wait(self, session_id: str) -> None:

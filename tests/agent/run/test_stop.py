@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -213,3 +214,51 @@ async def test_a_server_that_ends_waits_for_no_start(tmp_path: Path, hand_over: 
     assert (ends, owners) == (([], [""]) if hand_over else (["cancelled"], []))
     assert stage.model.requests == []
     await stage.close()
+
+
+class Late(EventLog):
+    """A log that begins one write late, on a thread: that of the end of a run, or of its lease."""
+
+    def __init__(self, where: Path, late: str) -> None:
+        super().__init__(where)
+        self._late, self._loop = late, asyncio.get_running_loop()
+        self.reached, self.free = asyncio.Event(), Event()
+
+    def wait(self) -> None:
+        """Says that the moment is there, and waits until it may go on."""
+        self._loop.call_soon_threadsafe(self.reached.set)
+        assert self.free.wait(20)
+
+    def at_once(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Nothing is written at once."""
+        return None
+
+    def append(self, session_id: str, events: Sequence[Any], **how: Any) -> list[Any]:
+        """See EventLog."""
+        if self._late in [type for type, _ in events]:
+            self.wait()
+        return super().append(session_id, events, **how)
+
+    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """See EventLog."""
+        if getattr(work, "__name__", "") == self._late:
+            await asyncio.to_thread(self.wait)
+        return await super().aside(work, *args, **kwargs)
+
+
+@pytest.mark.parametrize("late", ["run_finished", "release"])
+async def test_who_closes_waits_for_the_end_of_an_answer(tmp_path: Path, late: str) -> None:
+    """A run that is over is stored and its lease released: the next question is taken at once."""
+    log, model = Late(tmp_path / "s.sqlite3", late), Scripted([says("Yes.")])
+    runner = Runner(settings(tmp_path), log, Silent(""), providers=[model])
+    session = log.create_session(model="scripted:one", search="off").id
+    await runner.start(session, "Is it?")
+    await asyncio.wait_for(log.reached.wait(), 20)
+    closing = asyncio.create_task(runner.aclose())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    log.free.set()
+    await asyncio.wait_for(closing, 20)
+    ends = [event.data["reason"] for event in log.read(session) if event.type == "run_finished"]
+    assert (ends, log.leases.held(session)) == (["stop"], [])
+    log.close()

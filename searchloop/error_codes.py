@@ -24,7 +24,7 @@ ErrorCode = StrEnum("ErrorCode", [
     "empty_claim", "empty_file", "empty_query", "empty_question", "empty_title", "empty_url",
     "endless_pause", "exposed", "fenced", "file_changed", "file_exists", "file_refused",
     "file_too_large", "filtered", "fixed_token", "forbidden", "half_copy", "history_refused",
-    "http_error", "incomplete", "internal", "interrupted", "key_in_arguments", "library_rebuilt",
+    "incomplete", "internal", "interrupted", "key_in_arguments", "library_rebuilt",
     "library_unavailable", "link_refused", "linked_file", "login_failed", "login_refused",
     "login_required", "login_timeout", "many_matches", "mcp_bad_answer", "mcp_changed",
     "mcp_elsewhere", "mcp_error", "mcp_failed", "mcp_flood", "mcp_login", "mcp_lost", "mcp_refused",

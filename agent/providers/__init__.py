@@ -415,28 +415,29 @@ LIST_SECONDS = 2.0
 T = TypeVar("T")
 
 
-async def get_list(
-    codec: Any, transport: Transport, path: str, read: Callable[[Any], T], seconds: float
+async def fetched(
+    codec: Any,
+    transport: Transport,
+    path: str,
+    read: Callable[[Any], T],
+    seconds: float = LIST_SECONDS,
+    *,
+    method: str = "GET",
+    body: Any = None,
 ) -> T:
-    """Returns what `read` makes of the JSON at a path of the codec's endpoint.
+    """Returns what `read` makes of the JSON at a path of the codec's server.
 
     `read` may raise for a wrong shape. Raises AgentError, with no key in its text.
     """
-    name = codec.endpoint.name
+    sent = None if body is None else json.dumps(body).encode()
+    url = codec.endpoint.address(path)
     try:
-        async with (
-            asyncio.timeout(seconds),
-            transport.post(codec.endpoint.address(path), codec.headers(), b"", "GET") as response,
-        ):
-            data = await response.read()
-            if response.status >= 400:
-                raise codec.error(response.status, response.headers, data)
-            return read(json.loads(data))
-    except TimeoutError as error:
-        what = f"{name} did not answer within {seconds:g} s."
-        raise ProviderError("timeout", what, "Try again.") from error
+        status, data = await transport.fetch(url, codec.headers(), sent, method, seconds)
+        if status >= 400:
+            raise codec.error(status, {}, data)
+        return read(json.loads(data or b"null"))
     except (ValueError, AttributeError, KeyError, TypeError) as error:
-        what = f"{name} did not answer with a list of models."
+        what = f"{codec.endpoint.name} did not answer as its API says."
         raise ProviderError("bad_response", what, "Check its address.") from error
     except ProviderError as error:
         raise without_secrets(codec.explain(error), codec.headers()) from error

@@ -17,7 +17,7 @@ from searchloop.agent.transport.exchange import (
     incomplete,
     unreadable,
 )
-from searchloop.agent.transport.refusals import TOO_LONG, Refusal, quoted, with_wishes
+from searchloop.agent.transport.refusals import TOO_LONG, Refusal, quoted, sentence, with_wishes
 from searchloop.agent.types import Request, StreamEvent
 
 _decode = json.JSONDecoder().decode  # faster than json.loads
@@ -96,12 +96,15 @@ class CodecBase:
         return {"authorization": f"Bearer {self.endpoint.key}"} if self.endpoint.key else {}
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        details = error_in(document_of(body), failed=True) or {}
+        said = document_of(body)
+        said = sentence(body.decode("utf-8", "replace")) if said is None else said
+        details = error_in(said, failed=True) or {}
         return with_wishes(self.refused(details, status), headers)
 
     def refused(self, details: Mapping[str, Any], status: int | None = None) -> ProviderError:
         """Returns the error for an error object; `status` is None inside a stream."""
-        status = status or _status(details.get("code")) or _status(details.get("status"))
+        named = map(_status, map(details.get, ("code", "status", "status_code")))
+        status = status or next(filter(None, named), None)
         said = quoted(details.get("message"), self.endpoint.key)
         return self.classify(details, Refusal(self.endpoint.name, said, status))
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from searchloop.agent.errors import AgentError, ConfigError
-from searchloop.agent.providers import LIST_SECONDS, Abilities, Codec, HttpProvider, get_list
+from searchloop.agent.providers import LIST_SECONDS, Abilities, Codec, HttpProvider, fetched
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._wire import SAMPLING
 from searchloop.agent.transport.transport import Transport
@@ -145,9 +145,7 @@ class KeyedProvider:
     async def listing(self, seconds: float = 3 * LIST_SECONDS) -> dict[str, str]:
         """Returns names and titles as the server lists them. Raises AgentError."""
         self.check("")
-        return await get_list(
-            self._codec, self._transport, self.list_path, self._read_list, seconds
-        )
+        return await fetched(self._codec, self._transport, self.list_path, self._read_list, seconds)
 
     def _read_list(self, answer: Any) -> dict[str, str]:
         return {str(m["id"]): str(m.get("display_name") or m["id"]) for m in answer["data"]}

@@ -21,7 +21,7 @@ from wsgiref.util import setup_testing_defaults
 
 from searchloop.agent.errors import ProviderError, ToolError, ended
 from searchloop.agent.settings import Settings
-from searchloop.agent.transport.exchange import origin_of
+from searchloop.agent.transport.exchange import document_of, origin_of
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import NativeSearch
 
@@ -90,10 +90,10 @@ class RemoteBackend:
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
         url = self._url + path
+        given = () if payload is None else (json.dumps(payload).encode(), "POST", _SECONDS)
         try:
-            if payload is None:
-                return _checked(200, await self._transport.get_json(url, self._headers))
-            return _checked(*await self._transport.post_json(url, payload, self._headers, _SECONDS))
+            status, data = await self._transport.fetch(url, self._headers, *given)
+            return _checked(status, document_of(data))
         except ProviderError as error:
             what = f"The search backend at {self._url} does not answer."
             remedy = "Start it with `searchloop search-backend serve`, or unset SEARCH_BACKEND_URL."

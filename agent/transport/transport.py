@@ -7,10 +7,9 @@ uncompressed bodies, so that no event waits in a decompressor.
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import AbstractAsyncContextManager
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.transport.exchange import (
@@ -20,7 +19,6 @@ from searchloop.agent.transport.exchange import (
     Timeouts,
     origin_of,
     request_headers,
-    transport_error,
 )
 
 if TYPE_CHECKING:
@@ -49,31 +47,24 @@ class Transport:
         """Opens a streaming POST; leaving its block early closes it. Raises AgentError."""
         return self._exchange(method, url, headers, body)
 
-    async def get_json(
+    async def fetch(
         self,
         url: str,
         headers: Headers = (),
-        timeout: float = 10.0,  # noqa: ASYNC109
-    ) -> Any:
-        """Returns the JSON at `url`; `timeout` covers everything. Raises ProviderError."""
-        status, value = await self._json("GET", url, headers, None, timeout)
-        if status >= 400:
-            what = f"{self._locate(url)} answered with status {status}."
-            remedy = "Check the key and the base URL."
-            again = status == 429 or status >= 500
-            raise ProviderError("http_error", what, remedy, status=status, retryable=again)
-        return value
-
-    async def post_json(
-        self,
-        url: str,
-        payload: Any,
-        headers: Headers = (),
+        body: bytes | None = None,
+        method: str = "GET",
         timeout: float = 10.0,  # noqa: ASYNC109 - of it all
-    ) -> tuple[int, Any]:
-        """Returns status and JSON of the answer (None when an error answer holds none)."""
-        body = json.dumps(payload, ensure_ascii=False).encode()
-        return await self._json("POST", url, headers, body, timeout)
+    ) -> tuple[int, bytes]:
+        """Returns status and body of a short answer, whatever the status. Raises AgentError."""
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._exchange(method, url, headers, body) as response,
+            ):
+                return response.status, await response.read(JSON_LIMIT)
+        except TimeoutError as error:
+            what = f"{self._locate(url)} did not answer within {timeout:g} s."
+            raise ProviderError("timeout", what, "Try again.") from error
 
     async def aclose(self) -> None:
         """Closes all connections. A later request opens new ones."""
@@ -81,26 +72,6 @@ class Transport:
             pool = self._pool()
             self._pool.cache_clear()
             await pool.aclose()
-
-    async def _json(
-        self, method: str, url: str, headers: Headers, body: bytes | None, seconds: float
-    ) -> tuple[int, Any]:
-        origin = self._locate(url)
-        try:
-            async with (
-                asyncio.timeout(seconds),
-                self._exchange(method, url, headers, body) as response,
-            ):
-                data = await response.read(JSON_LIMIT)
-        except TimeoutError as error:
-            what = f"{origin} did not answer within {seconds:g} s."
-            raise ProviderError("timeout", what, "Try again.") from error
-        try:
-            return response.status, json.loads(data)
-        except ValueError as error:
-            if response.status >= 400:
-                return response.status, None
-            raise transport_error("garbage", origin) from error
 
     def _exchange(
         self, method: str, url: str, headers: Headers, body: bytes | None

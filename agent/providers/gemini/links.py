@@ -102,7 +102,7 @@ class Links:
 
     async def _follow(self, url: str) -> None:
         try:
-            await self._transport.get_json(url, timeout=_SECONDS)
+            await self._transport.fetch(url, timeout=_SECONDS)
         except Redirected as found:
             if page := target(found.location):
                 self._targets[url] = page

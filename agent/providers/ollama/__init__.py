@@ -18,7 +18,6 @@ from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import Abilities, Features, ModelServer, PullProgress
 from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers.ollama.config import SETTINGS, Config, parse_address, read_config
-from searchloop.agent.providers.ollama.errors import cloud_disabled, explain
 from searchloop.agent.providers.ollama.ladder import Ladder
 from searchloop.agent.providers.ollama.models import (
     PATIENT_S,
@@ -28,7 +27,7 @@ from searchloop.agent.providers.ollama.models import (
     names_cloud,
 )
 from searchloop.agent.providers.ollama.request import OPTIONS
-from searchloop.agent.providers.ollama.server import checked_name, pull, remove, unload
+from searchloop.agent.providers.ollama.server import checked_name, pull
 from searchloop.agent.providers.ollama.steps import Steps
 from searchloop.agent.settings import default_home
 from searchloop.agent.transport.transport import Transport
@@ -36,6 +35,7 @@ from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent
 from searchloop.agent.types.attachments import IMAGES
 
 __all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
+_SECONDS = 10.0  # to unload or delete a model
 FEATURES = Features("a running Ollama", thinks="as the model does")
 
 
@@ -108,18 +108,20 @@ class Ollama:
 
     async def unload(self, model: str) -> None:
         self.check(model)
-        await unload(self._config, self._transport, checked_name(model))
+        body = {"model": checked_name(model), "messages": [], "keep_alive": 0, "stream": False}
+        await self._catalog.send("api/chat", bool, seconds=_SECONDS, method="POST", body=body)
 
     async def remove(self, model: str) -> None:
         self.check(model)
-        await remove(self._config, self._transport, checked_name(model))
+        body = {"model": checked_name(model)}
+        await self._catalog.send("api/delete", bool, seconds=_SECONDS, method="DELETE", body=body)
 
     def pull(self, model: str) -> AsyncGenerator[PullProgress, None]:
         self.check(model)
         if self._config.offline:
             what = "SEARCHLOOP_OFFLINE is on: no model can be got from the network."
             raise ConfigError("offline", what, "Switch SEARCHLOOP_OFFLINE off for a moment.")
-        return pull(self._config, self._transport, checked_name(model))
+        return pull(self._catalog.codec, self._transport, checked_name(model))
 
     async def models(self) -> list[ModelInfo]:
         """Lists the installed chat models, or one entry that names what is missing."""
@@ -129,10 +131,9 @@ class Ollama:
         except ConfigError as error:
             return [self._absent(error.message, error.remedy)]
         except ProviderError as error:
-            named = explain(error, self._config)
-            if named.code == "unreachable":
-                named.message = f"Ollama is not running at {self._config.address.base}."
-            return [self._absent(named.message, named.remedy)]
+            if error.code == "unreachable":
+                error.message = f"Ollama is not running at {self._config.address.base}."
+            return [self._absent(error.message, error.remedy)]
         remedy = "Get one, for example with `ollama pull qwen3:8b`."
         missing = self._absent("Ollama has no chat model yet.", remedy)
         return [self._info(model) for model in found] or [missing]
@@ -144,10 +145,7 @@ class Ollama:
 
     async def _stream_local(self, request: Request) -> AsyncIterator[StreamEvent]:
         """Streams once the server has confirmed that the model runs on its machine."""
-        try:
-            await self._catalog.look(PATIENT_S)
-        except ProviderError as error:
-            raise explain(error, self._config) from error
+        await self._catalog.look(PATIENT_S)
         self.check(request.model)
         async with aclosing(self._steps.stream(request)) as events:
             async for event in events:
@@ -164,7 +162,7 @@ class Ollama:
         if remote and self._config.local_only:
             error = self._refused(model.name)
         elif remote and self._catalog.cloud is False:
-            error = cloud_disabled(self._config)
+            error = self._catalog.codec.refused({"message": "cloud is disabled"})
         return ModelInfo(
             id=f"{self.name}:{model.name}",
             title=f"{model.name} ({model.size})" if model.size else model.name,

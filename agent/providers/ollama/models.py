@@ -10,18 +10,21 @@ https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers._wire import member
+from searchloop.agent.providers import fetched
+from searchloop.agent.providers._wire import member, text_in
 from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Loaded
 
+T = TypeVar("T")
 TIMEOUT_S = 4.0  # for a list that a user waits for
 PATIENT_S = 15.0  # where an answer depends on it: a machine at work on another answer is slow
 SHOW_TOTAL_S = 6.0
@@ -58,6 +61,7 @@ class ModelCatalog:
     def __init__(self, config: Config, transport: Transport) -> None:
         self._config = config
         self._transport = transport
+        self.codec = OllamaCodec(config, self.names)
         self._models: dict[str, Installed] = {}
         self._shown: dict[str, Shown] = {}
         self._loaded: dict[str, Loaded] = {}
@@ -83,9 +87,10 @@ class ModelCatalog:
 
     async def look(self, seconds: float = TIMEOUT_S) -> list[Installed]:
         """Lists the installed models. Raises ProviderError without an answer in time."""
-        tags, loaded = await asyncio.gather(self._get("/api/tags", seconds), self._ask("/api/ps"))
-        found = list(read_tags(tags))
-        self._loaded = read_loaded(loaded)
+        found, _ = await asyncio.gather(
+            self.send("api/tags", lambda body: [*read_tags(body)], seconds=seconds),
+            self.look_loaded(),
+        )
         unknown = [m for m in found if m.capabilities is None and m.key not in self._shown]
         await self._show_all(unknown)
         if any(m.remote_host for m in found):
@@ -95,13 +100,12 @@ class ModelCatalog:
 
     async def look_cloud(self) -> None:
         """Asks whether the server may use its cloud; older servers do not say."""
-        answer = await self._ask("/api/status")
-        self.cloud = self.cloud if answer is None else read_cloud(answer)
+        answer = await self._ask("api/status", lambda body: (read_cloud(body),))
+        self.cloud = answer[0] if answer else self.cloud
 
     async def version(self) -> str | None:
         """Returns the server's version, None without an answer."""
-        version = member(await self._ask("/api/version"), "version")
-        return version if isinstance(version, str) else None
+        return await self._ask("api/version", lambda body: text_in(body, "version")) or None
 
     def loaded(self, model: str) -> Loaded | None:
         """Returns its size and window in memory at the last look, None if it was not loaded."""
@@ -110,7 +114,7 @@ class ModelCatalog:
 
     async def look_loaded(self) -> None:
         """Asks which models are loaded now, and with which windows."""
-        self._loaded = read_loaded(await self._ask("/api/ps"))
+        self._loaded = await self._ask("api/ps", read_loaded) or {}
 
     def is_remote(self, model: str) -> bool:
         """Returns True for a model in the cloud, which gives each model its full window."""
@@ -127,13 +131,13 @@ class ModelCatalog:
         """Returns the digest of the installed version, empty for an unknown model."""
         return found.digest if (found := self.find(model)) else ""
 
-    async def _get(self, path: str, seconds: float = TIMEOUT_S) -> Any:
-        url, headers = self._config.address.base + path, self._config.headers
-        return await self._transport.get_json(url, headers, timeout=seconds)
+    async def send(self, path: str, read: Callable[[Any], T], **more: Any) -> T:
+        """See `fetched`."""
+        return await fetched(self.codec, self._transport, path, read, **more)
 
-    async def _ask(self, path: str) -> Any:
+    async def _ask(self, path: str, read: Callable[[Any], T], **more: Any) -> T | None:
         with suppress(ProviderError):
-            return await self._get(path)
+            return await self.send(path, read, seconds=TIMEOUT_S, **more)
         return None
 
     async def _show_all(self, models: list[Installed]) -> None:
@@ -152,14 +156,11 @@ class ModelCatalog:
 
     async def _show(self, name: str) -> Shown | None:
         """Asks the server to describe one model; returns None without an answer."""
-        url, headers = f"{self._config.address.base}/api/show", self._config.headers
-        try:
-            status, body = await self._transport.post_json(
-                url, {"model": name}, headers, timeout=TIMEOUT_S
-            )
-        except ProviderError:
-            return None
-        return (read_capabilities(body), read_trained(body)) if status == 200 else None
+
+        def read(body: Any) -> Shown:
+            return read_capabilities(body), read_trained(body)
+
+        return await self._ask("api/show", read, method="POST", body={"model": name})
 
     def _with_shown(self, model: Installed) -> Installed:
         able, trained = self._shown.get(model.key, (None, None))

@@ -23,15 +23,9 @@ from searchloop.agent.providers._answer import (
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import count
+from searchloop.agent.providers._wire import count, error_in
 from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.providers.ollama.errors import (
-    NOT_OLLAMA,
-    Fault,
-    explain,
-    provider_error,
-    read_fault,
-)
+from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, worded
 from searchloop.agent.providers.ollama.request import (
     PROVIDER,
     VERSION,
@@ -40,7 +34,7 @@ from searchloop.agent.providers.ollama.request import (
     shape_of,
 )
 from searchloop.agent.transport.exchange import Endpoint
-from searchloop.agent.transport.refusals import with_wishes
+from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.types import (
     Finished,
     Message,
@@ -68,7 +62,7 @@ class OllamaDecoder(DecoderBase):
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
         if event.get("error"):
-            raise self._codec.refused(event)
+            raise self._codec.refused(error_in(event) or {})
         out: list[StreamEvent] = []
         message = event.get("message")
         if type(message) is dict:
@@ -178,14 +172,13 @@ class OllamaCodec(CodecBase):
         self._config = config
         self._style = style
         self._installed = installed
-        self._headers = {"accept": "application/x-ndjson", **config.headers}
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
     def url(self, request: Request) -> str:
-        return f"{self._config.address.base}/api/chat"
+        return self.endpoint.address("api/chat")
 
     def headers(self) -> Mapping[str, str]:
-        return self._headers
+        return {"accept": "application/x-ndjson", **self._config.headers}
 
     def encode(self, request: Request) -> bytes:
         # There is no tool_choice: `answer_now` lists no tools at all.
@@ -200,15 +193,8 @@ class OllamaCodec(CodecBase):
     def decoder(self, request: Request, content_type: str) -> OllamaDecoder:
         return OllamaDecoder(self, request, content_type)
 
-    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return with_wishes(self._error(read_fault(body, status)), headers)
+    def classify(self, details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
+        return worded(details, refusal.status, self._config, self._installed())
 
     def explain(self, error: ProviderError) -> ProviderError:
         return explain(error, self._config)
-
-    def refused(self, details: Mapping[str, Any], status: int | None = None) -> ProviderError:
-        """Returns the error of an error line."""
-        return self._error(read_fault(details, status))
-
-    def _error(self, fault: Fault) -> ProviderError:
-        return provider_error(fault, self._config, self._installed())

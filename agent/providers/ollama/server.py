@@ -1,4 +1,4 @@
-"""Pulls, unloads and deletes models of an Ollama server.
+"""Pulls models onto an Ollama server.
 
 A model's name may begin with a host, from which the server would then load it. The request may come
 from a web page, so `checked_name` passes only the hosts that Ollama itself knows. A pull answers
@@ -9,21 +9,20 @@ https://github.com/ollama/ollama/blob/main/docs/api.md#pull-a-model
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers import PullProgress
-from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, provider_error, read_fault
+from searchloop.agent.providers._wire import error_in
+from searchloop.agent.providers.ollama.errors import NOT_OLLAMA
+from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.transport.exchange import NdjsonSplitter, document_of
 from searchloop.agent.transport.refusals import sentence
 from searchloop.agent.transport.transport import Transport
 
-_SECONDS = 10.0
 _PART = r"[A-Za-z0-9_][\w.-]{0,79}"
 _NAME = re.compile(rf"(?:{_PART}/)?(?:{_PART}/)?{_PART}(?::{_PART})?", re.ASCII)
 _LIBRARIES = frozenset({"registry.ollama.ai", "ollama.com", "hf.co", "huggingface.co"})
@@ -42,40 +41,11 @@ def checked_name(model: str) -> str:
     return model
 
 
-async def unload(config: Config, transport: Transport, model: str) -> None:
-    """Unloads the model from memory."""
-    body = {"model": model, "messages": [], "keep_alive": 0, "stream": False}
-    await _send(config, transport, "POST", "/api/chat", body)
-
-
-async def remove(config: Config, transport: Transport, model: str) -> None:
-    """Deletes the model from that machine's disk."""
-    await _send(config, transport, "DELETE", "/api/delete", {"model": model})
-
-
-async def _send(
-    config: Config, transport: Transport, method: str, path: str, body: dict[str, Any]
-) -> None:
-    url, data = config.address.base + path, json.dumps(body).encode()
-    try:
-        async with (
-            asyncio.timeout(_SECONDS),
-            transport.post(url, config.headers, data, method) as response,
-        ):
-            status, answer = response.status, await response.read()
-    except TimeoutError as error:
-        raise explain(ProviderError("timeout", ""), config) from error
-    except ProviderError as error:
-        raise explain(error, config) from error
-    if status >= 400:
-        raise provider_error(read_fault(answer, status), config)
-
-
 class Layers:
     """Turns the lines of a pull into progress."""
 
-    def __init__(self, config: Config, model: str) -> None:
-        self._config = config
+    def __init__(self, codec: OllamaCodec, model: str) -> None:
+        self._codec = codec
         self._model = model
         self._lines = NdjsonSplitter()
         self._done: dict[str, int] = {}
@@ -102,7 +72,7 @@ class Layers:
             raise ProviderError("bad_response", what, remedy)
         row = row if isinstance(row, dict) else {}
         if row.get("error"):
-            raise refusal(self._model, read_fault(row).text, self._config)
+            raise refusal(self._codec, self._model, error_in(row) or {})
         status = str(row.get("status") or "")
         self.succeeded = self.succeeded or status == "success"
         layer, size = row.get("digest"), row.get("total")
@@ -114,34 +84,35 @@ class Layers:
 
 
 async def pull(
-    config: Config, transport: Transport, model: str
+    codec: OllamaCodec, transport: Transport, model: str
 ) -> AsyncGenerator[PullProgress, None]:
     """Downloads the model and yields progress. Raises ProviderError."""
     body = json.dumps({"model": model, "stream": True}).encode()
-    layers = Layers(config, model)
+    layers, url = Layers(codec, model), codec.endpoint.address("api/pull")
     try:
-        async with transport.post(
-            f"{config.address.base}/api/pull", config.headers, body
-        ) as response:
+        async with transport.post(url, codec.headers(), body) as response:
             if response.status >= 400:
-                fault = read_fault(await response.read(), response.status)
-                raise refusal(model, fault.text, config, response.status)
+                said = error_in(document_of(await response.read()), failed=True)
+                raise refusal(codec, model, said or {}, response.status)
             async for data in response.chunks():
                 for progress in layers.feed(data):
                     yield progress
             for progress in layers.close():
                 yield progress
     except ProviderError as error:
-        raise explain(error, config) from error
+        raise codec.explain(error) from error
 
 
-def refusal(model: str, said: str, config: Config, status: int | None = None) -> ProviderError:
+def refusal(
+    codec: OllamaCodec, model: str, details: Mapping[str, Any], status: int | None = None
+) -> ProviderError:
     """Makes the error of a pull that the server refuses."""
+    said = str(details.get("message") or "")
     if "file does not exist" in said or "not found" in said.lower():
         what = f"Ollama's library has no model {model!r}."
         remedy = "See https://ollama.com/library for the names, for example qwen3:8b."
         return ProviderError("unknown_model", what, remedy, status=status)
-    error = provider_error(read_fault({"error": said}, status), config)
+    error = codec.refused(details, status)
     if error.code in ("server_error", "bad_request"):
         error.message = f"Ollama could not get {model}: {sentence(said) or 'no reason given.'}"
         error.remedy = "Check the connection and the disk of that machine, then try again."

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers import LIST_SECONDS, Abilities, Features, HttpProvider, get_list
+from searchloop.agent.providers import LIST_SECONDS, Abilities, Features, HttpProvider, fetched
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers._wire import (
@@ -42,6 +42,7 @@ from searchloop.agent.providers.openai_chat.models import (
 from searchloop.agent.providers.openai_chat.request import encode_messages
 from searchloop.agent.providers.openai_chat.response import ChatDecoder
 from searchloop.agent.providers.openai_chat.window import ContextWindow, kind_of
+from searchloop.agent.transport.exchange import document_of
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -154,14 +155,15 @@ class OpenAIChat:
 
     async def _list(self, seconds: float = LIST_SECONDS) -> list[str]:
         learn = self._listed.learn
-        names = await get_list(self._codec, self._transport, "models", learn, seconds)
+        names = await fetched(self._codec, self._transport, "models", learn, seconds)
         self._window.kind = kind_of("owner", self._listed.owner) or self._window.kind
         return names
 
     async def _get_beside(self, path: str) -> Any:
         """Gets a path beside /v1, where local servers tell more than this API knows."""
         url = f"{self._server.root}/{path}"
-        return await self._transport.get_json(url, self._codec.headers(), timeout=LIST_SECONDS)
+        _, answer = await self._transport.fetch(url, self._codec.headers(), timeout=LIST_SECONDS)
+        return document_of(answer)
 
     async def models(self) -> list[ModelInfo]:
         """See `Provider.models`. Returns one entry that names what is missing, if anything is."""

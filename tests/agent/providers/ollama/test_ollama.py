@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.providers._answer import ThinkSplitter, split_late
 from searchloop.agent.providers.ollama.config import parse_address, read_config
-from searchloop.agent.providers.ollama.errors import Fault, provider_error
 from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.types import (
     Finished,
@@ -375,7 +374,7 @@ RUNNING = "an error was encountered while running the model: "
 @each_row("status", [None, 500, 400])
 def test_lines_of_a_log_do_not_tell_the_cause(status: int | None, log: str) -> None:
     """The runner is gone, whatever old lines of its log the server repeats."""
-    error = provider_error(Fault(RUNNING + log, status), read_config({}))
+    error = codec().refused({"message": RUNNING + log}, status)
     assert (error.code, error.retryable) == ("model_crashed", True)
 
 

@@ -119,10 +119,10 @@ class Clocked(Transport):
         super().__init__()
         self.seconds: dict[str, float] = {}
 
-    async def get_json(self, url: str, headers: Any = (), timeout: float = 10.0) -> Any:  # noqa: ASYNC109
+    async def fetch(self, url: str, *given: Any) -> tuple[int, bytes]:
         """See Transport."""
-        self.seconds[urlsplit(url).path] = timeout
-        return await super().get_json(url, headers, timeout)
+        self.seconds[urlsplit(url).path] = given[-1]
+        return await super().fetch(url, *given)
 
 
 def test_an_answer_waits_for_a_server_at_work() -> None:

@@ -9,10 +9,12 @@ to models that are known for it, `split_late` to the others.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.calls.as_text import TextCalls
 from searchloop.agent.search.citations import sources, widen
 from searchloop.agent.search.vendor_marks import Residue, Seen
@@ -140,6 +142,26 @@ def _readable(named: _Named) -> _Named:
     """Returns a source or a citation without invisible signs in its title."""
     title = visible(named.title)
     return named if title == named.title else named._replace(title=title)
+
+
+class Calls:
+    """The calls of one answer, each id once, in their order in `made`."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, ToolCall] = {}
+
+    def add(self, call_id: Any, name: Any, given: Any, problem: str = "") -> ToolCall | None:
+        """Adds a call with its arguments as the server sent them; None for one that is known.
+
+        An id that is missing is made.
+        """
+        call_id = str(call_id or f"call_{secrets.token_hex(12)}")
+        if call_id in self.made:
+            return None
+        arguments, wrong = read_arguments(given)
+        named = name if isinstance(name, str) else ""
+        problem = problem or wrong or ("" if named else "The call names no tool.")
+        return self.made.setdefault(call_id, ToolCall(call_id, named, arguments, problem or None))
 
 
 def said(text: str) -> Iterable[StreamEvent]:

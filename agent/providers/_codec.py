@@ -153,9 +153,9 @@ def _status(code: Any) -> int | None:
 class DecoderBase:
     """Base of a `Decoder` for a stream with a terminal event, or for one JSON document.
 
-    A subclass yields the events of one payload in `_read` and of a document in
-    `_read_whole`, and sets `_finished`. A stream without its end raises IncompleteError, so no
-    call is read from half its arguments.
+    A subclass yields the events of one payload in `_read` and of a document in `_read_whole`,
+    neither of which is an error, and sets `_finished`. A stream without its end raises
+    IncompleteError, so no call is read from half its arguments.
     """
 
     begins: ClassVar[tuple[bytes, ...]] = (b"{",)
@@ -179,6 +179,9 @@ class DecoderBase:
     def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
         raise NotImplementedError
 
+    def _error_in(self, event: Any) -> dict[str, Any] | None:
+        return error_in(event)
+
     def _read_done(self) -> Iterable[StreamEvent]:
         return ()  # most APIs do not need the mark `[DONE]`
 
@@ -190,12 +193,21 @@ class DecoderBase:
             if self._finished:
                 return
             text = payload.decode()
-            done = text.startswith("[DONE]")
-            events.extend(self._read_done() if done else self._read(_decode(text)))
+            if text.startswith("[DONE]"):
+                events.extend(self._read_done())
+                continue
+            event = _decode(text)
+            if '"error"' in text and (error := self._error_in(event)) is not None:
+                raise self._codec.refused(error)
+            events.extend(self._read(event))
 
     def _read_end(self, events: list[StreamEvent], document: bytes | None) -> None:
         if document is not None:
-            events.extend(self._read_whole(document_of(document)))
+            value = document_of(document)
+            if (error := self._error_in(value)) is not None:
+                raise self._codec.refused(error)
+            whole = isinstance(value, dict)
+            events.extend(self._read_whole(value) if whole else self._end_of_stream())
             return
         self._read_payloads(events, self._body.rest())
         if not self._finished:

@@ -15,6 +15,11 @@ from searchloop.agent.types import Message, Request
 SAMPLING = {"temperature": "temperature", "top_p": "top_p"}
 
 
+def filled(**members: Any) -> dict[str, Any]:
+    """Returns the members that say something: no None, no empty text, list or object."""
+    return {name: each for name, each in members.items() if each not in (None, "", [], {}, ())}
+
+
 def sampling(request: Request, names: Mapping[str, str]) -> dict[str, Any]:
     """Returns the options of a request under the names of an API."""
     return {names[key]: value for key, value in request.options.items() if key in names}
@@ -108,7 +113,7 @@ def error_in(value: Any, *, failed: bool = False) -> dict[str, Any] | None:
         return {**inner, "message": _words(inner)}
     if inner:
         return {**value, "message": _said(inner)}
-    if value.get("object") == "error" or (failed and _said(value)):
+    if "error" in (value.get("object"), value.get("type")) or (failed and _said(value)):
         return {**value, "message": _words(value)}
     return None
 

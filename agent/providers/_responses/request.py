@@ -20,6 +20,7 @@ from searchloop.agent.providers._wire import (
     SAMPLING,
     body,
     dump,
+    filled,
     function_name,
     hashed_id,
     json_schema,
@@ -50,17 +51,19 @@ def encode_request(
     """
     functions = (_function(t, strict and is_strict(t.parameters)) for t in request.tools)
     tools = [*search, *functions]
-    first = {"model": request.model, "store": False, "stream": True, **head}
-    first |= {"instructions": request.system, "tools": tools}
-    last: Item = {"tool_choice": "none"} if request.answer_now and tools else {}
-    if request.max_output_tokens is not None:
-        last["max_output_tokens"] = request.max_output_tokens
-    last |= sampling(request, SAMPLING) | _text_format(request) | tail
-    if effort := request.options.get("effort"):
-        last["reasoning"] = {"effort": effort}
+    same = {"model": request.model, "store": False, "stream": True, **head}
+    first = filled(**same, instructions=request.system, tools=tools)
+    last = filled(
+        tool_choice="none" if request.answer_now and tools else None,
+        max_output_tokens=request.max_output_tokens,
+        **sampling(request, SAMPLING),
+        text=_text_format(request),
+        **tail,
+        reasoning=filled(effort=request.options.get("effort")),
+    )
     made = (provider, request.model if request.replay == "whole" else "", VERSION)
     items = encode_items(request.messages, made, request.native_search is not None)
-    return body(dump({k: v for k, v in first.items() if v not in ([], "")}), "input", items, last)
+    return body(dump(first), "input", items, last)
 
 
 def encode_items(
@@ -232,7 +235,7 @@ def _text_format(request: Request) -> dict[str, Any]:
     """
     if request.schema is None or request.schema.get("type") != "object":
         return {}
-    return {"text": {"format": {"type": "json_schema", **json_schema(request.schema)}}}
+    return {"format": {"type": "json_schema", **json_schema(request.schema)}}
 
 
 def _function(tool: ToolSpec, strict: bool) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
+from searchloop.agent.providers._answer import Calls, ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._responses.request import VERSION
 from searchloop.agent.providers._wire import count, error_in, member, text_in
@@ -187,18 +186,18 @@ def _query(action: Action) -> str:
 
 def calls(items: Iterable[Item], *, complete: bool) -> tuple[tuple[ToolCall, ...], list[Item]]:
     """Splits off the calls to answer; drops repeated calls, and all calls of a cut answer."""
-    found: dict[str, ToolCall] = {}
-    kept: list[Item] = []
+    found, kept = Calls(), []
     for item in items:
         if item.get("type") == "function_call":
-            call_id = text_in(item, "call_id") or text_in(item, "id") or f"call_{len(found)}"
-            if not complete or item.get("status") == "incomplete" or call_id in found:
+            if not complete or item.get("status") == "incomplete":
                 continue
-            arguments, problem = read_arguments(item.get("arguments"))
-            found[call_id] = ToolCall(call_id, text_in(item, "name"), arguments, problem)
-            item = {**item, "call_id": call_id, "name": text_in(item, "name")}
+            call_id = text_in(item, "call_id") or text_in(item, "id")
+            call = found.add(call_id, item.get("name"), item.get("arguments"))
+            if call is None:
+                continue
+            item = {**item, "call_id": call.id, "name": call.name}
         kept.append(item)
-    return tuple(found.values()), kept
+    return tuple(found.made.values()), kept
 
 
 def stop_reason(
@@ -254,10 +253,6 @@ class ResponsesDecoder(DecoderBase):
         self._thought: set[int] = set()
 
     def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
-        if not isinstance(document, dict):
-            raise incomplete(self._server)
-        if document.get("error"):
-            raise self._codec.refused(error_in(document) or document)
         if document.get("status") in ("queued", "in_progress"):
             raise incomplete(self._server)
         return self._terminal({"response": document})
@@ -265,10 +260,7 @@ class ResponsesDecoder(DecoderBase):
     def _read(self, event: Event) -> Iterable[StreamEvent]:
         if self._is_repeated(event):
             return ()
-        kind = event.get("type") or ""
-        if kind == "error" or (event.get("error") and not kind.startswith("response.")):
-            raise self._codec.refused(error_in(event) or event)
-        read = _READERS.get(kind)
+        read = _READERS.get(event.get("type") or "")
         return read(self, event) if read else ()
 
     def _is_repeated(self, event: Event) -> bool:

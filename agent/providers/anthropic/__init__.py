@@ -19,7 +19,7 @@ from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Features
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import KeyedProvider
-from searchloop.agent.providers._wire import SAMPLING, body, dump, sampling
+from searchloop.agent.providers._wire import SAMPLING, body, dump, filled, sampling
 from searchloop.agent.providers.anthropic.request import (
     CACHED,
     MODELS,
@@ -114,16 +114,14 @@ create = Anthropic.create
 
 
 def _head(request: Request, official: bool) -> dict[str, Any]:
-    head: dict[str, Any] = {"model": request.model, "stream": True}
     tools = [function_tool(tool) for tool in request.tools]
     if request.native_search is not None:
         tools += server_tools(request.native_search, MODELS.of(request.model), official)
     if tools:
         tools[-1]["cache_control"] = CACHED
-        head["tools"] = tools
-    if request.system.strip():
-        head["system"] = [{"type": "text", "text": request.system, "cache_control": CACHED}]
-    return head
+    system = {"type": "text", "text": request.system, "cache_control": CACHED}
+    told = [system] if request.system.strip() else None
+    return filled(model=request.model, stream=True, tools=tools, system=told)
 
 
 def _formed(request: Request) -> bool:
@@ -137,18 +135,12 @@ def _formed(request: Request) -> bool:
 
 def _tail(request: Request) -> dict[str, Any]:
     """Returns the members that may differ from step to step."""
-    tail: dict[str, Any] = {
-        "max_tokens": request.max_output_tokens or MODELS.of(request.model).max_tokens,
-        "cache_control": CACHED,
-    }
-    if request.answer_now and (request.tools or request.native_search is not None):
-        tail["tool_choice"] = {"type": "none"}
-    tail |= sampling(request, _OPTIONS)
-    output: dict[str, Any] = {}
-    if effort := request.options.get("effort"):
-        output["effort"] = effort
-    if _formed(request):
-        output["format"] = {"type": "json_schema", "schema": request.schema}
-    if output:
-        tail["output_config"] = output
-    return tail
+    listed = request.tools or request.native_search is not None
+    form = {"type": "json_schema", "schema": request.schema} if _formed(request) else None
+    return filled(
+        max_tokens=request.max_output_tokens or MODELS.of(request.model).max_tokens,
+        cache_control=CACHED,
+        tool_choice={"type": "none"} if request.answer_now and listed else None,
+        **sampling(request, _OPTIONS),
+        output_config=filled(effort=request.options.get("effort"), format=form),
+    )

@@ -19,6 +19,7 @@ from typing import Any
 from searchloop.agent.providers._keyed import ModelTable
 from searchloop.agent.providers._wire import (
     dump,
+    filled,
     function_name,
     hashed_id,
     remembered,
@@ -93,12 +94,15 @@ def server_tools(search: NativeSearch, model: ClaudeModel, official: bool) -> li
 
 
 def _search(search: NativeSearch, version: str) -> dict[str, Any]:
-    tool: dict[str, Any] = {"type": version, "name": "web_search", **_direct(version)}
-    if search.max_searches is not None:
-        tool["max_uses"] = max(1, search.max_searches)
-    if search.country:
-        tool["user_location"] = {"type": "approximate", "country": search.country}
-    return tool | _domains(search)
+    most, country = search.max_searches, search.country
+    return filled(
+        type=version,
+        name="web_search",
+        **_direct(version),
+        max_uses=None if most is None else max(1, most),
+        user_location={"type": "approximate", "country": country} if country else None,
+        **_domains(search),
+    )
 
 
 def _fetch(search: NativeSearch, version: str) -> dict[str, Any]:

@@ -8,14 +8,13 @@ Spec: https://platform.claude.com/docs/en/build-with-claude/streaming
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
+from searchloop.agent.providers._answer import Calls, ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import count, error_in, text_in
+from searchloop.agent.providers._wire import count, text_in
 from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
@@ -111,20 +110,16 @@ def calls(
 
     `problems` are those with the arguments, by the block's identity.
     """
-    found: dict[str, ToolCall] = {}
-    kept: list[Block] = []
+    found, kept = Calls(), []
     for block in blocks:
         if block.get("type") == "tool_use":
-            call_id = text_in(block, "id") or f"toolu_{secrets.token_hex(12)}"
-            if not complete or call_id in found:
+            given, problem = block.get("input"), problems.get(id(block), "")
+            call = complete and found.add(text_in(block, "id"), block.get("name"), given, problem)
+            if not call:
                 continue
-            given, problem = block.get("input"), problems.get(id(block))
-            if not isinstance(given, dict):
-                given, problem = {}, problem or "The arguments must be a JSON object."
-            found[call_id] = ToolCall(call_id, text_in(block, "name"), given, problem)
-            block = {**block, "id": call_id, "name": text_in(block, "name"), "input": given}
+            block = {**block, "id": call.id, "name": call.name, "input": call.arguments}
         kept.append(block)
-    return tuple(found.values()), kept
+    return tuple(found.made.values()), kept
 
 
 def stop_reason(said: object, tool_calls: tuple[ToolCall, ...]) -> StopReason:
@@ -178,10 +173,6 @@ class MessagesDecoder(DecoderBase):
 
     def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
         """Reads a message that came whole as if its blocks had streamed."""
-        if not isinstance(document, dict):
-            raise incomplete(self._server)
-        if document.get("type") == "error" or document.get("error"):
-            raise self._codec.refused(error_in(document) or {})
         if not isinstance(document.get("content"), list):
             raise incomplete(self._server)
         for index, block in enumerate(document["content"]):
@@ -193,11 +184,7 @@ class MessagesDecoder(DecoderBase):
 
     def _read(self, event: Event) -> Iterable[StreamEvent]:
         read = _READERS.get(event.get("type"))
-        if read is not None:
-            return read(self, event)
-        if event.get("type") == "error" or event.get("error"):
-            raise self._codec.refused(error_in(event) or {})
-        return ()
+        return read(self, event) if read else ()
 
     def _message_start(self, event: Event) -> Iterable[StreamEvent]:
         self._count(event["message"])

@@ -27,7 +27,7 @@ from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.agent.providers import Features
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
-from searchloop.agent.providers._wire import dump, sampling
+from searchloop.agent.providers._wire import dump, filled, sampling
 from searchloop.agent.providers.gemini.links import Links
 from searchloop.agent.providers.gemini.request import Contents, encode_contents
 from searchloop.agent.providers.gemini.response import GeminiDecoder
@@ -160,19 +160,12 @@ def _check_search(request: Request, *, both: bool) -> None:
 
 def _head(request: Request, *, reads: bool) -> dict[str, Any]:
     """Returns the fields that stay the same during a conversation."""
-    head: dict[str, Any] = {}
-    if request.system:
-        head["systemInstruction"] = {"parts": [{"text": request.system}]}
-    tools: dict[str, Any] = {}
-    if request.native_search is not None:
-        tools["googleSearch"] = {}
-        if reads:
-            tools["urlContext"] = {}
+    search = ("googleSearch", *(["urlContext"] if reads else []))
+    tools: dict[str, Any] = {} if request.native_search is None else {name: {} for name in search}
     if request.tools:
         tools["functionDeclarations"] = [_function(tool) for tool in request.tools]
-    if tools:
-        head["tools"] = [tools]
-    return head
+    system = {"parts": [{"text": request.system}]} if request.system else None
+    return filled(systemInstruction=system, tools=[tools] if tools else None)
 
 
 def _tail(request: Request, contents: Contents, *, thinking: bool, both: bool) -> dict[str, Any]:
@@ -180,28 +173,23 @@ def _tail(request: Request, contents: Contents, *, thinking: bool, both: bool) -
 
     Models that refuse functions beside the search refuse a schema beside either.
     """
-    chosen: dict[str, Any] = {}
-    if request.tools and request.answer_now:
-        chosen["functionCallingConfig"] = {"mode": "NONE"}
-    if request.native_search is not None and (request.tools or contents.server_side):
-        chosen["includeServerSideToolInvocations"] = True
-    generation = sampling(request, Gemini.options)
-    free = not request.tools and request.native_search is None
-    if request.schema and (free or both):
-        generation |= {"responseMimeType": "application/json"}
-        generation |= {"responseJsonSchema": request.schema}
-    if request.max_output_tokens is not None:
-        generation["maxOutputTokens"] = request.max_output_tokens
-    if thinking:
-        effort = str(request.options.get("effort") or "").upper()
-        level = {"thinkingLevel": effort} if effort else {}
-        generation["thinkingConfig"] = {"includeThoughts": True, **level}
-    tail = {
-        "toolConfig": chosen,
-        "generationConfig": generation,
-        "continuationToken": contents.token,
-    }
-    return {name: value for name, value in tail.items() if value}
+    searching = request.native_search is not None
+    served = searching and (request.tools or contents.server_side)
+    chosen = filled(
+        functionCallingConfig={"mode": "NONE"} if request.tools and request.answer_now else None,
+        includeServerSideToolInvocations=True if served else None,
+    )
+    form = request.schema if both or not (request.tools or searching) else None
+    level = str(request.options.get("effort") or "").upper()
+    generation = filled(
+        **sampling(request, Gemini.options),
+        responseMimeType="application/json" if form else None,
+        responseJsonSchema=form,
+        maxOutputTokens=request.max_output_tokens,
+        thinkingConfig=filled(includeThoughts=True, thinkingLevel=level) if thinking else None,
+    )
+    token = contents.token
+    return filled(toolConfig=chosen, generationConfig=generation, continuationToken=token)
 
 
 def _function(tool: ToolSpec) -> dict[str, Any]:

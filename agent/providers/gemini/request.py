@@ -1,9 +1,9 @@
-"""Encodes messages as `contents` that the server accepts, and reads function calls.
+"""Encodes messages as `contents` that the server accepts.
 
 Roles alternate; all results of a step follow its calls in their order. An answer of the same model
 goes back part by part with its signatures, any other as text and calls. Newer models demand a
 signature on the first call of each step, else the documented placeholder. Parts with the server's
-own searches go back only while it may search. A call may arrive in pieces, each with a path.
+own searches go back only while it may search.
 
 Spec: https://ai.google.dev/gemini-api/docs/thought-signatures
       https://ai.google.dev/gemini-api/docs/function-calling
@@ -12,7 +12,6 @@ Spec: https://ai.google.dev/gemini-api/docs/thought-signatures
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -199,30 +198,3 @@ def _name(name: str) -> str:
     """Sanitizes names from other providers; a call and its result change alike."""
     name = _BAD_NAME.sub("_", name)[:128] or "unknown"
     return name if name[0].isalpha() or name[0] == "_" else f"_{name[:127]}"
-
-
-class FunctionCalls:
-    """The calls of one answer, in order, in `done`. A part holds a whole call."""
-
-    def __init__(self) -> None:
-        self.done: list[ToolCall] = []
-        self._ids: set[str] = set()
-
-    def add(self, part: Part) -> Part | None:
-        """Adds a functionCall part. Returns the part to keep, None for one that was sent twice."""
-        call: Part = part["functionCall"]
-        arguments, problem = call.get("args") or {}, None
-        if not isinstance(arguments, dict):
-            problem = f"The arguments must be a JSON object, not {type(arguments).__name__}."
-            arguments = {}
-            part = {**part, "functionCall": {**call, "args": {}}}
-        # We never send an id of our own: without ids the server matches results by their order.
-        call_id, name = (
-            text_in(call, "id") or f"gemini-{secrets.token_hex(8)}",
-            text_in(call, "name"),
-        )
-        if call_id in self._ids or not name:
-            return None
-        self._ids.add(call_id)
-        self.done.append(ToolCall(call_id, name, arguments, problem))
-        return part

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.errors import IncompleteError, ProviderError
-from searchloop.agent.providers._answer import Stretch, said, thought
+from searchloop.agent.providers._answer import Calls, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import count, error_in
+from searchloop.agent.providers._wire import count, text_in
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
-from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
+from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION
 from searchloop.agent.transport.exchange import SseSplitter, incomplete
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.types import Finished, ProviderData, Request, StopReason, StreamEvent, Usage
@@ -83,7 +83,7 @@ class GeminiDecoder(DecoderBase):
         super().__init__(codec, content_type)
         self._model = request.model
         self._answer = AnswerParts()
-        self._calls = FunctionCalls()
+        self._calls = Calls()
         self._grounding = Grounding(request.messages)
         self._usage: Mapping[str, Any] = {}
         self._reason: str | None = None
@@ -97,9 +97,6 @@ class GeminiDecoder(DecoderBase):
         events.extend(self._end())
 
     def _read(self, event: Any) -> list[StreamEvent]:
-        error = error_in(event)
-        if error is not None:
-            raise self._codec.refused(error)
         if isinstance(event, list):
             return [each for inner in event for each in self._read(inner)]
         events: list[StreamEvent] = []
@@ -134,13 +131,26 @@ class GeminiDecoder(DecoderBase):
         self._answer.interrupt()
         kept: Part | None = part
         if part.get("functionCall") is not None:
-            kept = self._calls.add(part)
+            kept = self._called(part)
         elif part.get("toolCall"):
             events += self._grounding.called(part["toolCall"])
         elif part.get("toolResponse"):
             events += self._grounding.answered(part["toolResponse"])
         if kept is not None:
             self._answer.keep(kept)
+
+    def _called(self, part: Part) -> Part | None:
+        """Adds a call, which is never in pieces. Returns the part to keep, None for a repetition.
+
+        We never send an id of our own: without ids the server matches results by their order.
+        """
+        call = part["functionCall"]
+        name, given = text_in(call, "name"), call.get("args") or {}
+        if not name or self._calls.add(text_in(call, "id"), name, given) is None:
+            return None
+        if isinstance(given, dict):
+            return part
+        return {**part, "functionCall": {**call, "args": {}}}
 
     def _end(self) -> Iterator[StreamEvent]:
         if self._blocked and not self._reason:
@@ -161,7 +171,7 @@ class GeminiDecoder(DecoderBase):
         if reason not in _STOPS:
             raise incomplete(server, f"It gives the reason {reason}.")
         yield from self._last_words()
-        if reason == "STOP" and not (self._answer.text.strip() or self._calls.done):
+        if reason == "STOP" and not (self._answer.text.strip() or self._calls.made):
             text = f"{server} ended its answer without saying anything."
             if self._answer.text or self._answer.thinking or self._grounding.used:
                 raise IncompleteError("incomplete", text, "Try again.", retryable=True)
@@ -184,7 +194,7 @@ class GeminiDecoder(DecoderBase):
         yield self._result("refusal", details)
 
     def _result(self, why: StopReason, details: Mapping[str, Any]) -> Finished:
-        calls = tuple(self._calls.done) if why == "stop" else ()
+        calls = tuple(self._calls.made.values()) if why == "stop" else ()
         citations = self._grounding.citations(self._answer)
         consulted, data = self._grounding.consulted, None if why == "refusal" else self._raw(why)
         message = self._answer.message(calls, citations, consulted, data, details)

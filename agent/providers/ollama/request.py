@@ -18,7 +18,7 @@ from typing import Any
 
 from searchloop.agent.calls.schema import takes
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers._wire import SAMPLING, body, dump, sampling
+from searchloop.agent.providers._wire import SAMPLING, body, dump, filled, sampling
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.exchange import document_of
 from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
@@ -36,19 +36,18 @@ def encode_request(
 
     `words` writes calls and results as plain messages.
     """
-    head: dict[str, Any] = {"model": request.model, "stream": True, "truncate": False}
-    window = request.context_limit or config.num_ctx
-    options: dict[str, Any] = {"num_ctx": window, "num_predict": request.max_output_tokens}
-    options |= sampling(request, OPTIONS)
-    if chosen := {name: value for name, value in options.items() if value is not None}:
-        head["options"] = chosen
-    if effort := request.options.get("effort"):
-        head["think"] = {"on": True, "off": False}.get(effort, effort)
+    effort = request.options.get("effort")
+    options = filled(
+        num_ctx=request.context_limit or config.num_ctx,
+        num_predict=request.max_output_tokens,
+        **sampling(request, OPTIONS),
+    )
     parts = [dump({"role": "system", "content": request.system})] if request.system else []
     if shape is None and not tools:  # a form would keep it from calling
         shape = request.schema
-    if shape is not None:
-        head["format"] = shape
+    head = {"model": request.model, "stream": True, "truncate": False}
+    think = {"on": True, "off": False}.get(effort, effort) if effort else None
+    head |= filled(options=options, think=think, format=shape)
     parts += encode_messages(request.messages, request.model, words)
     listed = b',"tools":' + tools + b"}" if tools else b"}"
     return body(dump(head)[:-1] + listed, "messages", parts, {})

@@ -8,22 +8,21 @@ https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completio
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.calls.as_text import rescue
+from searchloop.agent.calls.as_text import Found, rescue
 from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers._answer import (
+    Calls,
     PrintedText,
     ShownAnswer,
     thought,
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import count, error_in
+from searchloop.agent.providers._wire import count, member, text_in
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, worded
 from searchloop.agent.providers.ollama.request import (
@@ -42,7 +41,6 @@ from searchloop.agent.types import (
     Request,
     StopReason,
     StreamEvent,
-    ToolCall,
     ToolSpec,
     Usage,
 )
@@ -58,11 +56,9 @@ class OllamaDecoder(DecoderBase):
         self._request = request
         self._answer = ShownAnswer()
         self._printed = PrintedText(self._answer, request.tools, marks=False)
-        self._calls: dict[str, ToolCall] = {}
+        self._calls = Calls()
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
-        if event.get("error"):
-            raise self._codec.refused(error_in(event) or {})
         out: list[StreamEvent] = []
         message = event.get("message")
         if type(message) is dict:
@@ -73,14 +69,13 @@ class OllamaDecoder(DecoderBase):
                 self._printed.add(content, out)
             if raw := message.get("tool_calls"):
                 for item in raw if isinstance(raw, list) else [raw]:
-                    call = read_call(item, self._calls)
-                    self._calls[call.id] = call
+                    self._called(item)
         if event.get("done") is True:
             self._finish(event, out)
         return out
 
     def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
-        yield from () if document is None else self._read(document)
+        yield from self._read(document)
         if not self._finished:
             yield from self._end_of_stream()
 
@@ -100,9 +95,11 @@ class OllamaDecoder(DecoderBase):
         details = read_details(chunk)
         message = self._answer.message((), (), (), None, details)
         message = message if message.thinking else without_late_thinking(message)
-        if written := self._written(message):
+        if not self._calls.made and (written := self._written(message)):
             details["calls_as_text"] = True
-        calls = (*self._calls.values(), *written)
+            for name, given in written:
+                self._calls.add("", name, given)
+        calls = tuple(self._calls.made.values())
         request = self._request
         made = ProviderData(PROVIDER, request.model, VERSION, ()) if message.thinking else None
         message = replace(message, tool_calls=calls, provider_data=made)
@@ -110,27 +107,18 @@ class OllamaDecoder(DecoderBase):
         usage = Usage(count(chunk, "prompt_eval_count"), count(chunk, "eval_count"))
         out.append(Finished(message, "tool_calls" if calls else stop, usage))
 
-    def _written(self, message: Message) -> list[ToolCall]:
+    def _called(self, item: Any) -> None:
+        """Adds a call. An id that is missing or taken in this answer is replaced."""
+        function, call_id = member(item, "function"), text_in(item, "id")
+        call_id = "" if call_id in self._calls.made else call_id
+        self._calls.add(call_id, member(function, "name"), member(function, "arguments"))
+
+    def _written(self, message: Message) -> list[Found]:
         """Returns the calls printed as text, or those in the thinking of an answer without text."""
         found = self._printed.written.calls
         if not found and not message.content.strip():
             found = rescue(message.thinking, self._request.tools)[1]
-        if self._calls:
-            return []
-        return [ToolCall(f"call_{uuid.uuid4().hex}", name, given) for name, given in found]
-
-
-def read_call(item: Any, taken: Container[str]) -> ToolCall:
-    """Reads one call. Replaces an id that is missing or already taken in this answer."""
-    item = item if isinstance(item, dict) else {}
-    function = item.get("function")
-    function = function if isinstance(function, dict) else {}
-    given, name = item.get("id"), function.get("name")
-    usable = isinstance(given, str) and given and given not in taken
-    arguments, problem = read_arguments(function.get("arguments"))
-    if not isinstance(name, str) or not name:
-        name, problem = "", "The call names no tool."
-    return ToolCall(given if usable else f"call_{uuid.uuid4().hex}", name, arguments, problem)
+        return found
 
 
 _DURATIONS = {

@@ -18,7 +18,7 @@ from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
 from searchloop.agent.providers._responses.request import encode_request
 from searchloop.agent.providers._responses.response import ResponsesDecoder
-from searchloop.agent.providers._wire import hashed_id
+from searchloop.agent.providers._wire import filled, hashed_id
 from searchloop.agent.settings import Setting
 from searchloop.agent.types import Capabilities, NativeSearch, Request
 
@@ -58,8 +58,7 @@ class ResponsesCodec(CodecBase):
             "include": include,
             "prompt_cache_key": session if len(session) <= 64 else hashed_id(session, ""),
         }
-        limit = search.max_searches if search else None
-        tail = {} if limit is None else {"max_tool_calls": limit}
+        tail = {"max_tool_calls": search.max_searches if search else None}
         tools = [] if search is None else [_search_tool(search)]
         return encode_request(request, "openai", tools, strict=True, head=head, tail=tail)
 
@@ -89,9 +88,10 @@ create = OpenAI.create
 
 
 def _search_tool(search: NativeSearch) -> dict[str, Any]:
-    lists = {"allowed_domains": search.allowed_domains, "blocked_domains": search.blocked_domains}
-    filters = {name: list(listed) for name, listed in lists.items() if listed}
-    place = {"country": search.country} if search.country else {}
-    # Left out, it would mean a user in the United States.
-    tool = {"type": "web_search", "user_location": {"type": "approximate", **place}}
-    return {**tool, "filters": filters} if filters else tool
+    allowed, blocked = search.allowed_domains, search.blocked_domains
+    return filled(
+        type="web_search",
+        # Left out, it would mean a user in the United States.
+        user_location=filled(type="approximate", country=search.country),
+        filters=filled(allowed_domains=allowed, blocked_domains=blocked),
+    )

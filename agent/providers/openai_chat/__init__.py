@@ -24,6 +24,7 @@ from searchloop.agent.providers._wire import (
     SAMPLING,
     body,
     dump,
+    filled,
     function_name,
     json_schema,
     sampling,
@@ -228,18 +229,18 @@ class ChatCodec(CodecBase):
                 head |= _search_options(request.native_search, dialect)
             elif not dialect.always:
                 tools.append(_search_tool(dialect.search, request.native_search))
-        if tools:
-            head["tools"] = tools
         messages = encode_messages(request, self._server.host, dialect)
-        tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
-        tail |= sampling(request, _OPTIONS)
+        form = None
         # Local servers have one grammar for an answer: either of its calls or of its form.
         if request.schema and dialect.shapes and (request.answer_now or not request.tools):
             form = {"type": "json_schema", "json_schema": json_schema(request.schema)}
-            tail["response_format"] = form
-        if request.max_output_tokens is not None:
-            tail[dialect.limit] = request.max_output_tokens
-        return body(dump(head), "messages", messages, tail)
+        tail = filled(
+            tool_choice="none" if request.answer_now and tools else None,
+            **sampling(request, _OPTIONS),
+            response_format=form,
+            **{dialect.limit: request.max_output_tokens},
+        )
+        return body(dump(head | filled(tools=tools)), "messages", messages, tail)
 
     def decoder(self, request: Request, content_type: str) -> ChatDecoder:
         dialect = self.dialects.of(request.model)
@@ -282,24 +283,24 @@ def _check_switch(request: Request, dialect: Dialect) -> None:
 
 def _search_options(search: NativeSearch, dialect: Dialect) -> dict[str, Any]:
     """Returns the members that steer a search which the model makes anyway."""
-    options: dict[str, Any] = {}
-    if search.country:
-        place = {"country": search.country}
-        nested = {"type": "approximate", "approximate": place}
-        options["user_location"] = place if dialect.flat_place else nested
+    place: dict[str, Any] = filled(country=search.country)
+    if place and not dialect.flat_place:
+        place = {"type": "approximate", "approximate": place}
     domains = [*search.allowed_domains, *(f"-{domain}" for domain in search.blocked_domains)]
-    return {"web_search_options": options, **({dialect.domains: domains} if domains else {})}
+    options = {"web_search_options": filled(user_location=place)}
+    return options | filled(**{dialect.domains: domains})
 
 
 def _search_tool(kind: str, search: NativeSearch) -> dict[str, Any]:
     """Returns a server's own tool; OpenRouter's is the only one that is known."""
-    options = {
-        "max_uses": search.max_searches,
-        "allowed_domains": search.allowed_domains,
-        "excluded_domains": search.blocked_domains,
-        "user_location": search.country and {"type": "approximate", "country": search.country},
-    }
-    return {"type": kind, "parameters": {name: value for name, value in options.items() if value}}
+    place = {"type": "approximate", "country": search.country} if search.country else None
+    options = filled(
+        max_uses=search.max_searches or None,
+        allowed_domains=search.allowed_domains,
+        excluded_domains=search.blocked_domains,
+        user_location=place,
+    )
+    return {"type": kind, "parameters": options}
 
 
 def _function(tool: ToolSpec) -> dict[str, Any]:

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import json
 import string
-import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any
 
-from searchloop.agent.calls.arguments import is_object, read_arguments
+from searchloop.agent.calls.arguments import is_object
+from searchloop.agent.providers._answer import Calls
 from searchloop.agent.providers._wire import (
     dump,
     function_name,
@@ -246,20 +246,16 @@ class StreamedCalls:
 
     def build(self) -> tuple[tuple[ToolCall, ...], list[dict[str, Any]]]:
         """Returns the calls, and each as its server wrote it."""
-        calls, raw = [], []
+        calls, raw = Calls(), []
         for pending in self._pending:
             text = pending.arguments
             if text.startswith("{}") and is_object(text[2:]):
                 text = text[2:]  # an empty object first, then the real one
-            arguments, problem = read_arguments(text)
-            if not pending.name:
-                problem = "The call names no tool."
-            call_id = f"call_{uuid.uuid4().hex[:24]}"
-            calls.append(ToolCall(call_id, pending.name, arguments, problem))
+            calls.add("", pending.name, text)
             function = {"name": pending.name, "arguments": text}
             own = {"id": pending.id, "type": "function", "function": function}
             raw.append(own | pending.extra)
-        return tuple(calls), raw
+        return tuple(calls.made.values()), raw
 
     def _piece(self, item: Mapping[str, Any]) -> None:
         function = item.get("function")

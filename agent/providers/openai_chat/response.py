@@ -8,11 +8,11 @@ Spec: https://platform.openai.com/docs/api-reference/chat/streaming
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.providers._answer import (
+    Calls,
     PrintedText,
     ShownAnswer,
     thought,
@@ -39,7 +39,6 @@ from searchloop.agent.types import (
     Span,
     StopReason,
     StreamEvent,
-    ToolCall,
     ToolSpec,
     Usage,
 )
@@ -199,10 +198,10 @@ class ChatAnswer(ShownAnswer):
         details = dict(self._times)
         if stop == "stop" and not calls and self._printed.written.calls:
             details["calls"] = "text"
-            calls = tuple(
-                ToolCall(f"call_{uuid.uuid4().hex}", name, arguments)
-                for name, arguments in self._printed.written.calls
-            )
+            written = Calls()
+            for name, arguments in self._printed.written.calls:
+                written.add("", name, arguments)
+            calls = tuple(written.made.values())
         citations, found = self._citations()
         consulted, block = (*self._consulted, *found), self._block(raw) if raw else None
         message = self.message(calls, citations, consulted, block, details)
@@ -348,21 +347,17 @@ class ChatDecoder(DecoderBase):
         return self._finish()
 
     def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
-        if document is None:
-            raise incomplete(self._server)
-        answer = document[0] if isinstance(document, list) and document else document
-        error = error_in(answer)
-        if error is not None:
-            raise self._codec.refused(error)
-        if not isinstance(answer, dict) or not answer.get("choices"):
+        if not document.get("choices"):
             raise self._unreadable()
-        yield from self._read(answer)
+        yield from self._read(document)
         yield from self._finish()
 
-    def _read(self, event: Any) -> Iterable[StreamEvent]:
+    def _error_in(self, event: Any) -> dict[str, Any] | None:
         # An error behind the reason for the end takes nothing away: routers send both.
-        bare = "choices" not in event and text_in(event, "message")
-        if (bare or event.get("error") or event.get("object") == "error") and not self._ended:
+        return None if self._ended else error_in(event)
+
+    def _read(self, event: Any) -> Iterable[StreamEvent]:
+        if "choices" not in event and text_in(event, "message") and not self._ended:
             raise self._codec.refused(error_in(event, failed=True) or {})
         if not _NOTED.isdisjoint(event):
             self._answer.note(event)

@@ -24,7 +24,7 @@ from searchloop.agent.providers._responses.response import (
     read_usage,
     search_action,
 )
-from searchloop.agent.providers._wire import member
+from searchloop.agent.providers._wire import filled, member
 from searchloop.agent.settings import Setting
 from searchloop.agent.types import Capabilities, NativeSearch, Request, Usage
 
@@ -79,11 +79,10 @@ create = XAI.create
 
 
 def _search_tools(search: NativeSearch) -> list[dict[str, Any]]:
-    lists = {"allowed_domains": search.allowed_domains, "excluded_domains": search.blocked_domains}
-    filters = {name: list(listed) for name, listed in lists.items() if listed}
-    web = {"type": "web_search", **({"filters": filters} if filters else {})}
-    allowed, blocked = _POSTS & set(search.allowed_domains), _POSTS & set(search.blocked_domains)
-    posts = not blocked and (bool(allowed) or not search.allowed_domains)
+    allowed, blocked = search.allowed_domains, search.blocked_domains
+    filters = filled(allowed_domains=allowed, excluded_domains=blocked)
+    web = filled(type="web_search", filters=filters)
+    posts = _POSTS.isdisjoint(blocked) and (not allowed or not _POSTS.isdisjoint(allowed))
     return [web, {"type": "x_search"}] if posts else [web]
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import IncompleteError, NativeSearchRejected, ProviderError
 from searchloop.agent.providers.gemini.grounding import AnswerParts
 from searchloop.agent.providers.gemini.links import is_redirect, resolved, target
-from searchloop.agent.providers.gemini.request import FunctionCalls
 from searchloop.agent.providers.gemini.response import STUMBLED, WITHHELD
 from searchloop.agent.types import (
     Citation,
@@ -133,15 +132,12 @@ def test_citations_of_any_text(pieces: list[str], data: st.DataObject) -> None:
         assert where is None or 0 <= where[0] < where[1] <= len(shown)
 
 
-# --- calls ---
-
-
 def test_a_call_that_was_sent_twice() -> None:
     """It is one call, by the id of the server; many calls are as many."""
-    calls = FunctionCalls()
-    for number in [*range(500), 0, 499]:
-        calls.add({"functionCall": {"name": "f", "id": f"c{number}"}})
-    assert len(calls.done) == 500
+    numbers = [*range(500), 0, 499]
+    calls = [{"functionCall": {"name": "f", "id": f"c{number}"}} for number in numbers]
+    message = finished(chunks({"content": {"parts": calls}, "finishReason": "STOP"})).message
+    assert len(message.tool_calls) == 500
 
 
 # --- ends ---

@@ -22,12 +22,15 @@ from functools import cache, partial
 from typing import Protocol
 
 from searchloop.analysis.plugins import Plugin
+from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
 from searchloop.search_backend.plugin.entry_points import find_parts
 from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.types import Query, SearchBackendError, SearchResult
+
+OPEN_SECONDS = 20.0  # in which an engine may open one of its addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +137,12 @@ class Engine:
 def find_engines() -> Mapping[str, Engine]:
     """Returns every engine, those of plugins included, by name, sorted."""
     brought = {part.value.name: part.value for part in engine_plugins() if part.value}
-    return dict(sorted({**brought, **_own()}.items()))
+    return dict(sorted({**brought, **own_engines()}.items()))
 
 
-def _own() -> Mapping[str, Engine]:
+@cache
+def own_engines() -> Mapping[str, Engine]:
+    """Returns the engines of this package, by name."""
     found: dict[str, Engine] = {}
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         engine = getattr(importlib.import_module(module.name), "ENGINE", None)
@@ -148,27 +153,32 @@ def _own() -> Mapping[str, Engine]:
 
 def engine_plugins() -> tuple[Plugin, ...]:
     """Returns what other packages bring as engines, broken ones included."""
-    return find_parts("engines", (Engine,), ("ENGINE",), frozenset(_own()))
+    return find_parts("engines", (Engine,), ("ENGINE",), frozenset(own_engines()))
 
 
 def find_shelves(
-    access: Access, engines: Iterable[Engine]
+    access: Access, engines: Iterable[Engine], seconds: float = OPEN_SECONDS
 ) -> Mapping[str, Callable[[str], Fetched]]:
-    """Returns, by scheme or host, the functions that open addresses of engines."""
+    """Returns, by scheme or host, the functions that open addresses of engines within `seconds`."""
     return {
-        place: partial(_opened, engine, access)
+        place: partial(_opened, engine, access, seconds)
         for engine in engines
         if engine.open is not None
         for place in (engine.scheme, *engine.sites)
     }
 
 
-def _opened(engine: Engine, access: Access, url: str) -> Fetched:
-    assert engine.open is not None
+def _opened(engine: Engine, access: Access, seconds: float, url: str) -> Fetched:
+    opened = engine.open
+    assert opened is not None
+    call = in_thread(lambda: opened(url, access))
     try:
-        found = engine.open(url, access)
+        found = call.result(seconds)
     except SearchBackendError:
         raise
+    except TimeoutError as error:
+        what = f"{engine.title} had not opened {url} after {seconds:g} s."
+        raise SearchBackendError("timeout", what, "Use another source.") from error
     except Exception as error:
         what = f"{engine.title} could not open {url}: {type(error).__name__}: {error}"
         raise SearchBackendError("page_failed", what, "Use another source.") from error

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from searchloop.search_backend import readers
-from searchloop.search_backend.readers import container_of, find_readers, kind_of, reader_for_name
+from searchloop.search_backend.readers import (
+    brought_readers,
+    container_of,
+    find_readers,
+    kind_of,
+    reader_for_name,
+)
 from searchloop.search_backend.text.clean import binary_share
 from searchloop.search_backend.types import Page, SearchBackendError
 
@@ -86,14 +92,15 @@ def load(found: Found, body: bytes, read: ReadPage) -> Page:
     """Returns the file as text. Raises SearchBackendError(code "unreadable")."""
     if _SECRET_TEXT.match(body[:200]):
         raise SearchBackendError("unreadable", SECRET)
-    known = any(reader.knows(body) for reader in find_readers() if reader.knows)
     reader = reader_for_name(found.file.name)
-    what, told = container_of(body) or "a binary file", reader is not None and reader.knows
-    if not known and (not told or "a password" in what) and binary_share(body[:8192]):
-        raise SearchBackendError("unreadable", what, _OTHER_COPY)
     content_type = min(reader.types) if reader else "text/plain"
-    if kind_of(body, content_type) == "text/plain":
-        read = readers.read  # in linear time: no work for another process
+    if not any(one.knows for one in brought_readers()):  # their code runs in a worker alone
+        known = any(one.knows(body) for one in find_readers() if one.knows)
+        what, told = container_of(body) or "a binary file", reader is not None and reader.knows
+        if not known and (not told or "a password" in what) and binary_share(body[:8192]):
+            raise SearchBackendError("unreadable", what, _OTHER_COPY)
+        if kind_of(body, content_type) == "text/plain":
+            read = readers.read  # in linear time: no work for another process
     page = read(body, url=found.file.absolute().as_uri(), content_type=content_type)
     if page.error is not None and page.status != "ok":
         raise SearchBackendError("unreadable", page.error.message, page.error.remedy)

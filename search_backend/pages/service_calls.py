@@ -6,17 +6,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 
-from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.client import in_thread, run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
-from searchloop.search_backend.plugin import (
-    HttpRequest,
-    HttpResponse,
-    Keys,
-    secrets_in,
-    without_keys,
-)
+from searchloop.search_backend.plugin import Keys, secrets_in, without_keys
 from searchloop.search_backend.plugin.answers import judge
 from searchloop.search_backend.plugin.challenge_pages import signs_in_words
 from searchloop.search_backend.readers import Service
@@ -55,11 +50,7 @@ class ServiceCalls:
             words = f"The reader {service.name} lacks {names}."
             return self._failed(url, Problem("missing_key", words, f"Set {names}."))
         try:
-            if service.request is None or service.parse is None:
-                raise TypeError(f"{service.name} asks nobody")
-            page = service.parse(
-                self._send(service, service.request(url, self._keys)), url, self._keys
-            )
+            page = self._page(service, url)
         except EngineError as error:
             remedy = _REMEDIES.get(error.kind, "Try again later, or use another reader.")
             return self._failed(url, Problem(f"reader_{error.kind}", error.message, remedy))
@@ -71,9 +62,20 @@ class ServiceCalls:
         status, problem = judge(200, signs_in_words(page.title, page.text) == 2)
         return page if status == "ok" else failed_page(url, problem, status)
 
-    def _send(self, service: Service, request: HttpRequest) -> HttpResponse:
+    def _page(self, service: Service, url: str) -> Page:
+        """Asks a service, whose own code may never end, in a thread that is given up then."""
+        request, parse, keys = service.request, service.parse, self._keys
+        if request is None or parse is None:
+            raise TypeError(f"{service.name} asks nobody")
+        until = time.monotonic() + self._seconds
+
+        def left() -> float:
+            return max(until - time.monotonic(), 0.0)
+
         try:
-            return run(self._http.send(request, service.title), timeout=self._seconds)
+            asked = in_thread(lambda: request(url, keys)).result(left())
+            answer = run(self._http.send(asked, service.title), timeout=left())
+            return in_thread(lambda: parse(answer, url, keys)).result(left())
         except TimeoutError:
             words = f"{service.title} had not answered after {self._seconds:g} s."
             raise EngineError("network", words) from None

@@ -110,8 +110,14 @@ def find_services() -> Mapping[str, Service]:
 @cache
 def find_readers() -> tuple[Reader, ...]:
     """Returns every reader, ours first, sorted by file name."""
-    brought = [part.value for part in reader_plugins() if isinstance(part.value, Reader)]
-    return (*_own("", "READER", Reader), *brought)
+    return (*_own("", "READER", Reader), *brought_readers())
+
+
+@cache
+def brought_readers() -> tuple[Reader, ...]:
+    """Returns the readers of other packages, whose code belongs into a process that may be
+    killed."""
+    return tuple(part.value for part in reader_plugins() if isinstance(part.value, Reader))
 
 
 def reader_plugins() -> tuple[Plugin, ...]:

@@ -6,6 +6,7 @@ domain rules emptied all lead to the next engine. `schedule` decides which engin
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.engines import Access, Apart, Engine, find_engines
-from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.client import in_thread, run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.merge import filtered
@@ -37,6 +38,9 @@ from searchloop.search_backend.types import (
 _OPTIONS = ("time_range", "country", "language", "safe_search")
 # Wishes that narrow a search; domains and safe search are rules.
 _LOOSENED = ("time_range", "country", "language")
+HOW_SECONDS = 0.5  # in which an engine may say how it searches
+
+_log = logging.getLogger(__name__)
 
 
 class Chain:
@@ -200,8 +204,14 @@ class Chain:
         )
 
     def _with_how(self, attempt: Attempt) -> Attempt:
-        how = self._schedule.engines[attempt.engine].how
-        return replace(attempt, how=how(self._access)) if how else attempt
+        if (how := self._schedule.engines[attempt.engine].how) is None:
+            return attempt
+        try:
+            told = in_thread(lambda: how(self._access)).result(HOW_SECONDS)
+        except Exception as error:  # a fault of somebody's engine, or it does not end
+            _log.warning("%s does not say how it searches: %r", attempt.engine, error)
+            return attempt
+        return replace(attempt, how=str(told))
 
     def _free(self, engine: Engine) -> bool:
         return self._routed(engine) and not self._schedule.rests(engine)

@@ -9,11 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 from urllib.parse import unquote
 
 from searchloop.analysis.addresses import AMP_VIEWER
+from searchloop.search_backend.engines import Engine
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, plain_url
 from searchloop.search_backend.fetch.ip_addresses import Network
-from searchloop.search_backend.plugin.markup import MOST_TEXT
+from searchloop.search_backend.library.roots import SCHEME
+from searchloop.search_backend.plugin.markup import MOST_ROWS, MOST_TEXT
 from searchloop.search_backend.text.clean import invisible, one_line
-from searchloop.search_backend.types import Filtered, Query, SearchResult
+from searchloop.search_backend.types import EngineError, Filtered, Query, SearchResult
 
 # Addresses with the address of another page inside: in their path (archives, readers) or as a
 # parameter (redirects).
@@ -50,6 +52,32 @@ class Checked:
     outside: int = 0
     stale: int = 0
     unusable: int = 0
+
+
+def listed(engine: Engine, found: object) -> list[SearchResult]:
+    """Returns the results that an engine gave. Raises EngineError for what is no list of them."""
+    if not isinstance(found, list):
+        what = f"{engine.title} gave {type(found).__name__} in place of a list."
+        remedy = "Return a list of SearchResult, which is empty where nothing was found."
+        raise EngineError("config", what, remedy)
+    results = found[:MOST_ROWS]
+    if not all(map(_is_result, results)):
+        what = f"{engine.title} gave something that is no result."
+        remedy = "Return SearchResult objects whose title, url, snippet and source are texts."
+        raise EngineError("config", what, remedy)
+    for each in results if engine.open is None else ():
+        if not each.url.startswith(("http://", "https://", SCHEME)):
+            what = f"{engine.title} gave {each.url[:100]}, an address that nothing opens."
+            remedy = "Give its Engine a scheme, and an open that returns the text of one."
+            raise EngineError("config", what, remedy)
+    return results
+
+
+def _is_result(value: object) -> bool:
+    if not isinstance(value, SearchResult) or not isinstance(value.invisible, int):
+        return False
+    texts = (value.title, value.url, value.snippet, value.source, value.published or "")
+    return all(isinstance(text, str) for text in texts)
 
 
 def keep(

@@ -13,20 +13,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, inf
+from typing import Any, TypeVar
 
-from searchloop.search_backend.engines import Access, Apart, Engine
-from searchloop.search_backend.fetch.client import in_thread, tame
+from searchloop.search_backend.engines import Access, Apart, Engine, own_engines
+from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
-from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.plugin import HttpResponse, secrets_in, without_keys
-from searchloop.search_backend.plugin.markup import MOST_ROWS, Markup, rows_in
+from searchloop.search_backend.plugin.markup import rows_in
 from searchloop.search_backend.search.limits import LONGEST_WAIT, CircuitBreakers, TokenBuckets
-from searchloop.search_backend.search.merge import Checked, keep
+from searchloop.search_backend.search.merge import Checked, keep, listed
 from searchloop.search_backend.search.router import Routed, keywords
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
@@ -46,6 +48,8 @@ PATIENCE, PATIENCE_WITH_SLOW = 1.0, 3.0
 # The same for official sites, beside a chain and instead of it. Whose turn is later is left out.
 PATIENCE_BESIDE, PATIENCE_INSTEAD = 1.5, 3.0
 MOST_WORDS = 800  # characters of what an engine says of its failure
+MOST_STUCK = 8  # calls of an engine that were given up and have not ended
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +95,7 @@ class Schedule:
         self.buckets = TokenBuckets(clock)
         self._allow = parse_ranges(settings.allow_ranges)
         self._secrets = secrets_in(settings.keys)
+        self._stuck = defaultdict[str, list[Future[Any]]](list)
 
     def order(self) -> tuple[str, ...]:
         """Names of the engines of the chain."""
@@ -120,7 +125,7 @@ class Schedule:
         self, engine: Engine, *, by_name: bool, most: float = LONGEST_WAIT
     ) -> float | Outcome:
         """Seconds until the engine may be asked, at `most`, or the attempt that says why not."""
-        problem = self.unavailable(engine)
+        problem = self.unavailable(engine) or self._is_stuck(engine)
         if problem is None and not self.circuits.admit(engine.name) and not by_name:
             problem = self._resting(engine)
         if problem is None:
@@ -137,22 +142,36 @@ class Schedule:
             )
         return Outcome(Attempt(engine.name, "skipped", 0, problem))
 
-    def judge(
-        self, engine: Engine, query: Query, ended: object, seconds: float, waited: float = 0.0
-    ) -> Outcome:
-        """Turns the end of a call (an HTTP answer, results or an exception) into an attempt."""
+    def given_up(self, engine: Engine, call: Future[Any]) -> None:
+        """Notes that nobody waits any more for what runs in a thread, which nothing can stop."""
+        self._stuck[engine.name].append(call)
+
+    def _is_stuck(self, engine: Engine) -> Problem | None:
+        """Says so if too many calls that were given up have not ended."""
+        self._stuck[engine.name] = [one for one in self._stuck[engine.name] if not one.done()]
+        if (count := len(self._stuck[engine.name])) < MOST_STUCK:
+            return None
+        what = f"{engine.title} is still busy with {count} searches that were given up."
+        remedy = "Restart this program; if it happens again, leave this engine out."
+        return Problem("stuck", what, remedy)
+
+    def judge(self, engine: Engine, ended: object, seconds: float, waited: float = 0.0) -> Outcome:
+        """Turns the end of a call (checked results or an exception) into an attempt."""
         status: AttemptStatus = "error"
         kept = Checked()
         problem: Problem | None = None
         try:
-            kept = self._kept(engine, query, self._results(engine, ended))
+            if isinstance(ended, Exception):
+                raise ended
+            assert isinstance(ended, Checked)
+            kept = ended
         except EngineError as error:
             status = "blocked" if error.kind in ("blocked", "rate") else "error"
             problem = self._problem(engine, error)
             self.circuits.failed(engine.name, error.kind, error.retry_after)
         except SearchBackendError as error:
             problem = self._problem(engine, error)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
+        except Exception as error:
             # An engine with a fault must not take the other ones down with it.
             _log.error("engine %s failed", engine.name, exc_info=error)
             problem = Problem("internal", f"{engine.title} failed inside.", "Use another engine.")
@@ -186,28 +205,18 @@ class Schedule:
         problem = Problem("timeout", message, "Try again later, or use another engine.")
         return Outcome(Attempt(engine.name, "error", ms, problem))
 
-    def _results(self, engine: Engine, ended: object) -> list[SearchResult]:
-        if isinstance(ended, Exception):
-            raise ended
-        if isinstance(ended, HttpResponse) and engine.wire is not None:
-            ended = engine.wire.parse(ended, self.settings.keys)
-        if not isinstance(ended, list):
-            what = f"{engine.title} gave {type(ended).__name__} in place of a list."
-            remedy = "Return a list of SearchResult, which is empty where nothing was found."
-            raise EngineError("config", what, remedy)
-        found = ended[:MOST_ROWS]
-        if not all(map(_is_result, found)):
-            what = f"{engine.title} gave something that is no result."
-            remedy = "Return SearchResult objects whose title, url, snippet and source are texts."
-            raise EngineError("config", what, remedy)
-        for each in found if engine.open is None else ():
-            if not each.url.startswith(("http://", "https://", SCHEME)):
-                what = f"{engine.title} gave {each.url[:100]}, an address that nothing opens."
-                remedy = "Give its Engine a scheme, and an open that returns the text of one."
-                raise EngineError("config", what, remedy)
-        return found
+    def checked(self, engine: Engine, query: Query, ended: object) -> Checked:
+        """Returns the results in an HTTP answer, or those that an engine's own search returned, as
+        far as they pass the rules. The engine's own code takes part: to be called in a thread.
 
-    def _kept(self, engine: Engine, query: Query, found: list[SearchResult]) -> Checked:
+        Raises EngineError, and whatever that code raises.
+        """
+        if isinstance(ended, HttpResponse) and engine.wire is not None:
+            if engine.wire.markup and 200 <= ended.status < 300:
+                read = self.apart.rows if self.apart else rows_in
+                ended = replace(ended, rows=read(ended.body, engine.wire.markup))
+            ended = engine.wire.parse(ended, self.settings.keys)
+        found = listed(engine, ended)
         kept = keep(found, query, engine.respects(query), allow=self._allow)
         if found and kept.unusable == len(found):
             what = f"None of the {len(found)} addresses that {engine.title} gave can be opened."
@@ -359,31 +368,44 @@ class OneSearch:
         self._calls.clear()
 
     async def _ask(self, engine: Engine, wait: float) -> object:
-        """Returns the answer, or the exception: it is judged where all outcomes are."""
+        """Returns the checked results, or the exception: it is judged where all outcomes are."""
         try:
             if wait:
                 await asyncio.sleep(wait)
             if (search := engine.search) is not None:
-                found = in_thread(lambda: search(self._asked(engine), self._access))
-                return await asyncio.wrap_future(found)
-            if engine.wire is None:
+                return await self._checked(
+                    engine, lambda: search(self._asked(engine), self._access)
+                )
+            if (wire := engine.wire) is None:
                 raise TypeError(f"{engine.name} has neither search nor wire")
-            keys, wire = self._access.keys, engine.wire
-            if wire.markup and self._schedule.apart:  # a process is up when the answer comes
-                in_thread(self._schedule.apart.prepare)
-            answer = await self._http.send(wire.request(self._asked(engine), keys), engine.title)
-            if wire.then is not None and (second := wire.then(answer, keys)) is not None:
-                answer = await self._http.send(second, engine.title)
-            return await self._with_rows(answer, wire.markup) if wire.markup else answer
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            return tame(error)
+            keys, apart = self._access.keys, self._schedule.apart
+            if wire.markup and apart:  # a process is up when the answer comes
+                in_thread(apart.prepare)
+            asked = await self._apart(engine, lambda: wire.request(self._asked(engine), keys))
+            answer = await self._http.send(asked, engine.title)
+            if (then := wire.then) is not None:
+                first = answer
+                second = await self._apart(engine, lambda: then(first, keys))
+                answer = await self._http.send(second, engine.title) if second else first
+            return await self._checked(engine, lambda: answer)
+        except Exception as error:
+            return error
 
-    async def _with_rows(self, answer: HttpResponse, markup: Markup) -> HttpResponse:
-        if not 200 <= answer.status < 300:
-            return answer
-        read = self._schedule.apart.rows if self._schedule.apart else rows_in
-        rows = await asyncio.wrap_future(in_thread(lambda: read(answer.body, markup)))
-        return replace(answer, rows=rows)
+    async def _checked(self, engine: Engine, search: Callable[[], object]) -> Checked:
+        schedule = self._schedule
+        return await self._apart(engine, lambda: schedule.checked(engine, self._query, search()))
+
+    async def _apart(self, engine: Engine, work: Callable[[], T]) -> T:
+        """Runs an engine's code, unless it is plain code of ours, in a thread: on the loop it could
+        hold all other searches."""
+        if engine.wire and not engine.wire.markup and own_engines().get(engine.name) is engine:
+            return work()
+        call = in_thread(work)
+        try:
+            return await asyncio.wrap_future(call)
+        except asyncio.CancelledError:
+            self._schedule.given_up(engine, call)
+            raise
 
     async def _wait(self, until: float, task: asyncio.Task[object] | None = None) -> None:
         """Waits until `task` or all of the chain have ended, one has results, or it is `until`."""
@@ -406,20 +428,11 @@ class OneSearch:
         for one in ended:
             call = self._calls.pop(one)
             spent = max(self._clock() - call.sent, 0.0)
-            judged = self._schedule.judge(
-                call.engine, self._query, one.result(), spent, call.waited
-            )
+            judged = self._schedule.judge(call.engine, one.result(), spent, call.waited)
             self._note(judged, call.why)
 
     def _has_results(self) -> bool:
         return any(o.results for o in self._outcomes if self._fell_back or not o.attempt.why)
-
-
-def _is_result(value: object) -> bool:
-    if not isinstance(value, SearchResult) or not isinstance(value.invisible, int):
-        return False
-    texts = (value.title, value.url, value.snippet, value.source, value.published or "")
-    return all(isinstance(text, str) for text in texts)
 
 
 def lacks(engine: Engine, missing: tuple[str, ...]) -> tuple[str, str]:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from searchloop.search_backend.engines import Access, Engine, Wire
+from searchloop.search_backend.engines import Access, Engine, Wire, find_shelves
 from searchloop.search_backend.library import Library
+from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.plugin import get
+from searchloop.search_backend.readers import Service
 from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.search.schedule import MOST_STUCK
 from searchloop.search_backend.settings import SearchSettings
-from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
+from searchloop.search_backend.types import (
+    EngineError,
+    Query,
+    SearchAnswer,
+    SearchBackendError,
+    SearchResult,
+    failed_page,
+)
 from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
 
@@ -45,10 +57,12 @@ def result(**changes: Any) -> SearchResult:
     return SearchResult(**(usual | changes))
 
 
-def asked(home: Path, bad: Engine, query: str = "tea", **wishes: Any) -> SearchAnswer:
-    """The answer of a chain with this engine before a good one."""
-    good = Engine("good", "Good", lambda _query, _access: [GOOD])
-    own = SearchSettings(home, ("bad", "good"), seconds=20.0)
+def asked(
+    home: Path, bad: Engine, query: str = "tea", seconds: float = 20.0, **wishes: Any
+) -> SearchAnswer:
+    """The answer of a chain with this engine before a good one, which is asked in any case."""
+    good = Engine("good", "Good", lambda _query, _access: [GOOD], remote=False)
+    own = SearchSettings(home, ("bad", "good"), seconds=seconds)
     with closing(Chain(own, Library(home, dict), {"bad": bad, "good": good})) as chain:
         answer = chain.search(Query(query, **wishes))
     answer.as_json(explain=True)
@@ -88,19 +102,35 @@ def test_what_no_engine_should_do_is_told(search: Search, tmp_path: Path) -> Non
     assert len(first.error.message) < 1_000
 
 
-def wired(step: str, misbehave: Callable[[], Any]) -> Engine:
+def wired(step: str, url: str, misbehave: Callable[[], Any]) -> Engine:
     """An engine over HTTP one of whose functions misbehaves."""
     steps: dict[str, Any] = {
-        "request": lambda query, keys: get("http://127.0.0.1:9/", {}),
-        "parse": lambda response, keys: [],
+        "request": lambda query, keys: get(url, {}),
+        "parse": lambda response, keys: [GOOD],
         "then": lambda response, keys: None,
+        "cannot": lambda query: frozenset(),
+        "how": lambda access: "by words",
     }
-    return Engine("bad", "Bad", wire=Wire(**(steps | {step: lambda *_: misbehave()})))
+    steps[step] = lambda *_: misbehave()
+    wire = Wire(*(steps[name] for name in ("request", "parse", "then")))
+    return Engine("bad", "Bad", wire=wire, cannot=steps["cannot"], how=steps["how"])
 
 
-@each_row("step", ["request", "then", "parse"])
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """The address of a server that answers with an empty object."""
+    with FakeServer(lambda _: json_reply({})) as server:
+        yield server.url
+
+
+STEPS = ("request", "then", "parse", "cannot", "how")
+
+
+@each_row("step", STEPS)
 @each_row("kind", [ValueError, SystemExit, KeyboardInterrupt, None])
-def test_the_functions_of_a_wire_may_fail(step: str, kind: Any, tmp_path: Path) -> None:
+def test_the_functions_of_an_engine_may_fail(
+    step: str, kind: Any, tmp_path: Path, url: str
+) -> None:
     """In any way, also by leaving the program: the loop that all searches share goes on."""
 
     def misbehave() -> Any:
@@ -108,16 +138,97 @@ def test_the_functions_of_a_wire_may_fail(step: str, kind: Any, tmp_path: Path) 
             raise kind
         return 7
 
-    with FakeServer(lambda _: json_reply({})) as server:
-        engine = wired(step, misbehave)
-        if step != "request":
-            assert engine.wire is not None
-            url = server.url
-            ask = Wire(lambda *_: get(url, {}), engine.wire.parse, engine.wire.then)
-            engine = Engine("bad", "Bad", wire=ask)
-        for _ in range(2):
-            answer = asked(tmp_path, engine)
-            assert (answer.engine, answer.attempts[0].status) == ("good", "error")
+    for _ in range(2):
+        answer = asked(tmp_path, wired(step, url, misbehave))
+        first = answer.attempts[0]
+        if step == "how":
+            assert (answer.engine, first.how) == ("bad", "" if kind else "7")
+        else:
+            assert (answer.engine, first.status) == ("good", "error")
+
+
+@contextmanager
+def endless() -> Iterator[tuple[Callable[[], Any], ThreadPoolExecutor]]:
+    """A function that does not end, and threads that may be waiting for it; then it ends."""
+    over = threading.Event()
+    with ThreadPoolExecutor(16) as pool:
+        try:
+            yield over.wait, pool
+        finally:
+            over.set()
+
+
+def test_what_never_ends_holds_no_search(tmp_path: Path, url: str) -> None:
+    """Whichever function it is: the engine is given up with a sentence, and the next one answers,
+    while other searches go on."""
+    with endless() as (hang, pool):
+        engines = {step: wired(step, url, hang) for step in STEPS}
+        engines["search"] = Engine("bad", "Bad", lambda *_: hang())
+        held = {
+            step: pool.submit(asked, tmp_path, engine, seconds=0.3)
+            for step, engine in engines.items()
+        }
+        for step, one in held.items():
+            answer = one.result(60)
+            if step == "how":
+                assert (answer.engine, answer.attempts[0].how) == ("bad", "")
+                continue
+            first = answer.attempts[0]
+            assert (answer.engine, first.status) == ("good", "error"), step
+            assert first.error is not None
+            assert first.error.message.startswith("Bad had not answered after 0."), step
+
+
+def test_an_engine_that_ends_nothing_is_asked_no_more(tmp_path: Path) -> None:
+    """Its threads cannot be stopped, so there are a few of them and no more, until they end."""
+    begun = list[Query]()
+    with endless() as (hang, pool):
+
+        def search(query: Query, _access: Access) -> list[SearchResult]:
+            begun.append(query)
+            hang()
+            return [GOOD]
+
+        chain = Chain(
+            SearchSettings(tmp_path, ("bad",), seconds=0.01),
+            Library(tmp_path, dict),
+            {"bad": Engine("bad", "Bad", search)},
+        )
+        with closing(chain):
+            told = [
+                pool.submit(chain.search, Query(f"tea {n}"), "bad").result(60).attempts[0]
+                for n in range(MOST_STUCK + 2)
+            ]
+    assert len(begun) == MOST_STUCK
+    assert [one.status for one in told] == ["error"] * MOST_STUCK + ["skipped"] * 2
+    assert told[-1].error is not None
+    assert (
+        told[-1].error.message
+        == f"Bad is still busy with {MOST_STUCK} searches that were given up."
+    )
+
+
+def test_opening_that_never_ends_is_given_up(tmp_path: Path, url: str) -> None:
+    """An address of an engine, and a page that a service reads."""
+    access = Access({}, Library(tmp_path, dict))
+    with endless() as (hang, pool):
+        shelf = Engine("bad", "Bad", lambda *_: [], scheme="bad", open=lambda *_: hang())
+        (opened,) = find_shelves(access, [shelf], seconds=0.2).values()
+        failed = pool.submit(opened, "bad://x/y").exception(60)
+        assert isinstance(failed, SearchBackendError)
+        assert (failed.code, failed.message) == (
+            "timeout",
+            "Bad had not opened bad://x/y after 0.2 s.",
+        )
+        asks: dict[str, Any] = {
+            "request": lambda _url, _keys: get(url, {}),
+            "parse": lambda *_: failed_page(URL, None),
+        }
+        for step in asks:
+            service = Service("bad", "Bad", **(asks | {step: lambda *_: hang()}))
+            page = pool.submit(ServiceCalls({}, seconds=0.3).read, service, URL).result(60)
+            assert page.error is not None
+            assert page.error.message == "Bad had not answered after 0.3 s."
 
 
 def test_more_than_anybody_reads_is_cut(tmp_path: Path) -> None:

@@ -53,8 +53,17 @@ def judged(
     home: Path, case: Case, body: bytes, status: int = 200, headers: dict[str, str] | None = None
 ) -> Outcome:
     """What comes of this answer of the engine."""
-    response = HttpResponse(status, headers or {}, body)
-    return schedule(home, case).judge(case.engine, Query("tea"), response, 0.05)
+    return outcome_of(schedule(home, case), case, HttpResponse(status, headers or {}, body))
+
+
+def outcome_of(line: Schedule, case: Case, response: HttpResponse) -> Outcome:
+    """What a schedule makes of this answer of the engine."""
+    found: object
+    try:
+        found = line.checked(case.engine, Query("tea"), response)
+    except Exception as error:
+        found = error
+    return line.judge(case.engine, found, 0.05)
 
 
 def cause(outcome: Outcome) -> str | None:
@@ -92,7 +101,7 @@ def test_whatever_stands_in_an_answer(
     for path in places(good):
         for odd in ODD:
             body = json.dumps(changed(good, path, odd)).encode()
-            outcome = line.judge(case.engine, Query("tea"), HttpResponse(200, {}, body), 0.05)
+            outcome = outcome_of(line, case, HttpResponse(200, {}, body))
             told = f"{odd!r:.80} at {path}: {outcome}"
             assert cause(outcome) in fine, told
             shown = tuple(one.result for one in rank([outcome], Query("tea")))

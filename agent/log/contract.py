@@ -26,12 +26,17 @@ Pending = tuple[str, Mapping[str, Any]]
 _CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
 
 
-class RunDeltas(NamedTuple):
-    """Deltas of one run, to be appended to its session."""
+class Write(NamedTuple):
+    """Events to append to a session; no power cut loses those of a `durable` write.
+
+    `fence` is the writer's, None without a lease; `after` is what the last number must be now.
+    """
 
     session: str
     events: Sequence[Pending]
     fence: int | None = None
+    durable: bool = False
+    after: int | None = None
 
 
 class Batch(NamedTuple):
@@ -64,17 +69,10 @@ class Batch(NamedTuple):
         return [Event(seq, row[0], data, self.at) for seq, (row, data) in enumerate(both, first)]
 
 
-def batch_of(
-    session: str,
-    events: Sequence[Pending],
-    *,
-    durable: bool = False,
-    fence: int | None = None,
-    after: int | None = None,
-) -> Batch:
+def batch_of(write: Write) -> Batch:
     """Makes a batch of now; serializes each event once, for the store and for other processes."""
-    kinds, texts, data = [kind for kind, _ in events], list[str](), list[Mapping[str, Any]]()
-    for _, each in events:
+    kinds, texts, data = [kind for kind, _ in write.events], list[str](), list[Mapping[str, Any]]()
+    for _, each in write.events:
         try:
             text = to_json(each)
         except (ValueError, TypeError):
@@ -82,16 +80,33 @@ def batch_of(
         texts.append(text)
         data.append(each)
     return Batch(
-        column_text(session) or "",
+        column_text(write.session) or "",
         list(zip(kinds, texts, strict=True)),
         time.time(),
         questions=kinds.count("user_message"),
-        fence=fence,
-        after=after,
+        fence=write.fence,
+        after=write.after,
         clears=max((n for n, kind in enumerate(kinds, 1) if kind in _CLEARING), default=0),
-        durable=durable,
+        durable=write.durable,
         data=data,
     )
+
+
+class Watch:
+    """Is told what a process appends, on any thread; it must be quick."""
+
+    def cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
+        """Returns events as they may be stored."""
+        return events
+
+    def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
+        """Hears that this process appended these events in so many seconds."""
+
+    def lost(self, session_id: str) -> None:
+        """Hears that another process has taken over the session's run."""
+
+
+UNWATCHED = Watch()
 
 
 class Statements(Protocol):

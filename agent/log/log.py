@@ -7,7 +7,6 @@ the appended ones: those of this process at once, others as soon as the store re
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import secrets
 import string
@@ -21,12 +20,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.log.contract import (
     STEPS,
+    UNWATCHED,
     AttachmentStore,
     Batch,
     Database,
     Heard,
     Pending,
-    RunDeltas,
+    Watch,
+    Write,
     batch_of,
     count_used,
     delete_files,
@@ -71,29 +72,43 @@ _POLL, _POLL_NOTIFIED = 2.0, 20.0
 _PAGE = 500  # events that a follower reads at a time
 
 
+class SharedStore:
+    """What the logs of all persons have in common; `watch` hears what this process appends."""
+
+    def __init__(self, db: Database, watch: Watch) -> None:
+        self.db, self.watch = db, watch
+        self.followers = Followers()
+        self.hearing: list[Heard] = []
+        self.search: ChatSearch | None = None
+
+    def heard(self, news: Mapping[str, Any]) -> None:
+        """Hears news of other processes."""
+        for heard in tuple(self.hearing):
+            heard(news)
+        self.followers.receive(news)
+
+
 class EventLog:
     """A person's sessions and their events. Every method may be called from any thread."""
 
-    def __init__(self, where: Path | str) -> None:
-        """Opens the store at a path or a `postgresql://` address, or one in memory, `IN_MEMORY`."""
-        self._person = ""
+    def __init__(
+        self, where: Path | str | SharedStore, person: str = "", watch: Watch = UNWATCHED
+    ) -> None:
+        """Opens the store at a path or a `postgresql://` address, or one in memory, `IN_MEMORY`.
+
+        `person` is whose log this is; empty for the holder of the token.
+        """
+        shared = where if isinstance(where, SharedStore) else SharedStore(open_store(where), watch)
+        self._shared, self._db, self._followers = shared, shared.db, shared.followers
+        self.person, self.where = person, shared.db.where
         self._mine: dict[str, float] = {}  # sessions of this person, and when each was used here
         self._passed = time.monotonic
-        self._db = open_store(where)
-        self.where = self._db.where
-        self.leases, self.attachments = Leases(self._db), AttachmentStore(self._db, self.owns)
-        self.projects = ProjectStore(self._db)
-        self._search: list[ChatSearch] = []  # shared by all persons
-        self._followers = Followers()
-        self._hearing: list[Heard] = []
+        self.leases, self.projects = Leases(self._db, person), ProjectStore(self._db, person)
+        self.attachments = AttachmentStore(self._db, self.owns)
 
     def of_person(self, name: str) -> Self:
         """Returns this log as a person sees it: nobody else's session is there."""
-        log = copy.copy(self)
-        log._person, log._mine = name, {}
-        log.leases, log.attachments = Leases(self._db, name), AttachmentStore(self._db, log.owns)
-        log.projects = ProjectStore(self._db, name)
-        return log
+        return type(self)(self._shared, name)
 
     def owns(self, session_id: str, *, writing: bool = False) -> bool:
         """Returns False for a session that does not exist, or is somebody else's: decided here."""
@@ -102,7 +117,7 @@ class EventLog:
             if writing and not rows:  # a writer notices that the store was replaced
                 with self._db.transaction() as db:
                     rows = db.execute(_OWNER, (session_id,)).fetchall()
-            if not rows or rows[0][0] != self._person:
+            if not rows or rows[0][0] != self.person:
                 return False
             if len(self._mine) >= _KNOWN:
                 self._mine.clear()
@@ -128,14 +143,9 @@ class EventLog:
         rest = (workspace, now, now, 0, False, settings or {})
         made = Session(session, "", model, cast("Mode", mode), cast("Search", search), "off", *rest)
         with self._db.transaction() as db:
-            insert_session(db, made, self._person, ())
+            insert_session(db, made, self.person, ())
         self._mine[session] = self._passed()
         return self.session(session)
-
-    @property
-    def person(self) -> str:
-        """Whose log this is; empty for the holder of the token."""
-        return self._person
 
     def add_session(
         self,
@@ -149,18 +159,18 @@ class EventLog:
         An id that somebody else has gives way to `spare_id`.
         """
         taken = rows_of(self._db, _OWNER, (made.id,))
-        if taken and taken[0][0] != self._person and spare_id:
+        if taken and taken[0][0] != self.person and spare_id:
             made = replace(made, id=spare_id)
             taken = rows_of(self._db, _OWNER, (spare_id,))
         if not taken:
             with self._db.transaction() as db:
-                insert_session(db, made, self._person, events)
+                insert_session(db, made, self.person, events)
                 insert_files(db, made.id, files)
         return not taken
 
     def session(self, session_id: str) -> Session:
         """Returns a session. Raises Conflict('no_session') when it does not exist."""
-        row = self._one(f"{_SELECT} AND id = ?", (self._person, session_id))
+        row = self._one(f"{_SELECT} AND id = ?", (self.person, session_id))
         if row is None:
             raise no_session(session_id)
         return session_of(row)
@@ -172,7 +182,7 @@ class EventLog:
 
         Of one project, and only those that are archived, or only those that are not.
         """
-        held, values = _SELECT, [self._person]
+        held, values = _SELECT, [self.person]
         if archived is not None:
             held += f" AND archived = {int(archived)}"
         if project is not None:
@@ -188,16 +198,16 @@ class EventLog:
 
     def find(self, query: str, limit: int = 20) -> dict[str, list[FoundTurn]]:
         """Searches questions, answers, sources and titles; see `agent.log.find`."""
-        found: dict[str, list[FoundTurn]] = self.chat_search.find(self._person, query, limit)
+        found: dict[str, list[FoundTurn]] = self.chat_search.find(self.person, query, limit)
         return found
 
     @property
     def chat_search(self) -> ChatSearch:
         """The index of all chats, with its analysis of texts, loaded when it is first used."""
-        if not self._search:
+        if self._shared.search is None:
             module = import_module("searchloop.agent.log.find")
-            self._search.append(module.ChatSearch(self._db))
-        return self._search[0]
+            self._shared.search = module.ChatSearch(self._db)
+        return cast("ChatSearch", self._shared.search)
 
     def update_session(
         self, session_id: str, settings: Mapping[str, Any] | None = None, /, **changes: str | None
@@ -259,7 +269,7 @@ class EventLog:
         query = f"""SELECT id FROM sessions WHERE owner = ? AND temporary = 1
             AND updated <= {self._db.date} + 0.001 - ? AND id NOT IN (SELECT session FROM runs)"""
         used, since = self._mine, self._passed() - seconds
-        found = [row[0] for row in rows_of(self._db, query, (self._person, seconds))]
+        found = [row[0] for row in rows_of(self._db, query, (self.person, seconds))]
         return [s for s in found if s not in self._followers and used.get(s, since) <= since]
 
     def append(
@@ -275,55 +285,50 @@ class EventLog:
 
         Raises Conflict: 'fenced' once another process has the run, 'moved' if `after` is not last.
         """
-        events = self._cleaned(events)
-        batch = batch_of(session_id, events, durable=durable, fence=fence, after=after)
-        mine = self.owns(session_id, writing=True)
-        [last] = self._db.append([batch]) if mine else [None]
-        if last is None:
-            if self.last_seq(session_id) is None:
-                raise no_session(session_id)
-            if after is not None:
-                raise Conflict("moved", "Something else came first.")
-            raise self._fenced(session_id)
-        if self._person:
-            count_used(self._db, self._person, events)
-        return self._published(batch, last)
+        [done] = self.append_all([Write(session_id, events, fence, durable, after)])
+        if isinstance(done, Conflict):
+            raise done
+        return done
 
-    def _cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
-        return events
-
-    def count(self, ending: Mapping[str, Any]) -> None:
-        """Counts the use of a run that is in no chat, by its `run_finished`."""
-        if self._person:
-            count_used(self._db, self._person, [("run_finished", ending)])
-
-    def append_deltas(self, deltas: Sequence[RunDeltas]) -> list[list[Event] | Conflict]:
-        """Appends deltas of several runs at once; returns the events of each, or why it may not."""
-        own = [each for each in deltas if self.owns(each.session)]
-        batches = [batch_of(each.session, each.events, fence=each.fence) for each in own]
-        done = {
-            each.session: self._fenced(each.session)
-            if last is None
-            else self._published(each, last)
-            for each, last in zip(batches, self._db.append(batches) if batches else (), strict=True)
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
+        """Appends to several sessions at once; returns the events of each, or why it may not."""
+        own = {
+            write.session: batch_of(write._replace(events=self._shared.watch.cleaned(write.events)))
+            for write in writes
+            if self.owns(write.session, writing=True)
         }
+        lasts = self._db.append(tuple(own.values())) if own else ()
+        stored = {name: last for name, last in zip(own, lasts, strict=True) if last is not None}
         return [
-            done[each.session] if each.session in done else self._fenced(each.session)
-            for each in deltas
+            self._published(own[write.session], stored[write.session])
+            if write.session in stored
+            else self._refusal(write)
+            for write in writes
         ]
 
     def _published(self, batch: Batch, last: int) -> list[Event]:
         stored = batch.events(last)
-        self._publish(batch, stored)
-        return stored
-
-    def _publish(self, batch: Batch, stored: list[Event]) -> None:
+        if self.person:
+            count_used(self._db, self.person, [(event.type, event.data) for event in stored])
+        # Before the followers: one that sees the end of a run may end the program.
+        self._shared.watch.stored(batch.session, stored, max(0.0, time.time() - batch.at))
         if batch.session in self._followers:
             self._followers.push(batch.session, stored)
+        return stored
 
-    def _fenced(self, session_id: str) -> Conflict:
+    def _refusal(self, write: Write) -> Conflict:
+        if self.last_seq(write.session) is None:
+            return no_session(write.session)
+        if write.after is not None:
+            return Conflict("moved", "Something else came first.")
+        self._shared.watch.lost(write.session)
         what = "Another process goes on with this run."
         return Conflict("fenced", what, "Nothing is lost; read the log.")
+
+    def count(self, ending: Mapping[str, Any]) -> None:
+        """Counts the use of a run that is in no chat, by its `run_finished`."""
+        if self.person:
+            count_used(self._db, self.person, [("run_finished", ending)])
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """Returns the events with a number above `after`, in order; at most `limit` of them."""
@@ -351,7 +356,7 @@ class EventLog:
     def last_seq(self, session_id: str) -> int | None:
         """Returns the number of the newest event, None when the session is gone."""
         query = "SELECT last_seq FROM sessions WHERE id = ? AND owner = ?"
-        row = self._one(query, (session_id, self._person))
+        row = self._one(query, (session_id, self.person))
         return None if row is None else int(row[0])
 
     def under_way(self, session_id: str) -> bool:
@@ -412,15 +417,11 @@ class EventLog:
 
     def hear(self, heard: Heard | None = None) -> Callable[[], None]:
         """Listens to other processes; calls `heard` on a thread until the result is called."""
+        hearing = self._shared.hearing
         if heard is not None:
-            self._hearing.append(heard)
-        self._db.listen(self._heard, lambda: bool(self._followers))
-        return lambda: self._hearing.remove(heard) if heard in self._hearing else None
-
-    def _heard(self, news: Mapping[str, Any]) -> None:
-        for heard in tuple(self._hearing):
-            heard(news)
-        self._followers.receive(news)
+            hearing.append(heard)
+        self._db.listen(self._shared.heard, lambda: bool(self._followers))
+        return lambda: hearing.remove(heard) if heard in hearing else None
 
     def close(self) -> None:
         """Closes the store."""

@@ -12,12 +12,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from searchloop.agent.errors import AgentError, Conflict
-from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import Batch, Pending
+from searchloop.agent.errors import AgentError
+from searchloop.agent.log.contract import Pending, Watch
 from searchloop.agent.log.events import Event
 from searchloop.agent.transport.exchange import Headers, Response
 from searchloop.agent.transport.transport import Transport
@@ -35,24 +33,26 @@ class ProviderRequest(NamedTuple):
     seconds: float
 
 
-class Observer:
+class Observer(Watch):
     """Receives what happens. Any thread may call it, and it must be quick."""
-
-    def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
-        """Hears that this process appended these events in so many seconds."""
-
-    def lost(self, session_id: str) -> None:
-        """Hears that another process has taken over the session's run."""
 
     def requested(self, request: ProviderRequest) -> None:
         """Hears that a request to a provider is over."""
 
 
 class Observers(Observer):
-    """Several observers as one. The failure of one is logged and stops no other."""
+    """Several observers as one. The failure of one is logged and stops no other.
 
-    def __init__(self, *observers: Observer) -> None:
-        self._observers = observers
+    `redact` removes secrets from what servers and tools say when something failed.
+    """
+
+    def __init__(
+        self, *observers: Observer, redact: Callable[[str], str] = lambda text: text
+    ) -> None:
+        self._observers, self._redact = observers, redact
+
+    def cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
+        return [(kind, _told(kind, data, self._redact)) for kind, data in events]
 
     def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
         self._each(lambda observer: observer.stored(session_id, events, seconds))
@@ -115,33 +115,6 @@ class RunLog(Observer):
             _run.info("provider_asked", extra={"fields": {**fields, "code": request.problem}})
         else:
             _run.debug("provider_asked", extra={"fields": fields})
-
-
-class ObservedLog(EventLog):
-    """An event log that reports what it appends."""
-
-    def __init__(
-        self,
-        where: Path | str,
-        observer: Observer,
-        redact: Callable[[str], str] = lambda text: text,
-    ) -> None:
-        """`redact` removes secrets from what servers and tools say when something failed."""
-        super().__init__(where)
-        self._observer = observer
-        self._redact = redact
-
-    def _cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
-        return [(kind, _told(kind, data, self._redact)) for kind, data in events]
-
-    def _fenced(self, session_id: str) -> Conflict:
-        self._observer.lost(session_id)
-        return super()._fenced(session_id)
-
-    def _publish(self, batch: Batch, stored: list[Event]) -> None:
-        # Before the followers: one that sees the end of a run may end the program.
-        self._observer.stored(batch.session, stored, max(0.0, time.time() - batch.at))
-        super()._publish(batch, stored)
 
 
 # Where the words of a failure stand in an event; in a result only if it is an error.

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.log import EventLog
 from searchloop.agent.observe import (
-    ObservedLog,
     ObservedTransport,
     Observer,
     Observers,
@@ -182,13 +182,13 @@ class Instrumentation:
     def __init__(self, settings: Settings, *more: Observer) -> None:
         self.telemetry = telemetry(settings.env, offline=settings.offline)
         spans = (self.telemetry,) if self.telemetry else ()
-        self._observer = Observers(RunLog(), *more, *spans)
+        redact = Redactor(lambda: secrets_in(settings)).known
+        self._observer = Observers(RunLog(), *more, *spans, redact=redact)
         self._settings = settings
 
-    def log(self, where: Path | str | None = None) -> ObservedLog:
+    def log(self, where: Path | str | None = None) -> EventLog:
         """Opens the observed log of the settings, or another. Raises StoreError."""
-        redact = Redactor(lambda: secrets_in(self._settings)).known
-        return ObservedLog(where or self._settings.store, self._observer, redact)
+        return EventLog(where or self._settings.store, watch=self._observer)
 
     def transport(self, settings: Settings | None = None) -> ObservedTransport:
         """Makes an observed transport to providers, with the settings of a person if given."""

@@ -1,21 +1,21 @@
-"""Writes a run to the log: deltas in batches, everything else when the run next waits.
+"""Writes runs to the log: deltas in batches, everything else when the loop gets to it.
 
 A call that changes something is in the log before it begins, and the results of a step before the
-model is asked again. `BatchWriter` puts the deltas of all runs into one transaction.
+model is asked again. `BatchWriter` puts what all runs say in one moment into one transaction.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
-from searchloop.agent.errors import UnsureError
+from searchloop.agent.errors import AgentError, UnsureError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import Pending, RunDeltas
+from searchloop.agent.log.contract import Pending, Write
 from searchloop.agent.types import (
     Notice,
     PageOpened,
@@ -34,24 +34,15 @@ class Recorder:
     """The emitter of one run. `said` is the text since the last message, for a stop or a crash."""
 
     def __init__(
-        self,
-        log: EventLog,
-        session_id: str,
-        path: str,
-        fence: int | None = None,
-        batches: BatchWriter | None = None,
+        self, writer: BatchWriter, session_id: str, path: str, fence: int | None = None
     ) -> None:
-        self._log = log
-        self._batches = batches or BatchWriter(log)
-        self._session = session_id
-        self._fence = fence
+        self._writer, self._session, self._fence = writer, session_id, fence
         self.path = path
         self._pieces: list[str] = []
         self._events: list[tuple[Pending, bool]] = []  # and whether each must outlive a power cut
         self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
         self._timer: asyncio.TimerHandle | None = None
         self._failed: Exception | None = None
-        self._writing: asyncio.Task[None] | None = None
         self._calls: set[str] = set()  # begun and not answered yet
         self._effects: set[str] = set()
         self.said: list[str] = []
@@ -65,17 +56,17 @@ class Recorder:
             raise self._failed
         kind = type(event)
         if kind is not self._kind:
-            self._flush()
+            self._gather()
             self._kind = kind
         self._pieces.append(event.text)
         if self._timer is None:
-            self._batches.want(self)
-            self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
+            self._tick()
 
     def _tick(self) -> None:
+        """Has what there is written, and looks again in a moment."""
         self._timer = None
-        if self._pieces:
-            self._batches.want(self)
+        if self._pieces or self._events:
+            self._writer.want(self)
             self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
 
     def _gather(self) -> None:
@@ -89,80 +80,33 @@ class Recorder:
         name = "text_delta" if self._kind is TextDelta else "thinking_delta"
         self._events.append(((name, {"text": text}), False))
 
-    def _flush(self) -> None:
-        """Writes what there is; the next delta or event raises a failure."""
+    def take(self) -> Write | None:
+        """Returns what is to be written; None for nothing, or after a failure."""
         self._gather()
-        if not self._events or self._writing or self._failed:
-            return
-        count, append = self._append()
-        try:
-            done = self._log.at_once(append)
-        except Exception as error:
-            self._failed = error  # `finish` tries once more
-            return
-        if done is None:
-            self._writing = asyncio.get_running_loop().create_task(self._write())
-        else:
-            del self._events[:count]
-
-    async def _write(self) -> None:
-        """Writes on a thread, in order, until there is nothing more: for a store that blocks."""
-        try:
-            while self._events:
-                count, append = self._append()
-                await asyncio.to_thread(append)
-                del self._events[:count]
-        except Exception as error:
-            self._failed = error
-        finally:
-            self._writing = None
-
-    def _append(self) -> tuple[int, Callable[[], object]]:
-        """Returns how many events there are, and the call that appends them."""
+        if self._failed or not self._events:
+            return None
         events = [event for event, _ in self._events]
         durable = any(durable for _, durable in self._events)
-        append = partial(self._log.append, durable=durable, fence=self._fence)
-        return len(events), partial(append, self._session, events)
+        return Write(self._session, events, self._fence, durable)
 
-    def take(self) -> RunDeltas | None:
-        """Returns the deltas for a batch; None if there are none, or other events go first."""
-        if self._events:
-            self._flush()  # what came before the pieces goes before them
-            return None
-        if self._writing or self._failed:
-            return None
-        self._gather()
-        events = [event for event, _ in self._events]
-        return RunDeltas(self._session, events, self._fence) if events else None
-
-    def wait_for(self, writing: asyncio.Task[None]) -> None:
-        """Makes other writes of this run wait for the batch."""
-        self._writing = writing
-
-    def took(self, given: RunDeltas, error: Exception | None) -> None:
-        """Ends the batch; after an error `finish` writes its deltas."""
-        self._writing = None
+    def took(self, write: Write, error: Exception | None) -> None:
+        """Hears that a write is over; `finish` repeats one that failed."""
         if error:
-            self._failed = error
-            return
-        del self._events[: len(given.events)]
-        if self._events:
-            self._flush()
+            self._failed = error  # the next delta or event raises it
+        else:
+            del self._events[: len(write.events)]
 
     async def _stored(self) -> None:
         """Waits until everything is in the log."""
-        self._flush()
-        while self._writing:
-            await asyncio.shield(self._writing)
-            self._flush()
+        while self._events and not self._failed:
+            await asyncio.shield(self._writer.soon(self))
         if self._failed:
             raise self._failed
 
     async def event(self, type: str, data: Mapping[str, Any]) -> None:
-        idle = not self._events
-        self._gather()  # one write for the last pieces and what follows them
         if self._failed:
             raise self._failed
+        self._gather()  # one write for the last pieces and what follows them
         if type == "message":
             self.said.clear()
             self.usage = Usage(**data["usage"])
@@ -174,8 +118,8 @@ class Recorder:
         self._events.append(((type, data), durable))
         if durable or last:
             await self._stored()
-        elif idle:
-            asyncio.get_running_loop().call_soon(self._flush)
+        else:
+            self._writer.soon(self)
 
     def _followed(self, type: str, data: Mapping[str, Any]) -> tuple[bool, bool]:
         """Returns whether an event must outlive a power cut, and whether it ends the step's calls.
@@ -212,15 +156,17 @@ class Recorder:
             elif type == "page_opened":
                 self.pages += data["status"] == "ok"
 
-    def stop(self) -> None:
-        """Writes nothing more; another process goes on with the run."""
+    async def stop(self) -> None:
+        """Writes the events so far; another process goes on with the run, and says the rest."""
         if self._timer:
             self._timer.cancel()
         self._pieces.clear()
+        with suppress(AgentError):
+            await self._stored()
 
     def partial(self) -> str:
         """Returns the text since the last message: an answer that broke off."""
-        self._flush()
+        self._gather()
         return "".join(self.said)
 
     def path_taken(self) -> str:
@@ -234,8 +180,7 @@ class Recorder:
         if self._timer:
             self._timer.cancel()
         self._gather()
-        while self._writing:
-            await asyncio.shield(self._writing)
+        await self._writer.quiet()
         if isinstance(self._failed, UnsureError):  # written again it might be there twice
             raise self._failed
         self._failed = None
@@ -259,25 +204,26 @@ def with_engine(path: str, engine: str | None) -> str:
     return f"local:{engine}" if engine and path.startswith("local") else path
 
 
-GAP = 0.03  # seconds between two writes, at the least
+GAP = 0.03  # seconds between two writes of deltas, at the least
 
-Batch = Sequence[tuple[Recorder, RunDeltas]]
+Taken = Sequence[tuple[Recorder, Write]]
 
 
 class BatchWriter:
-    """Batches the deltas of many runs into one transaction. Use on one loop."""
+    """Writes what the runs of one loop say: of one moment, in one transaction."""
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
         self._wanting: dict[Recorder, None] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._writing: asyncio.Task[None] | None = None
+        self._due: asyncio.Future[None] | None = None  # of the next write, if somebody needs it
+        self._writing: asyncio.Task[None] | None = None  # of a store that blocks
         self._next = 0.0
 
     def want(self, run: Recorder) -> None:
-        """Schedules a write of this run's deltas, at once or in a moment."""
+        """Has this run's deltas written, at once or in a moment."""
         self._wanting[run] = None
-        if self._timer is None and self._writing is None:
+        if not (self._timer or self._due or self._writing):
             loop = asyncio.get_running_loop()
             wait = self._next - loop.time()
             if wait > 0:
@@ -285,42 +231,61 @@ class BatchWriter:
             else:
                 self._go()
 
+    def soon(self, run: Recorder) -> asyncio.Future[None]:
+        """Has this run's events written with those of others that speak now; returns the end."""
+        self._wanting[run] = None
+        if self._due is None:
+            loop = asyncio.get_running_loop()
+            self._due = loop.create_future()
+            if self._writing is None:
+                loop.call_soon(self._go, context=Context())
+        return self._due
+
+    async def quiet(self) -> None:
+        """Waits until nothing is being written."""
+        while self._writing:
+            await asyncio.shield(self._writing)
+
     def _go(self) -> None:
-        self._timer = None
-        loop = asyncio.get_running_loop()
-        self._next = loop.time() + GAP
-        runs, self._wanting = self._wanting, {}
-        taken = [(run, deltas) for run in runs if (deltas := run.take())]
-        if not taken:
+        if self._writing:
             return
-        results: Sequence[object] | None
+        if self._timer:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer, self._next = None, loop.time() + GAP
+        runs, self._wanting = self._wanting, {}
+        due, self._due = self._due, None
+        taken = [(run, write) for run in runs if (write := run.take())]
+        results: Sequence[object] | None = []
         try:
-            results = self.log.at_once(self.log.append_deltas, [deltas for _, deltas in taken])
+            if taken:
+                results = self.log.at_once(self.log.append_all, [write for _, write in taken])
         except Exception as error:
             results = [error] * len(taken)
-        if results is not None:
-            _report(taken, results)
-            return
-        self._writing = loop.create_task(self._write(taken), context=Context())
-        for run, _ in taken:
-            run.wait_for(self._writing)
+        if results is None:
+            self._writing = loop.create_task(self._write(taken, due), context=Context())
+        else:
+            _report(taken, results, due)
 
-    async def _write(self, taken: Batch) -> None:
-        """Writes on a thread, for a store that blocks; later deltas make the next batch."""
+    async def _write(self, taken: Taken, due: asyncio.Future[None] | None) -> None:
+        """Writes on a thread; what comes meanwhile makes the next write."""
         results: Sequence[object] = [None] * len(taken)
         try:
-            deltas = [each for _, each in taken]
-            results = await asyncio.to_thread(self.log.append_deltas, deltas)
+            results = await asyncio.to_thread(self.log.append_all, [write for _, write in taken])
         except Exception as error:
             results = [error] * len(taken)
         finally:
             self._writing = None
-            _report(taken, results)
-        if self._wanting:
+            _report(taken, results, due)
+        if self._due:
+            self._go()
+        elif self._wanting:
             self.want(next(iter(self._wanting)))
 
 
-def _report(taken: Batch, results: Sequence[object]) -> None:
-    """Ends the batch for each run, with its own error if it has one."""
-    for (run, deltas), own in zip(taken, results, strict=True):
-        run.took(deltas, own if isinstance(own, Exception) else None)
+def _report(taken: Taken, results: Sequence[object], due: asyncio.Future[None] | None) -> None:
+    """Tells each run how its write ended, and who waits that it is over."""
+    for (run, write), own in zip(taken, results, strict=True):
+        run.took(write, own if isinstance(own, Exception) else None)
+    if due and not due.done():
+        due.set_result(None)

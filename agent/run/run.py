@@ -121,7 +121,7 @@ class Run:
         current.set(question.run_id)
         self.asked = len(self.messages)
         log, session_id = self.batches.log, question.session.id
-        recorder = Recorder(log, session_id, question.path.name, self.lease.fence, self.batches)
+        recorder = Recorder(self.batches, session_id, question.path.name, self.lease.fence)
         table = self._source_table()
         if self.past:
             recorder.remember(self.past.written, self.past.usage)
@@ -139,7 +139,7 @@ class Run:
             self.clean = True
         except asyncio.CancelledError:
             if self.leaving:
-                recorder.stop()
+                await recorder.stop()
                 raise HandedOver from None
             reason = "cancelled"
         except IncompleteError as problem:

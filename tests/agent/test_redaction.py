@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.observe import ObservedLog, Observer
+from searchloop.agent.log import EventLog
+from searchloop.agent.observe import Observers
 from searchloop.agent.observe.logs import Redactor
 from searchloop.analysis.redaction import LEAST, redacted
 from searchloop.search_backend.plugin import without_keys
@@ -86,7 +87,7 @@ def test_logs_engines_and_events_use_it(tmp_path: Path) -> None:
     redactor = Redactor(lambda: [key])
     for cleaned in (redactor(said), redactor.known(said), without_keys(said, [key])):
         assert cleaned.count("[") == 3
-    log = ObservedLog(tmp_path / "log.sqlite3", Observer(), redactor.known)
+    log = EventLog(tmp_path / "log.sqlite3", watch=Observers(redact=redactor.known))
     session = log.create_session(model="m:x").id
     events = [
         ("user_message", {"text": said}),

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import Pending, RunDeltas
+from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import messages_from
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.settings import Environment, Settings
@@ -206,22 +206,10 @@ class Mortal(EventLog):
 
     dead = False
 
-    def append(
-        self,
-        session_id: str,
-        events: Sequence[Pending],
-        *,
-        durable: bool = False,
-        fence: int | None = None,
-    ) -> Any:
+    def append_all(self, writes: Sequence[Write]) -> Any:
         if self.dead:
             raise StoreError("dead", "This process is gone.", "Start another.")
-        return super().append(session_id, events, durable=durable, fence=fence)
-
-    def append_deltas(self, deltas: Sequence[RunDeltas]) -> Any:
-        if self.dead:
-            raise StoreError("dead", "This process is gone.", "Start another.")
-        return super().append_deltas(deltas)
+        return super().append_all(writes)
 
 
 class Walk:

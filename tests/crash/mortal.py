@@ -68,9 +68,9 @@ class FusedLog(EventLog):
         self._fuse = fuse
         self.leases = FusedLeases(self._db, fuse)
 
-    def append(self, *args: Any, **kwargs: Any) -> Any:
+    def append_all(self, *args: Any, **kwargs: Any) -> Any:
         """See EventLog."""
-        return self._fuse.around(super().append)(*args, **kwargs)
+        return self._fuse.around(super().append_all)(*args, **kwargs)
 
 
 class FusedLeases(Leases):

@@ -17,6 +17,7 @@ import pytest
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
+from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import DELTAS, Event
 from searchloop.agent.log.leases import BEAT, Leases
 from tests.crash.disk import Disk, Op
@@ -42,11 +43,14 @@ class MarkingLog(EventLog):
         self.leases = MarkingLeases(self._db, disk)
         self._db._write.execute("PRAGMA wal_autocheckpoint = 25")  # type: ignore[attr-defined]
 
-    def append(self, session: str, *args: Any, **kwargs: Any) -> list[Event]:
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
-        stored = super().append(session, *args, **kwargs)
-        self._disk.mark(Told(session, tuple(stored), bool(kwargs.get("durable"))))
-        return stored
+        done = super().append_all(writes)
+        for write, stored in zip(writes, done, strict=True):
+            if not isinstance(stored, Conflict):
+                kept = tuple(event for event in stored if event.type not in DELTAS)
+                self._disk.mark(Told(write.session, kept, write.durable))
+        return done
 
 
 class MarkingLeases(Leases):

@@ -19,8 +19,9 @@ from urllib.parse import quote
 
 import pytest
 
+from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
-from searchloop.agent.observe import ObservedLog, Observers, ProviderRequest
+from searchloop.agent.observe import Observers, ProviderRequest
 from searchloop.agent.observe.logs import OURS, configure
 from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.observe.telemetry import Telemetry
@@ -245,7 +246,7 @@ def test_observers_are_told_before_followers(tmp_path: Path) -> None:
         def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
             waiting.append(bool(follower.take(0)))
 
-    log = ObservedLog(tmp_path / "sessions.sqlite3", Looking())
+    log = EventLog(tmp_path / "sessions.sqlite3", watch=Looking())
     session = log.create_session(model="p:m").id
 
     async def told() -> list[Event]:

@@ -14,7 +14,7 @@ from typing import Any
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup, restore
-from searchloop.agent.log.contract import RunDeltas
+from searchloop.agent.log.contract import Write
 from tests.waiting import LATE
 
 HERS = "anna's secret"
@@ -86,8 +86,8 @@ def test_no_method_reaches_somebody_elses_session(log: EventLog) -> None:
                 tried += 1
                 answer = outcome(method, hers, *MORE.get(name, ()))
                 assert answer in NOTHING, name
-        deltas = [RunDeltas(hers, [("text_delta", {"text": "bob"})])]
-        assert [type(each) for each in other.append_deltas(deltas)] == [Conflict]
+        deltas = [Write(hers, [("text_delta", {"text": "bob"})])]
+        assert [type(each) for each in other.append_all(deltas)] == [Conflict]
         assert other.sessions() == other.leases.held() == []
         assert other.find(HERS) == {}
     assert tried >= 3 * 9

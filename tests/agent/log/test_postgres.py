@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import StoreError, UnsureError
+from searchloop.agent.errors import Conflict, StoreError, UnsureError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
+from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.postgres.pool import CHANNEL, NotificationListener
 from tests.crash.working import Working, check_once
@@ -91,10 +92,10 @@ class Mending(EventLog):
         super().__init__(url)
         self._wire = wire
 
-    def append(self, *args: Any, **kwargs: Any) -> list[Event]:
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
         try:
-            return super().append(*args, **kwargs)
+            return super().append_all(writes)
         except UnsureError:
             self._wire.mend()
             self.waits(PATIENCE)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import StoreError, UnsureError
+from searchloop.agent.errors import Conflict, StoreError, UnsureError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
+from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import Event
 from tests.crash.working import Working, check_once
 from tests.pooler import Pooler
@@ -89,13 +90,13 @@ class Struck(EventLog):
         super().__init__(url)
         self._left, self._fault = number, fault
 
-    def append(self, *args: Any, **kwargs: Any) -> list[Event]:
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
         self._left -= 1
         if self._left:
-            return super().append(*args, **kwargs)
+            return super().append_all(writes)
         with self._fault(self):
-            return super().append(*args, **kwargs)
+            return super().append_all(writes)
 
 
 async def strikes(home: Path, url: str, number: int, fault: Fault) -> list[Event]:

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 from bench.fake_openai import answers
 from bench.scenarios import Scenario
 from searchloop import Agent
+from searchloop.agent.errors import Conflict
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import Pending
+from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import Event
-from searchloop.agent.run.recorder import Recorder
+from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.run.summary import Summariser, SummarisingProvider
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Settings, load_environment
@@ -31,17 +32,10 @@ class Noting(EventLog):
         super().__init__(path)
         self.appends: list[tuple[list[str], bool]] = []
 
-    def append(
-        self,
-        session_id: str,
-        events: Sequence[Pending],
-        *,
-        durable: bool = False,
-        fence: int | None = None,
-    ) -> list[Event]:
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
-        self.appends.append(([kind for kind, _ in events], durable))
-        return super().append(session_id, events, durable=durable, fence=fence)
+        self.appends += [([kind for kind, _ in each.events], each.durable) for each in writes]
+        return super().append_all(writes)
 
 
 def called(home: Path, tools: Sequence[Tool], calls: Sequence[ToolCall]) -> list[Any]:
@@ -49,7 +43,7 @@ def called(home: Path, tools: Sequence[Tool], calls: Sequence[ToolCall]) -> list
 
     async def step() -> list[Any]:
         log = Noting(home / "s.sqlite3")
-        recorder = Recorder(log, log.create_session(model="m").id, "off")
+        recorder = Recorder(BatchWriter(log), log.create_session(model="m").id, "off")
         await Toolset(tools, "agent", SourceTable()).call_all(tuple(calls), recorder)
         appends = list(log.appends)
         log.close()

@@ -6,16 +6,16 @@ import asyncio
 import resource
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import AgentError, StoreError
+from searchloop.agent.errors import AgentError, Conflict, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
+from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import DELTAS, Event
 from tests.crash.disk import Disk
 from tests.crash.working import Working
@@ -105,11 +105,12 @@ class Acknowledging(EventLog):
         super().__init__(path)
         self.stored: list[Event] = []
 
-    def append(self, *args: Any, **kwargs: Any) -> list[Event]:
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
-        stored = super().append(*args, **kwargs)
+        done = super().append_all(writes)
+        stored = [event for each in done if not isinstance(each, Conflict) for event in each]
         self.stored += [event for event in stored if event.type not in DELTAS]
-        return stored
+        return done
 
 
 async def fails(home: Path, fault: Fault, n: int, said: Callable[[], list[str]]) -> bool:

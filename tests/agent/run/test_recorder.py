@@ -12,7 +12,7 @@ import pytest
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event, message_data
-from searchloop.agent.run.recorder import WINDOW, Recorder
+from searchloop.agent.run.recorder import WINDOW, BatchWriter, Recorder
 from searchloop.agent.types import (
     Message,
     PageOpened,
@@ -30,7 +30,7 @@ async def recording(home: Path, path: str = "off") -> AsyncIterator[tuple[Record
     """A recorder on an empty session."""
     log = EventLog(home / "s.sqlite3")
     session = log.create_session(model="m").id
-    yield Recorder(log, session, path), log, session
+    yield Recorder(BatchWriter(log), session, path), log, session
     log.close()
 
 
@@ -80,10 +80,10 @@ async def test_a_fast_stream_costs_few_events(tmp_path: Path) -> None:
             if n % 1000 == 0:
                 await asyncio.sleep(0)
         assert recorder.partial() == "0123456789" * 2000
+        await recorder.finish([])
         events = log.read(session)
         assert "".join(e.data["text"] for e in events) == "0123456789" * 2000
         assert len(events) < 200
-        await recorder.finish([])
 
 
 async def test_what_was_said_since_the_last_message(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import STEPS, Batch, RunDeltas
+from searchloop.agent.log.contract import STEPS, Batch, Write
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.leases import holder
 from searchloop.agent.log.postgres import MOST_BYTES, append_values
@@ -28,14 +29,14 @@ from tests.waiting import eventually, until
 
 
 class Counting(EventLog):
-    """A log that counts how often it was asked to write deltas."""
+    """A log that counts how often it was asked to write."""
 
     writes = 0
 
-    def append_deltas(self, deltas: list[RunDeltas]) -> list[list[Event] | Conflict]:
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
         self.writes += 1
-        return super().append_deltas(deltas)
+        return super().append_all(writes)
 
 
 def said(log: EventLog, session: str) -> str:
@@ -48,7 +49,7 @@ async def test_what_many_say_at_once_is_written_at_once(store: Path | str) -> No
     log = Counting(store)
     together = BatchWriter(log)
     sessions = [log.create_session(model="m").id for _ in range(50)]
-    runs = [Recorder(log, session, "off", batches=together) for session in sessions]
+    runs = [Recorder(together, session, "off") for session in sessions]
     for n in range(20):
         for run in runs:
             run.delta(TextDelta(f"{n} "))
@@ -68,9 +69,9 @@ def test_one_that_is_fenced_out_stops_only_itself(store: Path | str) -> None:
     leases = [log.leases.claim(session, "r", holder()) for session in sessions]
     assert log.leases.take_over(leases[1], holder())
     words = ("text_delta", {"text": "x"})
-    asked = [RunDeltas(lease.session, [words, words], lease.fence) for lease in leases]
+    asked = [Write(lease.session, [words, words], lease.fence) for lease in leases]
     log.delete_session(sessions[2])
-    first, second, third = log.append_deltas(asked)
+    first, second, third = log.append_all(asked)
     assert [event.seq for event in first] == [1, 2]
     assert isinstance(second, Conflict)
     assert second.code == "fenced"
@@ -84,7 +85,7 @@ async def test_a_full_disk_is_told_to_each_and_loses_no_word(tmp_path: Path) -> 
     log = EventLog(tmp_path / "s.sqlite3")
     together = BatchWriter(log)
     sessions = [log.create_session(model="m").id for _ in range(2)]
-    runs = [Recorder(log, session, "off", batches=together) for session in sessions]
+    runs = [Recorder(together, session, "off") for session in sessions]
     with no_room(tmp_path / "s.sqlite3"):
         for run in runs:
             run.delta(TextDelta("kept"))
@@ -139,8 +140,8 @@ async def test_a_burst_reaches_another_process(postgres: Postgres) -> None:
     await asyncio.to_thread(until, lambda: len(theirs._followers) == 100)
     for end in ("", "", "."):
         both = zip(sessions, texts, strict=True)
-        words = [RunDeltas(s, [("text_delta", {"text": t + end})]) for s, t in both]
-        await asyncio.to_thread(ours.append_deltas, words)
+        words = [Write(s, [("text_delta", {"text": t + end})]) for s, t in both]
+        await asyncio.to_thread(ours.append_all, words)
     await asyncio.wait_for(asyncio.gather(*readers), 60)
     assert list(got.values()) == [t * 3 + "." for t in texts]
     with theirs._db.reading() as db:
@@ -168,7 +169,7 @@ async def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path
     session = log.create_session(model="m").id
     log._db.close()
     log._db = store
-    recorder = Recorder(log, session, "off")
+    recorder = Recorder(BatchWriter(log), session, "off")
     store.down = True
     recorder.delta(TextDelta("half"))
     with pytest.raises(StoreError):

@@ -156,7 +156,7 @@ class _Typed:
         self.__wrapped__ = handler  # by which `called` sees whether it is an `async def`
 
     def __call__(self, data: Mapping[str, Any]) -> Approval | Awaitable[Approval]:
-        event: Any = typed(Event(0, "approval_requested", data, 0.0))
+        event: Any = typed(Event.of(0, "approval_requested", data, 0.0))
         said: Approval | Awaitable[Approval] = self._handler(event)
         return said
 

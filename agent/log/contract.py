@@ -66,7 +66,7 @@ class Batch(NamedTuple):
         """Returns the stored events, of which the last one has this number."""
         both = zip(self.rows, self.data, strict=True)
         first = last - len(self.data) + 1
-        return [Event(seq, row[0], data, self.at) for seq, (row, data) in enumerate(both, first)]
+        return [Event.of(seq, row[0], data, self.at) for seq, (row, data) in enumerate(both, first)]
 
 
 def batch_of(write: Write) -> Batch:
@@ -92,8 +92,16 @@ def batch_of(write: Write) -> Batch:
     )
 
 
-class Watch:
-    """Is told what a process appends, on any thread; it must be quick."""
+class ProviderRequest(NamedTuple):
+    """A request to a provider that is over; `problem` is an error's code or an HTTP status."""
+
+    provider: str
+    problem: str | None
+    seconds: float
+
+
+class Observer:
+    """Is told what happens in a process, on any thread; it must be quick."""
 
     def cleaned(self, events: Sequence[Pending]) -> Sequence[Pending]:
         """Returns events as they may be stored."""
@@ -105,8 +113,8 @@ class Watch:
     def lost(self, session_id: str) -> None:
         """Hears that another process has taken over the session's run."""
 
-
-UNWATCHED = Watch()
+    def requested(self, request: ProviderRequest) -> None:
+        """Hears that a request to a provider is over."""
 
 
 class Statements(Protocol):

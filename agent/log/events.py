@@ -73,7 +73,7 @@ from searchloop.agent.types.attachments import Attachment
 DELTAS = frozenset({"text_delta", "thinking_delta"})
 _OPAQUE = frozenset({"provider_data", "body", "base64"})
 STOPPED = "The user stopped this call before it gave a result."
-_UNREADABLE = {
+_UNREADABLE: dict[str, Any] = {
     "code": "damaged",
     "message": "Something that stood here cannot be read any more.",
     "remedy": "`searchloop sessions check` says what is damaged.",
@@ -86,7 +86,7 @@ def event_of(seq: int, kind: str, data: dict[str, Any], at: float) -> Event:
         data["citations"] = [
             c if _has_verdicts(c) else citation_data(citation_from(c)) for c in data["citations"]
         ]
-    return Event(seq, kind, data, at)
+    return Event.of(seq, kind, data, at)
 
 
 def event_in(
@@ -94,7 +94,8 @@ def event_in(
 ) -> Event:
     """Makes an event of a row; a damaged row becomes a notice that says so."""
     data = data_in(session, seq, kind, text, at, checksum)
-    return Event(seq, "notice", _UNREADABLE, at) if data is None else event_of(seq, kind, data, at)
+    kind, data = ("notice", _UNREADABLE) if data is None else (kind, data)
+    return event_of(seq, kind, data, at)
 
 
 def message_data(
@@ -154,7 +155,7 @@ def source_data(source: Source) -> dict[str, Any]:
 
 def public_data(event: Event) -> dict[str, Any]:
     """Returns an event for people: without opaque blocks and without the uncut result."""
-    data = {k: v for k, v in event.data.items() if k not in _OPAQUE}
+    data: dict[str, Any] = {k: v for k, v in event.data.items() if k not in _OPAQUE}
     if "whole" in data.get("details", ()):
         data["details"] = {k: v for k, v in data["details"].items() if k != "whole"}
     return {"type": event.type, "seq": event.seq, "at": event.at, **data}
@@ -232,7 +233,7 @@ def sent(messages: Sequence[Message]) -> Sequence[Message]:
 def messages_from(events: Iterable[Event], *, before: int | None = None) -> list[Message]:
     """Returns the transcript: each call has a result, in the order of the calls.
 
-    A summary stands behind the turns that it covers; a model gets what `context.sent` returns.
+    A summary stands behind the turns that it covers; a model gets what `sent` returns.
     """
     events = tuple(events)
     picked = shown(events, before=before)

@@ -6,9 +6,13 @@ import asyncio
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from searchloop.agent.log.contract import Database, Heard, Observer
 from searchloop.agent.log.events import Event, event_of
+
+if TYPE_CHECKING:
+    from searchloop.agent.log.find import ChatSearch
 
 
 class Follower:
@@ -89,3 +93,19 @@ class Followers(dict[str, set[Follower]]):
             self.push(str(news.get("session")), events)
         elif not news or "session" in news:  # some may be lost; or too long for a notification
             self.push(news.get("session"), None)
+
+
+class SharedStore:
+    """What the logs of all persons have in common; `observer` hears what this process appends."""
+
+    def __init__(self, db: Database, observer: Observer) -> None:
+        self.db, self.observer = db, observer
+        self.followers = Followers()
+        self.hearing: list[Heard] = []
+        self.search: ChatSearch | None = None
+
+    def heard(self, news: Mapping[str, Any]) -> None:
+        """Hears news of other processes."""
+        for heard in tuple(self.hearing):
+            heard(news)
+        self.followers.receive(news)

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.log.contract import (
     STEPS,
-    UNWATCHED,
     AttachmentStore,
     Batch,
     Database,
     Heard,
+    Observer,
     Pending,
-    Watch,
     Write,
     batch_of,
     count_used,
@@ -38,7 +37,7 @@ from searchloop.agent.log.contract import (
     used,
 )
 from searchloop.agent.log.events import Event, event_in
-from searchloop.agent.log.followers import Followers
+from searchloop.agent.log.followers import SharedStore
 from searchloop.agent.log.leases import Leases, no_session
 from searchloop.agent.log.projects import ProjectStore
 from searchloop.agent.log.session import (
@@ -70,35 +69,22 @@ _KNOWN = 10_000  # sessions of a person that are remembered
 # Seconds without news after which a follower reads the store, and one that notifies.
 _POLL, _POLL_NOTIFIED = 2.0, 20.0
 _PAGE = 500  # events that a follower reads at a time
-
-
-class SharedStore:
-    """What the logs of all persons have in common; `watch` hears what this process appends."""
-
-    def __init__(self, db: Database, watch: Watch) -> None:
-        self.db, self.watch = db, watch
-        self.followers = Followers()
-        self.hearing: list[Heard] = []
-        self.search: ChatSearch | None = None
-
-    def heard(self, news: Mapping[str, Any]) -> None:
-        """Hears news of other processes."""
-        for heard in tuple(self.hearing):
-            heard(news)
-        self.followers.receive(news)
+UNOBSERVED = Observer()
 
 
 class EventLog:
     """A person's sessions and their events. Every method may be called from any thread."""
 
     def __init__(
-        self, where: Path | str | SharedStore, person: str = "", watch: Watch = UNWATCHED
+        self, where: Path | str | SharedStore, person: str = "", observer: Observer = UNOBSERVED
     ) -> None:
         """Opens the store at a path or a `postgresql://` address, or one in memory, `IN_MEMORY`.
 
         `person` is whose log this is; empty for the holder of the token.
         """
-        shared = where if isinstance(where, SharedStore) else SharedStore(open_store(where), watch)
+        shared = (
+            where if isinstance(where, SharedStore) else SharedStore(open_store(where), observer)
+        )
         self._shared, self._db, self._followers = shared, shared.db, shared.followers
         self.person, self.where = person, shared.db.where
         self._mine: dict[str, float] = {}  # sessions of this person, and when each was used here
@@ -293,7 +279,9 @@ class EventLog:
     def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """Appends to several sessions at once; returns the events of each, or why it may not."""
         own = {
-            write.session: batch_of(write._replace(events=self._shared.watch.cleaned(write.events)))
+            write.session: batch_of(
+                write._replace(events=self._shared.observer.cleaned(write.events))
+            )
             for write in writes
             if self.owns(write.session, writing=True)
         }
@@ -311,7 +299,7 @@ class EventLog:
         if self.person:
             count_used(self._db, self.person, [(event.type, event.data) for event in stored])
         # Before the followers: one that sees the end of a run may end the program.
-        self._shared.watch.stored(batch.session, stored, max(0.0, time.time() - batch.at))
+        self._shared.observer.stored(batch.session, stored, max(0.0, time.time() - batch.at))
         if batch.session in self._followers:
             self._followers.push(batch.session, stored)
         return stored
@@ -321,7 +309,7 @@ class EventLog:
             return no_session(write.session)
         if write.after is not None:
             return Conflict("moved", "Something else came first.")
-        self._shared.watch.lost(write.session)
+        self._shared.observer.lost(write.session)
         what = "Another process goes on with this run."
         return Conflict("fenced", what, "Nothing is lost; read the log.")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.text import column_text, object_in
-from searchloop.agent.types import Mode, Search
+from searchloop.agent.types import Mode, RunReason, Search, StopReason
 
 # The columns of `session_of`, in this order.
 COLUMNS = (
@@ -22,6 +22,81 @@ FAR = 1e11  # seconds from 1970 on that no clock shows, and no calendar holds
 CHOSEN_BY = ("archived", "pinned", "temporary", PROVISIONAL, "project")
 
 
+class EventData(TypedDict, total=False):
+    """What events hold, by field; the table in `agent.log.events` says which has which."""
+
+    text: str
+    replaces: int
+    note: str
+    plan: str
+    imported: bool
+    attachments: list[dict[str, Any]]
+    turn: int
+    rating: int
+    run_id: str
+    session_id: str
+    takeovers: int
+    model: str
+    mode: str
+    search: str
+    search_path: str
+    local: bool
+    effort: str
+    servers: list[str]
+    missing: list[str]
+    query: str
+    by: str
+    years: list[str]
+    status: str
+    results: int | None
+    attempts: list[dict[str, Any]]
+    error: Any
+    invisible: int
+    notes: list[dict[str, str]]
+    url: str
+    title: str
+    reader: str
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any]
+    effect: str
+    server: str
+    why: str
+    preview: str | None
+    definition: str
+    folder: str
+    question: bool
+    decision: Any
+    key: str
+    is_error: bool
+    content: str
+    details: Mapping[str, Any]
+    sources: list[dict[str, Any]]
+    plan_id: str
+    steps: list[dict[str, Any]]
+    files: list[str]
+    thinking: str
+    tool_calls: list[dict[str, Any]]
+    citations: list[dict[str, Any]]
+    step: int
+    usage: Mapping[str, Any]
+    stop_reason: StopReason | None
+    provider_data: dict[str, Any]
+    partial: bool
+    code: str
+    message: str
+    remedy: str
+    upto: int
+    turns: list[int]
+    left: int
+    tokens: int
+    questions: list[str]
+    reason: RunReason
+    answer: str
+    limit: str
+    performance: dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One line of a log: `seq` grows within a session, `at` is in epoch seconds.
@@ -31,8 +106,13 @@ class Event:
 
     seq: int
     type: str
-    data: Mapping[str, Any]
+    data: EventData
     at: float
+
+    @classmethod
+    def of(cls, seq: int, kind: str, data: Mapping[str, Any], at: float) -> Event:
+        """Makes an event of data that nobody has typed: a row of a store, a line of a file."""
+        return cls(seq, kind, cast(EventData, data), at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from searchloop.agent.errors import AgentError
-from searchloop.agent.log.contract import Pending, Watch
+from searchloop.agent.log.contract import Observer as Observer
+from searchloop.agent.log.contract import Pending
+from searchloop.agent.log.contract import ProviderRequest as ProviderRequest
 from searchloop.agent.log.events import Event
 from searchloop.agent.transport.exchange import Headers, Response
 from searchloop.agent.transport.transport import Transport
@@ -23,21 +25,6 @@ from searchloop.agent.types import NOTHING, Finished, Message, Price, Request, S
 
 _log = logging.getLogger(__name__)
 _run = logging.getLogger("searchloop.run")
-
-
-class ProviderRequest(NamedTuple):
-    """A request to a provider that is over; `problem` is an error's code or an HTTP status."""
-
-    provider: str
-    problem: str | None
-    seconds: float
-
-
-class Observer(Watch):
-    """Receives what happens. Any thread may call it, and it must be quick."""
-
-    def requested(self, request: ProviderRequest) -> None:
-        """Hears that a request to a provider is over."""
 
 
 class Observers(Observer):
@@ -89,6 +76,9 @@ _COUNTS = ("input_tokens", "output_tokens", "searches", "pages", "seconds")
 class RunLog(Observer):
     """An observer that writes a line for each step of a run: kinds, counts and codes."""
 
+    def __init__(self) -> None:
+        self._runs: dict[str, str] = {}  # by session
+
     def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
         if not _run.isEnabledFor(logging.INFO):
             return
@@ -96,10 +86,14 @@ class RunLog(Observer):
             kept = _KEPT.get(event.type)
             if kept is None:
                 continue
-            data = event.data
+            data: Mapping[str, Any] = event.data
             fields = {name: data[name] for name in kept if data.get(name) is not None}
-            if "run_id" in data:
-                fields = {"run_id": data["run_id"], "session_id": session_id, **fields}
+            if event.type in ("run_started", "run_resumed"):
+                self._runs[session_id] = data["run_id"]
+            if run := self._runs.get(session_id):
+                fields = {"run_id": run, "session_id": session_id, **fields}
+            if event.type == "run_finished":
+                self._runs.pop(session_id, None)
             usage = data.get("usage") if event.type == "run_finished" else None
             fields.update({n: usage[n] for n in _COUNTS if usage and usage.get(n) is not None})
             if event.type == "run_finished" and data.get("error"):
@@ -107,6 +101,7 @@ class RunLog(Observer):
             _run.info(event.type, extra={"fields": fields})
 
     def lost(self, session_id: str) -> None:
+        self._runs.pop(session_id, None)
         _run.warning("run_lost", extra={"fields": {"session_id": session_id}})
 
     def requested(self, request: ProviderRequest) -> None:

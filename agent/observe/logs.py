@@ -188,7 +188,7 @@ class Instrumentation:
 
     def log(self, where: Path | str | None = None) -> EventLog:
         """Opens the observed log of the settings, or another. Raises StoreError."""
-        return EventLog(where or self._settings.store, watch=self._observer)
+        return EventLog(where or self._settings.store, observer=self._observer)
 
     def transport(self, settings: Settings | None = None) -> ObservedTransport:
         """Makes an observed transport to providers, with the settings of a person if given."""

@@ -298,7 +298,7 @@ class _Writer:
         return replace(file, n=numbers[0] or 0 if numbers else 0).as_dict()
 
     def _add(self, kind: str, data: dict[str, Any]) -> int:
-        self._events.append(Event(len(self._events) + 1, kind, data, self._at))
+        self._events.append(Event.of(len(self._events) + 1, kind, data, self._at))
         return len(self._events)
 
 

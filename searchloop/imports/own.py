@@ -45,7 +45,7 @@ def written(log: EventLog, session: Session) -> bytes:
     for event in log.read(session.id):
         if event.type in _BEHIND:
             continue
-        data = {k: v for k, v in event.data.items() if k != "provider_data"}
+        data: dict[str, Any] = {k: v for k, v in event.data.items() if k != "provider_data"}
         events.append({**data, "seq": event.seq, "type": event.type, "at": event.at})
         digests |= dict.fromkeys(each["digest"] for each in data.get("attachments", ()))
     files = []
@@ -123,7 +123,7 @@ def _events(given: object, unknown: Unknown) -> Iterator[Event]:
         last = seq
         turn = each.get("turn" if kind in BRANCHING else "replaces", 0)
         if kind in _SAID | BRANCHING and isinstance(turn, int):
-            yield Event(seq, kind, each, moment(each.get("at")))
+            yield Event.of(seq, kind, each, moment(each.get("at")))
         elif kind not in _SILENT:
             unknown[kind[:40]] += 1
 

@@ -87,7 +87,7 @@ def test_logs_engines_and_events_use_it(tmp_path: Path) -> None:
     redactor = Redactor(lambda: [key])
     for cleaned in (redactor(said), redactor.known(said), without_keys(said, [key])):
         assert cleaned.count("[") == 3
-    log = EventLog(tmp_path / "log.sqlite3", watch=Observers(redact=redactor.known))
+    log = EventLog(tmp_path / "log.sqlite3", observer=Observers(redact=redactor.known))
     session = log.create_session(model="m:x").id
     events = [
         ("user_message", {"text": said}),

@@ -10,6 +10,7 @@ from typing import get_args
 
 from searchloop import Event, events, typed
 from searchloop.agent.log import events as table
+from searchloop.agent.log.session import EventData
 from searchloop.agent.types import Citation, Source, Usage
 from searchloop.events import CLASSES, ChatEvent
 from searchloop.testing import RecordedSearch, call
@@ -26,7 +27,7 @@ def test_classes_and_documents_are_fresh() -> None:
 
 
 def test_every_event_that_the_code_writes_has_a_class() -> None:
-    """No type is missing from the table."""
+    """No type is missing from the table, and no field from the types of what events hold."""
     told = set(
         re.findall(
             r"[a-z_]+", " ".join(re.findall(r"^\| ([a-z_, ]+) \|", table.__doc__ or "", re.M))
@@ -34,6 +35,8 @@ def test_every_event_that_the_code_writes_has_a_class() -> None:
     )
     assert set(CLASSES) == told - {"type"}
     assert set(CLASSES.values()) == set(get_args(ChatEvent))
+    fields = {field for each in CLASSES.values() for field in each.__annotations__}
+    assert fields - {"type"} == EventData.__annotations__.keys() - {"provider_data"}
     for folder in ("agent", "searchloop", "web"):
         for path in (ROOT / folder).rglob("*.py"):
             text = path.read_text("utf-8")

@@ -246,7 +246,7 @@ def test_observers_are_told_before_followers(tmp_path: Path) -> None:
         def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
             waiting.append(bool(follower.take(0)))
 
-    log = EventLog(tmp_path / "sessions.sqlite3", watch=Looking())
+    log = EventLog(tmp_path / "sessions.sqlite3", observer=Looking())
     session = log.create_session(model="p:m").id
 
     async def told() -> list[Event]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.mcp.server import (
+    ONLY,
     Server,
     ServerProblem,
     change_object,
@@ -202,7 +203,6 @@ def _shadowed(server: Server) -> ServerProblem:
 
 
 _PLACES = ("mcpServers", "servers")
-_ONLY = ("enabledTools", "includeTools")
 
 
 def pasted(text: str) -> tuple[dict[str, Any], list[Server]]:
@@ -294,7 +294,7 @@ def switch(file: Path, name: str, changes: Mapping[str, Any]) -> None:
             now = own.get(tool)
             own[tool] = {"enabled": now} if isinstance(now, bool) else dict(now or {})
             _merge(own[tool], wanted)
-            for only in _ONLY:
+            for only in ONLY:
                 if wanted.get("enabled") and server.get(only) and tool not in server[only]:
                     server[only].append(tool)
 

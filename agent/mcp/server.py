@@ -14,11 +14,12 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.settings import private_files
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
@@ -223,6 +224,24 @@ def change_object(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
 _MILLISECONDS = 1000  # other programs write times in milliseconds: from here on that is meant
 _STDIO, _HTTP = ("stdio",), ("http", "streamable-http", "streamablehttp", "streamable_http")
 _EXAMPLES = {"command": '"npx"', "url": '"https://example.com/mcp"'}
+_TEXT, _FLAG = {"type": "string"}, {"type": "boolean"}
+_TEXTS, _TIME = {"type": "array", "items": _TEXT}, {"type": "number", "minimum": 0.001}
+_SETTING = {"type": ["string", "number"]}
+_EFFECT = {"enum": [*EFFECTS, None]}
+_TOOL = {"type": ["boolean", "object"], "properties": {"enabled": _FLAG, "effect": _EFFECT}}
+_SWITCHED_OFF, ONLY = ("disabledTools", "excludeTools"), ("enabledTools", "includeTools")
+# The fields of a server, and those that hold such values by name.
+_FIELDS: Mapping[str, Any] = {
+    **dict.fromkeys(("command", "cwd", "url", "type", "transport"), _TEXT),
+    **dict.fromkeys(("args", *_SWITCHED_OFF, *ONLY), _TEXTS),
+    **dict.fromkeys(("disabled", "enabled", "private"), _FLAG),
+    **dict.fromkeys(("timeout", "startup_timeout"), _TIME),
+    "oauth": {"type": "object"},
+    "effect": _EFFECT,
+}
+_BY_NAME = {"env": _SETTING, "headers": _SETTING, "tools": _TOOL}
+# Those in which variables are filled in.
+_FILLED = ("command", "args", "env", "cwd", "url", "headers", *_SWITCHED_OFF, *ONLY)
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]{0,200})(?::-([^}]{0,1000}))?\}")
 
 
@@ -238,141 +257,102 @@ def read_server(
         raise _wrong(name[:64], "has a name that cannot be used", "Use 1 to 64 visible characters.")
     if not isinstance(raw, Mapping):
         raise _wrong(name, "is not an object", 'Give it "command" or "url".')
-    given = _Reader(name, raw, variables)
-    kind = given.kind()
+    given = {key: value for key, value in raw.items() if value not in (None, "", [], {})}
+    if problem := problems_with(given, _shape_of(given)):
+        raise _unusable(name, problem.removesuffix("."))
+    kind = _kind(name, given)
+    read = {k: _filled(name, k, given[k], variables) for k in _FILLED if k in given}
     own: dict[str, Any]
     if kind == "stdio":
-        own = {"command": given.text("command"), "args": tuple(given.texts("args"))}
-        own |= {"env": given.pairs("env"), "cwd": given.text("cwd") or None}
-        shown = masked_command((str(raw["command"]), *map(str, raw.get("args") or ())))
+        own = {"command": read["command"], "args": tuple(read.get("args", ()))}
+        own |= {"env": read.get("env", {}), "cwd": read.get("cwd")}
+        shown = masked_command((given["command"], *given.get("args", ())))
     else:
-        own = {"url": given.text("url"), "headers": given.pairs("headers")}
-        own |= {"oauth": given.get("oauth", Mapping, "is not an object", {})}
-        shown = (masked(str(raw["url"])),)
+        own = {"url": read["url"], "headers": read.get("headers", {})}
+        own |= {"oauth": given.get("oauth", {})}
+        shown = (masked(given["url"]),)
         if not re.match(r"https?://[^/\s]", own["url"]):
-            raise given.wrong("url", "is no http:// or https:// address")
-    only = given.texts("enabledTools", "includeTools")
+            raise _unusable(name, "url is no http:// or https:// address")
+    only = frozenset(tool for key in ONLY for tool in read.get(key, ()))
+    switches = {tool: Switch(enabled=False) for key in _SWITCHED_OFF for tool in read.get(key, ())}
+    for tool, value in given.get("tools", {}).items():
+        set_so: Any = {"enabled": value} if isinstance(value, bool) else value
+        switches[tool] = Switch(set_so.get("enabled", tool not in switches), set_so.get("effect"))
     return Server(
         name=name,
         file=file,
         shown=shown,
         kind=kind,
         workspace=workspace,
-        disabled=given.flag("disabled") or not given.flag("enabled", True),
-        private=given.flag("private"),
-        effect=given.effect(raw.get("effect"), "effect"),
-        tools=given.switches(),
-        only=frozenset(only) if only else None,
-        seconds=given.seconds("timeout", SECONDS),
-        startup_seconds=given.seconds("startup_timeout", STARTUP_SECONDS),
+        disabled=given.get("disabled", False) or not given.get("enabled", True),
+        private=given.get("private", False),
+        effect=given.get("effect"),
+        tools=switches,
+        only=only or None,
+        seconds=_seconds(given.get("timeout", SECONDS)),
+        startup_seconds=_seconds(given.get("startup_timeout", STARTUP_SECONDS)),
         **own,
     )
+
+
+def _shape_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the JSON Schema of a server with these names in its objects."""
+    objects = {k: v for k in _BY_NAME if isinstance(v := given.get(k, {}), Mapping)}
+    named = {
+        key: {"type": "object", "properties": dict.fromkeys(objects.get(key, ()), kind)}
+        for key, kind in _BY_NAME.items()
+    }
+    return {"properties": {**_FIELDS, **named}}
 
 
 def _wrong(name: str, what: str, remedy: str) -> ConfigError:
     return ConfigError("bad_server", f"The MCP server {name!r} {what}.", remedy)
 
 
-class _Reader:
-    """Reads the fields of one server. Its methods raise ConfigError."""
+def _unusable(name: str, why: str) -> ConfigError:
+    return _wrong(name, f"cannot be used: {why}", "Correct it in the file.")
 
-    def __init__(
-        self, name: str, raw: Mapping[str, Any], variables: Mapping[str, str] | None
-    ) -> None:
-        self._name = name
-        self._raw = raw
-        self._variables = variables
 
-    def wrong(self, key: str, what: str) -> ConfigError:
-        return _wrong(self._name, f"cannot be used: {key!r} {what}", "Correct it in the file.")
+def _kind(name: str, given: Mapping[str, Any]) -> str:
+    """Returns how a server is reached: stdio or http."""
+    said = (given.get("type") or given.get("transport") or "").lower()
+    if said == "sse":
+        what = "speaks the old HTTP+SSE transport, which is no longer part of MCP"
+        remedy = 'Use the address of its Streamable HTTP endpoint with "type": "http".'
+        raise _wrong(name, what, remedy)
+    if said and said not in _STDIO + _HTTP:
+        raise _unusable(name, f"type is {said[:40]!r}, not stdio or http")
+    if "command" in given and "url" in given:
+        raise _wrong(name, "has both a command and a url", "Remove one of them.")
+    http = said in _HTTP or (not said and "url" in given)
+    key = "url" if http else "command"
+    if key not in given:
+        what = f"The MCP server {name!r} has no {key}."
+        remedy = f'Give it "{key}", for example {_EXAMPLES[key]}.'
+        raise ConfigError(f"missing_{key}", what, remedy)
+    return "http" if http else "stdio"
 
-    def kind(self) -> str:
-        raw = self._raw
-        said = str(raw.get("type") or raw.get("transport") or "").lower()
-        if said == "sse":
-            raise _wrong(
-                self._name,
-                "speaks the old HTTP+SSE transport, which is no longer part of MCP",
-                'Use the address of its Streamable HTTP endpoint with "type": "http".',
-            )
-        if said and said not in _STDIO + _HTTP:
-            raise self.wrong("type", f"is {said[:40]!r}, not stdio or http")
-        if "command" in raw and "url" in raw:
-            raise _wrong(self._name, "has both a command and a url", "Remove one of them.")
-        http = said in _HTTP or (not said and "url" in raw)
-        key = "url" if http else "command"
-        if not raw.get(key):
-            what = f"The MCP server {self._name!r} has no {key}."
-            remedy = f'Give it "{key}", for example {_EXAMPLES[key]}.'
-            raise ConfigError(f"missing_{key}", what, remedy)
-        return "http" if http else "stdio"
 
-    def get(self, key: str, kind: Any, what: str, default: Any) -> Any:
-        """Returns a field of this kind, `default` for none or an empty one."""
-        value = self._raw.get(key)
-        value = default if value in (None, "", [], {}) else value
-        if not isinstance(value, kind):
-            raise self.wrong(key, what)
+def _seconds(value: float) -> float:
+    return min(value / 1000 if value >= _MILLISECONDS else float(value), 3600.0)
+
+
+def _filled(name: str, key: str, value: Any, variables: Mapping[str, str] | None) -> Any:
+    """Fills `${NAME}` and `${NAME:-default}` into a text, or into those of a list or an object."""
+    if isinstance(value, Mapping):
+        return {k: _filled(name, key, str(v), variables) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_filled(name, key, each, variables) for each in value]
+
+    def fill(match: re.Match[str]) -> str:
+        value = "set" if variables is None else variables.get(match[1]) or match[2]
+        if value is None:
+            what = f"The MCP server {name!r} needs {match[1]}, which is not set ({key})."
+            remedy = f"Set {match[1]}, or write ${{{match[1]}:-default}}."
+            raise ConfigError("missing_variable", what, remedy)
         return value
 
-    def text(self, key: str) -> str:
-        return self._filled(key, self.get(key, str, "is not text", ""))
-
-    def texts(self, *keys: str) -> Sequence[str]:
-        found: list[str] = []
-        for key in keys:
-            value = self.get(key, list, "is not a list of texts", [])
-            if not all(isinstance(v, str) for v in value):
-                raise self.wrong(key, "is not a list of texts")
-            found += [self._filled(key, v) for v in value]
-        return found
-
-    def pairs(self, key: str) -> dict[str, str]:
-        value = self.get(key, Mapping, "is not an object", {})
-        if not all(isinstance(v, str | int | float) for v in value.values()):
-            raise self.wrong(key, "holds something else than texts")
-        return {k: self._filled(key, str(v)) for k, v in value.items()}
-
-    def flag(self, key: str, default: bool = False) -> bool:
-        return bool(self.get(key, bool, "is neither true nor false", default))
-
-    def seconds(self, key: str, default: float) -> float:
-        value = self.get(key, int | float, "is not a number of seconds above 0", default)
-        if isinstance(value, bool) or not value > 0:
-            raise self.wrong(key, "is not a number of seconds above 0")
-        return min(value / 1000 if value >= _MILLISECONDS else float(value), 3600.0)
-
-    def effect(self, value: Any, key: str) -> Effect | None:
-        if value is not None and value not in EFFECTS:
-            raise self.wrong(key, f"is not one of {', '.join(EFFECTS)}")
-        return value  # type: ignore[no-any-return]
-
-    def switches(self) -> dict[str, Switch]:
-        off = self.texts("disabledTools", "excludeTools")
-        found = {name: Switch(enabled=False) for name in off}
-        for tool, value in self.get("tools", Mapping, "is not an object", {}).items():
-            given = {"enabled": value} if isinstance(value, bool) else value
-            key = f"tools.{tool[:64]}"
-            if not isinstance(given, Mapping):
-                raise self.wrong(key, "is not an object")
-            enabled = given.get("enabled", tool not in found)
-            if not isinstance(enabled, bool):
-                raise self.wrong(f"{key}.enabled", "is neither true nor false")
-            found[tool] = Switch(enabled, self.effect(given.get("effect"), f"{key}.effect"))
-        return found
-
-    def _filled(self, key: str, text: str) -> str:
-        """Fills in `${NAME}` and `${NAME:-default}`."""
-
-        def fill(match: re.Match[str]) -> str:
-            value = "set" if self._variables is None else self._variables.get(match[1]) or match[2]
-            if value is None:
-                what = f"The MCP server {self._name!r} needs {match[1]}, which is not set ({key})."
-                remedy = f"Set {match[1]}, or write ${{{match[1]}:-default}}."
-                raise ConfigError("missing_variable", what, remedy)
-            return value
-
-        filled = _VARIABLE.sub(fill, text)
-        if "\0" in filled:
-            raise self.wrong(key, "holds a NUL character")
-        return filled
+    filled = _VARIABLE.sub(fill, value)
+    if "\0" in filled:
+        raise _unusable(name, f"{key} holds a NUL character")
+    return filled

@@ -202,7 +202,7 @@ class PostgresDatabase:
             for batch in batches:
                 values = (batch.session, batch.at) * 2
                 rows = db.execute(f"{query} ORDER BY seq", values).fetchall()
-                if [tuple(row[:2]) for row in rows] == list(batch.rows):
+                if [tuple(row[:2]) for row in rows] == [row[1:] for row in batch.lasting]:
                     found.append((batch.session, int(rows[-1][2])))
         return found or None
 

@@ -350,7 +350,7 @@ class BareAgent:
 
     def models(self) -> list[ModelInfo]:
         """Returns the models of every provider."""
-        return self.wait(self.runner.models())
+        return self.wait(self.runner.registry.models())
 
     def close(self) -> None:
         """Stops what is running and ends the loop."""

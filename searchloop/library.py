@@ -233,7 +233,7 @@ class AsyncAgent(_AsyncWords):
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models of every provider."""
-        return await self._do(self._core.runner.models())
+        return await self._do(self._core.runner.registry.models())
 
     async def aclose(self) -> None:
         """Stops what is running; `async with` does it at its end."""

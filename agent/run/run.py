@@ -94,16 +94,23 @@ class Question(NamedTuple):
     policy: Policy = DEFAULT_POLICY
 
 
+class Means(NamedTuple):
+    """What all runs of a process work with."""
+
+    batches: BatchWriter
+    backend: Backend
+    guards: GuardFactory
+    unseen: set[tuple[str, str]]  # see `AttachingProvider.refused`
+
+
 @dataclass(slots=True)
 class Run:
     """One run: answers a question. `messages` is the transcript, which grows."""
 
     question: Question
     lease: Lease
-    batches: BatchWriter
-    backend: Backend
+    means: Means
     messages: list[Message]
-    guards: GuardFactory
     past: Past | None = None
     caller: Caller = NOBODY
     table: SourceTable | None = None  # of the messages before the question
@@ -112,7 +119,6 @@ class Run:
     leaving: bool = False
     over: bool = False  # only its end is still to be stored, which no stop may break off
     rejected: bool = False  # the provider has refused its own search
-    unseen: set[tuple[str, str]] = field(default_factory=set)  # see `AttachingProvider.refused`
     asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
@@ -120,8 +126,8 @@ class Run:
         question = self.question
         current.set(question.run_id)
         self.asked = len(self.messages)
-        log, session_id = self.batches.log, question.session.id
-        recorder = Recorder(self.batches, session_id, question.path.name, self.lease.fence)
+        log, session_id = self.means.batches.log, question.session.id
+        recorder = Recorder(self.means.batches, session_id, question.path.name, self.lease.fence)
         table = self._source_table()
         if self.past:
             recorder.remember(self.past.written, self.past.usage)
@@ -169,7 +175,7 @@ class Run:
             self.table.remember(message)
         with_files = [message for message in self.messages if message.attachments]
         if with_files:
-            read_into(self.table, self.batches.log, self.question.session.id, with_files)
+            read_into(self.table, self.means.batches.log, self.question.session.id, with_files)
         return self.table
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
@@ -192,7 +198,7 @@ class Run:
         question, session = self.question, self.question.session
         fence, backend = (
             Fence(),
-            ChatBackend(self.backend, session.id, session.settings, offline=path is OFFLINE),
+            ChatBackend(self.means.backend, session.id, session.settings, offline=path is OFFLINE),
         )
         web: tuple[Tool, ...] = ()
         if path.local:
@@ -202,8 +208,10 @@ class Run:
             search = web_search(backend, fence, question.turn.search_options, said)
             web = (search, open_page(backend, fence, question.turn.search_options))
         approve, decide = question.turn.approve, self.caller.approve
-        guard = self.guards.guard(session, question.policy, approve, table, self.messages, decide)
-        questions = UserQuestions(self.guards.approvals, session.id, decide)
+        guard = self.means.guards.guard(
+            session, question.policy, approve, table, self.messages, decide
+        )
+        questions = UserQuestions(self.means.guards.approvals, session.id, decide)
         own = question.gathered.tools
         offered = {"all": own, "needed": without_spare(own), "none": ()}[
             tools_beside(path, question.provider.capabilities(question.model))
@@ -237,11 +245,11 @@ class Run:
 
     def _wrappers(self, guard: Guard, emit: Emit) -> Iterator[Callable[[Streams], Streams]]:
         """Yields what stands around the provider, from the inside out."""
-        question, log, session = self.question, self.batches.log, self.question.session.id
+        question, log, session = self.question, self.means.batches.log, self.question.session.id
         others = any(tool.origin != "ours" for tool in question.gathered.tools)
         if others or any(message.attachments for message in self.messages):  # see ToolResult
             yield lambda _: AttachingProvider(
-                question.provider, question.model, log, session, self.unseen
+                question.provider, question.model, log, session, self.means.unseen
             )
         yield self.caller.model
         yield lambda inner: GuardedProvider(inner, guard, emit)

@@ -40,7 +40,7 @@ from searchloop.agent.run.question.afterwards import Afterwards
 from searchloop.agent.run.question.files import AttachedTo, attach, check_takes
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
-from searchloop.agent.run.run import HandedOver, Question, Run, TranscriptCache
+from searchloop.agent.run.run import HandedOver, Means, Question, Run, TranscriptCache
 from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.search.switch import (
@@ -57,7 +57,7 @@ from searchloop.agent.settings.usual_model import UsualModel
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Backend, PreferredEngine
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import ANYWHERE, Message, ModelInfo, Price
+from searchloop.agent.types import ANYWHERE, Message, Price
 from searchloop.agent.types.attachments import Attachment
 
 T = TypeVar("T")
@@ -80,9 +80,10 @@ class Runner:
         bring: Iterable[ToolSource] = (),
     ) -> None:
         self._settings, self._log = settings, log
-        self._batches, self._backend = BatchWriter(log), backend
+        self._backend = backend
         self._tools, self._bring = tuple(tools), tuple(bring)
         self._guards = GuardFactory(settings, log, self._bring)
+        self._means = Means(BatchWriter(log), backend, self._guards, set())
         self.approvals = self._guards.approvals
         self._transport = transport or Transport(offline=settings.offline)
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -96,7 +97,6 @@ class Runner:
         self._leaving = False  # another process is to go on with what is under way
         self.afterwards = Afterwards(log, settings)
         self.checks = Checks(log, backend, self._guards)
-        self._unseen: set[tuple[str, str]] = set()  # see `AttachingProvider.refused`
         self._rejecting: dict[str, float] = {}  # models that reject their provider's search: until
 
     def use(self, settings: Settings) -> None:
@@ -132,20 +132,19 @@ class Runner:
                     await self._leases.release(lease)
                 raise
             caller = asked.get("caller", NOBODY)
-            await self._begin(self._run(question, lease, before, caller=caller, table=table))
+            run = Run(question, lease, self._means, before, caller=caller, table=table)
+            await self._begin(run)
         return run_id
 
     async def _turn(self, session: Session, asked: Asked) -> TurnOptions:
         """Returns the options of a turn. Raises ConfigError that names what is wrong."""
-        limits, searching = (
-            asked.get("limits") or self._settings.limits,
-            asked.get("search_options"),
-        )
+        limits = asked.get("limits") or self._settings.limits
+        searching = asked.get("search_options")
         if searching is None and session.search != "off":
             searching = search_options(self._settings.env, max_searches=limits.searches)
         options = await self._log.aside(with_folders, self._log, session, searching or ANYWHERE)
-        given = (asked.get(name) for name in ("system", "options", "schema"))
-        own, plan = Instructions.of(*cast(Any, given)), asked.get("plan")
+        own = Instructions.of(asked.get("system"), asked.get("options"), asked.get("schema"))
+        plan = asked.get("plan")
         touches = tuple(plan["files"]) if plan else ()
         return TurnOptions(limits, options, asked.get("approve", "ask"), own, touches)
 
@@ -162,11 +161,6 @@ class Runner:
             attached, left = await attach(files, replaces, before, takes, self._backend, held)
             question = question._replace(gathered=question.gathered.telling(left))
         return question, asked_data(text, session, replaces, asked.get("plan"), attached)
-
-    def _run(self, question: Question, lease: Lease, messages: list[Message], **more: Any) -> Run:
-        guards, backend = self._guards, self._backend
-        given = {"batches": self._batches, "unseen": self._unseen, **more}
-        return Run(question, lease, backend=backend, messages=messages, guards=guards, **given)
 
     @contextmanager
     def _being_started(self, session_id: str) -> Iterator[None]:
@@ -313,8 +307,9 @@ class Runner:
                 self.usual.remember(run.question.session.model)
             await self._leases.release(run.lease)
             self.afterwards.begin(run)
-            if self.afterwards.on and run.clean:
-                await self._check_always(session_id)
+            always = self._settings.env.get("SEARCHLOOP_CHECK") == "always"
+            if self.afterwards.on and run.clean and always:
+                await self.check(session_id, pressed=False)
         except HandedOver:
             await self._leases.hand_over(run.lease)
         except Exception as error:  # the log failed: `recover` resumes the run once it works
@@ -324,10 +319,6 @@ class Runner:
             self._leases.forget(run.lease)
             self._tasks.pop(session_id, None)
             self._runs.pop(session_id, None)
-
-    async def _check_always(self, session_id: str) -> None:
-        if self._settings.env.get("SEARCHLOOP_CHECK") == "always":
-            await self.check(session_id, pressed=False)
 
     async def cancel(self, session_id: str) -> bool:
         """Stops the session's run in any process and waits for its end; False if there is none."""
@@ -358,10 +349,6 @@ class Runner:
         """Waits until the session's run is over."""
         if task := self._tasks.get(session_id):
             await asyncio.wait([task])
-
-    async def models(self) -> list[ModelInfo]:
-        """Returns the models of every provider, in the providers' order."""
-        return await self.registry.models()
 
     async def recover(self) -> int:
         """Resumes runs whose process is gone, now and from now on. Returns their number now."""
@@ -396,7 +383,8 @@ class Runner:
         before, asked = past.before(events)
         private = holds_private([*before, asked])
         path = await self._path(question, private=private, rejected=past.fell_back)
-        return self._run(question._replace(path=path), lease, [*before, asked], past=past)
+        question = question._replace(path=path)
+        return Run(question, lease, self._means, [*before, asked], past)
 
     async def aclose(self, *, hand_over: bool = False) -> None:
         """Stops all runs. With `hand_over` another process resumes them, else they end."""

@@ -132,7 +132,7 @@ class ClientRuns:
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models that can be asked now."""
-        return [model for model in await self.services.runner.models() if model.available]
+        return [model for model in await self.services.runner.registry.models() if model.available]
 
     async def ready(self, wish: Wish) -> _Ready:
         """Checks a wish before anything is sent. Raises AgentError that names what cannot be."""

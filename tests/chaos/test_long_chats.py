@@ -100,7 +100,7 @@ async def test_a_local_servers_window_is_kept_with_a_summary(tmp_path: Path) -> 
 
     with FakeServer(answer) as server:
         async with House(tmp_path, dialect, server.url) as house:
-            await house.runner.models()
+            await house.runner.registry.models()
             for n in range(20):
                 told = await house.ask(f"Sea {n}?", search="off")
                 assert told["reason"] == "stop", told

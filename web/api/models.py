@@ -55,7 +55,7 @@ class LocalModels(Handlers):
         """Asks all providers for their models and all of one's own servers, concurrently."""
 
         async def ask() -> tuple[list[ModelInfo], list[ModelServer]]:
-            return await asyncio.gather(self._runner.models(), self._servers())
+            return await asyncio.gather(self._runner.registry.models(), self._servers())
 
         return self._on_loop(ask())
 

@@ -283,7 +283,7 @@ async def test_models_of_every_provider(tmp_path: Path) -> None:
     """The list holds the built-in model and the caller's own providers."""
 
     async with open_house(tmp_path, Scripted([])) as house:
-        ids = [model.id for model in await house.runner.models()]
+        ids = [model.id for model in await house.runner.registry.models()]
         assert {"builtin:extractive", "scripted:one"} <= set(ids)
         with pytest.raises(AgentError):
             house.runner.provider("nobody:x")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Event
+from threading import Event as Signal
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
+from searchloop.agent.errors import Conflict
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import Write
+from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.tools import Tool, ToolSource, tool
@@ -222,7 +225,7 @@ class Late(EventLog):
     def __init__(self, where: Path, late: str) -> None:
         super().__init__(where)
         self._late, self._loop = late, asyncio.get_running_loop()
-        self.reached, self.free = asyncio.Event(), Event()
+        self.reached, self.free = asyncio.Event(), Signal()
 
     def wait(self) -> None:
         """Says that the moment is there, and waits until it may go on."""
@@ -233,11 +236,11 @@ class Late(EventLog):
         """Nothing is written at once."""
         return None
 
-    def append(self, session_id: str, events: Sequence[Any], **how: Any) -> list[Any]:
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
         """See EventLog."""
-        if self._late in [type for type, _ in events]:
+        if self._late in [type for write in writes for type, _ in write.events]:
             self.wait()
-        return super().append(session_id, events, **how)
+        return super().append_all(writes)
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """See EventLog."""

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.search.citations import settle
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Finished, Message, TextDelta
 from tests.agent.providers.vendors import (
     ANTHROPIC,
@@ -24,6 +26,7 @@ from tests.agent.providers.vendors import (
     OPENAI,
     USER,
     VENDORS,
+    XAI,
     Vendor,
     results,
     shown,
@@ -322,3 +325,13 @@ def test_an_answer_to_nobody() -> None:
     for vendor in VENDORS:
         vendor.ask(USER, Message("assistant", ""), USER)
     assert OPENAI.ask(USER, Message("assistant", ""), USER)["input"][1]["role"] == "user"
+
+
+def test_a_vendor_s_own_number_becomes_ours() -> None:
+    """Its [1] is the first page of its answer, which is another number in a long session."""
+    table = SourceTable()
+    table.meet("https://other.example/", "Other", "cited")
+    message = settle(XAI.recorded("web_search_stream"), table)
+    (cited,) = message.citations
+    assert message.content == "**07:40.**[2] The harbour says so too."
+    assert [message.content[a:b] for a, b in cited.spans] == ["[2]"]

@@ -61,56 +61,6 @@ def call(name: Any, arguments: Any, call_id: Any = None) -> dict[str, Any]:
     return {"id": call_id, "function": {"name": name, "arguments": arguments}}
 
 
-def calls_of(*items: Any) -> tuple[ToolCall, ...]:
-    """The calls decoded from one chunk each."""
-    chunks = [{"message": {"content": "", "tool_calls": [item]}, "done": False} for item in items]
-    return last(decode(stream(*chunks))).message.tool_calls
-
-
-def test_calls_in_every_line_are_added_up() -> None:
-    """Calls of a middle line, of another and of the last line are all kept, in order."""
-    final = {"message": {"content": "", "tool_calls": [call("c", {}), call("d", {})]}, "done": True}
-    chunks = [{"message": {"content": "x", "tool_calls": [call(n, {})]}} for n in "ab"]
-    done = last(decode(stream(*chunks, final, done=False)))
-    assert [c.name for c in done.message.tool_calls] == ["a", "b", "c", "d"]
-    assert (done.stop_reason, done.message.content) == ("tool_calls", "xx")
-
-
-def test_ids_are_unique_in_an_answer() -> None:
-    """A given id is kept; one that is missing, empty or used already is replaced."""
-    ids = [call("f", {}, given) for given in ("call_2", "", None, 7, "call_1", "call_2")]
-    made = [c.id for c in calls_of(*ids)]
-    assert (made[0], made[4]) == ("call_2", "call_1")
-    assert len(set(made)) == 6
-    assert all(made)
-
-
-@each_row("item", [None, 3, {}, {"function": None}, call(None, {}), call(["f"], {})])
-def test_a_call_without_a_name_has_a_problem(item: Any) -> None:
-    """A call nobody can execute is still a call, so that the model is told."""
-    assert calls_of(item)[0].problem == "The call names no tool."
-
-
-def test_length_and_stop() -> None:
-    """`done_reason` length is length, unless there are calls to answer."""
-    assert last(decode(OLLAMA.stream_of("chat_length_stream"))).stop_reason == "length"
-    ends = {"message": {"content": "", "tool_calls": [call("f", {})]}, "done": True}
-    done = last(decode(stream({**ends, "done_reason": "length"}, done=False)))
-    assert done.stop_reason == "tool_calls"
-
-
-def test_nothing_after_the_end_is_read() -> None:
-    """Lines after `done` change nothing, not even broken ones."""
-    assert last(decode(stream(*text("a")) + b"{]\n" + stream(*text("b")))).message.content == "a"
-
-
-def test_odd_fields_do_no_harm() -> None:
-    """Null content, a missing message and unknown fields are passed over."""
-    odd: list[dict[str, Any]] = [{"message": {"content": None, "thinking": 3}}, {"new": 1}]
-    odd.append({"message": None})
-    assert last(decode(stream(*odd, *text("ok")))).message.content == "ok"
-
-
 # --- thinking ---------------------------------------------------------------------------------
 
 

@@ -75,29 +75,6 @@ def test_an_option_is_taken_or_refused_by_name(name: str, option: str) -> None:
     assert name in refused.value.message
 
 
-WORDS = [
-    ("temperature", "Unsupported parameter: 'temperature' is not supported with this model."),
-    ("top_p", "`temperature` and `top_p` cannot both be specified for this model."),
-    ("top_p", "Unknown name topP"),
-    ("seed", "property 'seed' is unsupported"),
-    ("stop", "stop_sequences: unexpected value"),
-    ("effort", "Unsupported value: 'low' is not supported with this model (reasoning.effort)."),
-    ("effort", "Unknown name thinkingLevel"),
-    ("effort", "Unrecognized request argument supplied: reasoning_effort"),
-]
-
-
-@each_row("name", [name for name in MODELS if name != "ollama"])
-@each_row(("option", "words"), WORDS)
-def test_a_model_that_refuses_an_option_is_told_so(name: str, option: str, words: str) -> None:
-    """APIs take what some of their models refuse."""
-    error, _ = refusal(name, words, options={option: (VALUES | EFFORT)[option]})
-    assert error.code == "option_refused"
-    assert option in error.remedy
-    error, _ = refusal(name, words)
-    assert error.code != "option_refused", "nobody asked for one"
-
-
 def form(name: str, **more: Any) -> Any:
     """The schema in the request to a provider, None if it is not sent."""
     body = sent(name, **more)

@@ -283,41 +283,6 @@ def test_a_thinking_model_that_did_not_think() -> None:
     assert (message.content, message.thinking) == ("At 07:40.", "Hm.")
 
 
-PLACE = {"type": "extra_forbidden", "loc": ["body", "tools", 0], "msg": "Extra inputs"}
-
-
-@each_row(
-    ("status", "answer", "code", "words"),
-    [
-        (422, {"object": "error", "message": {"detail": [PLACE]}}, "bad_request", "body.tools.0"),
-        (422, {"message": {"detail": [PLACE]}}, "bad_request", "Extra inputs"),
-        (422, {"detail": [PLACE, PLACE]}, "bad_request", "Extra inputs"),
-        (422, {"detail": {"message": "Extra inputs"}}, "bad_request", "Extra inputs"),
-        (400, {"error": [{"msg": "Extra inputs"}]}, "bad_request", "Extra inputs"),
-        (400, {"error": {"message": ["Extra", "inputs"]}}, "bad_request", "Extra; inputs"),
-        (400, {"error": {"message": {"error": 1, "reason": "No such"}}}, "bad_request", "No such"),
-        (400, [{"error": {"message": "Extra inputs"}}], "bad_request", "Extra inputs"),
-        (400, {"errors": ["Extra inputs"]}, "bad_request", "Extra inputs"),
-        (400, {"title": "Extra inputs"}, "bad_request", "Extra inputs"),
-        (400, {"error": {"type": "too_many_prompt_tokens", "code": 400}}, "context_length", ""),
-        (400, {"error": {"message": "The messages are too long."}}, "context_length", "too long"),
-        (
-            400,
-            {"error": {"message": "Call failed.", "code": "tool_use_failed"}},
-            "tool_call_slip",
-            "Call failed.",
-        ),
-    ],
-)
-def test_words_wherever_they_stand(status: int, answer: Any, code: str, words: str) -> None:
-    """A fault as an object or a list is quoted by its words, never as JSON."""
-    error = codec().error(status, {}, json.dumps(answer).encode())
-    assert error.code == code
-    assert words in error.message
-    assert "{" not in error.message
-    assert error.retryable == (code == "tool_call_slip")
-
-
 # --- what a refusal teaches ---
 
 REFUSALS = {

@@ -37,3 +37,7 @@ def exchanges(path: Path) -> list[dict[str, Any]]:
 def row_id(path: Path, number: int) -> str:
     """What names one exchange in a report: `ours` tells the two sets apart."""
     return f"{'ours-' if OURS in path.parents else ''}{path.stem}-{number}"
+
+
+REFUSALS: list[dict[str, Any]] = json.loads((OURS / "refusals.json").read_text("utf-8"))
+"""Refusals of servers, with the providers that read them, and what they mean there."""

@@ -60,6 +60,7 @@ NO_RULES: Mapping[str, str] = {
     "search_backend/api/schemas.toml": "the shape of an API",
     "web/api/schemas.toml": "the shape of an API",
     "web/static/app/manifest.webmanifest": "what a browser installs",
+    "web/static/app/programs.json": "lines that people paste into other programs",
 }
 # A folder that may hold more than 14 entries (never above 18), and the reason.
 FULLER: Mapping[str, str] = {

@@ -8,12 +8,14 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from flask import Flask
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.compose import Services
+from searchloop.protocols.programs import Programs
 from searchloop.protocols.runs import ClientRuns
 from searchloop.web.api import Api
 from searchloop.web.api.calls import LoopBridge, refuse_error
@@ -110,6 +112,7 @@ class WebApp:
             what = "SEARCH_BACKEND_URL names a backend that has one library and one cache for all."
             remedy = "Unset it, or unset SEARCHLOOP_USER_HEADER."
             raise ConfigError("shared_backend", what, remedy)
+        access = replace(access, programs=Programs(services.settings.home))
         self._services, self._access = services, access
         self._shared = services.settings.database is not None
         self._on_loop = LoopBridge()
@@ -145,7 +148,7 @@ class WebApp:
             await self._gate(scope, receive, send)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        name = scope[PERSON].name
+        name, program = scope[PERSON].name, scope[PERSON].program
         tenant = self._tenants.get(name)
         if tenant is None:
             try:
@@ -153,7 +156,7 @@ class WebApp:
             except AgentError as error:
                 await refuse_error(error, scope, send)
                 return
-        if is_client_path(scope["path"]):
+        if program or is_client_path(scope["path"]):  # a program's key is for nothing else
             await self._gateway(tenant.client_runs, scope, receive, send)
         else:
             await tenant(scope, receive, send)

@@ -19,10 +19,11 @@ from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.log.window import tokens
 from searchloop.protocols import chat_completions, messages, responses
 from searchloop.protocols.fields import Asked, Encoder, Frame
+from searchloop.protocols.programs import Program
 from searchloop.protocols.runs import SUFFIXES, ClientRuns
 from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.web.asgi import EVENTS, Receive, Scope, Send, answer, as_json, left, more
-from searchloop.web.gate import Refusal
+from searchloop.web.gate import PERSON, Refusal
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -52,7 +53,9 @@ _FACES = {
     "/v1/messages": _MESSAGES,
 }
 _STATUS = {"no_response": 404, "unknown_provider": 404, "unknown_model": 404, "no_model": 404}
-_STATUS |= {"search_off": 403, "not_found": 404, "bad_method": 405, "stopped": 503}
+_STATUS |= {"search_off": 403, "not_allowed": 403, "program_budget": 429, "stopped": 503}
+_STATUS |= {"not_found": 404, "bad_method": 405}
+_NO_USE = ((b"x-should-retry", b"false"),)  # clients ask again after 429
 _KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -83,7 +86,8 @@ def _error(path: str, status: int, code: str, words: str, param: str | None) -> 
         return {"type": "error", "error": {"type": kind, "message": words}, "request_id": None}
     if path.startswith("/api/"):
         return {"error": words}
-    kind = "invalid_request_error" if status < 500 else "server_error"
+    kind = "insufficient_quota" if status == 429 else "invalid_request_error"
+    kind = kind if status < 500 else "server_error"
     return {"error": {"message": words, "type": kind, "param": param, "code": code}}
 
 
@@ -105,7 +109,9 @@ class McpPath:
     async def _live(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
         from searchloop.protocols.mcp import over_http
 
-        manager = over_http(lambda request: ClientTools(request.scope[_RUNS]))
+        manager = over_http(
+            lambda request: ClientTools(request.scope[_RUNS], request.scope[PERSON].program)
+        )
         async with manager.run():
             started.set_result(manager)
             await asyncio.Event().wait()
@@ -135,16 +141,18 @@ class Gateway:
             words = f"{error.message} {error.remedy}".strip()
             param = getattr(error, "param", None)
             body = _error(scope["path"], status, error.code, words, param)
-            await answer(send, status, body)
+            await answer(send, status, body, _NO_USE if error.code == "program_budget" else ())
 
     async def aclose(self) -> None:
         """Ends what is still answered."""
         await self._mcp.aclose()
 
     async def _answer(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
-        method, path = scope["method"], scope["path"]
+        method, path, program = scope["method"], scope["path"], scope[PERSON].program
         if path == "/v1/models" and method == "GET":
-            await answer(send, 200, await _models(runs))
+            await answer(send, 200, await _models(runs, program))
+        elif path == "/" and method == "HEAD":
+            await answer(send, 200, b"")
         elif (found := _ONE.fullmatch(path)) and method in ("GET", "DELETE"):
             kept = runs.kept.take(found[1])[1]
             if method == "DELETE":
@@ -155,7 +163,8 @@ class Gateway:
             asked = messages.decode(await _body(receive))
             await answer(send, 200, {"input_tokens": _counted(asked)})
         elif (face := _FACES.get(path)) and method == "POST":
-            await self._run(runs, face, await _body(receive), _client(scope), receive, send)
+            who = {"client": _client(scope), "program": program}
+            await self._run(runs, face, await _body(receive), who, receive, send)
         else:
             what = f"{method} {path[:200]} is not served here."
             raise ConfigError("not_found", what, "Ask by POST /v1/chat/completions, for example.")
@@ -165,7 +174,7 @@ class Gateway:
         runs: ClientRuns,
         face: _Face,
         body: Mapping[str, Any],
-        client: str,
+        who: Mapping[str, Any],
         receive: Receive,
         send: Send,
     ) -> None:
@@ -173,7 +182,7 @@ class Gateway:
             asked = responses.decode(body, runs.kept.take(str(name))[0])
         else:
             asked = face.decode(body)
-        ready = await runs.ready(replace(asked.wish, client=client))
+        ready = await runs.ready(replace(asked.wish, **who))
         asked = asked._replace(ignored=(*asked.ignored, *ready.ignored))
         encoder = face.encoder(asked)
         gone = asyncio.create_task(left(receive))
@@ -274,9 +283,9 @@ async def _body(receive: Receive) -> dict[str, Any]:
     return body
 
 
-async def _models(runs: ClientRuns) -> dict[str, Any]:
+async def _models(runs: ClientRuns, program: Program | None) -> dict[str, Any]:
     """Lists the models, each also with the suffixes that ask for a search."""
-    names = ["default", *(model.id for model in await runs.models())]
+    names = ["default", *(model.id for model in await runs.models(program))]
     ids = [f"{name}{suffix}" for name in names for suffix in ("", *SUFFIXES)]
     owned = {"object": "model", "created": 0, "owned_by": "searchloop", "type": "model"}
     rows = [{"id": id, **owned, "display_name": id} for id in ids]

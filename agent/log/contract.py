@@ -213,25 +213,39 @@ _COUNT = (
 )
 
 
-def count_used(db: Database, person: str, events: Sequence[Pending]) -> None:
-    """Adds what stored events used to a person's day; a crash before this loses one count."""
+def count_used(db: Database, person: str, events: Sequence[Pending], program: str = "") -> None:
+    """Adds what events used to the day of a person and of their program.
+
+    A crash before this loses one count.
+    """
+    owners = [*filter(None, (person, _owner(person, program)))]
     for kind, data in events:
-        usage = data.get("usage") if kind in _COUNTED else None
+        usage = data.get("usage") if owners and kind in _COUNTED else None
         if not isinstance(usage, Mapping):
             continue
         counts, cost = [int(usage.get(name) or 0) for name in _COUNTS], usage.get("cost_usd")
         day, answers = time.strftime("%Y-%m-%d", time.gmtime()), int(kind == _COUNTED[0])
         with db.transaction() as open_one:
-            row = (person, day, answers, *counts, cost or 0.0, int(cost is None))
-            open_one.execute(_COUNT, row)
+            for owner in owners:
+                row = (owner, day, answers, *counts, cost or 0.0, int(cost is None))
+                open_one.execute(_COUNT, row)
 
 
-def used(db: Database, person: str | None) -> list[dict[str, Any]]:
-    """Returns what each person used on each day, or one of them; cost without unpriced answers."""
-    where, values = (" WHERE owner = ?", [person]) if person is not None else ("", [])
+def _owner(person: str, program: str) -> str:
+    return f"{person}\n{program}" if program else ""  # no name of a person holds a line's end
+
+
+def used(db: Database, person: str | None, program: str = "") -> list[dict[str, Any]]:
+    """Returns what each person used on each day, one of them, or a program of one of them.
+
+    The cost is without unpriced answers.
+    """
+    owner = _owner(person or "", program) or person
+    where, values = (" WHERE owner = ?", [owner]) if owner is not None else ("", [])
     query = f"SELECT owner, day, {', '.join(_SUMS)} FROM used{where} ORDER BY day DESC, owner"
     names = ("person", "day", *_SUMS)
-    return [dict(zip(names, row, strict=True)) for row in rows_of(db, query, values)]
+    rows = (dict(zip(names, row, strict=True)) for row in rows_of(db, query, values))
+    return [row for row in rows if program or "\n" not in row["person"]]
 
 
 _FILE = "digest, data, pages"

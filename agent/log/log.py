@@ -313,10 +313,9 @@ class EventLog:
         what = "Another process goes on with this run."
         return Conflict("fenced", what, "Nothing is lost; read the log.")
 
-    def count(self, ending: Mapping[str, Any]) -> None:
-        """Counts the use of a run that is in no chat, by its `run_finished`."""
-        if self.person:
-            count_used(self._db, self.person, [("run_finished", ending)])
+    def count(self, ending: Mapping[str, Any], program: str = "") -> None:
+        """Counts a run that is in no chat, by its `run_finished`, for its person and program."""
+        count_used(self._db, self.person, [("run_finished", ending)], program)
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """Returns the events with a number above `after`, in order; at most `limit` of them."""
@@ -330,9 +329,9 @@ class EventLog:
         rows = rows_of(self._db, f"{parts} ORDER BY seq{cut}", (session_id, after) * 2)
         return [event_in(session_id, *row) for row in rows]
 
-    def used(self, person: str | None = None) -> list[dict[str, Any]]:
-        """Returns what each person used on each day, or one of them; counts, never content."""
-        return used(self._db, person)
+    def used(self, person: str | None = None, program: str = "") -> list[dict[str, Any]]:
+        """Returns what each person used on each day, one of them, or one's program; no content."""
+        return used(self._db, self.person if program else person, program)
 
     def last_event(self, session_id: str) -> Event:
         """Returns the newest event, the `run_finished` after a run. Raises Conflict if none."""

@@ -41,6 +41,7 @@ from searchloop.agent.tools.open_page import open_page
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import (
     ANYWHERE,
+    Limits,
     Message,
     ModelInfo,
     NativeSearch,
@@ -52,6 +53,7 @@ from searchloop.agent.types import (
 from searchloop.compose import Services
 from searchloop.protocols.handing import Events, HandedOut, HandingOut, Happened, Unattended
 from searchloop.protocols.kept import Kept
+from searchloop.protocols.programs import Program
 
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
 _POSITIONS: tuple[Search, ...] = ("auto", "offline", "off")
@@ -61,14 +63,15 @@ _COUNTS = ("input_tokens", "output_tokens", "seconds", "cost_usd")
 _log = logging.getLogger(__name__)
 
 
-def switch(settings: Settings) -> Search:
-    """Returns the user's switch for programs: auto, offline or off. Raises ConfigError."""
+def switch(settings: Settings, program: Program | None = None) -> Search:
+    """Returns the switch of all programs, or of one: auto, offline or off. Raises ConfigError."""
     chosen = settings.env.get("SEARCHLOOP_CLIENT_SEARCH") or "auto"
     position = next((each for each in _POSITIONS if each == chosen), None)
     if position is None:
         what = f"SEARCHLOOP_CLIENT_SEARCH is {chosen!r}."
         raise ConfigError("bad_search", what, f"Choose one of {', '.join(_POSITIONS)}.")
-    return "offline" if position == "auto" and settings.offline else position
+    position = "offline" if position == "auto" and settings.offline else position
+    return max(position, program.search, key=_POSITIONS.index) if program else position
 
 
 def search_off(position: str) -> ConfigError:
@@ -77,8 +80,8 @@ def search_off(position: str) -> ConfigError:
     if position == "offline":
         what = "Other programs may search this machine's library only."
     remedy = (
-        "The user can set SEARCHLOOP_CLIENT_SEARCH=auto, and unset SEARCHLOOP_OFFLINE. "
-        "Do not claim a search."
+        "The user can allow it on the page in Settings, Other programs, or set "
+        "SEARCHLOOP_CLIENT_SEARCH=auto and unset SEARCHLOOP_OFFLINE. Do not claim a search."
     )
     return ConfigError("search_off", what, remedy)
 
@@ -88,7 +91,8 @@ class Wish:
     """What a client asks for. `tools` are its own; `files` belong to the last question.
 
     The first `whole` messages are ours, not what a client was shown; `keep` lets us remember;
-    `client` is the name that a program gives itself; `effort` names the field of that option.
+    `client` is the name that a program gives itself, `program` the one whose key it sent; `effort`
+    names the field of that option.
     """
 
     model: str
@@ -103,6 +107,7 @@ class Wish:
     whole: int = 0
     keep: bool = True
     client: str = ""
+    program: Program | None = None
     effort: str = ""
 
 
@@ -115,6 +120,7 @@ class _Ready(NamedTuple):
     path: SearchPath
     messages: list[Message]
     ignored: tuple[str, ...]
+    limits: Limits
 
 
 class ClientRuns:
@@ -130,9 +136,10 @@ class ClientRuns:
         for task in self._tasks:
             task.cancel()
 
-    async def models(self) -> list[ModelInfo]:
-        """Returns the models that can be asked now."""
-        return [model for model in await self.services.runner.registry.models() if model.available]
+    async def models(self, program: Program | None = None) -> list[ModelInfo]:
+        """Returns the models that can be asked now, by a program."""
+        found = [model for model in await self.services.runner.registry.models() if model.available]
+        return [each for each in found if program is None or program.may_ask(each.id)]
 
     async def ready(self, wish: Wish) -> _Ready:
         """Checks a wish before anything is sent. Raises AgentError that names what cannot be."""
@@ -143,11 +150,16 @@ class ClientRuns:
             if wish.model.endswith(suffix):
                 wish = replace(wish, model=wish.model.removesuffix(suffix), search=search)
         provider, model = runner.provider(await self._named(wish.model))
+        limits, program = settings.limits, wish.program
+        if program:
+            program.check(f"{provider.name}:{model}")
+            log = self.services.log
+            limits = program.within(await log.aside(log.used, None, program.name), limits)
         provider.check(model)
         wish, ignored = await self._effective(wish, provider, model)
         taken = Instructions.of(wish.system or None, wish.options, wish.schema)
         check_options(provider, taken, model)
-        wish = replace(wish, search=self._allowed(wish.search), options=taken.options)
+        wish = replace(wish, search=self._allowed(wish.search, program), options=taken.options)
         sites = wish.sites
         if wish.search != "off" and sites == ANYWHERE:
             wish = replace(wish, sites=search_options(settings.env))
@@ -163,7 +175,7 @@ class ClientRuns:
         messages = [*whole, *self.kept.restored(shown)]
         if wish.files:
             messages[-1] = await self._with_files(messages[-1], wish.files, provider, model)
-        return _Ready(wish, provider, model, path, messages, ignored)
+        return _Ready(wish, provider, model, path, messages, ignored, limits)
 
     async def _effective(
         self, wish: Wish, provider: Provider, model: str
@@ -193,9 +205,9 @@ class ClientRuns:
         found = [m.id for m in await self.models() if m.id.partition(":")[2] == model]
         return found[0] if len(found) == 1 else model
 
-    def _allowed(self, search: Search) -> Search:
+    def _allowed(self, search: Search, program: Program | None) -> Search:
         """Returns the search as the user's switch for programs allows it. Raises ConfigError."""
-        position = switch(self.services.settings)
+        position = switch(self.services.settings, program)
         if search == "off" or position == "auto" or search == position:
             return search
         raise search_off(position)
@@ -281,17 +293,18 @@ class ClientRuns:
             "model": f"{ready.provider.name}:{ready.model}",
             "error": error,
         }
-        await self._told(ready.wish.client, finished)
+        await self._told(ready.wish, finished)
         await emit.event("run_finished", finished)
 
-    async def _told(self, client: str, finished: Mapping[str, Any]) -> None:
-        """Writes a line of the log, and counts what a person's program used."""
+    async def _told(self, wish: Wish, finished: Mapping[str, Any]) -> None:
+        """Writes a line of the log, and counts what a person and a program used."""
+        name, log = wish.program.name if wish.program else "", self.services.log
         usage, error = finished["usage"], finished["error"]
         fields = {name: finished[name] for name in ("model", "reason", "search_path")}
         fields |= {name: usage.get(name) for name in _COUNTS}
         fields |= {"code": error["code"]} if error else {}
-        _log.info("client_answered", extra={"fields": {"client": client, **fields}})
-        await self.services.log.aside(self.services.log.count, finished)
+        _log.info("client_answered", extra={"fields": {"client": name or wish.client, **fields}})
+        await log.aside(log.count, finished, name)
 
     async def _loop(
         self, ready: _Ready, path: SearchPath, table: SourceTable, emit: Events
@@ -321,7 +334,7 @@ class ClientRuns:
                 tools=HandingOut(ours, wish.tools),
                 emit=emit,
                 sources=table,
-                limits=settings.limits,
+                limits=ready.limits,
                 price=self.services.runner.price_of(f"{ready.provider.name}:{ready.model}"),
             )
         except HandedOut as end:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from searchloop.agent.calls.schema import problems_with, takes
@@ -23,12 +23,13 @@ from searchloop.agent.tools.backend import Backend, ChatBackend, error_words
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.tools.web_search import search_notes, trail
-from searchloop.agent.types import Message
+from searchloop.agent.types import Message, Search
 from searchloop.auditing.results import AuditedPage
 from searchloop.auditing.run import Auditor
 from searchloop.auditing.writers import as_text, look_first
 from searchloop.compose import Services
 from searchloop.compose.check import Source, check_text, read_page, said
+from searchloop.protocols.programs import Program
 from searchloop.protocols.runs import PROGRAMS, ClientRuns, Wish, search_off, switch
 from searchloop.render.words import words_of
 
@@ -122,9 +123,10 @@ TOOLS = (
 
 @dataclass(frozen=True, slots=True)
 class ClientTools:
-    """The tools of one user."""
+    """The tools of one user, for a program that sent a key of its own."""
 
     runs: ClientRuns
+    program: Program | None = None
 
     @property
     def services(self) -> Services:
@@ -149,14 +151,18 @@ class ClientTools:
 
     @property
     def _offline(self) -> bool:
-        return switch(self.services.settings) == "offline"
+        return self._position == "offline"
+
+    @property
+    def _position(self) -> Search:
+        return switch(self.services.settings, self.program)
 
     def backend(self, *leaving: str) -> Backend:
         """Returns the search backend, as far as the switch allows, for these texts.
 
         Raises ConfigError where the switch is off, or where a text holds a key of this machine.
         """
-        position = switch(self.services.settings)
+        position = self._position
         if position == "off":
             raise search_off(position)
         env = self.services.settings.env
@@ -260,8 +266,9 @@ class ClientTools:
         """Lets the agent answer; see `TOOLS`."""
         question = str(given["question"])
         asked = (Message("user", question),) if question.strip() else ()
-        search = given.get("search") or switch(self.services.settings)
+        search = given.get("search") or self._position
         wish = Wish(given.get("model") or "", asked, search=search, keep=False, client="MCP")
+        wish = replace(wish, program=self.program)
         runs, steps = self.runs, 0
         data: Mapping[str, Any] = {}
         async with aclosing(runs.stream(await runs.ready(wish))) as events:

@@ -28,3 +28,35 @@ def test_a_program_is_connected_by_what_the_room_shows(enter: Enter, house: Hous
     expect(again).to_have_value("off")
     again.select_option("auto")
     expect(again).to_be_enabled()
+
+
+def test_a_program_gets_a_key_of_its_own(enter: Enter, house: House) -> None:
+    """Its key is shown once and stands in the lines below; what it may and used is told; it is
+    changed, and taken back with a second press."""
+    page = enter(house)
+    room = opened(page, "programs")
+    room.get_by_text("Add a program").click()
+    form = room.locator("details[open] form")
+    form.get_by_label("Name").fill("editor")
+    form.get_by_label("Tokens at most").fill("500")
+    form.get_by_label("Models that it may ask").fill("openai-chat:*, ollama:*")
+    form.get_by_role("button", name="Save").click()
+    key = room.locator("#programs-own [role=status] code").inner_text()
+    assert key.startswith("sl-")
+    room.locator("#programs-models").get_by_text("Claude Code").click()
+    expect(room.locator("#programs-models details[open] pre")).to_contain_text(key)
+    row = room.locator("#programs-own li", has_text="editor")
+    expect(row).to_contain_text(f"…{key[-4:]}")
+    expect(row).to_contain_text("The web · may ask: openai-chat:*, ollama:* · today 0 answers")
+    ask = """async key => (await fetch('/v1/models', {credentials: 'omit',
+        headers: {Authorization: `Bearer ${key}`}})).status"""
+    assert page.evaluate(ask, key) == 200
+    row.get_by_text("What it may do").click()
+    row.get_by_label("It may search").select_option("off")
+    row.get_by_label("Models that it may ask").fill("")
+    row.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("Nothing · may ask: no model · today 0")
+    row.get_by_role("button", name="Take back").click()
+    row.get_by_role("button", name="Its key ends now").click()
+    expect(row).to_have_count(0)
+    assert page.evaluate(ask, key) == 401

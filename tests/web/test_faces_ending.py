@@ -58,24 +58,25 @@ def questions(server: FakeServer) -> list[Any]:
 
 
 @contextmanager
-def house(home: Path) -> Iterator[tuple[FakeServer, dict[str, str]]]:
-    """A model, and the settings of a server that asks it."""
+def house(store: Path | str) -> Iterator[tuple[FakeServer, dict[str, str]]]:
+    """A model, and the settings of a server that asks it and keeps its chats in this store."""
+    shared = {} if isinstance(store, Path) else {"SEARCHLOOP_DATABASE_URL": store}
     with FakeServer(model) as server:
-        yield server, {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}
+        yield server, {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1", **shared}
 
 
-def test_a_client_that_leaves_ends_its_run(tmp_path: Path) -> None:
+def test_a_client_that_leaves_ends_its_run(tmp_path: Path, store: Path | str) -> None:
     """The provider's connection is closed soon after, whichever face it was."""
-    with house(tmp_path) as (server, settings), Host(tmp_path, **settings) as host:
+    with house(store) as (server, settings), Host(tmp_path, **settings) as host:
         with waiting(host, server):
             pass
         until(lambda: all(each.gone.is_set() for each in questions(server)))
         assert host.ask("GET", "/api/sessions")[1]["sessions"] == []
 
 
-def test_a_server_that_stops_tells_each_client(tmp_path: Path) -> None:
+def test_a_server_that_stops_tells_each_client(tmp_path: Path, store: Path | str) -> None:
     """In its protocol's own words, and soon; no run is left."""
-    with house(tmp_path) as (server, settings), Host(tmp_path, **settings) as host:
+    with house(store) as (server, settings), Host(tmp_path, **settings) as host:
         with waiting(host, server) as asked:
             host.signal(signal.SIGTERM)
             answers = {name: link.getresponse() for name, link in asked.items()}
@@ -91,20 +92,26 @@ def test_a_server_that_stops_tells_each_client(tmp_path: Path) -> None:
     assert '"isError":true' in told["mcp"]
 
 
-def test_a_killed_server_leaves_nothing_to_take_over(tmp_path: Path) -> None:
-    """Its clients see the connection break. The next server on the same store asks no model on
-    their behalf, has no chat of theirs, and answers when it is asked again."""
-    with house(tmp_path) as (server, settings):
-        with Host(tmp_path, **settings) as host, waiting(host, server) as asked:
-            host.process.kill()
+def test_a_killed_server_leaves_nothing_to_take_over(tmp_path: Path, store: Path | str) -> None:
+    """Its clients see the connection break. Another server on the same store takes over the chat
+    that it answered, asks no model on behalf of its clients, has no chat of theirs, and answers
+    when it is asked again."""
+    with house(store) as (server, settings), ExitStack() as stack:
+        ours = stack.enter_context(Host(tmp_path, **settings))
+        beside = None if isinstance(store, Path) else Host(tmp_path, **settings)
+        with waiting(ours, server) as asked:
+            session = ours.ask("POST", "/api/sessions", {"model": MODEL})[1]["id"]
+            ours.start(session, "wait")
+            until(lambda: len(questions(server)) == len(WAITING) + 1)
+            ours.process.kill()
             for link in asked.values():
                 with pytest.raises((http.client.HTTPException, OSError)):
                     link.getresponse().read()
         until(lambda: all(each.gone.is_set() for each in questions(server)))
-        before = len(questions(server))
-        with Host(tmp_path, **settings) as other:
-            assert other.ask("GET", "/api/sessions")[1]["sessions"] == []
-            path, body = FACES["chat"].path, FACES["chat"].body("Say hello.")
-            status, answer = other.ask("POST", path, body)
-            assert (status, answer["choices"][0]["message"]["content"]) == (200, "Hello.")
-            assert len(questions(server)) == before + 1
+        other = stack.enter_context(beside or Host(tmp_path, **settings))
+        until(lambda: len(questions(server)) == len(WAITING) + 2)
+        [chat] = other.ask("GET", "/api/sessions")[1]["sessions"]
+        assert chat["id"] == session
+        status, answer = other.ask("POST", FACES["chat"].path, FACES["chat"].body("Say hello."))
+        assert (status, answer["choices"][0]["message"]["content"]) == (200, "Hello.")
+        assert len(questions(server)) == len(WAITING) + 3

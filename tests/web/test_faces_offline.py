@@ -85,11 +85,11 @@ TOOLS: dict[str, dict[str, Any]] = {
 }
 
 
-def call(at: Desk, *names: str, **more: Any) -> dict[str, Any]:
+def call(at: Desk, *names: str, key: str = KEY, **more: Any) -> dict[str, Any]:
     """Calls tools over MCP, and returns what each gave."""
 
     async def all_of_them() -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {KEY}"}
+        headers = {"Authorization": f"Bearer {key}"}
         async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
             over = streamable_http_client(f"{at.running.serving.base}/mcp", http_client=http)
             async with Client(over) as client:

@@ -38,7 +38,7 @@ from searchloop.web.api.openapi import ANY_FILE, Route, route, routes_of
 from searchloop.web.api.projects import ProjectsApi
 from searchloop.web.api.providers import ProvidersApi, has_key
 from searchloop.web.api.schemas import FORMATS, MODES
-from searchloop.web.api.server import ServerApi
+from searchloop.web.api.server import ProgramsApi, ServerApi
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import (
     AgentsApi,
@@ -69,10 +69,10 @@ class Api(Handlers):
 
     def handlers(self) -> list[tuple[Route, Handler]]:
         """Returns every handler of the API with its route."""
-        server = ServerApi(self._services, self._on_loop, self._access)
+        given = self._services, self._on_loop, self._access
         made = [part(self._services, self._on_loop) for part in _PARTS]
-        parts = (self, self.local_models, self.imports, server, *made)
-        return [found for part in parts for found in routes_of(part)]
+        own = (self, self.local_models, self.imports, ServerApi(*given), ProgramsApi(*given))
+        return [found for part in (*own, *made) for found in routes_of(part)]
 
     @route("get", "/api/models", "Models")
     def models(self, call: Call) -> Reply:

@@ -1,14 +1,17 @@
-"""Handlers for the server itself and who is signed in: health, numbers, token, use, deletion."""
+"""Handlers for the server itself and who may ask it: health, numbers, token, use, programs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 from xml.sax.saxutils import escape
 
 from searchloop.agent import __version__
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.observe.metrics import CONTENT_TYPE
 from searchloop.compose import Services
+from searchloop.protocols.programs import Program, Programs
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import document, route
 from searchloop.web.gate.access import Access
@@ -97,3 +100,47 @@ class ServerApi(Handlers):
             count += 1
         services.forget_pages()
         return Reply({"deleted": count})
+
+
+class ProgramsApi(Handlers):
+    """/api/programs: those of the person who asks, with keys of their own."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge, access: Access) -> None:
+        super().__init__(services, on_loop)
+        self._programs = access.programs or Programs(services.settings.home)
+
+    @route("get", "/api/programs", "Programs")
+    def list(self, call: Call) -> Reply:
+        """Lists programs with what each used in its period; keys are not kept."""
+        shown = [self._shown(each) for each in self._programs.of(call.person.name)]
+        return Reply({"programs": shown})
+
+    @route("post", "/api/programs", "MadeProgram", "NewProgram", 201)
+    def add(self, call: Call) -> Reply:
+        """Adds a program. Its key is in this answer and in no other."""
+        rights = _rights(call.body)
+        made, key = self._programs.add(call.person.name, rights.pop("name").strip(), **rights)
+        return Reply({**self._shown(made), "key": key}, 201)
+
+    @route("patch", "/api/programs/{program}", "Programs", "ProgramChanges")
+    def change(self, call: Call) -> Reply:
+        """Changes what a program may do, from its next request on."""
+        self._programs.change(call.person.name, call.path["program"], **_rights(call.body))
+        return self.list(call)
+
+    @route("delete", "/api/programs/{program}", None)
+    def remove(self, call: Call) -> Reply:
+        """Takes a program's key back."""
+        self._programs.remove(call.person.name, call.path["program"])
+        return Reply(status=204)
+
+    def _shown(self, program: Program) -> dict[str, Any]:
+        rows = self._services.log.used(program=program.name)
+        shown = {k: v for k, v in program._asdict().items() if k not in ("owner", "digest")}
+        last = rows[0]["day"] if rows else None
+        return {**shown, "used": program.spent(rows), "last_used": last}
+
+
+def _rights(body: Mapping[str, Any]) -> dict[str, Any]:
+    models = {"models": tuple(body["models"])} if "models" in body else {}
+    return {**body, **models}

@@ -25,6 +25,7 @@ from urllib.parse import parse_qs, quote
 
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.settings.private_files import write_private
+from searchloop.protocols.programs import Program, Programs
 
 TOKEN_FILE = "token"
 SHORTEST = 16  # characters of a token where other machines can reach the server
@@ -44,6 +45,7 @@ class Person(NamedTuple):
 
     name: str = ""
     admin: bool = True
+    program: Program | None = None  # of theirs, which sent its own key
 
 
 class KeptToken:
@@ -228,7 +230,7 @@ class Access:
 
     `names` are further host names, `public` is the address of a proxy before the server. With
     `open_to_all` no request needs the secret: for a server that holds nothing of the user's.
-    `kept` replaces `token` by the one in the file.
+    `kept` replaces `token` by the one in the file. Keys of `programs` are for their addresses only.
     """
 
     port: int
@@ -241,6 +243,7 @@ class Access:
     people: People | None = None
     links: StartLinks = field(default_factory=StartLinks)
     guesses: Guesses = field(default_factory=Guesses)
+    programs: Programs | None = None
 
     @property
     def cookie(self) -> str:
@@ -297,12 +300,14 @@ class Access:
             return self.people.person(head[self.people.header])
         if self._has_cookie(scope):
             return Person()
-        if key := head.get(b"x-api-key"):  # as clients of Messages send it
-            return self.guess(key.strip(), scope, head)
         scheme, _, given = head.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer":
+        if key := head.get(b"x-api-key"):  # as clients of Messages send it
+            given = key
+        elif scheme.lower() != b"bearer":
             return None
-        return self.guess(given.strip(), scope, head)
+        given = given.strip()
+        found = self.programs and self.programs.with_key(given)
+        return Person(found.owner, False, found) if found else self.guess(given, scope, head)
 
     def guess(
         self,

@@ -101,11 +101,10 @@ def _contents(event: StreamEvent | AgentError, sent: str) -> object:
         return event.as_dict()
     if not isinstance(event, Finished):
         return event
-    calls = tuple(
-        call if call.id in sent else replace(call, id=f"minted {number}")
-        for number, call in enumerate(event.message.tool_calls)
-    )
-    return repr(replace(event, message=replace(event.message, tool_calls=calls, encoded={})))
+    text = repr(replace(event, message=replace(event.message, encoded={})))
+    for number, call in enumerate(event.message.tool_calls):
+        text = text if call.id in sent else text.replace(call.id, f"minted {number}")
+    return text
 
 
 RECORDINGS = list(found())

@@ -6,12 +6,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
 
 from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.providers.openai_chat.window import named_size
+from searchloop.agent.search.citations import settle
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.transport.refusals import blamed
 from searchloop.agent.types import Finished, Message, TextDelta
 from tests.agent.providers.vendors import (
     ANTHROPIC,
@@ -20,14 +26,17 @@ from tests.agent.providers.vendors import (
     DONE,
     GEMINI,
     KEY,
+    NATIVE,
     OLLAMA,
     OPENAI,
     USER,
     VENDORS,
+    XAI,
     Vendor,
     results,
     shown,
 )
+from tests.recorded import REFUSALS
 from tests.tables import each_row
 
 JSON = "application/json"
@@ -177,99 +186,39 @@ def test_marks_of_vendors_are_gone(vendor: Vendor, size: int) -> None:
 
 # --- errors ---
 
-DAY = {"violations": [{"quotaId": "RequestsPerDay-FreeTier", "quotaValue": "20"}]}
-NONE = {"violations": [{"quotaId": "TokensPerMinute", "quotaValue": "0"}]}
-DELAY = {"retryDelay": "47.434392449s"}
-BAD_KEY = {"reason": "API_KEY_INVALID"}
-BAD = {"type": "invalid_request_error"}
-LONG = "The input token count (9) exceeds the maximum number of tokens allowed"
 
-C = CHAT.name
-# vendor, status, error object, code, may be retried, words of the remedy
-STATUSES: list[tuple[str, int, Any, str, bool, str]] = [
-    ("openai", 401, {"message": KEY, "code": "invalid_api_key"}, "unauthorized", False, "API_KEY"),
-    ("openai", 403, {"message": "Country not supported"}, "forbidden", False, ""),
-    ("openai", 404, {"code": "model_not_found"}, "model_not_found", False, "searchloop models"),
-    ("openai", 404, None, "bad_url", False, "OPENAI_BASE_URL"),
-    ("openai", 429, {"code": "rate_limit_exceeded"}, "rate_limited", True, ""),
-    ("openai", 429, {"type": "insufficient_quota"}, "quota", False, "credit"),
-    ("openai", 429, None, "rate_limited", True, ""),
-    ("openai", 400, {"code": "context_length_exceeded"}, "context_length", False, "new session"),
-    ("openai", 400, {"message": "Unsupported value", "param": "x"}, "bad_request", False, ""),
-    ("openai", 408, None, "server_error", True, ""),
-    ("openai", 500, {"code": "server_error"}, "server_error", True, ""),
-    ("openai", 503, {"code": "server_is_overloaded"}, "server_error", True, ""),
-    ("xai", 400, "Incorrect API key provided. You can obtain one.", "unauthorized", False, "XAI"),
-    ("xai", 404, "The model grok-9 does not exist.", "model_not_found", False, "models"),
-    ("xai", 400, "This model's maximum prompt length is 131072.", "context_length", False, ""),
-    ("xai", 410, "Live search is gone.", "bad_request", False, ""),
-    ("xai", 429, "Too many requests.", "rate_limited", True, ""),
-    ("anthropic", 401, {"type": "authentication_error", "message": f"invalid {KEY}"},
-     "unauthorized", False, "API_KEY"),
-    ("anthropic", 402, {"type": "billing_error"}, "quota", False, "credit"),
-    ("anthropic", 403, {"type": "permission_error"}, "forbidden", False, "project"),
-    ("anthropic", 404, {"type": "not_found_error", "message": "model: claude-9"},
-     "model_not_found", False, "models"),
-    ("anthropic", 404, None, "bad_url", False, "ANTHROPIC_BASE_URL"),
-    ("anthropic", 413, {"type": "request_too_large"}, "context_length", False, "new session"),
-    ("anthropic", 400, {**BAD, "message": "prompt is too long: 9"}, "context_length", False, ""),
-    ("anthropic", 400, {**BAD, "message": "Your credit balance is too low"}, "quota", False, ""),
-    ("anthropic", 400, {**BAD, "message": "x: Extra inputs are not"}, "bad_request", False, ""),
-    ("anthropic", 400, {**BAD, "message": "web_search: domain a b"}, "bad_request", False, ""),
-    ("anthropic", 429, {"type": "rate_limit_error"}, "quota", False, "limit"),
-    ("anthropic", 408, None, "server_error", True, ""),
-    ("anthropic", 500, {"type": "api_error"}, "server_error", True, ""),
-    ("anthropic", 504, {"type": "timeout_error"}, "server_error", True, ""),
-    ("anthropic", 529, {"type": "overloaded_error"}, "server_error", True, ""),
-    ("gemini", 400, {"details": [BAD_KEY], "message": KEY}, "unauthorized", False, "GEMINI"),
-    ("gemini", 401, {}, "unauthorized", False, "GEMINI_API_KEY"),
-    ("gemini", 403, {"status": "PERMISSION_DENIED"}, "forbidden", False, "project"),
-    ("gemini", 400, {"status": "FAILED_PRECONDITION"}, "forbidden", False, "billing"),
-    ("gemini", 404, {"status": "NOT_FOUND"}, "model_not_found", False, "searchloop models"),
-    ("gemini", 404, None, "bad_url", False, "GEMINI_BASE_URL"),
-    ("gemini", 429, {"details": [DELAY]}, "rate_limited", True, ""),
-    ("gemini", 429, {"details": [DAY, DELAY]}, "quota", False, "billing"),
-    ("gemini", 429, {"details": [NONE]}, "quota", False, "another model"),
-    ("gemini", 429, {"details": "none"}, "rate_limited", True, ""),
-    ("gemini", 400, {"message": LONG}, "context_length", False, "new session"),
-    ("gemini", 400, {"message": "Invalid value"}, "bad_request", False, ""),
-    ("gemini", 408, None, "server_error", True, ""),
-    ("gemini", 500, {"status": "INTERNAL"}, "server_error", True, ""),
-    ("gemini", 503, {"status": "UNAVAILABLE"}, "server_error", True, ""),
-    (C, 401, {"message": "Unauthorized", "code": None}, "unauthorized", False, "API_KEY"),
-    (C, 402, {"message": "Insufficient credits", "code": 402}, "quota", False, "credit"),
-    (C, 403, {"message": "Not for you"}, "forbidden", False, "access"),
-    (C, 404, {"message": "Not Found"}, "bad_url", False, "OPENAI_CHAT_BASE_URL"),
-    (C, 404, None, "bad_url", False, "OPENAI_CHAT_BASE_URL"),
-    (C, 404, {"message": "The model `x` does not exist."}, "model_not_found", False, ""),
-    (C, 400, {"message": "x is not a valid model ID"}, "model_not_found", False, ""),
-    (C, 404, {"message": "No endpoints that support tool use."}, "no_tools", False, ""),
-    (C, 500, {"message": "tools param requires --jinja flag"}, "no_tools", False, ""),
-    (C, 400, {"type": "exceed_context_size_error", "message": "too long"},
-     "context_length", False, "new session"),
-    (C, 422, {"detail": [{"msg": "Extra inputs"}]}, "bad_request", False, ""),
-    (C, 400, {"message": "Unknown", "param": "stream_options"}, "usage_refused", False, ""),
-    (C, 400, {"message": "Bad schema of 'web_search'"}, "bad_request", False, ""),
-    (C, 429, "slow down", "rate_limited", True, ""),
-    (C, 503, {"message": "Loading model", "code": 503}, "server_error", True, ""),
-    (C, 502, None, "server_error", True, ""),
-]  # fmt: skip
+def each_of(value: Any) -> list[Any]:
+    """One value or several."""
+    return value if isinstance(value, list) else [value]
 
 
-@each_row("name, status, error, code, retryable, says", STATUSES)
-def test_what_a_status_means(
-    name: str, status: int, error: Any, code: str, retryable: bool, says: str
-) -> None:
-    """The vendor's cause in our words, who must act, and whether a retry helps; never a key."""
-    body = b"<html>" if error is None else json.dumps({"error": error}).encode()
-    found = BY_NAME[name].codec.error(status, {}, body)
-    assert (found.code, found.retryable, found.status) == (code, retryable, status)
-    assert says in found.remedy
-    assert found.remedy.endswith(".")
-    assert found.message.endswith((".", "…"))
-    assert KEY not in str(found.as_dict())
-    delay = isinstance(error, dict) and error.get("details") == [DELAY]
-    assert found.retry_after == (47.434392449 if delay else None)
+def refusal_of(name: str, status: int | None, body: Any, asks: Mapping[str, Any]) -> ProviderError:
+    """Our error for an answer of this status and body; None is an error inside a stream."""
+    vendor = BY_NAME[name]
+    search = NATIVE if "native_search" in asks else None
+    request = vendor.request(native_search=search, options=asks.get("options", {}))
+    data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    if status is None:
+        return vendor.codec.refused({"message": body["error"]})
+    return blamed(vendor.codec.error(status, {}, data), data, request)
+
+
+@each_row("row", REFUSALS)
+def test_what_a_refusal_means(row: Mapping[str, Any]) -> None:
+    """The vendor's cause in our words, who must act, and whether a retry helps; never a key.
+
+    A row is for one provider or several, and for one status or several; `asks` is what the refused
+    request brought, `window` the size that the words name.
+    """
+    for name, status in product(each_of(row["of"]), each_of(row["status"])):
+        error = refusal_of(name, status, row["body"], row.get("asks", {}))
+        found, means = {**error.as_dict(), "retryable": error.retryable}, dict(row["means"])
+        assert (error.status, error.retry_after) == (status, means.pop("retry_after", None))
+        assert {key: found[key] for key in means} == means, name
+        assert error.message.endswith((".", "…"))
+        assert error.remedy.endswith(".")
+        assert KEY not in str(found)
+        assert "window" not in row or named_size(error.message) == row["window"]
 
 
 @each_row("vendor", VENDORS)
@@ -322,3 +271,13 @@ def test_an_answer_to_nobody() -> None:
     for vendor in VENDORS:
         vendor.ask(USER, Message("assistant", ""), USER)
     assert OPENAI.ask(USER, Message("assistant", ""), USER)["input"][1]["role"] == "user"
+
+
+def test_a_vendor_s_own_number_becomes_ours() -> None:
+    """Its [1] is the first page of its answer, which is another number in a long session."""
+    table = SourceTable()
+    table.meet("https://other.example/", "Other", "cited")
+    message = settle(XAI.recorded("web_search_stream"), table)
+    (cited,) = message.citations
+    assert message.content == "**07:40.**[2] The harbour says so too."
+    assert [message.content[a:b] for a, b in cited.spans] == ["[2]"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, get_args
@@ -13,7 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.types import Message, ProviderData, Replay, ToolCall, ToolSpec
+from searchloop.agent.providers.openai_chat import ChatCodec
+from searchloop.agent.providers.openai_chat.models import ChatServer
+from searchloop.agent.types import (
+    Message,
+    NativeSearch,
+    ProviderData,
+    Replay,
+    ToolCall,
+    ToolSpec,
+)
 from tests import rules_openai_chat
 from tests.agent.providers.vendors import (
     ANTHROPIC,
@@ -22,16 +31,15 @@ from tests.agent.providers.vendors import (
     ELSEWHERE,
     FERRY,
     GEMINI,
+    KEY,
     NATIVE,
     OLLAMA,
-    OPENAI,
     USER,
     VENDORS,
-    XAI,
     Vendor,
     results,
 )
-from tests.recorded import exchanges, recordings, row_id
+from tests.recorded import OURS, exchanges, recordings, row_id
 from tests.tables import each_row
 
 LOCAL = ToolSpec("web_find", "Our own search.", {"type": "object", "properties": {}})
@@ -50,7 +58,7 @@ def answers() -> Iterator[Message]:
     """Recorded answers of every vendor, and some that nobody here has made."""
     for vendor in VENDORS:
         for name in vendor.recordings:
-            if name != "x_search_stream":  # its calls are the server's own, see test_xai.py
+            if name != "x_search_stream":  # its calls are the server's own
                 yield vendor.recorded(name)
     for vendor, name in PARTED:
         yield from (vendor.recorded(name, number) for number in (0, 1))
@@ -118,63 +126,40 @@ def test_off_means_no_search_tool(vendor: Vendor) -> None:
         assert all(f'"{words}"' in told for words in vendor.searches)
 
 
-PLAIN: dict[str, dict[str, Any]] = {
-    "openai": {
-        "model": OPENAI.model,
-        "store": False,
-        "stream": True,
-        "stream_options": {"include_obfuscation": False},
-        "include": ["reasoning.encrypted_content"],
-        "prompt_cache_key": "s1",
-        "instructions": "Be brief.",
-        "input": [{"role": "user", "content": USER.content}],
-    },
-    "xai": {
-        "model": XAI.model,
-        "store": False,
-        "stream": True,
-        "include": ["reasoning.encrypted_content"],
-        "instructions": "Be brief.",
-        "input": [{"role": "user", "content": USER.content}],
-    },
-    "anthropic": {
-        "model": ANTHROPIC.model,
-        "stream": True,
-        "max_tokens": 32_000,
-        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
-        "messages": [{"role": "user", "content": [{"type": "text", "text": USER.content}]}],
-        "cache_control": {"type": "ephemeral"},
-    },
-    "gemini": {
-        "systemInstruction": {"parts": [{"text": "Be brief."}]},
-        "contents": [{"role": "user", "parts": [{"text": USER.content}]}],
-        "generationConfig": {"thinkingConfig": {"includeThoughts": True}},
-    },
-    "openai-chat": {
-        "model": CHAT.model,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "messages": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": USER.content},
-        ],
-    },
-    "ollama": {
-        "model": OLLAMA.model,
-        "stream": True,
-        "truncate": False,
-        "messages": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": USER.content},
-        ],
-    },
-}
+OLDER = {"temperature", "top_p", "top_k"}  # a version of Anthropic's API took them
 
 
-@each_row("name", PLAIN)
-def test_a_plain_request(name: str) -> None:
-    """Streamed; nothing of tools, searching or sampling that nobody asked for."""
-    assert BY_NAME[name].ask(system="Be brief.", session_id="s1") == PLAIN[name]
+def sent_for(name: str, asks: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a request that JSON describes; `at` is another server than the usual one."""
+    more, vendor = dict(asks), BY_NAME[name]
+    if at := more.pop("at", ""):
+        vendor = replace(vendor, codec=ChatCodec(ChatServer(at, KEY)))
+    search = more.get("native_search")
+    if search is not None:
+        lists = {k: tuple(v) for k, v in search.items() if isinstance(v, list)}
+        more["native_search"] = NativeSearch(**search | lists)
+    more["tools"] = tuple(ToolSpec(**tool) for tool in more.get("tools", ()))
+    request = vendor.request(**more)
+    body: dict[str, Any] = json.loads(vendor.codec.encode(request))
+    kept = body.keys() - OLDER if vendor is ANTHROPIC else body.keys()
+    vendor.rules({name: body[name] for name in kept}, vendor.codec.url(request))
+    return body
+
+
+def wanted() -> Iterator[Any]:
+    """What is asked of each provider, and what it sends for that."""
+    for name, cases in json.loads((OURS / "requests.json").read_text("utf-8")).items():
+        yield from (pytest.param(name, case, id=f"{name}-{case['shows']}") for case in cases)
+
+
+@each_row("name, case", list(wanted()))
+def test_what_is_asked_for_is_what_is_sent(name: str, case: Mapping[str, Any]) -> None:
+    """Each choice in the words of the API: the whole body, or some members (null: left out)."""
+    sent = sent_for(name, case["asks"])
+    if "whole" in case:
+        assert sent == case["whole"]
+    else:
+        assert {key: sent.get(key) for key in case["sends"]} == case["sends"]
 
 
 CHOICES = {"openai": "none", "xai": "none", "anthropic": {"type": "none"}, "openai-chat": "none"}
@@ -369,8 +354,8 @@ def test_the_rules_are_those_of_the_servers(
 ) -> None:
     """What a server took keeps them, what it refused breaks them."""
     body = request["body"]
-    if vendor is ANTHROPIC:  # an older version of this API took them
-        body = {name: body[name] for name in body.keys() - {"temperature", "top_p", "top_k"}}
+    if vendor is ANTHROPIC:
+        body = {name: body[name] for name in body.keys() - OLDER}
     with nullcontext() if taken else pytest.raises(AssertionError):
         if vendor is CHAT:  # without what templates add
             rules_openai_chat.check(body)

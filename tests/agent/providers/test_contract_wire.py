@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from contextlib import aclosing
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,6 @@ import pytest
 from searchloop.agent import providers
 from searchloop.agent.errors import ConfigError, NativeSearchRejected, ProviderError
 from searchloop.agent.loop import Outcome, run_agent_loop
-from searchloop.agent.providers.openai_chat.window import named_size
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.transport.refusals import with_delay
@@ -49,6 +48,7 @@ from tests.agent.providers.vendors import (
 )
 from tests.agent.scripted import Memory
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
+from tests.recorded import REFUSALS
 from tests.tables import each_row
 
 HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
@@ -271,66 +271,16 @@ def test_the_length_of_a_wait_in_words(seconds: str) -> None:
     assert WAITS[seconds] in with_delay(error).remedy
 
 
-# --- a search tool that the server does not know ---
-
-BLAMES: list[Any] = [
-    {"error": {"message": "Invalid value.", "param": "tools[0].type"}},
-    {"error": {"message": "('body', 'tools', 0, 'type'): \"Input should be 'function'\""}},
-    {"error": {"message": "This model does not support internet search."}},
-    {"error": {"message": "tools.0.custom.input_schema: Field required"}},
-    {"error": {"message": "unknown variant `web_search`, expected `function` at line 1 column 88"}},
-    {"error": {"message": "Invalid JSON payload. Unknown name \"googleSearch\" at 'tools[0]'"}},
-    {"error": {"message": "Only function tools are allowed here."}},
-    {"detail": [{"loc": ["body", "tools", 0, "function"], "msg": "Field required"}]},
-    {"object": "error", "message": "Input should be 'function'", "code": 400},
-]
-REFUSED = [
-    ("openai", "Hosted tool 'web_search' is not supported with gpt-4.1-nano."),
-    ("openai", "The following tools cannot be used with 'minimal': web_search."),
-    ("xai", "Model grok-3 does not support the web_search tool."),
-    ("anthropic", "'claude-x' does not support tool types: web_search_20250305."),
-    ("anthropic", "Web search is not enabled for this organization."),
-    ("anthropic", "tools.1: web_fetch_20260318 requires allowed_callers"),
-    ("gemini", "Tool use with function calling is unsupported by the model."),
-    ("gemini", "Please enable tool_config.include_server_side_tool_invocations."),
-    ("gemini", "Built-in tools ({google_search}) and Custom tools cannot be combined."),
-    ("gemini", "Search Grounding is not supported."),
-    ("gemini", "google_search is not supported; please use google_search_retrieval instead."),
-    ("gemini", "Unable to submit request because url context is not available."),
-]
-OTHERS: list[Any] = [
-    {"error": {"message": "The temperature is not allowed."}},
-    {"error": {"message": "tools[0].filters.allowed_domains: not a domain"}},
-    {"error": {"message": "Invalid schema for function 'weather': bad type"}},
-]
+# --- what a server refuses ---
 
 
-@each_row("status", [400, 422])
-@each_row("body", BLAMES)
 @each_row("vendor", KEYED)
-def test_a_blamed_tool_is_a_rejected_search(vendor: Vendor, body: Any, status: int) -> None:
-    """In whatever words: so `auto` falls back, and `native` says what to choose."""
-    error = fault(vendor, json_reply(body, status), native_search=NATIVE)
+def test_a_blamed_tool_is_a_rejected_search(vendor: Vendor) -> None:
+    """So `auto` falls back, and `native` says what to choose; `refusals.json` has the words."""
+    body = {"error": {"message": "Only function tools are allowed here."}}
+    error = fault(vendor, json_reply(body, 400), native_search=NATIVE)
     assert isinstance(error, NativeSearchRejected)
     assert "local search" in error.remedy
-
-
-@each_row("name, message", REFUSED)
-def test_a_refused_search_tool(name: str, message: str) -> None:
-    """In the words of the vendors themselves."""
-    body = {"error": {"code": 400, "message": message}}
-    error = fault(BY_NAME[name], json_reply(body, 400), native_search=NATIVE)
-    assert isinstance(error, NativeSearchRejected)
-
-
-@each_row("vendor", KEYED)
-def test_other_refusals_stand(vendor: Vendor) -> None:
-    """What the user chose or asked for is not the search's fault; nor is a tool without search."""
-    for body in OTHERS:
-        error = fault(vendor, json_reply(body, 400), native_search=NATIVE)
-        assert not isinstance(error, NativeSearchRejected)
-    unknown = json_reply({"error": {"message": "Unsupported tool type"}}, 400)
-    assert fault(vendor, unknown).code == "bad_request"
 
 
 # --- a history that the server refuses ---
@@ -362,43 +312,6 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
         }
     ],
 }
-ITEM = "Item 'rs_1' of type 'reasoning' was provided without its required"
-REFUSALS: dict[str, list[Any]] = {
-    "openai": [
-        {"code": "invalid_encrypted_content", "message": "It could not be verified."},
-        {"message": "The encrypted content gAAA could not be verified."},
-        {"message": f"{ITEM} following item."},
-        {"message": "Item with id 'rs_1' not found. Items are not persisted."},
-        {"message": "Duplicate item found with id rs_1."},
-        {"message": "Unknown parameter: 'input[1].phase'.", "param": "input[1].phase"},
-        {"message": "Could not decrypt reasoning content."},
-        {"message": "The provided reasoning item has expired."},
-    ],
-    "gemini": [
-        {"message": "Corrupted thought signature."},
-        {"message": "Function call is missing a thought_signature in functionCall parts."},
-        {"message": "Invalid value at 'contents[1].parts[0].thought_signature' (TYPE_BYTES)"},
-        {"message": "Unable to submit request because Thought Signature is not valid.."},
-        {"message": "A function response turn comes immediately after a function call turn."},
-    ],
-    "anthropic": [
-        {"message": "messages.1.content.0: Invalid `signature` in `thinking` block"},
-        {"message": "messages.1.content.0: The block is bound to a different conversation"},
-        {"message": "`thinking` blocks in the latest assistant message cannot be modified"},
-        {"message": "Invalid `encrypted_content` in `search_result` block"},
-        {"message": "messages.1.content.0.signature: signature verification failed"},
-        {"message": "messages.1.content.0: Expected `thinking` or `redacted_thinking`."},
-        {"message": "The thinking block was made by a different model."},
-        {"message": "`web_search_tool_result` block(s) without a preceding `server_tool_use`"},
-    ],
-    "openai-chat": [
-        {"message": "Function call is missing a thought_signature in functionCall parts."},
-        {"message": "Corrupted thought signature."},
-        {"message": "property 'reasoning_content' is unsupported"},
-        {"message": "messages.2: property 'reasoning' is unsupported"},
-        {"code": "invalid_encrypted_content", "message": "The encrypted content is not valid."},
-    ],
-}
 
 
 def history(vendor: Vendor, session: str | None = None) -> Request:
@@ -411,18 +324,17 @@ def history(vendor: Vendor, session: str | None = None) -> Request:
     return vendor.request(USER, answer, result, later, USER, session_id=session)
 
 
-def cases() -> Iterator[tuple[Vendor, Any]]:
-    for name, errors in REFUSALS.items():
-        yield from ((BY_NAME[name], error) for error in errors)
+HIDDEN = ("thinking_refused", "history_refused")  # parts of earlier answers are refused
+OF_HISTORY = [(BY_NAME[r["of"]], r["body"]) for r in REFUSALS if r["means"]["code"] in HIDDEN]
 
 
-@each_row("vendor, error", list(cases()))
-def test_opaque_parts_are_left_out_once_for_the_session(vendor: Vendor, error: Any) -> None:
+@each_row("vendor, body", OF_HISTORY)
+def test_opaque_parts_are_left_out_once_for_the_session(vendor: Vendor, body: Any) -> None:
     """The second question pays nothing, another session learns for itself; each is told once."""
 
     def reply(received: Received) -> Reply:
         if OPAQUE in received.body.decode():
-            return json_reply({"error": {"type": "invalid_request_error", **error}}, 400)
+            return json_reply(body, 400)
         return vendor.reply("Good.")
 
     with FakeServer(reply) as server:
@@ -436,54 +348,18 @@ def test_opaque_parts_are_left_out_once_for_the_session(vendor: Vendor, error: A
     assert [e.code for e in events if isinstance(e, Notice)] == ["history_as_text"] * 2
 
 
-@each_row("name", REFUSALS)
-def test_a_server_that_refuses_everything(name: str) -> None:
+@each_row("vendor, body", list(dict(OF_HISTORY).items()))
+def test_a_server_that_refuses_everything(vendor: Vendor, body: Any) -> None:
     """There is an end to it, and no request is sent twice."""
-    refused = json_reply({"error": {"code": "x", **REFUSALS[name][0]}}, 400)
-    with FakeServer(lambda _: refused) as server, pytest.raises(ProviderError) as caught:
-        BY_NAME[name].stream(server, history(BY_NAME[name]))
+    with (
+        FakeServer(lambda _: json_reply(body, 400)) as server,
+        pytest.raises(ProviderError) as caught,
+    ):
+        vendor.stream(server, history(vendor))
     assert caught.value.remedy == "Start a new session."
     bodies = [json.dumps(r.json) for r in server.requests]
     assert len(bodies) == 2
     assert all(before != after for before, after in pairwise(bodies))
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["Invalid 'input[0].content': string too long.", "Bad 'temperature'.", "Unknown parameter."],
-)
-def test_other_refusals_are_not_sent_again(words: str) -> None:
-    """What the history has no part in is told at once."""
-    refused = json_reply({"error": {"message": words}}, 400)
-    with FakeServer([refused]) as server, pytest.raises(ProviderError) as caught:
-        OPENAI.stream(server, history(OPENAI))
-    assert caught.value.code == "bad_request"
-
-
-LONG = (
-    "This model's maximum context length is 8,192 tokens, however you sent 9000.",
-    "prompt is too long: 9000 tokens > 8192 maximum",
-    "Input length 9000 exceeds maximum allowed length 8192",
-    "Range of input length should be [1, 8192]",
-    "Token limit exceeded: 9000 > 8192",
-    "Prompt contains 9000 tokens, too large for model with 8192 maximum context length",
-    "The total number of tokens (9000) is greater than the model's maximum (8192)",
-    "request is too large: 9000 tokens, the limit is 8192 tokens",
-)
-
-
-@pytest.mark.parametrize("name", REFUSALS)
-def test_too_long_in_every_servers_words(name: str) -> None:
-    """Every dialect is spoken by servers of other makers; a limit of answers or files is none."""
-
-    def code_of(words: str) -> str:
-        body = json.dumps({"error": {"message": words, "type": "invalid_request_error"}}).encode()
-        return str(BY_NAME[name].codec.error(400, {}, body).code)
-
-    assert {code_of(words) for words in LONG} == {"context_length"}
-    assert [named_size(words) for words in LONG] == [8192] * len(LONG)
-    others = ("max_tokens: 99999 > 64000, the maximum allowed for answers", "image is too large")
-    assert {code_of(words) for words in others} == {"bad_request"}
 
 
 def test_a_gemini_stream_that_misses_a_signature() -> None:

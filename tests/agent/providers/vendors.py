@@ -32,7 +32,6 @@ from searchloop.agent.types import (
     Request,
     StreamEvent,
     TextDelta,
-    ThinkingDelta,
     ToolCall,
     ToolSpec,
 )
@@ -60,11 +59,6 @@ def results(message: Message) -> list[Message]:
 def shown(events: Iterable[object]) -> str:
     """The text that streamed."""
     return "".join(e.text for e in events if isinstance(e, TextDelta))
-
-
-def thought(events: Iterable[object]) -> str:
-    """The thinking that streamed."""
-    return "".join(e.text for e in events if isinstance(e, ThinkingDelta))
 
 
 def using(name: str, env: Mapping[str, str], work: Callable[[Any], Awaitable[T]]) -> T:

@@ -19,7 +19,7 @@ _NO_PAGE = frozenset(
         *("web/listen", "web/serve", "web/gateway"),
         *(
             f"searchloop/protocols/{name}"
-            for name in ("fields", "handing", "kept", "runs", "tools")
+            for name in ("fields", "handing", "kept", "programs", "runs", "tools")
         ),
     )
 )
@@ -52,6 +52,7 @@ MADE = {
         *("not_a_folder", "read_only", "store_busy", "store_down", "store_failed"),
         *("store_pooler", "store_read_only", "store_refused", "store_slow", "too_many_files"),
     ),
+    "searchloop/protocols/programs.py": ("bad_program", "bad_programs", "no_program"),
     "search_backend/api/app.py": ("not_found", "method_not_allowed"),
     "search_backend/types.py": ("not_reachable",),
     "search_backend/api/payload.py": ("bad_request",),

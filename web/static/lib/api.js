@@ -196,6 +196,10 @@ export const createAgent = agent => call("POST", "/api/agents", agent);
 const preset = name => `/api/agents/${encodeURIComponent(name)}`;
 export const changeAgent = (name, changes) => call("PATCH", preset(name), changes);
 export const removeAgent = name => call("DELETE", preset(name));
+export const programs = async () => listOf(await call("GET", "/api/programs"), "programs");
+export const addProgram = program => call("POST", "/api/programs", program);
+export const changeProgram = (name, rights) => call("PATCH", `/api/programs/${encodeURIComponent(name)}`, rights);
+export const removeProgram = name => call("DELETE", `/api/programs/${encodeURIComponent(name)}`);
 export const templates = async () => listOf(await call("GET", "/api/templates"), "templates");
 export const keepTemplates = async templates =>
   listOf(await call("POST", "/api/templates", { templates }), "templates");

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from searchloop import Agent, AnswerError, Settings
-from searchloop.agent.errors import ConfigError, ProviderError
+from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers.openai_chat import ChatCodec
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialects, ListedModels
 from searchloop.agent.settings import load_environment
@@ -122,21 +122,6 @@ def test_reasoning_that_a_server_demands() -> None:
 OPENROUTER = "openrouter.ai"
 
 
-def test_openrouter_searches_with_its_own_tool() -> None:
-    """The switch adds the server's tool beside ours, and without it nothing searches."""
-    search = NativeSearch(allowed_domains=("tides.example",), country="DK", max_searches=3)
-    sent = body("tide/finder", host=OPENROUTER, native_search=search, tools=(FERRY,))
-    assert [t["type"] for t in sent["tools"]] == ["function", "openrouter:web_search"]
-    assert sent["tools"][1]["parameters"] == {
-        "max_uses": 3,
-        "allowed_domains": ["tides.example"],
-        "user_location": {"type": "approximate", "country": "DK"},
-    }
-    assert "web_search" not in json.dumps(body("tide/finder", host=OPENROUTER, tools=(FERRY,)))
-    last = body("tide/finder", host=OPENROUTER, native_search=search, answer_now=True)
-    assert last["tool_choice"] == "none"
-
-
 def test_what_models_of_openrouter_can() -> None:
     """Those that call tools search beside them; one that its list says calls none does not."""
     listed = ListedModels(Dialects(OPENROUTER))
@@ -147,22 +132,6 @@ def test_what_models_of_openrouter_can() -> None:
         (False, False, False),
         (True, False, False),
     ]
-
-
-def test_perplexity_restricts_its_search() -> None:
-    """To the user's country and domains, in its own words; not to both kinds of domains at once."""
-    sent = body("sonar", native_search=NativeSearch(("a.example",), country="DK"))
-    assert sent["web_search_options"] == {"user_location": {"country": "DK"}}
-    assert sent["search_domain_filter"] == ["a.example"]
-    sent = body("sonar", native_search=NativeSearch((), ("b.example", "c.example")))
-    assert sent["search_domain_filter"] == ["-b.example", "-c.example"]
-    for model, search in (
-        ("sonar", NativeSearch(("a.example",), ("b.example",))),
-        ("perplexity/sonar", NativeSearch(("a.example",))),
-    ):
-        with pytest.raises(ConfigError) as caught:
-            codec().encode(Request(model, (USER,), native_search=search))
-        assert caught.value.code == "no_domain_filter"
 
 
 NOTE = {"type": "url_citation", "url_citation": {"url": "https://tides.example/", "title": "Tides"}}
@@ -260,49 +229,7 @@ def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:
     assert len(server.requests) == 2
 
 
-def test_the_cost_of_perplexity() -> None:
-    """It is reported in parts."""
-    data = whole({"content": "x"}, usage={"prompt_tokens": 1, "cost": {"total_cost": 0.005}})
-    assert finished(decode(data, kind="json")).usage.cost_usd == 0.005
-
-
 # --- answers: closing messages, thinking, errors ---
-
-CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"n":1}'}}
-CLOSING: dict[str, Any] = {"role": "assistant", "content": "At 07:40.", "reasoning_content": "Hm."}
-
-
-def closed(message: Mapping[str, Any], *deltas: Mapping[str, Any]) -> bytes:
-    """Pieces of an answer, and a whole message at their end."""
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    end = {"object": "chat.completion", "choices": [choice], "usage": {"prompt_tokens": 4}}
-    return b"".join(map(chunk, deltas)) + b"data: " + json.dumps(end).encode() + b"\n\n" + DONE
-
-
-@pytest.mark.parametrize(
-    "deltas",
-    [
-        ({"reasoning_content": "Hm."}, {"content": "At "}, {"content": "07:40."}),
-        ({"reasoning": "Hm."}, {"content": "At 07:40."}),
-        ({"reasoning_content": "Hm."}, {"content": "At "}),
-        ({"role": "assistant", "content": ""},),
-        (),
-    ],
-)
-def test_a_closing_message_repeats_nothing(deltas: tuple[dict[str, Any], ...]) -> None:
-    """MiniMax ends a stream with the whole message: what is missing of it is added, no more."""
-    events = decode(closed(CLOSING, *deltas))
-    message = finished(events).message
-    assert (message.content, message.thinking) == ("At 07:40.", "Hm.")
-    assert shown(events) == "At 07:40."
-
-
-def test_calls_of_a_closing_message() -> None:
-    """Calls that came in pieces are not made twice; calls that did not come are made."""
-    message = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-    for deltas in ((), ({"tool_calls": [{"index": 0, **CALL}]},)):
-        calls = finished(decode(closed(message, *deltas))).message.tool_calls
-        assert [(c.name, c.arguments) for c in calls] == [("f", {"n": 1})]
 
 
 def printed(text: str) -> bytes:
@@ -354,57 +281,6 @@ def test_a_thinking_model_that_did_not_think() -> None:
     with_member = chunk({"reasoning_content": "Hm."}) + printed("At 07:40.")
     message = finished(decode(with_member, "qwq:32b", "127.0.0.1")).message
     assert (message.content, message.thinking) == ("At 07:40.", "Hm.")
-
-
-PLACE = {"type": "extra_forbidden", "loc": ["body", "tools", 0], "msg": "Extra inputs"}
-
-
-@each_row(
-    ("status", "answer", "code", "words"),
-    [
-        (422, {"object": "error", "message": {"detail": [PLACE]}}, "bad_request", "body.tools.0"),
-        (422, {"message": {"detail": [PLACE]}}, "bad_request", "Extra inputs"),
-        (422, {"detail": [PLACE, PLACE]}, "bad_request", "Extra inputs"),
-        (422, {"detail": {"message": "Extra inputs"}}, "bad_request", "Extra inputs"),
-        (400, {"error": [{"msg": "Extra inputs"}]}, "bad_request", "Extra inputs"),
-        (400, {"error": {"message": ["Extra", "inputs"]}}, "bad_request", "Extra; inputs"),
-        (400, {"error": {"message": {"error": 1, "reason": "No such"}}}, "bad_request", "No such"),
-        (400, [{"error": {"message": "Extra inputs"}}], "bad_request", "Extra inputs"),
-        (400, {"errors": ["Extra inputs"]}, "bad_request", "Extra inputs"),
-        (400, {"title": "Extra inputs"}, "bad_request", "Extra inputs"),
-        (400, {"error": {"type": "too_many_prompt_tokens", "code": 400}}, "context_length", ""),
-        (400, {"error": {"message": "The messages are too long."}}, "context_length", "too long"),
-        (
-            400,
-            {"error": {"message": "Call failed.", "code": "tool_use_failed"}},
-            "tool_call_slip",
-            "Call failed.",
-        ),
-    ],
-)
-def test_words_wherever_they_stand(status: int, answer: Any, code: str, words: str) -> None:
-    """A fault as an object or a list is quoted by its words, never as JSON."""
-    error = codec().error(status, {}, json.dumps(answer).encode())
-    assert error.code == code
-    assert words in error.message
-    assert "{" not in error.message
-    assert error.retryable == (code == "tool_call_slip")
-
-
-def test_an_error_behind_the_end_takes_nothing_away() -> None:
-    """A router tells the reason first, and then its own error: the answer is cut, not refused."""
-    error = {"error": {"code": 400, "message": "Token limit reached"}, "choices": []}
-    data = chunk({"content": "At "}) + chunk({}, "length")
-    end = finished(decode(data + b"data: " + json.dumps(error).encode() + b"\n\n" + DONE))
-    assert (end.stop_reason, end.message.content) == ("length", "At ")
-
-
-def test_an_error_in_a_field_of_its_own() -> None:
-    """llama.cpp writes `error:` where events have `data:`."""
-    data = chunk({"content": "At "}) + b'error: {"error":{"message":"failed to decode"}}\n\n'
-    with pytest.raises(ProviderError) as caught:
-        decode(data)
-    assert "failed to decode" in caught.value.message
 
 
 # --- what a refusal teaches ---

@@ -22,7 +22,7 @@ from searchloop.agent.types import (
     StreamEvent,
     ToolCall,
 )
-from tests.agent.providers.vendors import CHAT, DONE, KEY, USER, asked, results, using
+from tests.agent.providers.vendors import CHAT, DONE, USER, asked, results, using
 from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.tables import each_row
 
@@ -63,16 +63,6 @@ def piece(
 # --- requests ---
 
 
-def test_search_options() -> None:
-    """Only what the API knows, in its nesting; a model whose name says it all gets no options."""
-    search = NativeSearch(country="DK")
-    assert ask(model=SEARCHER, native_search=search)["web_search_options"] == {
-        "user_location": {"type": "approximate", "approximate": {"country": "DK"}}
-    }
-    assert ask(model=SEARCHER, native_search=NativeSearch())["web_search_options"] == {}
-    assert "web_search_options" not in ask(model="tide/x:online", native_search=search)
-
-
 @each_row(
     ("model", "search", "code"),
     [
@@ -84,6 +74,8 @@ def test_search_options() -> None:
         (MODEL, NativeSearch(), "no_native_search"),
         (SEARCHER, NativeSearch(allowed_domains=("a.example",)), "no_domain_filter"),
         (SEARCHER, NativeSearch(blocked_domains=("a.example",)), "no_domain_filter"),
+        ("perplexity/sonar", NativeSearch(("a.example",)), "no_domain_filter"),
+        ("sonar", NativeSearch(("a.example",), ("b.example",)), "no_domain_filter"),
     ],
 )
 def test_a_switch_that_cannot_be_kept(model: str, search: NativeSearch | None, code: str) -> None:
@@ -166,44 +158,6 @@ def test_calls_however_a_server_streams_them(deltas: list[dict[str, Any]]) -> No
     assert calls_of(*deltas, finish="stop") == [("f", {"n": 1}), ("f", {"n": 2})]
 
 
-def test_thinking_is_told_apart() -> None:
-    """In its own field under either name, once if it stands in both."""
-    for name in ("reasoning", "reasoning_content"):
-        data = chunk({name: "Hm. "}) + chunk({"content": "Yes."}) + chunk(None, "stop") + DONE
-        message = finished(data).message
-        assert (message.thinking, message.content) == ("Hm. ", "Yes.")
-    both = chunk({"reasoning": "Hm.", "reasoning_content": "Hm."}) + DONE
-    assert finished(both).message.thinking == "Hm."
-
-
-def test_citations_after_printed_thinking() -> None:
-    """Offsets count from the beginning of the content, thinking included."""
-    text = "<think>Let me look.</think>Low water is late. High water is early."
-    start = text.index("High")
-    note = {"url": "https://t.example/x", "start_index": start, "end_index": len(text)}
-    notes = [{"type": "url_citation", "url_citation": note}]
-    message = finished(chunk({"content": text, "annotations": notes}) + DONE).message
-    (citation,) = message.citations
-    assert [message.content[a:b] for a, b in citation.spans] == ["High water is early."]
-
-
-def test_pages_that_a_server_lists_keep_their_day() -> None:
-    """Beside the answer, with a day where the server knows one."""
-    pages = [{"title": "Tides", "url": "https://t.example/", "date": "2025-04-30"}]
-    pages += [{"title": "Moon", "url": "https://m.example/", "date": None}]
-    message = finished(chunk({"content": "High water."}, search_results=pages) + DONE).message
-    assert [(s.url, s.published) for s in message.sources] == [
-        ("https://t.example/", "2025-04-30"),
-        ("https://m.example/", None),
-    ]
-
-
-def test_counts() -> None:
-    """What is no count is unknown."""
-    odd = chunk({"content": "a"}, "stop", usage={"prompt_tokens": "9", "completion_tokens": -1})
-    assert finished(odd).usage.input_tokens is None
-
-
 def test_the_end_of_a_stream() -> None:
     """`[DONE]` or a reason ends it; anything else is not a whole answer, and worth another try."""
     text = chunk({"role": "assistant", "content": "High water"})
@@ -217,23 +171,7 @@ def test_the_end_of_a_stream() -> None:
         assert caught.value.retryable
 
 
-def test_one_answer_of_several() -> None:
-    """Other choices, unknown members and unknown chunks are passed over."""
-    other = {"choices": [{"index": 1, "delta": {"content": "no"}}], "object": "x"}
-    data = b"data: " + json.dumps(other).encode() + b"\n\n"
-    data += chunk({"content": "yes", "mood": 1}, "stop", weather="fair") + b'data: {"x": 1}\n\n'
-    assert finished(data + DONE).message.content == "yes"
-
-
 # --- errors ---
-
-
-def test_the_limit_has_the_name_that_the_server_knows() -> None:
-    """Reasoning models of the vendor refuse the old name, other servers know only it."""
-    assert ask(max_output_tokens=7)["max_tokens"] == 7
-    official = ChatCodec(ChatServer("https://api.openai.com/v1", KEY))
-    sent = json.loads(official.encode(Request(MODEL, (USER,), max_output_tokens=7)))
-    assert sent["max_completion_tokens"] == 7
 
 
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "07:40"}, "finish_reason": "stop"}]}

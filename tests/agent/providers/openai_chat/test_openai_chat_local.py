@@ -15,7 +15,6 @@ from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Provider
 from searchloop.agent.providers.openai_chat import ChatCodec, OpenAIChat
 from searchloop.agent.providers.openai_chat.models import ChatServer
-from searchloop.agent.providers.openai_chat.window import named_size
 from searchloop.agent.settings import load_environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -203,40 +202,6 @@ def test_a_window_nobody_tells_is_the_server_s_word() -> None:
 def test_whose_server_it_is(base: str, own: bool) -> None:
     """Only servers on this machine or beside it are planned for."""
     assert ChatServer(base).own is own
-
-
-OVER = "the request exceeds the available context size"
-WINDOWS = [
-    LLAMA.format(n=4096, asked=9000),
-    VLLM.format(n=4096, asked=9000),
-    STUDIO.format(n=4096),
-    "You passed 9001 input tokens and requested 0 output tokens. However, the model's context "
-    "length is only 4096 tokens, resulting in a maximum input length of 4096 tokens.",
-    "Input length (9000) exceeds model's maximum context length (4096).",
-    "The decoder prompt (length 9000) is longer than the maximum model length of 4096.",
-    "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded "
-    "with context length of only 4096 tokens",
-    "The number of tokens to keep from the initial prompt is greater than the context length "
-    "(n_keep: 9000>= n_ctx: 4096)",
-    "The input (9000 tokens) is longer than the model's context length (4096 tokens).",
-    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9000",
-    "Prompt length 9000 is greater than max_seq_len 4096",
-]
-SAID: list[tuple[dict[str, Any], int | None]] = [
-    *(({"message": words}, 4096) for words in WINDOWS),
-    ({"message": OVER, "n_ctx": 4096}, 4096),
-    ({"message": f"{OVER}. try again", "n_prompt_tokens": 9000, "n_ctx": 4096}, 4096),
-    ({"message": "prompt too long; exceeded max context length by 4904 tokens"}, None),
-    ({"message": MUTE}, None),
-]
-
-
-@each_row(("said", "size"), SAID)
-def test_the_window_in_the_words_of_each_server(said: dict[str, Any], size: int | None) -> None:
-    """The size of the window, never that of the prompt, and by the body's own member first."""
-    error = ChatCodec(OWN).error(400, {}, json.dumps({"error": said}).encode())
-    assert error.code == "context_length"
-    assert named_size(error.message) == size
 
 
 class Cutting(FakeServer):

@@ -1,0 +1,153 @@
+"""The programs that have a key of their own: what each may do, and what it may use in a period.
+
+They stand in `programs.json` of SEARCHLOOP_HOME. Of a key only its digest is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings.private_files import read_object, write_object
+from searchloop.agent.types import Limits, Search
+
+KEY = "sl-"  # how each key begins
+_FILE = "programs.json"
+_DAY = "%Y-%m-%d"
+_NAME = re.compile(r"\w[\w .+-]{0,39}")
+_BOUNDS = {"tokens": "{:,} tokens", "cost_usd": "${:g}"}
+_HOW = "The user can change that on searchloop's page: Settings, Other programs."
+
+
+class Program(NamedTuple):
+    """A program of `owner`: its key, its switch, patterns of models it may ask, and its budget."""
+
+    name: str
+    owner: str = ""
+    digest: str = ""  # of its key
+    ends: str = ""  # the last signs of its key
+    made: str = ""
+    search: Search = "auto"
+    models: tuple[str, ...] = ()
+    tokens: int | None = None
+    cost_usd: float | None = None
+    per: Literal["day", "month"] = "day"
+
+    def may_ask(self, model: str) -> bool:
+        """Tells whether a pattern of this program fits `provider:model`."""
+        return any(fnmatchcase(model, pattern) for pattern in self.models)
+
+    def check(self, model: str) -> None:
+        """Raises ConfigError for a model that this program may not ask."""
+        if not self.may_ask(model):
+            raise ConfigError("not_allowed", f"{self.name} may not ask {model} here.", _HOW)
+
+    def spent(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Sums what was used in the period of now, from the counts of each day."""
+        now = time.strftime(_DAY if self.per == "day" else _DAY[:5], time.gmtime())
+        days = [row for row in rows if row["day"].startswith(now)]
+        sums = {name: sum(day[name] for day in days) for name in ("answers", "cost_usd")}
+        tokens = sum(day["input_tokens"] + day["output_tokens"] for day in days)
+        return {**sums, "tokens": tokens, "unpriced": sum(day["unpriced"] for day in days)}
+
+    def within(self, rows: Iterable[Mapping[str, Any]], limits: Limits) -> Limits:
+        """Returns the limits of a run, as far as the budget reaches. Raises ConfigError at its end.
+
+        What a model without a known price costs is not in it.
+        """
+        spent = self.spent(rows)
+        for name, words in _BOUNDS.items():
+            most, limit = getattr(self, name), getattr(limits, name)
+            if most is not None and spent[name] >= most:
+                what = f"{self.name} has used its {words.format(most)} of this {self.per}."
+                remedy = f"It may ask again in the next {self.per} (UTC). {_HOW}"
+                raise ConfigError("program_budget", what, remedy)
+            if most is not None:
+                rest = most - spent[name]
+                limits = replace(limits, **{name: rest if limit is None else min(limit, rest)})
+        return limits
+
+
+class Programs:
+    """The file of all programs, which another process may change. Any thread may call it."""
+
+    def __init__(self, home: Path) -> None:
+        self._path, self._lock = home / _FILE, threading.RLock()
+        self._seen: tuple[int, int] | None = None
+        self._all: list[Program] = []
+
+    def _read(self) -> list[Program]:
+        try:
+            found = self._path.stat()
+            seen = found.st_mtime_ns, found.st_ino
+        except OSError:
+            seen = None
+        with self._lock:
+            if seen != self._seen:
+                held = (read_object(self._path, "bad_programs", _FILE) or {}).get("programs", ())
+                try:
+                    self._all = [Program(**{**row, "models": tuple(row["models"])}) for row in held]
+                except (TypeError, KeyError) as error:
+                    what, remedy = f"{_FILE} cannot be read: {error}.", "Correct or remove it."
+                    raise ConfigError("bad_programs", what, remedy) from error
+                self._seen = seen
+            return self._all
+
+    def of(self, owner: str) -> list[Program]:
+        """Returns a person's programs. Raises ConfigError."""
+        return [each for each in self._read() if each.owner == owner]
+
+    def with_key(self, key: bytes) -> Program | None:
+        """Returns the program that this key belongs to. Raises ConfigError."""
+        if not key.startswith(KEY.encode()):
+            return None
+        digest = hashlib.sha256(key).hexdigest()
+        return next((each for each in self._read() if each.digest == digest), None)
+
+    def add(self, owner: str, name: str, **rights: Any) -> tuple[Program, str]:
+        """Makes a program; returns it and its key, which is kept nowhere. Raises ConfigError."""
+        if not _NAME.fullmatch(name):
+            what = f"{name[:60]!r} is no name of a program."
+            raise ConfigError("bad_program", what, "Take up to 40 letters, digits, dots, blanks.")
+        key = f"{KEY}{secrets.token_urlsafe(32)}"
+        digest, today = hashlib.sha256(key.encode()).hexdigest(), time.strftime(_DAY, time.gmtime())
+        made = Program(name, owner, digest, key[-4:], today)
+        with self._lock:
+            if any(each.name == name for each in self.of(owner)):
+                what = f"There is a program {name} already."
+                raise ConfigError("bad_program", what, "Take its key back, or choose another name.")
+            made = made._replace(**rights)
+            self._write([*self._read(), made])
+        return made, key
+
+    def change(self, owner: str, name: str, **rights: Any) -> None:
+        """Changes what a program may do. Raises ConfigError."""
+        with self._lock:
+            found = self._one(owner, name)
+            changed = found._replace(**rights)
+            self._write([changed if each is found else each for each in self._read()])
+
+    def remove(self, owner: str, name: str) -> None:
+        """Removes a program, whose key ends with it. Raises ConfigError."""
+        with self._lock:
+            gone = self._one(owner, name)
+            self._write([each for each in self._read() if each is not gone])
+
+    def _one(self, owner: str, name: str) -> Program:
+        found = next((each for each in self.of(owner) if each.name == name), None)
+        if found is None:
+            what = f"There is no program {name[:60]!r}."
+            raise ConfigError("no_program", what, "Check its name.")
+        return found
+
+    def _write(self, programs: list[Program]) -> None:
+        write_object(self._path, {"programs": [each._asdict() for each in programs]})

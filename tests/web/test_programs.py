@@ -1,0 +1,220 @@
+"""Programs with a key of their own: what each may, what it may use, and what it cannot reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log import EventLog
+from searchloop.agent.types import Limits
+from searchloop.protocols.programs import Program, Programs
+from tests.fakes import Received, Reply
+from tests.web.faces import (
+    DONE,
+    MODEL,
+    SWITCH,
+    Desk,
+    Face,
+    chunk,
+    desk,
+    each_face,
+    listing,
+    sse,
+    user,
+)
+from tests.web.test_faces_offline import call
+from tests.web.test_sign_in import ask as sign_in
+from tests.web.test_sign_in import form
+
+DENIED = (openai.PermissionDeniedError, anthropic.PermissionDeniedError)
+OVER = (openai.RateLimitError, anthropic.RateLimitError)
+
+
+def counted(asked: Received) -> Reply:
+    """A model that says hello, and that it took 100 tokens."""
+    if models := listing(asked):
+        return models
+    usage = sse({"choices": [], "usage": {"prompt_tokens": 60, "completion_tokens": 40}})
+    return Reply([chunk(content="Hello."), chunk(reason="stop"), usage, DONE])
+
+
+def added(at: Desk, name: str, **rights: Any) -> str:
+    """Adds a program on the page; the clients of the desk send its key from now on."""
+    status, told = at.running.ask("POST", "/api/programs", {"name": name, **rights})
+    assert status == 201, told
+    at.openai.api_key = at.anthropic.api_key = told["key"]
+    return str(told["key"])
+
+
+def shown(at: Desk, name: str) -> dict[str, Any]:
+    """A program as the page shows it."""
+    programs = at.running.ask("GET", "/api/programs")[1]["programs"]
+    return next(each for each in programs if each["name"] == name)
+
+
+@each_face
+def test_a_budget_ends_in_the_protocols_error(tmp_path: Path, face: Face) -> None:
+    """The program is named, its client does not ask again, and others go on. What was used stands
+    beside the program, and its name in the server's log."""
+    with desk(tmp_path, counted) as at:
+        added(at, "editor", models=["*"], tokens=150)
+        for _ in range(2):  # the second begins below the limit and ends above it
+            assert face.ask(at, user("Hi"), stream=False).text == "Hello."
+        before = len(at.server.requests)
+        for stream in (False, True):
+            with pytest.raises(OVER, match="editor has used its 150 tokens of this day") as failed:
+                face.ask(at, user("Hi"), stream=stream)
+        assert failed.value.response.headers["x-should-retry"] == "false"
+        assert len(at.server.requests) == before
+        used = shown(at, "editor")["used"]
+        assert (used["answers"], used["tokens"], used["cost_usd"]) == (2, 200, 0)
+        asked = {"question": "Hi", "model": MODEL, "search": "off"}
+        told = call(at, "ask", **asked)["ask"]
+        assert not told.is_error  # the user's own token
+        at.running.ask("PATCH", "/api/programs/editor", {"tokens": 1000})
+        assert face.ask(at, user("Hi"), stream=True).text == "Hello."
+
+
+@each_face
+def test_a_program_asks_only_the_models_it_may(tmp_path: Path, face: Face) -> None:
+    """At first none; the list of models holds no other."""
+    with desk(tmp_path, counted) as at:
+        added(at, "reader")
+        with pytest.raises(DENIED, match=f"reader may not ask {MODEL}"):
+            face.ask(at, user("Hi"), stream=False)
+        assert {m.id for m in at.openai.models.list()} == {
+            *("default", "default+web", "default+offline")
+        }
+        at.running.ask("PATCH", "/api/programs/reader", {"models": ["openai-chat:*"]})
+        assert face.ask(at, user("Hi"), stream=False).text == "Hello."
+        assert MODEL in {m.id for m in at.openai.models.list()}
+        assert at.server.requests[-2].json["model"] == "tin"
+
+
+@each_face
+def test_a_program_searches_as_its_own_switch_says(tmp_path: Path, face: Face) -> None:
+    """It narrows the switch of all programs, and never widens it."""
+    with desk(tmp_path, SEARCH_ENGINES="library") as at:
+        added(at, "quiet", models=["*"], search="off")
+        with pytest.raises(DENIED, match="switched off"):
+            face.ask(at, user(SWITCH), stream=False, search="web")
+        at.running.ask("PATCH", "/api/programs/quiet", {"search": "offline"})
+        assert face.ask(at, user(SWITCH), stream=False, search="offline").cited
+        at.running.ask("PATCH", "/api/programs/quiet", {"search": "auto"})
+        changes = {"settings": {"SEARCHLOOP_CLIENT_SEARCH": "off"}}
+        at.running.ask("PATCH", "/api/settings", changes)
+        with pytest.raises(DENIED, match="switched off"):
+            face.ask(at, user(SWITCH), stream=False, search="web")
+
+
+def test_a_key_opens_nothing_but_what_is_for_programs(tmp_path: Path) -> None:
+    """No chat, no setting, no page, no cookie; and once taken back it opens nothing at all."""
+    with desk(tmp_path, SEARCH_ENGINES="library") as at:
+        key = added(at, "small", search="off")
+        headers = {"Authorization": f"Bearer {key}"}
+        for method, path in (
+            *(("GET", "/api/sessions"), ("GET", "/"), ("POST", "/api/programs")),
+            *(("GET", "/api/programs"), ("GET", "/api/settings"), ("POST", "/api/web-search")),
+            *(("GET", "/static/app.js"), ("GET", "/api/sessions/x/events"), ("GET", "/metrics")),
+        ):
+            body = {} if method == "POST" else None
+            assert at.running.ask(method, path, body, **headers)[0] == 404, path
+        assert at.running.ask("HEAD", "/", **headers)[0] == 200
+        access = at.running.serving.access
+        head = {**form(key)["headers"], "host": f"127.0.0.1:{access.port}"}
+        head["origin"] = f"http://{head['host']}"
+        assert sign_in(access, "POST", "/sign-in", head, body=form(key)["body"]).status == 401
+        assert sign_in(access, "GET", f"/?token={key}", head).status == 401
+        told = call(at, "web_search", "ask", key=key)
+        assert all("off" in each.content[0].text or each.is_error for each in told.values())
+        assert told["web_search"].is_error
+        assert at.running.ask("GET", "/v1/models", **headers)[0] == 200
+        assert at.running.ask("DELETE", "/api/programs/small")[0] == 204
+        assert at.running.ask("GET", "/v1/models", **headers)[0] == 401
+        assert at.running.ask("DELETE", "/api/programs/small")[0] == 404
+        text = (tmp_path / "programs.json").read_text()
+        assert key not in text
+
+
+def test_a_program_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """A name that is taken or is none, rights that are none."""
+    with desk(tmp_path) as at:
+        added(at, "one")
+        for body in (
+            *({"name": "one"}, {"name": ""}, {"name": "a\nb"}, {"name": "x" * 41}, {}),
+            *({"name": "b", "tokens": -1}, {"name": "b", "search": "native"}),
+            *(
+                {"name": "b", "models": "*"},
+                {"name": "b", "per": "hour"},
+                {"name": "b", "key": "x"},
+            ),
+        ):
+            status, told = at.running.ask("POST", "/api/programs", body)
+            assert (status, bool(told["error"]["remedy"])) == (400, True), body
+        assert at.running.ask("PATCH", "/api/programs/two", {})[0] == 404
+
+
+def rows(*days: tuple[str, int, float]) -> Iterator[dict[str, Any]]:
+    """What was used on some days."""
+    for day, tokens, cost in days:
+        counts = {"input_tokens": tokens, "output_tokens": 0, "cost_usd": cost}
+        yield {"day": day, "answers": 1, "unpriced": 0, **counts}
+
+
+def test_what_is_left_bounds_the_next_answer() -> None:
+    """The smaller of the rest and the user's own limit, by day or by month."""
+    import time
+
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    month = f"{today[:8]}{'02' if today.endswith('01') else '01'}"
+    used = list(rows((today, 100, 0.25), (month, 50, 0.5), ("2020-01-01", 999, 9.0)))
+    daily = Program("a", tokens=150, cost_usd=1.0)
+    left = daily.within(used, Limits(tokens=20))
+    assert (left.tokens, left.cost_usd, left.steps) == (20, 0.75, 12)
+    assert daily._replace(per="month", tokens=151).within(used, Limits()).tokens == 1
+    for over in (daily._replace(tokens=100), daily._replace(cost_usd=0.75, per="month")):
+        with pytest.raises(ConfigError, match="has used its") as failed:
+            over.within(used, Limits())
+        assert failed.value.code == "program_budget"
+    assert Program("a").within(used, Limits()) == Limits()
+
+
+def test_people_have_programs_of_their_own(tmp_path: Path, store: Path | str) -> None:
+    """A name may be there twice; a key is for its owner's things; use is counted for both, and the
+    list of people has no program in it."""
+    programs, log = Programs(tmp_path), EventLog(store)
+    keys = {who: programs.add(who, "editor", tokens=9)[1] for who in ("anna", "bob", "")}
+    for who, key in keys.items():
+        found = Programs(tmp_path).with_key(key.encode())
+        assert found is not None
+        assert (found.owner, found.name, found.tokens) == (who, "editor", 9)
+    assert programs.with_key(b"sl-no") is None
+    ending = {"usage": {"input_tokens": 3, "output_tokens": 4, "cost_usd": 0.5}}
+    anna, bob = log.of_person("anna"), log.of_person("bob")
+    anna.count(ending, "editor")
+    anna.count(ending)
+    assert [row["input_tokens"] for row in anna.used(program="editor")] == [3]
+    assert bob.used(program="editor") == log.used(program="editor") == []
+    assert [(row["person"], row["input_tokens"]) for row in log.used()] == [("anna", 6)]
+    log.count(ending, "editor")  # of the holder of the token, who is not counted
+    assert (len(log.used(program="editor")), len(log.used())) == (1, 1)
+    log.close()
+
+
+def test_a_file_that_somebody_broke_locks_nobody_out(tmp_path: Path) -> None:
+    """The token still works; a program's key does not, and the page says why."""
+    with desk(tmp_path, counted) as at:
+        key = added(at, "one", models=["*"])
+        for broken in ("{", '{"programs": [{"name": 1}]}', '{"programs": 5}'):
+            (tmp_path / "programs.json").write_text(broken)
+            assert at.running.ask("GET", "/api/sessions")[0] == 200
+            status, told = at.running.ask("GET", "/api/programs")
+            assert (status, "programs.json" in told["error"]["message"]) == (400, True)
+            refused = at.running.ask("GET", "/v1/models", Authorization=f"Bearer {key}")
+            assert refused[0] == 500

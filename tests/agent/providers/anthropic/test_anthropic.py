@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -18,20 +18,20 @@ from searchloop.agent.loop import Outcome, run_agent_loop
 from searchloop.agent.providers import Provider
 from searchloop.agent.providers.anthropic import MessagesCodec
 from searchloop.agent.providers.anthropic.request import MODELS
-from searchloop.agent.tools.dispatcher import Fence
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.tools import Tool
+from searchloop.agent.tools.dispatcher import Fence, Toolset
 from searchloop.agent.types import (
     Message,
     NativeSearch,
     ProviderData,
     Request,
-    StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     ToolCall,
     ToolResult,
     ToolSpec,
 )
 from tests.agent.providers.vendors import ANTHROPIC, FERRY, NATIVE, USER, using
+from tests.agent.scripted import Memory
 from tests.fakes import FakeServer, Reply
 from tests.rules_anthropic import check
 from tests.tables import each_row
@@ -182,48 +182,6 @@ def test_a_long_step_is_marked() -> None:
     assert marks == [[], [0], [2]]
 
 
-class Kept:
-    """An emitter that keeps what a log would."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.activities: list[StreamEvent] = []
-
-    def delta(self, event: TextDelta | ThinkingDelta) -> None:
-        pass
-
-    async def event(self, type: str, data: Mapping[str, Any]) -> None:
-        # Through JSON and back, as a stored event comes.
-        self.events.append(Event(len(self.events), type, json.loads(json.dumps(data)), 0.0))
-
-    async def activity(self, event: StreamEvent) -> None:
-        self.activities.append(event)
-
-
-class Ferries:
-    """One tool, which knows when ferries leave; or finds the tide table, if told so."""
-
-    def __init__(self, result: Mapping[str, Any]) -> None:
-        self.specs = (FERRY,)
-        self.exhausted: str | None = None
-        self._result = result
-
-    async def call_all(self, calls: tuple[ToolCall, ...], emit: Any) -> list[ToolResult]:
-        results = [ToolResult(call.id, call.name, **self._result) for call in calls]
-        for result in results:
-            await emit.event(
-                "tool_result",
-                {
-                    "call_id": result.call_id,
-                    "name": result.name,
-                    "content": result.content,
-                    "is_error": False,
-                    "details": dict(result.details),
-                },
-            )
-        return results
-
-
 def parts(name: str) -> list[Reply]:
     """The answers of a recording."""
     return [Reply(ANTHROPIC.stream_of(name, number)) for number in (0, 1)]
@@ -231,18 +189,22 @@ def parts(name: str) -> list[Reply]:
 
 def turn(
     server: FakeServer, messages: list[Message], search: bool, **result: Any
-) -> tuple[Outcome, Kept]:
-    emit = Kept()
-    request = Request(
-        "claude-sonnet-5-5", (), "S", native_search=NativeSearch() if search else None
-    )
+) -> tuple[Outcome, list[Event]]:
+    """One turn with a tool that gives this result, and what a log would keep of it."""
 
-    tools = Ferries(result or {"content": "09:15"})
+    async def run(arguments: Any, context: Any) -> ToolResult:
+        return ToolResult(context.call_id, tool.name, **(result or {"content": "09:15"}))
+
+    tool = LOCAL if result else FERRY
+    emit, tools = Memory(), Toolset([Tool(tool, run)], "ask", SourceTable())
+    request = Request("claude-sonnet-5-5", (), "S", native_search=NATIVE if search else None)
 
     def main(provider: Provider) -> Awaitable[Outcome]:
         return run_agent_loop(messages, request, provider=provider, tools=tools, emit=emit)
 
-    return using("anthropic", ANTHROPIC.env(server.url), main), emit
+    outcome = using("anthropic", ANTHROPIC.env(server.url), main)
+    kept = ((kind, json.loads(json.dumps(data))) for kind, data in emit.events if kind.islower())
+    return outcome, [Event(n, kind, data, 0.0) for n, (kind, data) in enumerate(kept)]
 
 
 @pytest.mark.parametrize("name", ["pause_turn_stream", "search_and_call_stream"])
@@ -250,14 +212,14 @@ def test_an_answer_in_two_parts(name: str) -> None:
     """It goes on by itself; stored and read back, the transcript gives the same bytes."""
     messages = [Message("user", "When is high water?")]
     with FakeServer(parts(name)) as server:
-        outcome, emit = turn(server, messages, search=True)
+        outcome, kept = turn(server, messages, search=True)
         first, second = server.requests
     for received in (first, second):
         check(received.json)
     assert second.body.startswith(first.body[: first.body.rindex(b'],"max_tokens"')])
     assert outcome.reason == "stop"
     assert outcome.message.citations
-    stored = [Event(-1, "user_message", {"text": messages[0].content}, 0.0), *emit.events]
+    stored = [Event(-1, "user_message", {"text": messages[0].content}, 0.0), *kept]
     again = messages_from(stored)
     assert len(again) == len(messages)
     again.append(Message("user", "And tomorrow?"))

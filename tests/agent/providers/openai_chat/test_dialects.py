@@ -157,51 +157,6 @@ def test_a_server_s_tool_tells_only_what_it_did(end: bytes, searched: bool) -> N
 
 
 PAGES = ["https://a.example/", "https://b.example/", "https://c.example/"]
-FOUND = [{"title": f"Page {n}", "url": url, "date": "2026-11-20"} for n, url in enumerate(PAGES)]
-SAID = "High water is at 07:40.[2][1] It was **0.9 m**[3], as `x[1]` says.[2, 3]"
-
-
-def perplexity(shape: str) -> tuple[bytes, str]:
-    """One answer in the forms in which Perplexity and routers send it."""
-    listed = {"citations": PAGES, "search_results": FOUND}
-    pieces = [SAID[at : at + 7] for at in range(0, len(SAID), 7)]
-    match shape:
-        case "body":
-            extra = {"choice": {"delta": {"role": "assistant", "content": ""}}}
-            return whole({"role": "assistant", "content": SAID}, **listed, **extra), "json"
-        case "stream":
-            out = b"".join(chunk({"content": p}, **listed) for p in pieces)
-        case "late":
-            out = b"".join(chunk({"content": p}) for p in pieces) + chunk({}, **listed)
-        case "results":
-            out = b"".join(chunk({"content": p}) for p in pieces)
-            out += chunk({}, search_results=FOUND)
-        case "both":  # each chunk repeats all that was said
-            out = b""
-            for n, piece in enumerate(pieces, 1):
-                message = {"role": "assistant", "content": "".join(pieces[:n])}
-                choice = {"index": 0, "delta": {"content": piece}, "message": message}
-                out += b"data: " + json.dumps({"choices": [choice], **listed}).encode() + b"\n\n"
-        case _:
-            notes = [{"url": p["url"], "title": p["title"]} for p in FOUND]
-            wrapped = [{"type": "url_citation", "url_citation": note} for note in notes]
-            out = chunk({"annotations": wrapped})
-            out += b"".join(chunk({"content": p}) for p in pieces)
-    return out + chunk({}, "stop") + DONE, "text/event-stream"
-
-
-@each_row("shape", ["body", "stream", "late", "results", "both", "annotations"])
-def test_the_marks_of_perplexity_are_citations(shape: str) -> None:
-    """However the pages come, each mark names its own, and code stays code."""
-    data, kind = perplexity(shape)
-    model = "perplexity/sonar" if shape == "annotations" else "sonar-pro"
-    events = decode(data, model, kind=kind, native_search=NativeSearch())
-    message = finished(events).message
-    assert message.content == shown(events) == SAID
-    cited = {c.url: [SAID[a:b] for a, b in c.spans] for c in message.citations}
-    assert cited == {PAGES[1]: ["[2]", "[2, 3]"], PAGES[0]: ["[1]"], PAGES[2]: ["[3]", "[2, 3]"]}
-    assert [c.n for c in message.citations] == [1, 2, 3]
-    assert {c.title for c in message.citations} == {"Page 0", "Page 1", "Page 2"}
 
 
 def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:

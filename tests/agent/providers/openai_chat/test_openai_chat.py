@@ -51,15 +51,6 @@ def chunk(delta: Mapping[str, Any] | None, finish: str | None = None, **more: An
     return b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
-def piece(
-    index: int | None, call_id: str | None, name: str | None, arguments: Any = ""
-) -> dict[str, Any]:
-    """A delta with one piece of a call; None leaves a member out."""
-    function = {"name": name, "arguments": arguments}
-    call = {"index": index, "id": call_id, "function": function}
-    return {"tool_calls": [{key: value for key, value in call.items() if value is not None}]}
-
-
 # --- requests ---
 
 
@@ -117,61 +108,18 @@ def test_neighbours_of_one_role_are_one_message() -> None:
     assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"]
 
 
-# --- answers ---
-
-
-def calls_of(*deltas: dict[str, Any], finish: str = "tool_calls") -> list[tuple[str, Any]]:
-    data = b"".join(chunk(delta) for delta in deltas) + chunk(None, finish) + DONE
-    found = finished(data).message.tool_calls
-    assert len({call.id for call in found}) == len(found)
-    assert not any(call.problem for call in found)
-    return [(call.name, dict(call.arguments)) for call in found]
-
-
-@each_row(
-    "deltas",
-    [
-        [piece(0, "a", "f", '{"n"'), piece(0, None, None, ":1}"), piece(1, "b", "f", '{"n":2}')],
-        [piece(0, "a", "f", '{"n"'), piece(1, "b", "f", '{"n":2}'), piece(0, None, None, ":1}")],
-        [piece(0, "0", "f"), piece(0, "0", "f", '{"n":1}'), piece(1, "0", "f", '{"n":2}')],
-        [piece(0, None, "f", '{"n":1}'), piece(0, None, "f", '{"n":2}')],
-        [piece(0, "a", "f", '{"n":1}'), piece(0, "b", "f", '{"n":2}')],
-        [piece(0, "a", "f", '{"n":1}'), piece(0, "a", "f", '{"n":2}')],
-        [piece(None, "a", "f", '{"n":1}'), piece(None, "b", "f", '{"n":2}')],
-        [
-            piece(None, None, "f", '{"n":'),
-            piece(None, None, None, "1}"),
-            piece(1, "b", "f", '{"n":2}'),
-        ],
-        [piece(0, "a", "f", {"n": 1}), piece(1, "b", "f", {"n": 2})],
-        [piece(0, "a", "f", "{}"), piece(0, None, None, '{"n":1}'), piece(1, "b", "f", '{"n":2}')],
-        [
-            piece(0, "a", "f", '{"n":1}'),
-            piece(0, "a", "f", '{"n":1}'),
-            piece(1, "b", "f", '{"n":2}'),
-        ],
-    ],
-)
-def test_calls_however_a_server_streams_them(deltas: list[dict[str, Any]]) -> None:
-    """By index, or without; in pieces or whole; ids repeated, missing, or new with each piece."""
-    assert calls_of(*deltas) == [("f", {"n": 1}), ("f", {"n": 2})]
-    assert calls_of(*deltas, finish="stop") == [("f", {"n": 1}), ("f", {"n": 2})]
-
-
 def test_the_end_of_a_stream() -> None:
     """`[DONE]` or a reason ends it; anything else is not a whole answer, and worth another try."""
     text = chunk({"role": "assistant", "content": "High water"})
     assert finished(text + chunk(None, "stop")).message.content == "High water"
     assert finished(text + DONE).stop_reason == "stop"
     assert finished(text + b"data: [DONE]").stop_reason == "stop"
-    call = chunk(piece(0, "a", "f", '{"day"'))
+    half = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"day"'}}
+    call = chunk({"tool_calls": [half]})
     for cut in (b"", text, text + chunk(None, "stop")[:-9], call, DONE):
         with pytest.raises(IncompleteError) as caught:
             decode(cut)
         assert caught.value.retryable
-
-
-# --- errors ---
 
 
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "07:40"}, "finish_reason": "stop"}]}

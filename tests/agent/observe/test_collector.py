@@ -1,4 +1,7 @@
-"""A collector that takes OTLP over HTTP, and what reaches it from the terminal and the library."""
+"""A collector that takes OTLP over HTTP, and what reaches it from the terminal and the library.
+
+What a process may take of its machine.
+"""
 
 from __future__ import annotations
 
@@ -188,3 +191,23 @@ def test_a_collector_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+_ASKED = """
+import json, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+from searchloop.agent.observe.logs import be_a_server
+be_a_server()
+print(json.dumps(resource.getrlimit(resource.RLIMIT_NOFILE)))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of open files are Unix's")
+def test_a_server_asks_for_room_for_its_followers() -> None:
+    """The usual 1,024 open files would end at the thousandth reader."""
+    done = subprocess.run(
+        [sys.executable, "-c", _ASKED], capture_output=True, text=True, check=True
+    )
+    soft, hard = json.loads(done.stdout)
+    assert soft == 65_536 or soft == hard or hard < 0
+    assert soft > 256

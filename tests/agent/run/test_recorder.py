@@ -1,18 +1,31 @@
-"""The recorder: many deltas become few events, in order, and a failing store is noticed."""
+"""The recorder: many deltas become few events, in order, and a failing store is noticed.
+
+Many runs that speak at one moment are one transaction, and none hears the other's trouble.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from searchloop.agent.errors import Conflict
+from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import STEPS, Batch, Write
 from searchloop.agent.log.events import Event, message_data
+from searchloop.agent.log.leases import holder
+from searchloop.agent.log.postgres import MOST_BYTES, append_values
+from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.run.recorder import WINDOW, BatchWriter, Recorder
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import (
     Message,
     PageOpened,
@@ -22,7 +35,9 @@ from searchloop.agent.types import (
     ThinkingDelta,
     Usage,
 )
-from tests.waiting import eventually
+from tests.agent.scripted import MODEL, Scripted, SearchApp, no_room, says, settings
+from tests.postgres import Postgres
+from tests.waiting import eventually, until
 
 
 @asynccontextmanager
@@ -149,3 +164,171 @@ async def test_nothing_ticks_after_the_end(tmp_path: Path) -> None:
         await asyncio.sleep(WINDOW * 2)
         assert log.last_seq(session) == last
         assert log.last_event(session).type == "run_finished"
+
+
+class Counting(EventLog):
+    """A log that counts how often it was asked to write."""
+
+    writes = 0
+
+    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
+        """See EventLog."""
+        self.writes += 1
+        return super().append_all(writes)
+
+
+def said(log: EventLog, session: str) -> str:
+    """The text in the log."""
+    return "".join(event.data["text"] for event in log.read(session))
+
+
+async def test_what_many_say_at_once_is_written_at_once(store: Path | str) -> None:
+    """Fifty runs, twenty words each: every word there, in order, in few transactions."""
+    log = Counting(store)
+    together = BatchWriter(log)
+    sessions = [log.create_session(model="m").id for _ in range(50)]
+    runs = [Recorder(together, session, "off") for session in sessions]
+    for n in range(20):
+        for run in runs:
+            run.delta(TextDelta(f"{n} "))
+        await asyncio.sleep(0)
+    for run in runs:
+        await run.finish([("text_delta", {"text": "end"})])
+    whole = "".join(f"{n} " for n in range(20)) + "end"
+    assert [said(log, session) for session in sessions] == [whole] * 50
+    assert log.writes < 100
+    log.close()
+
+
+def test_one_that_is_fenced_out_stops_only_itself(store: Path | str) -> None:
+    """A run that another process has taken over is told so; what the others say is stored."""
+    log = EventLog(store)
+    sessions = [log.create_session(model="m").id for _ in range(3)]
+    leases = [log.leases.claim(session, "r", holder()) for session in sessions]
+    assert log.leases.take_over(leases[1], holder())
+    words = ("text_delta", {"text": "x"})
+    asked = [Write(lease.session, [words, words], lease.fence) for lease in leases]
+    log.delete_session(sessions[2])
+    first, second, third = log.append_all(asked)
+    assert [event.seq for event in first] == [1, 2]
+    assert isinstance(second, Conflict)
+    assert second.code == "fenced"
+    assert isinstance(third, Conflict)
+    assert [said(log, session) for session in sessions] == ["xx", "", ""]
+    log.close()
+
+
+async def test_a_full_disk_is_told_to_each_and_loses_no_word(tmp_path: Path) -> None:
+    """All who spoke learn it at their next word, and what they had said is written at the end."""
+    log = EventLog(tmp_path / "s.sqlite3")
+    together = BatchWriter(log)
+    sessions = [log.create_session(model="m").id for _ in range(2)]
+    runs = [Recorder(together, session, "off") for session in sessions]
+    with no_room(tmp_path / "s.sqlite3"):
+        for run in runs:
+            run.delta(TextDelta("kept"))
+        await eventually(lambda: all(run._failed for run in runs))
+        for run in runs:
+            with pytest.raises(StoreError):
+                run.delta(TextDelta("lost"))
+    for run in runs:
+        await run.finish([])
+    assert [said(log, session) for session in sessions] == ["kept", "kept"]
+    log.close()
+
+
+SIZES = st.lists(st.tuples(st.sampled_from('xé\n"😀'), st.integers(0, 8100)), min_size=1)
+
+
+@given(SIZES)
+def test_a_notification_is_never_too_long(sizes: list[tuple[str, int]]) -> None:
+    """However much is said: under PostgreSQL's 8,000 bytes each, each session in one of them."""
+    texts = [letter * count for letter, count in sizes]
+    rows = [("text_delta", json.dumps({"text": text}, ensure_ascii=False)) for text in texts]
+    batches = [Batch(f"s{n}", [row], 1.0) for n, row in enumerate(rows)]
+    values = append_values(batches, "p" * 12)
+    notes: dict[int, str] = {}
+    for pack, news in zip(values["packs"], values["news"], strict=True):
+        before = f"{notes[pack]}," if pack in notes else values["head"]
+        notes[pack] = f"{before}{news}{2**31 - 1}}}"
+    told = [f"{note}]}}" for note in notes.values()]
+    assert max(len(note.encode()) for note in told) < MOST_BYTES + 64 < 8000
+    assert [each["session"] for note in told for each in json.loads(note)["news"]] == [
+        batch.session for batch in batches
+    ]
+
+
+@pytest.mark.integration
+async def test_a_burst_reaches_another_process(postgres: Postgres) -> None:
+    """Small and large words of a hundred sessions: the other process's followers get them all, and
+    PostgreSQL's queue is empty afterwards."""
+    url = postgres.url()
+    ours, theirs = EventLog(url), EventLog(url)
+    sessions = [ours.create_session(model="m").id for _ in range(100)]
+    texts = ["x" * (9000 if n % 10 == 0 else 300) for n in range(100)]
+    got: dict[str, str] = dict.fromkeys(sessions, "")
+
+    async def read(session: str) -> None:
+        async for batch in theirs.follow(session):
+            got[session] += "".join(event.data["text"] for event in batch)
+            if len(got[session]) >= 3 * 300 and got[session].endswith("."):
+                return
+
+    readers = [asyncio.create_task(read(session)) for session in sessions]
+    await asyncio.to_thread(until, lambda: len(theirs._followers) == 100)
+    for end in ("", "", "."):
+        both = zip(sessions, texts, strict=True)
+        words = [Write(s, [("text_delta", {"text": t + end})]) for s, t in both]
+        await asyncio.to_thread(ours.append_all, words)
+    await asyncio.wait_for(asyncio.gather(*readers), 60)
+    assert list(got.values()) == [t * 3 + "." for t in texts]
+    with theirs._db.reading() as db:
+        assert db.execute("SELECT pg_notification_queue_usage()").fetchone()[0] < 0.01
+    ours.close()
+    theirs.close()
+
+
+class Waiting(SqliteDatabase):
+    """A store that has to be asked on a thread, as PostgreSQL does, and can be down."""
+
+    quick = False
+    down = False
+
+    def _begin(self, db: sqlite3.Connection, until: float) -> None:
+        if self.down:
+            raise sqlite3.OperationalError("down")
+        super()._begin(db, until)
+
+
+async def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path) -> None:
+    """The last append fails as well: that is an error for the run's keeper, not an endless try; and
+    when the store is back, everything is written once."""
+    log, store = EventLog(tmp_path / "s.sqlite3"), Waiting(tmp_path / "s.sqlite3", STEPS)
+    session = log.create_session(model="m").id
+    log._db.close()
+    log._db = store
+    recorder = Recorder(BatchWriter(log), session, "off")
+    store.down = True
+    recorder.delta(TextDelta("half"))
+    with pytest.raises(StoreError):
+        await asyncio.wait_for(recorder.finish([("run_finished", {"text": "."})]), 60)
+    store.down = False
+    await asyncio.wait_for(recorder.finish([]), 60)
+    assert said(log, session) == "half."
+    log.close()
+
+
+@pytest.mark.integration
+async def test_two_hundred_runs_share_ten_connections(postgres: Postgres, tmp_path: Path) -> None:
+    """All at once on one process: each answers whole, none is told that the store is down."""
+    log = EventLog(postgres.url())
+    script = [says("High water is at 07:40.") for _ in range(200)]
+    backend = LocalBackend(SearchApp({}))
+    runner = Runner(settings(tmp_path), log, backend, providers=[Scripted(script)])
+    sessions = [log.create_session(model=MODEL).id for _ in range(200)]
+    await asyncio.gather(*(runner.start(session, "When?") for session in sessions))
+    await asyncio.gather(*(runner.wait(session) for session in sessions))
+    ends = [log.last_event(session).data for session in sessions]
+    assert {(end["reason"], end["answer"]) for end in ends} == {("stop", "High water is at 07:40.")}
+    await runner.aclose()
+    log.close()

@@ -198,6 +198,8 @@ TOLD = [
     for name, decision in table.items()
     if not isinstance(decision, str)
 ]
+MORE = replace(match(), next_offset=400, truncated=True)
+TOLD.append(pytest.param(MORE, "more from offset 400", id="Match.more"))
 
 
 def test_each_field_has_a_decision() -> None:
@@ -218,11 +220,13 @@ def test_the_model_reads_it(answer: SearchAnswer | PageView, words: str) -> None
 
 
 def test_a_young_copy_counts_no_days_and_a_cut_page_is_not_whole() -> None:
-    """No "0 days old", no "1 days old"; and the page is not called whole beside its cut."""
+    """No "0 days old", no "1 days old"; neither a cut page nor passages are called whole."""
     for age in (2 * 3600, 30 * 3600):
         content = opened(view(origin="cache", age=age))[0].content
         assert re.search(r"This is a stored copy of \d{4}-\d\d-\d\d\.\n", content)
     assert "What can be read, 20 characters." in opened(view(page=CUT))[0].content
+    for passages in (match(), view(matches=(), content="")):
+        assert "whole page" not in opened(passages)[0].content
 
 
 CHANGED: list[tuple[SearchAnswer | PageView, str]] = [

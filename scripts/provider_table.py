@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
-from searchloop.agent.providers import Features, load, names
+from searchloop.agent.providers import load, names
 from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ModelInfo
@@ -24,6 +24,57 @@ HEAD = (
     "| models | needs | own web search | reads pages | beside other tools | citations | thinking "
     "| history sent back as |\n|---|---|---|---|---|---|---|---|\n"
 )
+
+
+class Features(NamedTuple):
+    """What the table says of a provider beside what its known models can do.
+
+    `replay` says how history is sent back; `searches` and `thinks` are set where the models are not
+    known beforehand.
+    """
+
+    needs: str
+    pages: str = "ours"
+    citations: str = "numbers of ours, quotes checked"
+    replay: str = "text and calls"
+    searches: str | None = None
+    thinks: str | None = None
+
+
+FEATURES = {
+    "anthropic": Features(
+        needs="ANTHROPIC_API_KEY",
+        pages="its own tool",
+        citations="quoted passages, by paragraph",
+        replay="raw blocks, byte-equal",
+    ),
+    "builtin": Features("nothing"),
+    "gemini": Features(
+        needs="GEMINI_API_KEY",
+        pages="its own tool",
+        citations="passages, with spans",
+        replay="raw parts, byte-equal",
+    ),
+    "ollama": Features("a running Ollama", thinks="as the model does"),
+    "openai": Features(
+        needs="OPENAI_API_KEY",
+        pages="by its search",
+        citations="links in the text, with spans",
+        replay="raw items, byte-equal",
+    ),
+    "openai-chat": Features(
+        needs="a server; OPENAI_CHAT_BASE_URL",
+        citations="links in the text, with spans",
+        searches="search models",
+        thinks="as the server sends it",
+    ),
+    "xai": Features(
+        needs="XAI_API_KEY",
+        pages="by its search",
+        citations="links in the text, with spans",
+        replay="raw items, byte-equal",
+    ),
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -48,9 +99,7 @@ def table() -> str:
 
 def row(name: str) -> str:
     """One provider: what its known models can do, and what it says of all of them."""
-    features: Features = import_module(
-        f"searchloop.agent.providers.{name.replace('-', '_')}"
-    ).FEATURES
+    features = FEATURES[name]
     models = asyncio.run(models_of(name))
     cells = (
         f"`{name}:...`",

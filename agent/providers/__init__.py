@@ -1,8 +1,8 @@
 """Providers of models, one folder each, found by name.
 
 `agent.providers.openai` serves the model `openai:gpt-6-luna`. Such a package exports `SETTINGS`,
-which it reads from the environment, `FEATURES` and `create(env, transport) -> Provider`; no other
-code names it. Other packages bring providers by the entry point `searchloop.providers`, which names
+which it reads from the environment, and `create(env, transport) -> Provider`; no other code names
+it. Other packages bring providers by the entry point `searchloop.providers`, which names
 such a module. A provider that speaks HTTP is a pure `Codec` on `HttpProvider`, which does the I/O.
 """
 
@@ -15,7 +15,7 @@ import pkgutil
 import re
 from base64 import b64decode
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import cache
@@ -26,7 +26,6 @@ from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers._abilities import Abilities as Abilities
-from searchloop.agent.providers._abilities import Features as Features
 from searchloop.agent.providers._abilities import Hosts as Hosts
 from searchloop.agent.providers._abilities import ModelServer as ModelServer
 from searchloop.agent.providers._abilities import PullProgress as PullProgress
@@ -42,6 +41,7 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
     Finished,
+    Message,
     ModelInfo,
     Notice,
     Replay,
@@ -119,19 +119,21 @@ def check_options(provider: Provider, own: Instructions, model: str) -> None:
     """Raises ConfigError for what the provider's API or the model does not take."""
     able = abilities_of(provider)
     taken = able.options
+    efforts, effort = provider.capabilities(model).efforts, own.options.get("effort", "")
+    what, known = "", taken
     if wrong := [name for name in own.options if name not in taken]:
         what = f"{provider.name} takes no option {wrong[0]}"
-        what += f", only {', '.join(taken)}." if taken else "."
-        raise ConfigError("option_not_taken", what, "Leave it out, or choose another model.")
-    efforts = provider.capabilities(model).efforts
-    if (effort := own.options.get("effort", "")) not in (*efforts, ""):
-        what = f"{provider.name}:{model} takes no effort {effort}" + (
-            f", only {', '.join(efforts)}." * bool(efforts) or "."
-        )
+    elif effort not in (*efforts, ""):
+        what, known = f"{provider.name}:{model} takes no effort {effort}", efforts
+    if what:
+        what += f", only {', '.join(known)}." if known else "."
         raise ConfigError("option_not_taken", what, "Leave it out, or choose another model.")
     if own.schema is not None and not able.writes:
         what = f"{provider.name} shows passages of pages and cannot write JSON."
         raise ConfigError("schema_not_taken", what, "Choose a language model.")
+
+
+Finish = Callable[[Message], Awaitable[Message]]
 
 
 class HttpProvider:
@@ -141,9 +143,11 @@ class HttpProvider:
     requests of the session begin that way.
     """
 
-    def __init__(self, codec: Codec, transport: Transport) -> None:
+    def __init__(self, codec: Codec, transport: Transport, finish: Finish | None = None) -> None:
+        """`finish` completes an answer whose request may search."""
         self._codec = codec
         self._transport = transport
+        self._finish = finish
         self._replays: OrderedDict[str, Replay] = OrderedDict()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -203,6 +207,8 @@ class HttpProvider:
         if last is not None:
             if last.message.tool_calls:
                 last = replace(last, message=with_own_ids(last.message, request.messages))
+            if self._finish and request.native_search is not None:
+                last = replace(last, message=await self._finish(last.message))
             yield last
 
 

@@ -1,4 +1,4 @@
-"""What a provider can do beyond answering, and how the README's table describes it."""
+"""What a provider can do beyond answering."""
 
 from __future__ import annotations
 
@@ -8,21 +8,6 @@ from typing import NamedTuple, Protocol
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.types import ModelInfo, Request
-
-
-class Features(NamedTuple):
-    """Describes a provider in the words of the README's table.
-
-    `replay` says how history is sent back; `searches` and `thinks` are set where the models are not
-    known beforehand.
-    """
-
-    needs: str
-    pages: str = "ours"
-    citations: str = "numbers of ours, quotes checked"
-    replay: str = "text and calls"
-    searches: str | None = None
-    thinks: str | None = None
 
 
 class PullProgress(NamedTuple):

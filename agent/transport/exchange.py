@@ -100,6 +100,12 @@ class Endpoint:
         return origin.host if origin else ""
 
     @property
+    def loopback(self) -> bool:
+        """True for this machine."""
+        origin = origin_of(self.base)
+        return origin is not None and origin.here
+
+    @property
     def official(self) -> bool:
         """True for the vendor's own server."""
         origin = origin_of(self.base)

@@ -16,7 +16,6 @@ from typing import Any
 
 from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers import Features
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import KeyedProvider
 from searchloop.agent.providers._wire import SAMPLING, body, dump, filled, sampling
@@ -34,7 +33,7 @@ from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.types import Capabilities, Request
 from searchloop.agent.types.attachments import PDF
 
-__all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
+__all__ = ["SETTINGS", "Anthropic", "create"]
 
 DEFAULT_BASE = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
@@ -43,12 +42,6 @@ _SPENT = "has no credit left, or reached its limit"
 SETTINGS: tuple[Setting, ...] = (
     Setting("ANTHROPIC_API_KEY", "Claude (sk-ant-...): https://platform.claude.com", secret=True),
     Setting("ANTHROPIC_BASE_URL", "Another server of the Messages API", DEFAULT_BASE),
-)
-FEATURES = Features(
-    needs="ANTHROPIC_API_KEY",
-    pages="its own tool",
-    citations="quoted passages, by paragraph",
-    replay="raw blocks, byte-equal",
 )
 
 

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers import Abilities, Features
+from searchloop.agent.providers import Abilities
 from searchloop.agent.providers.builtin.quotes import Quote, best_quotes
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
@@ -57,7 +57,6 @@ def sentences_for(question: str) -> SimpleNamespace:
 
 
 SETTINGS: tuple[Setting, ...] = ()
-FEATURES = Features("nothing")
 MODEL = "extractive"
 
 _PAGES = 3

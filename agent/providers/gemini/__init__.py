@@ -17,14 +17,13 @@ Spec: https://ai.google.dev/api/generate-content
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from searchloop.agent.errors import NativeSearchRejected, ProviderError
-from searchloop.agent.providers import Features
+from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
 from searchloop.agent.providers._wire import dump, filled, sampling
@@ -34,7 +33,7 @@ from searchloop.agent.providers.gemini.response import GeminiDecoder
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, Finished, Request, StreamEvent, ToolSpec
+from searchloop.agent.types import Capabilities, Request, ToolSpec
 from searchloop.agent.types.attachments import IMAGES, PDF
 
 
@@ -49,7 +48,7 @@ class GeminiModel:
 
 MODELS = ModelTable(__file__, GeminiModel)
 
-__all__ = ["FEATURES", "SETTINGS", "SYSTEM", "Gemini", "create"]
+__all__ = ["SETTINGS", "SYSTEM", "Gemini", "create"]
 
 SYSTEM = "gcp.gemini"
 SETTINGS: tuple[Setting, ...] = (
@@ -64,12 +63,6 @@ SETTINGS: tuple[Setting, ...] = (
         "Another server of the Gemini API",
         "https://generativelanguage.googleapis.com/v1beta",
     ),
-)
-FEATURES = Features(
-    needs="GEMINI_API_KEY",
-    pages="its own tool",
-    citations="passages, with spans",
-    replay="raw parts, byte-equal",
 )
 
 
@@ -215,7 +208,8 @@ class Gemini(KeyedProvider):
     def __init__(self, codec: GeminiCodec, transport: Transport) -> None:
         super().__init__(codec, transport)
         endpoint = codec.endpoint
-        self._links = Links(transport, None if endpoint.official else endpoint.address(""))
+        links = Links(transport, None if endpoint.official else endpoint.address(""))
+        self._http = HttpProvider(codec, transport, links.resolve)
         self._windows: dict[str, int] = {}
 
     def capabilities(self, model_name: str) -> Capabilities:
@@ -226,19 +220,6 @@ class Gemini(KeyedProvider):
         """See `Abilities.files`: Gemma and models for pictures take pictures only."""
         found = await super().takes(model_name)
         return found if MODELS.of(model_name).can.tools else found - {PDF}
-
-    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        events = super().stream(request)
-        return events if request.native_search is None else self._with_pages(events)
-
-    async def _with_pages(
-        self, events: AsyncGenerator[StreamEvent, None]
-    ) -> AsyncGenerator[StreamEvent, None]:
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, Finished):
-                    event = replace(event, message=await self._links.resolve(event.message))
-                yield event
 
     def _read_list(self, answer: Any) -> dict[str, str]:
         found = {}

@@ -15,7 +15,7 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers import Abilities, Features, ModelServer, PullProgress
+from searchloop.agent.providers import Abilities, ModelServer, PullProgress
 from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers.ollama.config import SETTINGS, Config, parse_address, read_config
 from searchloop.agent.providers.ollama.ladder import Ladder
@@ -34,9 +34,8 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent
 from searchloop.agent.types.attachments import IMAGES
 
-__all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
+__all__ = ["SETTINGS", "Ollama", "create"]
 _SECONDS = 10.0  # to unload or delete a model
-FEATURES = Features("a running Ollama", thinks="as the model does")
 
 
 class Ollama:
@@ -80,7 +79,7 @@ class Ollama:
         if self._problem:
             raise self._problem
         if config.offline and not config.address.loopback:
-            what = f"SEARCHLOOP_OFFLINE is on, and OLLAMA_HOST is {config.address.hostname}."
+            what = f"SEARCHLOOP_OFFLINE is on, and OLLAMA_HOST is {config.address.host}."
             remedy = "Point OLLAMA_HOST at this machine, or switch SEARCHLOOP_OFFLINE off."
             raise ConfigError("offline", what, remedy)
         remote = config.address.cloud or names_cloud(model) or self._catalog.is_remote(model)

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Setting, is_on
-from searchloop.agent.transport.exchange import origin_of
+from searchloop.agent.transport.exchange import Endpoint
 
 DEFAULT_PORT = 11434
 DEFAULT_HOST = f"127.0.0.1:{DEFAULT_PORT}"
@@ -26,23 +26,15 @@ CLOUD = "ollama.com"
 
 
 @dataclass(frozen=True, slots=True)
-class OllamaAddress:
-    """One Ollama server. `base` has no trailing slash and no password; paths are appended to it."""
+class OllamaAddress(Endpoint):
+    """One Ollama server. `base` has no trailing slash and no password."""
 
-    base: str
-    hostname: str
-    login: str | None = field(default=None, repr=False)
-
-    @property
-    def loopback(self) -> bool:
-        """True for this machine."""
-        origin = origin_of(self.base)
-        return origin is not None and origin.here
+    login: str | None = field(default=None, repr=False, kw_only=True)
 
     @property
     def cloud(self) -> bool:
         """True for Ollama's own service."""
-        return self.hostname == CLOUD or self.hostname.endswith(f".{CLOUD}")
+        return self.host == CLOUD or self.host.endswith(f".{CLOUD}")
 
     def authorization(self, key: str | None) -> Mapping[str, str]:
         """Returns the Authorization header. The key goes to ollama.com alone, over https."""
@@ -71,7 +63,7 @@ def parse_address(value: str) -> OllamaAddress:
     hostname = _reachable(parts.hostname or "127.0.0.1")
     netloc = (f"[{hostname}]" if ":" in hostname else hostname) + (f":{port}" if port else "")
     base = f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
-    return OllamaAddress(base, hostname, _login(parts))
+    return OllamaAddress(base, login=_login(parts))
 
 
 def _with_brackets(text: str) -> str:

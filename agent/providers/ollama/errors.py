@@ -51,7 +51,7 @@ def worded(
         "names": _get_model(name, config, installed),
         "sign_in": _sign_in(str(details.get("signin_url") or ""), config),
         "check": NOT_OLLAMA,
-        "host": config.address.hostname,
+        "host": config.address.host,
         "base": config.address.base,
         "window": f" of {config.num_ctx} tokens" if config.num_ctx else "",
         "larger": max(16384, 2 * (config.num_ctx or 0)),
@@ -85,7 +85,7 @@ def _sign_in(link: str, config: Config) -> str:
     if config.has_key and not config.headers:
         return (
             "OLLAMA_API_KEY is for ollama.com and was not sent. Write a name and password for this "
-            f"server into its address: OLLAMA_HOST=https://NAME:PASSWORD@{config.address.hostname}."
+            f"server into its address: OLLAMA_HOST=https://NAME:PASSWORD@{config.address.host}."
         )
     if config.has_key:
         return "Check OLLAMA_API_KEY: it was refused."

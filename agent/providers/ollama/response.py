@@ -32,7 +32,6 @@ from searchloop.agent.providers.ollama.request import (
     encode_tools,
     shape_of,
 )
-from searchloop.agent.transport.exchange import Endpoint
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.types import (
     Finished,
@@ -156,7 +155,7 @@ class OllamaCodec(CodecBase):
     def __init__(
         self, config: Config, installed: Callable[[], Sequence[str]] = tuple, style: Style = "calls"
     ) -> None:
-        self.endpoint = Endpoint(config.address.base)
+        self.endpoint = config.address
         self._config = config
         self._style = style
         self._installed = installed

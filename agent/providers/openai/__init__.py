@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from searchloop.agent.providers import Features
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
 from searchloop.agent.providers._responses.request import encode_request
@@ -24,18 +23,12 @@ from searchloop.agent.types import Capabilities, NativeSearch, Request
 
 MODELS: ModelTable[Capabilities] = ModelTable(__file__, lambda able: able)
 
-__all__ = ["FEATURES", "SETTINGS", "OpenAI", "create"]
+__all__ = ["SETTINGS", "OpenAI", "create"]
 
 DEFAULT_BASE = "https://api.openai.com/v1"
 SETTINGS: tuple[Setting, ...] = (
     Setting("OPENAI_API_KEY", "OpenAI (sk-...): https://platform.openai.com/api-keys", secret=True),
     Setting("OPENAI_BASE_URL", "Another server of the Responses API", DEFAULT_BASE),
-)
-FEATURES = Features(
-    needs="OPENAI_API_KEY",
-    pages="by its search",
-    citations="links in the text, with spans",
-    replay="raw items, byte-equal",
 )
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.providers import LIST_SECONDS, Abilities, Features, HttpProvider, fetched
+from searchloop.agent.providers import LIST_SECONDS, Abilities, HttpProvider, fetched
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers._wire import (
@@ -57,14 +57,8 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 
-__all__ = ["DEFAULT_BASE", "FEATURES", "SETTINGS", "OpenAIChat", "create"]
+__all__ = ["DEFAULT_BASE", "SETTINGS", "OpenAIChat", "create"]
 
-FEATURES = Features(
-    needs="a server; OPENAI_CHAT_BASE_URL",
-    citations="links in the text, with spans",
-    searches="search models",
-    thinks="as the server sends it",
-)
 # Words of a model's call that its own server could not read: another try may go well.
 _SLIP = re.compile(
     r"tool_use_failed|failed to (?:call a function|parse (?:tool|function|input))", re.IGNORECASE

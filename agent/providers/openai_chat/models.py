@@ -219,12 +219,6 @@ class ChatServer(Endpoint):
     setting: str = field(default="OPENAI_CHAT_BASE_URL", kw_only=True)
 
     @property
-    def loopback(self) -> bool:
-        """True for this machine."""
-        origin = origin_of(self.base)
-        return origin is not None and origin.here
-
-    @property
     def root(self) -> str:
         """The address without /v1, where a local server has more to tell."""
         return self.base.rstrip("/").removesuffix("/v1").rstrip("/")

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers import Features
 from searchloop.agent.providers._codec import CodecBase
 from searchloop.agent.providers._keyed import KeyedProvider, ModelTable
 from searchloop.agent.providers._responses.request import encode_request
@@ -28,18 +27,12 @@ from searchloop.agent.providers._wire import filled, member
 from searchloop.agent.settings import Setting
 from searchloop.agent.types import Capabilities, NativeSearch, Request, Usage
 
-__all__ = ["FEATURES", "SETTINGS", "XAI", "create"]
+__all__ = ["SETTINGS", "XAI", "create"]
 
 DEFAULT_BASE = "https://api.x.ai/v1"
 SETTINGS: tuple[Setting, ...] = (
     Setting("XAI_API_KEY", "xAI (xai-...): https://console.x.ai", secret=True),
     Setting("XAI_BASE_URL", "Another server for it", DEFAULT_BASE),
-)
-FEATURES = Features(
-    needs="XAI_API_KEY",
-    pages="by its search",
-    citations="links in the text, with spans",
-    replay="raw items, byte-equal",
 )
 MODELS: ModelTable[Capabilities] = ModelTable(__file__, lambda able: able)
 _POSTS = frozenset({"x.com", "twitter.com"})

@@ -248,7 +248,10 @@ _ROUNDS = 5  # how often changed arguments may be wrong before that counts as a 
 
 @dataclass(slots=True)
 class Guard:
-    """Guards the calls of one run; `live` reads the session anew, `always` lasting approvals."""
+    """Guards the calls of one run; `live` reads the session anew, `always` lasting approvals.
+
+    With `stays` its searches never leave this machine: the switch of the web does not stop them.
+    """
 
     policy: Policy
     egress: Callable[[], Egress]
@@ -257,6 +260,7 @@ class Guard:
     always: Callable[[], set[str]]
     approve: Approve = "ask"
     messages: Sequence[Message] = ()
+    stays: bool = False
     _denied: set[str] = field(default_factory=set)
 
     async def permit(self, call: ToolCall, tool: Tool, emit: Emit) -> ToolCall:
@@ -280,7 +284,7 @@ class Guard:
         session = self.live()
         if tool.spec.effect not in ALLOWED[session.mode]:
             raise ToolError("not_allowed", f"{call.name} is not allowed in {session.mode} mode.")
-        if tool.web and (why := refused(session.search)):
+        if tool.web and not self.stays and (why := refused(session.search)):
             raise ToolError("search_off", why)
 
     async def _found(self, tool: Tool, arguments: Mapping[str, Any]) -> Finding | None:
@@ -428,6 +432,7 @@ class GuardFactory:
             always=partial(self.approvals.always, session.id),
             approve=approve,
             messages=messages,
+            stays=session.search == "offline",
         )
 
     def _exposure(self, session: Session, messages: Sequence[Message]) -> Exposure:

@@ -6,6 +6,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 |---|---|
 | user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
 | | imported? (from a file that anybody may have written) |
+| | folders? (of the library, in which alone is searched for it) |
 | | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.log.session`) |
 | turn_rated | turn, rating (1 is good, -1 is not, 0 takes it back; for the reader, never sent) |
@@ -38,7 +39,8 @@ The prompt and the page are both folds of this log; the program saves nothing el
 
 `invisible` counts the invisible characters that were removed from a page or from search results.
 `notes` say what changes the meaning of a result, as {code, message}: widened, cut, a stored copy.
-`performance` is that of a local model, see `agent.run.run`. scripts/event_types.py makes of this
+`performance` is that of a local model, see `agent.run.run`; its `thinking_usd` is what the thoughts
+cost, which `usage` has in its sums. scripts/event_types.py makes of this
 table the classes of `searchloop.events` and the table of the documents.
 """
 

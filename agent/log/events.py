@@ -39,9 +39,8 @@ The prompt and the page are both folds of this log; the program saves nothing el
 
 `invisible` counts the invisible characters that were removed from a page or from search results.
 `notes` say what changes the meaning of a result, as {code, message}: widened, cut, a stored copy.
-`performance` is that of a local model, see `agent.run.run`; its `thinking_usd` is what the thoughts
-cost, which `usage` has in its sums. scripts/event_types.py makes of this
-table the classes of `searchloop.events` and the table of the documents.
+`performance` is that of a local model, see `agent.run.run`; `thinking_usd` in it, what its thoughts
+cost. scripts/event_types.py makes of this table `searchloop.events` and the table of the documents.
 """
 
 from __future__ import annotations

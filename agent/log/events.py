@@ -5,8 +5,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | type | data |
 |---|---|
 | user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
-| | imported? (from a file that anybody may have written) |
-| | folders? (of the library, in which alone is searched for it) |
+| | imported? (from a file of anybody), folders? (of the library: all that is searched) |
 | | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.log.session`) |
 | turn_rated | turn, rating (1 is good, -1 is not, 0 takes it back; for the reader, never sent) |

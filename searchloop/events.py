@@ -29,8 +29,8 @@ from searchloop.agent.types.attachments import Attachment
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage(Event):
     """`user_message`: text, replaces? (the question that this one stands beside), note?, plan?
-    (its id), imported? (from a file that anybody may have written), attachments? (what is known
-    of each file; never its bytes)."""
+    (its id), imported? (from a file of anybody), folders? (of the library: all that is
+    searched), attachments? (what is known of each file; never its bytes)."""
 
     type: Literal["user_message"]
     text: str = ""
@@ -38,6 +38,7 @@ class UserMessage(Event):
     note: str = ""
     plan: str = ""
     imported: bool = False
+    folders: str = ""
     attachments: tuple[Attachment, ...] = ()
 
 

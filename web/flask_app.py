@@ -192,11 +192,11 @@ def _file(name: str) -> Response:
 
 def _frame_policy(page: str) -> str:
     """Returns the policy of the file that draws foreign content: no origin, no network, and no
-    script but the one that is in the file."""
+    script but the one that is in the file and what that makes of a text."""
     script = page.partition("<script>")[2].partition("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
-        f"sandbox allow-scripts; default-src 'none'; script-src 'sha256-{digest}'; "
+        f"sandbox allow-scripts; default-src 'none'; script-src 'sha256-{digest}' blob:; "
         "style-src 'unsafe-inline'; img-src data:; frame-src blob:; base-uri 'none'; "
         "form-action 'none'; frame-ancestors 'self'"
     )

@@ -257,6 +257,7 @@ class Guard:
     always: Callable[[], set[str]]
     approve: Approve = "ask"
     messages: Sequence[Message] = ()
+    stays: bool = False  # its searches never leave this machine: the web's switch stops none
     _denied: set[str] = field(default_factory=set)
 
     async def permit(self, call: ToolCall, tool: Tool, emit: Emit) -> ToolCall:
@@ -277,10 +278,10 @@ class Guard:
         return permitted
 
     def _check_live(self, call: ToolCall, tool: Tool) -> None:
-        session = self.live()
-        if tool.spec.effect not in ALLOWED[session.mode]:
-            raise ToolError("not_allowed", f"{call.name} is not allowed in {session.mode} mode.")
-        if tool.web and (why := refused(session.search)):
+        now = self.live()
+        if tool.spec.effect not in ALLOWED[now.mode]:
+            raise ToolError("not_allowed", f"{call.name} is not allowed in {now.mode} mode.")
+        if tool.web and not self.stays and (why := refused(now.search)):
             raise ToolError("search_off", why)
 
     async def _found(self, tool: Tool, arguments: Mapping[str, Any]) -> Finding | None:
@@ -417,17 +418,16 @@ class GuardFactory:
     ) -> Guard:
         """Makes the guard of one run; `messages` may grow with it, `decide` answers for a user."""
         secrets = partial(self._known, session.workspace)
-        mixed = policy.private_and_untrusted
+        mixed, exposure = policy.private_and_untrusted, partial(self._exposure, session, messages)
         return Guard(
             policy=policy,
-            egress=cache(
-                lambda: Egress(secrets, sources, self._exposure(session, messages), mixed)
-            ),
+            egress=cache(lambda: Egress(secrets, sources, exposure(), mixed)),
             live=partial(self._log.session, session.id),
             ask=partial(self.approvals.ask, session.id, decide),
             always=partial(self.approvals.always, session.id),
             approve=approve,
             messages=messages,
+            stays=session.search == "offline",
         )
 
     def _exposure(self, session: Session, messages: Sequence[Message]) -> Exposure:

@@ -5,7 +5,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | type | data |
 |---|---|
 | user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
-| | imported? (from a file that anybody may have written) |
+| | imported? (from a file of anybody), folders? (of the library: all that is searched) |
 | | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.log.session`) |
 | turn_rated | turn, rating (1 is good, -1 is not, 0 takes it back; for the reader, never sent) |
@@ -38,8 +38,8 @@ The prompt and the page are both folds of this log; the program saves nothing el
 
 `invisible` counts the invisible characters that were removed from a page or from search results.
 `notes` say what changes the meaning of a result, as {code, message}: widened, cut, a stored copy.
-`performance` is that of a local model, see `agent.run.run`. scripts/event_types.py makes of this
-table the classes of `searchloop.events` and the table of the documents.
+`performance` is that of a local model, see `agent.run.run`; `thinking_usd` in it, what its thoughts
+cost. scripts/event_types.py makes of this table `searchloop.events` and the table of the documents.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from searchloop.agent.types.attachments import Attachment
 
 _COLUMNS = "id, owner, name, data, created, updated"
 _INTO = f"INSERT INTO projects ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-_FIELDS = ("instructions", "model", "agent", "search", "folders")
+_FIELDS = ("instructions", "model", "agent", "search", "folders", "templates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Project:
     """A project. None leaves a choice to the chat; `chats` counts those that are in it.
 
     Searches in the library keep to `folders` of it, by path or name; without any they see all.
+    `templates` are questions with fields, as `agent.run.prompts.Templates` has them for all chats.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Project:
     agent: str | None = None
     search: Search | None = None
     folders: tuple[str, ...] = ()
+    templates: tuple[Mapping[str, str], ...] = ()
     files: tuple[Attachment, ...] = ()
     chats: int = 0
 
@@ -212,7 +214,7 @@ def _project(row: Sequence[Any], chats: Mapping[str, int]) -> Project:
     made, _, name, text, created, updated = row
     data = object_in(text) or {}
     own = {field: data[field] for field in _FIELDS if data.get(field) is not None}
-    own["folders"] = tuple(own.get("folders", ()))
+    own |= {name: tuple(own.get(name, ())) for name in ("folders", "templates")}
     files = tuple(Attachment(**each) for each in data.get("files", ()))
     return Project(made, name, created, updated, **own, files=files, chats=chats.get(made, 0))
 

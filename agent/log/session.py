@@ -30,6 +30,7 @@ class EventData(TypedDict, total=False):
     note: str
     plan: str
     imported: bool
+    folders: list[str]
     attachments: list[dict[str, Any]]
     turn: int
     rating: int

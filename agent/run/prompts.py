@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -218,22 +218,28 @@ class Templates:
     def all(self) -> list[dict[str, str]]:
         """Lists them by name. Raises ConfigError for a broken file."""
         found = read_object(self._path, "bad_template", "The file of templates") or {}
-        return sorted(map(_template, found.get("templates", ())), key=lambda one: one["command"])
+        return templates_of(found.get("templates", ()))
 
     def keep(self, given: Sequence[Any]) -> list[dict[str, str]]:
         """Adds all of these, in place of those of the same names, or raises ConfigError."""
-        kept = {one["command"]: one for one in [*self.all(), *map(_template, given)]}
-        if len(kept) > _MOST_TEMPLATES:
-            what = f"There would be {len(kept):,} templates; {_MOST_TEMPLATES:,} are the most."
-            raise ConfigError("bad_template", what, "Remove some.")
-        write_object(self._path, {"templates": list(kept.values())})
-        return self.all()
+        kept = templates_of([*self.all(), *given])
+        write_object(self._path, {"templates": kept})
+        return kept
 
     def remove(self, command: str) -> list[dict[str, str]]:
         """Removes the one of this name, if there is one."""
         kept = [one for one in self.all() if one["command"] != command]
         write_object(self._path, {"templates": kept})
         return kept
+
+
+def templates_of(given: Iterable[Any]) -> list[dict[str, str]]:
+    """Reads templates and lists them by name, of each name the last. Raises ConfigError."""
+    kept = {one["command"]: one for one in map(_template, given)}
+    if len(kept) > _MOST_TEMPLATES:
+        what = f"There would be {len(kept):,} templates; {_MOST_TEMPLATES:,} are the most."
+        raise ConfigError("bad_template", what, "Remove some.")
+    return [kept[command] for command in sorted(kept)]
 
 
 def _template(data: Any) -> dict[str, str]:
@@ -340,10 +346,13 @@ def lent_files(log: EventLog, session: Session) -> list[Attachment]:
     return log.projects.lend(project, session.id) if project and project.files else []
 
 
-def with_folders(log: EventLog, session: Session, options: NativeSearch) -> NativeSearch:
-    """Returns search options that keep to the library folders of a session's project."""
+def with_folders(
+    log: EventLog, session: Session, options: NativeSearch, folders: Sequence[str]
+) -> NativeSearch:
+    """Returns search options that keep to these folders of the library, or to the project's."""
     project = project_of(log, session.settings)
-    return options._replace(folders=project.folders) if project else options
+    kept = tuple(folders) or (project.folders if project else options.folders)
+    return options._replace(folders=kept)
 
 
 def with_standing(
@@ -395,6 +404,8 @@ def _checked(settings: Settings, data: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("search") not in (None, *SEARCHES):
         what = f"There is no search {given['search']!r}."
         raise ConfigError("bad_search", what, f"Choose one of {', '.join(SEARCHES)}.")
+    if "templates" in given:
+        given["templates"] = tuple(templates_of(given["templates"] or ()))
     if "folders" in given:
         named = dict.fromkeys(well_formed(each).strip() for each in given["folders"] or ())
         given["folders"] = tuple(filter(None, named))

@@ -307,7 +307,11 @@ class Run:
             "local": abilities_of(self.question.provider).local(self.question.model),
             "session_id": self.question.session.id,
         }
-        if numbers := performance(self.messages):
+        numbers = performance(self.messages)
+        thought, price = Usage(0, usage.reasoning_tokens), self.question.price
+        if price and thought.output_tokens and (cost := price(thought)) is not None:
+            numbers["thinking_usd"] = cost
+        if numbers:
             finished["performance"] = numbers
         if outcome and outcome.limit:
             finished["limit"] = outcome.limit

@@ -116,7 +116,8 @@ class Runner:
         text, session = checked(text), self._log.session(session_id)
         given = {name: cast(Any, asked).get(name) for name in ("model", "mode", "search")}
         changes = {k: v for k, v in given.items() if v not in (None, getattr(session, k))}
-        session = changed(session, changes)
+        offline = {"search": "offline"} if asked.get("folders") else {}
+        session = changed(session, changes | offline)
         changes = {} if asked.get("aside") else changes
         turn, run_id = await self._turn(session, asked), secrets.token_hex(8)
         with self._being_started(session_id):
@@ -142,7 +143,8 @@ class Runner:
         searching = asked.get("search_options")
         if searching is None and session.search != "off":
             searching = search_options(self._settings.env, max_searches=limits.searches)
-        options = await self._log.aside(with_folders, self._log, session, searching or ANYWHERE)
+        which = searching or ANYWHERE, asked.get("folders", ())
+        options = await self._log.aside(with_folders, self._log, session, *which)
         own = Instructions.of(asked.get("system"), asked.get("options"), asked.get("schema"))
         plan = asked.get("plan")
         touches = tuple(plan["files"]) if plan else ()
@@ -160,7 +162,7 @@ class Runner:
             held = AttachedTo(self._log, session.id, lent)
             attached, left = await attach(files, replaces, before, takes, self._backend, held)
             question = question._replace(gathered=question.gathered.telling(left))
-        return question, asked_data(text, session, replaces, asked.get("plan"), attached)
+        return question, asked_data(text, session, asked, attached)
 
     @contextmanager
     def _being_started(self, session_id: str) -> Iterator[None]:

@@ -57,6 +57,7 @@ _ROUNDING = 1e-6
 MOST_BYTES = 2**20
 _STATUSES = {
     "library_unavailable": 503,
+    "read_only": 503,
     "not_found": 404,
     "unknown_format": 403,
     "unsupported_media_type": 415,
@@ -226,7 +227,11 @@ def create_app(
     @app.post("/api/forget")
     def forgotten() -> Response:
         chat = payload.forget(_body())
-        return jsonify({"pages": shelf.forget(chat), "kept": cache.forget(chat)})
+        try:
+            kept = cache.forget(chat)
+        finally:  # whatever hinders one of them
+            pages = shelf.forget(chat)
+        return jsonify({"pages": pages, "kept": kept})
 
     _add_shapes(app, contract)
     _add_errors(app)

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.types import NOBODY, Owner, restored
+from searchloop.search_backend.types import NOBODY, Owner, SearchBackendError, restored
 
 T = TypeVar("T")
 MEMORY_BYTES = 32 * 2**20
@@ -53,5 +53,14 @@ class Cache:
             self._memory.put(kind, key, data, seconds, chat)
 
     def forget(self, chat: str) -> int:
-        """Deletes what only this chat brought; returns the number of entries. Raises OSError."""
-        return self._memory.forget(chat) + (self._disk.forget(chat) if self._disk else 0)
+        """Deletes what only this chat brought; returns the number of entries.
+
+        Raises SearchBackendError where the file can be neither written nor deleted.
+        """
+        count = self._memory.forget(chat)
+        try:
+            return count + (self._disk.forget(chat) if self._disk else 0)
+        except OSError as error:
+            what = f"The cache cannot be changed: {error.strerror}."
+            remedy = "Make its folder writable, and delete the chat again."
+            raise SearchBackendError("read_only", what, remedy) from error

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag
 
-from selectolax.lexbor import LexborHTMLParser
-
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import stop_words, wanted
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.http import Fetched
+from searchloop.search_backend.library.file_text import ReadPage
 from searchloop.search_backend.plugin import Keys, Setting, web_form
 from searchloop.search_backend.text.clean import one_line
 from searchloop.search_backend.text.ranking import excerpt
@@ -31,8 +30,8 @@ from searchloop.search_backend.types import EngineError, Query, SearchBackendErr
 SCHEME = "zim"
 SETTINGS = (Setting("ZIM_FILES", "Kiwix archives: .zim files or folders of them, a comma list"),)
 MOST_BYTES = 20 * 2**20
-# For an extract this much of an article is looked at.
-MOST_MARKUP, MOST_PARAGRAPHS = 1_000_000, 40
+# For an extract this much of an article is looked at: bytes, and characters of its text.
+MOST_MARKUP, MOST_TEXT = 1_000_000, 20_000
 MOST_TERMS = 6
 STEM = 4
 # With several words, an article must hold this share of them when none holds all.
@@ -65,7 +64,8 @@ def search(query: Query, access: Access) -> list[SearchResult]:
         for opened in _archives(access.keys).values()
     ]
     turns = [one[at] for at in range(query.max_results) for one in lists if at < len(one)]
-    results = (_result(opened, path, terms) for opened, path in turns[: query.max_results])
+    read = access.library.read
+    results = (_result(opened, path, terms, read) for opened, path in turns[: query.max_results])
     return [result for result in results if result is not None]
 
 
@@ -131,30 +131,32 @@ def _paths(archive: Any, words: str, most: int) -> list[str]:
     return list(hits.getResults(0, most))
 
 
-def _result(opened: OpenArchive, path: str, terms: list[str]) -> SearchResult | None:
+def _result(
+    opened: OpenArchive, path: str, terms: list[str], read: ReadPage
+) -> SearchResult | None:
     try:
         entry = opened.archive.get_entry_by_path(path)
         item = entry.get_item()
         is_text = str(item.mimetype).startswith("text/") and int(item.size) <= MOST_MARKUP
-        markup = bytes(item.content).decode("utf-8", "replace") if is_text else ""
+        body = bytes(item.content) if is_text else b""
         title, own = str(entry.title), str(item.path)
     except (KeyError, RuntimeError) as error:
         _log.warning("an entry of %s cannot be read: %s", opened.name, error)
         return None
     url = f"{SCHEME}://{opened.name}/{quote(own, safe=_SAFE)}"
-    return SearchResult(one_line(title) or own, url, _extract(markup, terms), source=SCHEME)
+    text = read(body, url=url, content_type="text/html", charset="utf-8").text if body else ""
+    return SearchResult(one_line(title) or own, url, _extract(text, terms), source=SCHEME)
 
 
-def _extract(markup: str, words: list[str]) -> str:
+def _extract(text: str, words: list[str]) -> str:
     """Returns the passage of an article with most of the words, else its beginning."""
-    tree = LexborHTMLParser(markup)
-    texts = [node.text(deep=True) for node in tree.css("p")]
-    texts = texts or [node.text(deep=True, separator=" ") for node in tree.css("body")]
-    paragraphs = [" ".join(text.split()) for text in texts]
     stems = [word[:STEM] for word in words]  # forms of one word begin alike
-    telling = [text for text in paragraphs if any(stem in text.lower() for stem in stems)]
-    found = "\n".join((telling or paragraphs[:1])[:MOST_PARAGRAPHS])
-    return excerpt(found, wanted(" ".join(words)))
+    lines = list(filter(None, text.split("\n")))
+    telling = [at for at, line in enumerate(lines) if any(stem in line.lower() for stem in stems)]
+    # The line behind one that asks may answer.
+    kept = sorted({one for at in telling for one in (at, at + 1)} & {*range(len(lines))})
+    told = "\n".join(lines[at] for at in kept) or text
+    return excerpt(told[:MOST_TEXT], wanted(" ".join(words)))
 
 
 def _archives(keys: Keys) -> Mapping[str, OpenArchive]:

@@ -119,7 +119,7 @@ class Library:
 
         `embedder` names a model and makes its vectors, by which passages are found, too.
         """
-        self._read = read
+        self.read = read
         self._fresh_until = 0.0
         self._index = Index(home / "library.sqlite3")
         self.meaning = Meaning(self._index, *embedder) if embedder else None
@@ -208,7 +208,7 @@ class Library:
         patient: bool = False,
     ) -> Added:
         self._fresh_until = time.monotonic() + FRESH
-        update = Update(self._index, root, self._read, patient=patient)
+        update = Update(self._index, root, self.read, patient=patient)
         return update.run(progress or (lambda *_: None), counted or (lambda *_: None))
 
     def _begin(self, path: Path, exclude: Sequence[str] | None) -> Root:

@@ -153,7 +153,7 @@ class Schedule:
             return None
         what = f"{engine.title} is still busy with {count} searches that were given up."
         remedy = "Restart this program; if it happens again, leave this engine out."
-        return Problem("stuck", what, remedy)
+        return Problem("busy", what, remedy)
 
     def judge(self, engine: Engine, ended: object, seconds: float, waited: float = 0.0) -> Outcome:
         """Turns the end of a call (checked results or an exception) into an attempt."""

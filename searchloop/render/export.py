@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _WHOLE = frozenset({"user_message", "run_resumed", "message"})  # no delta before counts any more
 _ASIDE = DELTAS | {"exchange"}
 _FOLLOWED = ("http://", "https://", "library://", "zim://")
+_RATINGS = {1: "rate.good", -1: "rate.poor"}
 _ROUNDS = 8
 _LONGEST = 4096  # characters of a paragraph in which code is found: more make a parser slow
 _LIVE = re.compile(r"!\[|<(?=[A-Za-z/!?])")
@@ -49,7 +50,9 @@ def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False
     words, which may name anything."""
     words = words_of(language)
     found: list[Turn] = []
-    said, origin = "", ""
+    said, origin, rating = "", "", None
+    events = tuple(events)
+    rated = {e.data["turn"]: e.data["rating"] for e in events if e.type == "turn_rated"}
     for event in shown(checked(events)):
         data = event.data
         said = "" if event.type in _WHOLE else said
@@ -57,6 +60,7 @@ def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False
             names = (f"{f['name']} ({size_words(f['size'])})" for f in data.get("attachments", ()))
             files = words.say("export.attached", files=files) if (files := "; ".join(names)) else ""
             origin = words["done.imported"] if data.get("imported") else ""
+            rating = _RATINGS.get(rated.get(event.seq, 0))
             found.append(Turn(data["text"], words["end.unfinished"], files))
         elif event.type == "run_resumed":  # another process repeats the answer
             found[-1] = replace(found[-1], answer="")
@@ -69,6 +73,7 @@ def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False
             parts = [data.get("model"), origin or words.path(data["search_path"])]
             parts.append(words.ending(data["reason"], None if shared else data.get("error")))
             parts.append(words.say("done.unnamed", n=n) if (n := unnamed(data)) else None)
+            parts.append(words[rating] if rating else None)
             found[-1] = replace(
                 found[-1],
                 answer=data["answer"],

@@ -215,3 +215,26 @@ def test_what_was_recorded_is_shown_whatever_is_set_now(
     shown = facts.all_text_contents()
     assert (line in shown) is bool(line)
     assert any(text.startswith(("Time", "Left")) for text in shown) is bool(line)
+
+
+@pytest.mark.parametrize(("cost", "words"), [(0.0215, "about 0.02 USD"), (None, "cost unknown")])
+def test_thinking_is_told_with_its_tokens_and_its_cost(
+    page: Page, house: House, cost: float | None, words: str
+) -> None:
+    """Beside the level over the answer, and among what the answer took."""
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model="openai:gpt-6-luna").id
+    run = {"run_id": "r", "model": "openai:gpt-6-luna", "mode": "ask", "search": "off"}
+    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "search_path": "off"}
+    usage = {"input_tokens": 9, "output_tokens": 2400, "reasoning_tokens": 2150}
+    numbers = {"performance": {"thinking_usd": cost}} if cost is not None else {}
+    lists = {"citations": [], "sources": [], "usage": usage, **numbers}
+    log.append(chat, [("user_message", {"text": "Tides?"})])
+    log.append(chat, [("run_started", {**run, "effort": "high"}), ("run_finished", ended | lists)])
+    log.close()
+    page.goto(f"{house.url}#/s/{chat}")
+    summary = last_turn(page).locator(".activity > summary")
+    expect(summary).to_contain_text("Thinking: High, 2,150 tokens")
+    summary.click()
+    told = last_turn(page).locator(".facts > div", has_text="of the tokens out")
+    expect(told).to_have_text(f"Thinking2,150 of the tokens out, {words}")

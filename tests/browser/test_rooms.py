@@ -331,7 +331,7 @@ def test_a_first_start_is_followed(enter: Enter, desk: House, tmp_path: Path) ->
 
 
 def test_a_folder_is_picked(enter: Enter, desk: House) -> None:
-    """From the home folder down, by the keyboard, and no folder of keys is offered."""
+    """As a tree, from the home folder down, by the keyboard; no folder of keys is offered."""
     for name in ("papers/2026", ".ssh"):
         (desk.home / name).mkdir(parents=True)
     (desk.home / "papers" / "2026" / "a.md").write_text("# Night trains\n\nThey run.", "utf-8")
@@ -339,15 +339,23 @@ def test_a_folder_is_picked(enter: Enter, desk: House) -> None:
     dialog = opened(page, "library")
     dialog.get_by_role("button", name="Choose…").click()
     picker = dialog.get_by_role("group", name="Choose…")
-    expect(picker.get_by_role("button", name="papers")).to_be_visible()
+    papers = picker.locator("summary", has_text="papers")
+    expect(papers).to_be_visible()
     expect(picker).not_to_contain_text(".ssh")
-    picker.get_by_role("button", name="papers").press("Enter")
-    picker.get_by_role("button", name="2026").press("Enter")
-    expect(picker.locator("strong")).to_have_text(str(desk.home / "papers" / "2026"))
-    picker.get_by_role("button", name="One folder up").click()
-    expect(picker.get_by_role("button", name="2026")).to_be_visible()
-    picker.get_by_role("button", name="Use this folder").click()
-    expect(dialog.get_by_label("Folder or file")).to_have_value(str(desk.home / "papers"))
+    papers.focus()
+    page.keyboard.press("ArrowRight")
+    expect(picker.locator("summary", has_text="2026")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    path = dialog.get_by_label("Folder or file")
+    expect(path).to_have_value(str(desk.home / "papers" / "2026"))
+    page.keyboard.press("Enter")
+    expect(picker).to_contain_text("There are no folders in here.")
+    for _ in range(2):  # it is shut, then left
+        page.keyboard.press("ArrowLeft")
+    expect(papers).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    expect(path).to_have_value(str(desk.home / "papers"))
     dialog.get_by_role("button", name="Add", exact=True).click()
     row = dialog.locator(".row").filter(has_text=str(desk.home / "papers"))
     expect(row).to_contain_text("1 document")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -51,8 +53,15 @@ def test_an_answer_is_read_aloud_by_a_voice_of_this_computer(page: Page, ollama:
     expect(turn.locator(".spoken")).to_have_text("Low water is at six.")
     assert page.evaluate("said") == ["Low water is at six.", "High at noon."]
     expect(read).to_have_attribute("aria-pressed", "true")
-    read.click()
+    bar = turn.get_by_role("group", name="Reading aloud")
+    expect(bar).to_contain_text("1 of 2Spoken by this computer")
+    bar.get_by_role("button", name="Pause").click()
+    bar.get_by_role("button", name="Go on").click()
+    expect(bar.get_by_role("button", name="Pause")).to_be_focused()
+    bar.get_by_role("button", name="Stop reading").click()
     expect(turn.locator(".spoken")).to_have_count(0)
+    expect(bar).to_have_count(0)
+    expect(read).to_be_focused()
     assert page.evaluate("ended") == 1
 
 
@@ -70,9 +79,17 @@ def test_a_question_is_dictated_and_a_refusal_is_a_sentence(page: Page) -> None:
     dictate.click()
     page.evaluate(HEAR, ["when is", "low water"])
     expect(box(page)).to_have_value("Please: when is low water")
-    dictate.click()
+    bar = page.get_by_role("group", name="Listening")
+    expect(bar).to_contain_text(re.compile(r"Listening\d+\ss"))
+    bar.get_by_role("button", name="Done").click()
+    expect(bar).to_have_count(0)
     expect(dictate).to_have_attribute("aria-pressed", "false")
     expect(box(page)).to_be_focused()
+    dictate.click()
+    page.evaluate(HEAR, ["no"])
+    expect(box(page)).to_have_value("Please: when is low water no")
+    bar.get_by_role("button", name="Cancel").click()
+    expect(box(page)).to_have_value("Please: when is low water")
     dictate.click()
     page.evaluate("heard.onerror({ error: 'not-allowed' }); heard.onend()")
     expect(page.get_by_role("alert")).to_contain_text("The browser refuses the microphone")

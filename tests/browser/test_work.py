@@ -54,6 +54,84 @@ def test_a_question_calls_a_model_and_a_file(page: Page, house: House, ollama: L
     expect(page.locator("#model")).to_have_attribute("data-id", "builtin:extractive")
 
 
+def test_a_question_is_searched_in_one_folder(page: Page, house: House, ollama: LedOllama) -> None:
+    """By #: it waits beside the box, is told and can be left out; asked again it holds still."""
+    folder = house.home / "tide tables"
+    folder.mkdir()
+    for name in ("ebb", "flood"):
+        (folder / f"{name}.md").write_text(f"# The {name}\n\nThe {name} of the quay is at six.")
+    house.call("POST", "/api/library", {"path": str(folder)})
+    ollama.script = lambda messages: (
+        ["At six."]
+        if messages[-1]["role"] == "tool"
+        else called("web_search", query="ebb of the quay")
+    )
+    choose_model(page, f"ollama:{MODEL}")
+    for _ in range(2):
+        box(page).press_sequentially("When? #tide")
+        expect(page.locator("#slash li").first).to_have_text("tide-tablesfolder, 2 documents")
+        box(page).press("Enter")
+        expect(page.locator("#switch-state")).to_have_text(
+            "For this question only tide-tables is searched, on this computer."
+        )
+        if not _:
+            page.get_by_role("button", name="Leave tide-tables").click()
+            expect(page.locator("#switch-state")).to_contain_text("Web search is off")
+            box(page).fill("")
+    box(page).press("Enter")
+    turn = wait_for_answer(page)
+    expect(turn.locator(".bubble .attached")).to_have_text(f"{folder}")
+    expect(turn.locator(".activity > summary")).to_contain_text("Searched 1 query")
+    turn.get_by_role("button", name="Ask again").click()
+    page.get_by_role("menuitem", name="Same settings").click()
+    expect(page.get_by_role("img", name="Version 2 of 2")).to_be_visible()
+    expect(wait_for_answer(page).locator(".bubble .attached")).to_have_text(f"{folder}")
+    assert page.locator("#web-search").is_checked() is False
+    command(page, "/search offline")
+    expect(page.locator("#via")).to_have_accessible_name("Where the search happens Library")
+    house.call("DELETE", "/api/library", {"path": str(folder)})
+
+
+def test_a_project_offers_its_own_templates_first(page: Page, house: House) -> None:
+    """Made on its page or of a question in it; taken along as a file and brought into another."""
+    made = [house.call("POST", "/api/projects", {"name": name})["id"] for name in ("Quay", "Pier")]
+    kept = [{"command": name, "content": f"All {name}"} for name in ("a-general", "fares")]
+    house.call("POST", "/api/templates", {"templates": kept})
+    page.goto(f"{house.url}#/p/{made[0]}")
+    own = page.get_by_role("region", name="Templates")
+    own.get_by_role("button", name="New template").click()
+    own.locator("#template-name").fill("fares")
+    own.locator("#template-text").fill("Fares to {{where}}")
+    own.get_by_role("button", name="Save").click()
+    expect(own.locator(".card")).to_contain_text("Fares to {{where}}")
+    with page.expect_download() as saved:
+        own.get_by_role("link", name="Export all").click()
+    box(page).press_sequentially("/")
+    offered = page.locator("#slash li code")
+    expect(offered.first).to_have_text("/fares")
+    expect(offered.filter(has_text="/fares")).to_have_count(1)
+    expect(offered.filter(has_text="/a-general")).to_have_count(1)
+    box(page).fill("")
+    page.goto(f"{house.url}#/p/{made[1]}")
+    expect(page.locator("#welcome h2")).to_have_text("Pier")
+    expect(own.locator(".card")).to_have_count(0)
+    own.locator("input[type=file]").set_input_files(saved.value.path())
+    expect(own.locator(".card")).to_contain_text("/fares")
+    ask(page, "Ferries?")
+    wait_for_answer(page).get_by_role("button", name="Ask again").click()
+    page.get_by_role("menuitem", name="Make a template of this question").click()
+    expect(page.get_by_label("Offered in")).to_have_value(made[1])
+    page.locator("#template-name").fill("ferries")
+    page.locator("#settings").get_by_role("button", name="Save").click()
+    expect(page.locator("#settings .card")).to_have_count(2)
+    names = [t["command"] for t in house.call("GET", f"/api/projects/{made[1]}")["templates"]]
+    assert names == ["fares", "ferries"]
+    for name in ("a-general", "fares"):
+        house.call("DELETE", f"/api/templates/{name}")
+    for project in made:
+        house.call("DELETE", f"/api/projects/{project}?chats=delete")
+
+
 def test_a_template_is_made_and_filled(page: Page, house: House, ollama: LedOllama) -> None:
     """Made of a question, changed, then filled field by field; one within itself is text."""
     ollama.script = lambda messages: [messages[-1]["content"]]
@@ -120,6 +198,10 @@ def choose_folder(page: Page, folder: Path) -> None:
     path.fill(str(folder / "absent"))
     path.press("Enter")
     expect(page.get_by_role("alert").filter(has_text="is not a folder")).to_be_visible()
+    page.get_by_role("button", name="Choose…").click()
+    top = page.locator(".folders summary").first
+    top.focus()
+    expect(path).to_have_value(top.inner_text().strip())
     path.fill(str(folder))
     path.press("Enter")
     chosen = page.get_by_role("button", name=f"Folder {folder.name}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,18 @@ from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.cache.disk import NAME, Disk
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.pages import PageCache
+from searchloop.search_backend.engines import Engine, find_engines
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.settings import SearchSettings
-from searchloop.search_backend.types import Owner, Page
+from searchloop.search_backend.types import Owner, Page, SearchResult
+from tests.agent.log.test_store import as_a_user
 from tests.agent.scripted import no_room
 from tests.waiting import until
 
 URL = "https://a.example/page"
 PAGE = Page(URL, URL, "Samovars", "The samovar is hot. " * 20)
+GOOD = SearchResult("Good", "https://good.example/", "x", "good")
 MOST = 2**20
 MANY = st.lists(
     st.tuples(st.sampled_from(["open", "forget"]), st.integers(0, 2), st.integers(0, 2)),
@@ -151,3 +155,60 @@ def test_where_the_disk_is_full_the_index_goes_whole(tmp_path: Path) -> None:
         assert library.forget("chat") == 0
     assert not (home / "library.sqlite3").exists()
     until(lambda: [hit.title for hit in library.search("kettle samovar", 5)] == ["a.txt"])
+
+
+@contextmanager
+def closed(home: Path) -> Iterator[Path]:
+    """The home, which belongs to somebody else: nothing in it can be written."""
+    home.parent.chmod(0o711)
+    for file in home.iterdir():
+        file.chmod(0o444)
+    home.chmod(0o555)
+    with as_a_user():
+        yield home
+    home.chmod(0o700)
+
+
+@contextmanager
+def full(home: Path) -> Iterator[Path]:
+    """The home on a disk that takes nothing more."""
+    (home / "small").write_text("x")
+    with no_room(home / "small"):
+        yield home
+
+
+@pytest.mark.parametrize("state", [closed, full])
+def test_a_home_that_takes_nothing(state: Any, tmp_path: Path) -> None:
+    """Searching and opening go on, what cannot be kept is in memory, and is forgotten there; what
+    cannot be deleted is told in one sentence."""
+
+    def app(home: Path, **more: Any) -> Any:
+        good = Engine("good", "Good", lambda _query, _access: [GOOD])
+        own = SearchSettings(home, ("good", "library"), cache_seconds=300.0, cache_mb=4.0)
+        engines = {"good": good, "library": find_engines()["library"]}
+        return create_app(own, fetch=fetched, engines=engines, **more).test_client()
+
+    for name in ("first", "home"):
+        (tmp_path / name).mkdir()
+        shelf, disk = Library(tmp_path / name, dict), Disk(tmp_path / name, 4 * MOST)
+        opened = {"url": URL, "chat": "old"}
+        app(tmp_path / name, library=shelf, disk=disk).post("/api/open-page", json=opened)
+        disk.close()
+    with state(tmp_path / "home") as home:
+        client = app(home)
+        found = client.post("/api/web-search", json={"query": "tea", "chat": "new"}).json
+        assert (found["status"], found["engine"]) == ("ok", "good")
+        other = {"url": f"{URL}/2", "chat": "new"}
+        origins = [client.post("/api/open-page", json=other).json["origin"] for _ in range(2)]
+        assert origins == ["web", "cache"]
+        for chat in ("new", "old"):
+            told = client.post("/api/forget", json={"chat": chat})
+            if state is closed:
+                error = told.json["error"]
+                assert (told.status_code, error["code"]) == (503, "library_unavailable")
+                assert "make its folder writable" in error["remedy"]
+            else:
+                assert told.status_code == 200
+        assert client.post("/api/open-page", json=other).json["origin"] == "web"
+    left = b"".join(file.read_bytes() for file in (tmp_path / "home").iterdir())
+    assert (b"samovar" in left) is (state is closed)

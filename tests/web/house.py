@@ -75,7 +75,9 @@ class ScriptedRunner:
         session = self._log.session(session_id)
         run = secrets.token_hex(8)
         lease = self._log.leases.claim(session_id, run, "test")
-        asked = asked_data(text, session, changes.pop("replaces", None), changes.pop("plan", None))
+        asked = asked_data(
+            text, session, {name: changes.pop(name, None) for name in ("replaces", "plan")}
+        )
         self._log.update_session(session_id, title=text[:60], **changes)
         started = {
             "run_id": run,

@@ -31,7 +31,7 @@ _WAIT = 60.0  # seconds that a thread waits for the loop
 _DEEPEST = 100  # levels of JSON
 _NOT_FOUND = (
     *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
-    *("no_tool", "no_attachment", "no_project", "no_program"),
+    *("no_tool", "no_attachment", "no_project", "no_program", "no_mermaid"),
 )
 _STATUS: Mapping[str, int] = {
     **dict.fromkeys(_NOT_FOUND, 404),

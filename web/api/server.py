@@ -17,6 +17,7 @@ from searchloop.web.api.openapi import document, route
 from searchloop.web.gate.access import Access
 
 _EVERY = 10**9  # more sessions than there are
+_MERMAID = "https://cdn.jsdelivr.net/npm/mermaid@12.3.0/dist/mermaid.min.js"
 _OPENSEARCH = """<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
 <ShortName>searchloop</ShortName>
@@ -49,6 +50,17 @@ class ServerApi(Handlers):
         base = self._access.public or f"http://{call.host}"
         kind = "application/opensearchdescription+xml"
         return Reply(_OPENSEARCH.format(base=escape(base)), kind=kind)
+
+    @route("get", "/api/mermaid", "text/javascript")
+    def mermaid(self, call: Call) -> Reply:
+        """Returns the library that draws Mermaid's diagrams, where somebody has put it."""
+        path = self._services.settings.home / "mermaid.min.js"
+        try:
+            return Reply(path.read_bytes(), kind="text/javascript")
+        except OSError as error:
+            command = f"curl -Lo '{path}' {_MERMAID}"
+            what = f"Diagrams stay code until Mermaid's library is there. To get it: `{command}`"
+            raise ConfigError("no_mermaid", what, "Then press again.") from error
 
     @route("get", "/metrics", "text/plain", whose="admin")
     def metrics(self, call: Call) -> Reply:

@@ -82,7 +82,9 @@ const chat = chatView(
       box.focus();
     },
     template: async text => {
-      (await import("./composer/templates.js")).propose(text);
+      const { project } = facts.session.settings;
+      const { propose } = await import("./composer/templates.js");
+      propose(text, project && facts.list.projects.find(({ id }) => id === project));
       openSettings("templates");
     },
     chip,

@@ -1,11 +1,12 @@
 // Projects and the archive: what can be done with a chat in the list, and a project's own page.
 
+import { drawTemplates } from "./composer/templates.js";
 import * as api from "./lib/api.js";
 import { h, icon, iconButton, plainly, saveFile } from "./lib/dom.js";
 import { openMenu } from "./lib/menu.js";
 import { t, titleOf } from "./locales/index.js";
 import { formAt } from "./settings/chat_setup.js";
-import { attempt, choice, fileButton, problemLine, savedField, textArea, textBox } from "./settings/kit.js";
+import { attempt, choice, fileButton, problemLine, savedField, styled, textArea, textBox } from "./settings/kit.js";
 
 const SEARCHES = ["off", "auto", "native", "local"];
 
@@ -81,7 +82,7 @@ export async function drawProject(section, id, on) {
   try {
     project = await api.project(id);
     const { sessions } = await api.sessions("", 200, { project: id });
-    const [agents, { collections }] = await Promise.all([api.agents(), api.library()]);
+    const [agents, { collections }] = await Promise.all([api.agents(), api.library(), styled()]);
     if (section.dataset.key !== key) return;
     on.begins(project, { ...chosen(agents.find(({ name }) => name === project.agent)), ...chosen(project) });
     section.replaceChildren(...parts(section, project, sessions, agents, collections, on));
@@ -114,6 +115,7 @@ function parts(section, project, sessions, agents, collections, on) {
     instructions(project),
     files(project, again),
     folders(project, collections),
+    templates(project),
     defaults(project, agents, on),
     h("h3", { id: "project-chats" }, t("project.chats", { n: listed.length })),
     listed.length
@@ -185,6 +187,12 @@ function folders(project, collections) {
 function part(name, ...content) {
   const title = h("h3", { id: `project-${name}` }, t(`project.${name}`));
   return h("section", { "aria-labelledby": title.id }, title, h("p.muted", t(`project.${name}.hint`)), ...content);
+}
+
+function templates({ id }) {
+  const place = part("templates");
+  drawTemplates(place, id);
+  return place;
 }
 
 function files(project, again) {

@@ -99,11 +99,7 @@ export function sessionList(nav, on) {
     const id = `group-${label}`;
     return [
       h("h2", { id }, t(`sidebar.${label}`)),
-      h(
-        "ul",
-        { "aria-labelledby": id },
-        list.map(s => row(s, state.current === s.id, state.picked)),
-      ),
+      h("ul", { "aria-labelledby": id }, ...list.map(s => row(s, state.current === s.id, state.picked))),
     ];
   }
 

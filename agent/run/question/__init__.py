@@ -67,19 +67,20 @@ def run_started(
 def asked_data(
     text: str,
     session: Session,
-    replaces: int | None,
-    plan: Mapping[str, Any] | None,
+    asked: Asked,
     files: Sequence[Attachment] = (),
 ) -> dict[str, Any]:
     """Returns the data of `user_message`, with a note for the model on files that were undone."""
     data: dict[str, Any] = {"text": text}
     undone = session.settings.get(UNDONE)
-    if replaces:
+    if replaces := asked.get("replaces"):
         data["replaces"] = replaces
-    if plan:
+    if plan := asked.get("plan"):
         data["plan"] = plan["plan_id"]
     if files:
         data["attachments"] = [file.as_dict() for file in files]
+    if folders := asked.get("folders"):
+        data["folders"] = list(folders)
     if undone:
         data["note"] = f"[{_TAKEN_BACK} {', '.join(undone)}]"
     return data
@@ -146,8 +147,8 @@ class Asked(TypedDict, total=False):
     """What may come with a question; `model`, `mode` and `search` become the session's.
 
     With `aside` they are this turn's alone, as the rest is. `replaces` is the `seq` of an earlier
-    question, `plan` the data of the plan that it carries out; `system`, `options` and `schema` are
-    those of `Instructions.of`.
+    question, `plan` the data of the plan that it carries out; `folders` of the library are all that
+    is searched; `system`, `options` and `schema` are those of `Instructions.of`.
     """
 
     model: str | None
@@ -164,6 +165,7 @@ class Asked(TypedDict, total=False):
     schema: Mapping[str, Any] | None
     caller: Caller
     aside: bool
+    folders: Sequence[str]
 
 
 def gave_up(takeovers: int) -> ConfigError:

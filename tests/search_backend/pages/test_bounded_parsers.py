@@ -6,16 +6,19 @@ import ast
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
-from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.engines import Access, find_engines, zim
 from searchloop.search_backend.fetch.http import Fetched, refresh_of
+from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.reading import read_fetched
 from searchloop.search_backend.pages.workers import WORKERS, Workers
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.plugin.markup import Markup
-from searchloop.search_backend.types import EngineError
+from searchloop.search_backend.types import EngineError, Query
+from tests.search_backend.search.zim_archives import write
 from tests.source_tree import modules, report, within
 from tests.tables import each_row
 
@@ -28,7 +31,6 @@ PARSERS = (
 ELSEWHERE = {
     "search_backend/text/clean.py": "chardet: 64 KiB of a document, in the worker",
     "search_backend/cache/disk.py": "unpacks what it packed",
-    "search_backend/engines/zim.py": "an archive that the user has installed",
     "search_backend/fetch/refresh.py": "called in the worker",
     "search_backend/plugin/markup.py": "called in the worker",
     "search_backend/fetch/http.py": "unpacks up to a number of bytes, on a thread",
@@ -115,6 +117,22 @@ def test_an_absurd_answer_costs_this_process_nothing(name: str, good: bytes) -> 
             if rows is not None:
                 found = wire.parse(HttpResponse(200, {}, b"", rows), {})
                 assert found[0].title == "A title"
+
+
+def test_an_absurd_article_of_an_archive_costs_this_process_nothing(tmp_path: Path) -> None:
+    """The articles that a search finds are read elsewhere, too, and one that takes too long is
+    found without an extract."""
+    with closing(Workers(1, seconds=1.0)) as own:
+        for number, more in enumerate((b"", *ABSURD)):
+            body = f"<p>Sencha is green.</p>{more.decode()[:900_000]}"
+            file = write(tmp_path / f"{number}.zim", {"Tea": ("Tea", body)})
+            access = Access({"ZIM_FILES": str(file)}, Library(tmp_path, dict, read=own.read))
+            zim.search(Query("sencha"), access)  # opens the archive
+            with counting() as found:
+                (hit,) = zim.search(Query("sencha"), access)
+            assert len(found) < 10_000, more[:20]  # of at most MOST_TEXT characters
+            assert hit.url == f"zim://{number}/Tea"
+            assert more or hit.snippet == "Sencha is green."
 
 
 def counted(own: Workers, body: bytes, markup: Markup) -> tuple[list[dict[str, str]] | None, int]:

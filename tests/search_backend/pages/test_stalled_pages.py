@@ -91,9 +91,10 @@ def served(net: Internet, home: Path) -> Iterator[int]:
             thread.join(20)
 
 
-def opened(port: int, url: str) -> Any:
-    """The answer to a request for a page, over HTTP."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=200)) as connection:
+def opened(port: int, url: str, client: str = "127.0.0.1") -> Any:
+    """The answer to the request of a client for a page, over HTTP."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, 200, source_address=(client, 0))
+    with closing(connection):
         headers = {"content-type": "application/json"}
         connection.request("POST", "/api/open-page", json.dumps({"url": url}), headers)
         return json.loads(connection.getresponse().read())
@@ -122,8 +123,8 @@ def stopped_worker() -> Iterator[int]:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="stops a process")
 def test_fifty_stalled_pages_leave_a_fresh_read_alone(tmp_path: Path) -> None:
-    """At a name, a connection, a handshake, in a head, in a body, in extraction: who opens another
-    page over HTTP has it while they still wait."""
+    """At a name, a connection, a handshake, in a head, in a body, in extraction: somebody else who
+    opens another page over HTTP has it while they still wait."""
     with (
         HostileServer() as server,
         clogged() as full,
@@ -146,7 +147,7 @@ def test_fifty_stalled_pages_leave_a_fresh_read_alone(tmp_path: Path) -> None:
                 until(lambda: len(net.looked_up) == 50)
                 asked = sum(PLACES[n % len(PLACES)] in REACHING for n in range(50))
                 until(lambda: len(server.requests) == asked)
-                page = opened(port, "http://fresh.example/fresh")
+                page = opened(port, "http://fresh.example/fresh", "127.0.0.2")
                 waiting = sum(not one.done() for one in stalled)
             finally:
                 net.over.set()

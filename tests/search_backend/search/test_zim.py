@@ -84,14 +84,14 @@ def test_several_archives_take_turns(tmp_path: Path, archive: Path) -> None:
 
 
 def test_articles_of_any_make_have_an_extract(tmp_path: Path) -> None:
-    """Without paragraphs the text itself is looked at; what is no text has none."""
+    """What answers a question stands behind it; what is no text has none."""
     articles = {
         "Q": ("Question", "<div>How long is oolong <b>brewed</b>?</div><div>Four minutes.</div>"),
         "Old.pdf": ("Oolong, a scan", "%PDF oolong"),
     }
     own = settings(tmp_path, write(tmp_path / "x.zim", articles))
     found = {hit.title: hit.snippet for hit in search(own, "oolong")}
-    assert found["Question"] == "Question How long is oolong brewed ? Four minutes."
+    assert found["Question"] == "How long is oolong brewed? Four minutes."
     assert found.get("Oolong, a scan", "") == ""
 
 

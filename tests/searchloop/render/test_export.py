@@ -52,6 +52,19 @@ def test_a_page_carries_each_verdict_and_its_passage() -> None:
     assert not set("*|") & set(page.partition("<h2>")[2]), "no signs of Markdown"
 
 
+def test_a_rating_stands_beside_who_answered() -> None:
+    """The last one that was given; taken back, there is none."""
+    given = [Event(n, "turn_rated", {"turn": 1, "rating": r}, 0.0) for n, r in ((3, 1), (4, -1))]
+    back = Event(5, "turn_rated", {"turn": 1, "rating": 0}, 0.0)
+    for rated, told in (([], ""), (given[:1], "Good answer"), (given, "Poor answer")):
+        for render in (markdown, html):
+            said = render(SESSION, [*events(), *rated])
+            assert [word in said for word in ("Good answer", "Poor answer")] == [
+                word == told for word in ("Good answer", "Poor answer")
+            ]
+            assert "answer</p>" not in render(SESSION, [*events(), *rated, back])
+
+
 def test_an_answer_that_names_none_of_its_pages_says_so() -> None:
     """In one sentence below it; one that read nothing has nothing to name."""
     read = {"n": 1, "url": url(1), "title": "Tides", "state": "opened"}

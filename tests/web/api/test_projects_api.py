@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from searchloop.agent.providers import Abilities
-from searchloop.agent.types import ToolCall
+from searchloop.agent.types import ToolCall, Usage
 from searchloop.search_backend.library import Library
 from tests.agent.run.test_attachments import Seeing
 from tests.agent.scripted import MODEL, Scripted, calls, says
@@ -106,6 +106,57 @@ async def test_the_library_is_searched_in_the_folders_of_the_project(tmp_path: P
             assert (done["results"], done["status"]) == (count, "ok" if count else "error")
             assert ("/gone" in found["content"]) is (not count)
         assert (await ask("PATCH", place, {"folders": None})).data["folders"] == []
+
+
+async def test_a_question_is_searched_in_its_own_folders_alone(tmp_path: Path) -> None:
+    """Whatever its chat searches otherwise, and its project; asked again from what was stored."""
+    for name in ("north", "south"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "note.md").write_text(f"A zwieback of the {name}.")
+    call = ToolCall("one", "web_search", {"query": "zwieback"})
+    model = Scripted([calls(call), says("So."), says("Well.")])
+    async with with_files(tmp_path, model) as (ask, house, _):
+        for name in ("north", "south"):
+            Library(tmp_path).add(tmp_path / name)
+        made = await project(ask, model=MODEL, folders=["south"])
+        chat = (await ask("POST", "/api/sessions", {"project": made["id"]})).data["id"]
+        events = await asked(ask, house, chat, "Where?", folders=["north"])
+        done = next(e.data for e in events if e.type == "search_finished")
+        assert (done["status"], done["results"]) == ("ok", 1)
+        assert events[0].data["folders"] == ["north"]
+        assert "north" in next(e.data["content"] for e in events if e.type == "tool_result")
+        assert (await ask("GET", f"/api/sessions/{chat}")).data["search"] == "off"
+        await asked(ask, house, chat, "And you?")
+        assert "web_search" not in [spec.name for spec in model.requests[-1].tools]
+
+
+async def test_a_project_has_templates_of_its_own(tmp_path: Path) -> None:
+    """Read as those of all chats are, and kept with the project alone."""
+    async with with_files(tmp_path, Scripted([])) as (ask, _, _):
+        kept = [{"command": name, "title": "", "content": "{{x}}"} for name in ("a", "b")]
+        place = f"/api/projects/{(await project(ask, templates=kept))['id']}"
+        given = [*kept, {"command": "/A", "content": "new"}]
+        told = (await ask("PATCH", place, {"templates": given})).data["templates"]
+        assert [each["content"] for each in told] == ["new", "{{x}}"]
+        assert (await ask("PATCH", place, {"instructions": "Be brief."})).data["templates"] == told
+        assert (await ask("GET", "/api/templates")).data["templates"] == []
+        refused = await ask("PATCH", place, {"templates": [{"command": "c"}]})
+        assert (refused.status, refused.error["code"]) == (400, "bad_template")
+        assert (await ask("GET", place)).data["templates"] == told
+
+
+async def test_what_the_thoughts_cost_is_told_where_a_price_is_known(tmp_path: Path) -> None:
+    """As a part of the whole; without a price or a count nothing is made up."""
+    (tmp_path / "prices.toml").write_text(f'[models."{MODEL}"]\ninput = 1\noutput = 10')
+    thought = Usage(1_000, 1_000_000, reasoning_tokens=400_000)
+    model = Scripted([says("So.", usage=usage) for usage in (thought, Usage(1_000, 9))])
+    async with with_files(tmp_path, model) as (ask, house, path):
+        chat = path.rpartition("/")[2]
+        told = []
+        for _ in range(2):
+            done = (await asked(ask, house, chat, "Why?"))[-1].data
+            told.append(done.get("performance", {}).get("thinking_usd"))
+        assert told == [4.0, None]
 
 
 async def test_a_model_that_cannot_see_does_without_a_picture_and_says_so(tmp_path: Path) -> None:

@@ -74,7 +74,9 @@ function doing(turn) {
 
 function done(turn) {
   const count = kind => turn.steps.filter(s => s.kind === kind && !s.stopped).length;
-  const parts = turn.effort ? [t("effort.said", { level: t(`effort.${turn.effort}`) })] : [];
+  const thought = turn.usage?.reasoning_tokens;
+  const level = turn.effort && t(`effort.${turn.effort}`);
+  const parts = level ? [t(thought ? "effort.told" : "effort.said", { level, n: number(thought ?? 0) })] : [];
   const searches = count("search");
   const pages = turn.steps.filter(isRead).length;
   const unread = turn.steps.filter(s => s.kind === "page" && s.done && !s.stopped && !isRead(s)).length;
@@ -122,7 +124,7 @@ const RUNGS = { text: "foot.calls.text", envelope: "foot.calls.envelope", "searc
 function factsOf(turn) {
   const usage = turn.usage ?? {};
   const extractive = turn.model === "builtin:extractive";
-  const { tokens_per_second: speed, calls } = turn.performance ?? {};
+  const { tokens_per_second: speed, calls, thinking_usd: thoughts } = turn.performance ?? {};
   const tokens = [tokensText(usage), speed ? t("foot.speed", { n: number(speed, 1) }) : ""];
   const rows = {
     model: extractive
@@ -131,6 +133,9 @@ function factsOf(turn) {
     path: turn.imported ? "" : pathText(turn.path),
     time: durationOf(turn),
     tokens: extractive && !usage.input_tokens && !usage.output_tokens ? "" : clauses(tokens),
+    thought: usage.reasoning_tokens
+      ? clauses([t("foot.thought", { n: number(usage.reasoning_tokens) }), costText({ cost_usd: thoughts })])
+      : "",
     cost: extractive && !usage.cost_usd ? "" : costText(usage),
     left: turn.local === null ? "" : clauses(leftBehind(turn)) || t("foot.left.nothing"),
   };
@@ -173,11 +178,7 @@ export function costText(usage) {
 
 function lineOf(step, cite) {
   if (step.kind === "note") {
-    return h(
-      "li.step.note",
-      { dir: "auto" },
-      step.blocks.map(b => render(b, cite)),
-    );
+    return h("li.step.note", { dir: "auto" }, ...step.blocks.map(b => render(b, cite)));
   }
   const [state, ...content] = LINES[step.kind](step);
   const mark = step.done ? icon(MARKS[state] ?? ICONS[step.kind]) : h("span.spinner", { "aria-hidden": "true" });

@@ -130,10 +130,7 @@ function badge({ effect, folder, arguments: given }) {
 
 // With a diff to look at, the arguments step back.
 function argumentsOf(fields, folded, answer) {
-  const list = h(
-    "div.fields",
-    fields.map(field => field.element),
-  );
+  const list = h("div.fields", ...fields.map(field => field.element));
   return h("details", { open: !folded }, h("summary", t(answer ? "approval.answer" : "approval.arguments")), list);
 }
 

@@ -62,10 +62,13 @@ export function asking(facts, page) {
 
   /** Asks the question of a turn once more, in its place; `changes` of model or search stay. */
   function again(turn, changes = {}) {
-    return send(turn.question, { ...changes, replaces: turn.id });
+    return edit(turn, turn.question, changes);
   }
 
-  const edit = (turn, text) => send(text, { replaces: turn.id });
+  const edit = (turn, text, changes = {}) => {
+    const folders = changes.search || !turn.folders.length ? {} : { folders: turn.folders };
+    return send(text, { ...folders, ...changes, replaces: turn.id });
+  };
 
   /** Whether the server did it; what it says against it is shown, or `complain` told. */
   async function done(work, complain = page.complain) {

@@ -27,10 +27,7 @@ function planCard(plan, { running }, cite, on) {
     { "aria-label": title },
     h("h3", { dir: "auto" }, icon("check"), title),
     plan.by === "text" && h("p.muted", t("plan.bytext")),
-    h(
-      "ol",
-      plan.steps.map(step => stepOf(step, cite)),
-    ),
+    h("ol", ...plan.steps.map(step => stepOf(step, cite))),
     h("div.note-buttons", button, h("span.muted", { role: "status" }, t(plan.ran ? "plan.ran" : "plan.runs"))),
   );
 }
@@ -40,12 +37,7 @@ function stepOf({ text, files = [], sources = [] }, cite) {
   return h(
     "li",
     { dir: "auto" },
-    h(
-      "span",
-      text,
-      sources.length > 0 && "\u00a0",
-      sources.map(n => cite(n)),
-    ),
+    h("span", text, sources.length > 0 && "\u00a0", ...sources.map(n => cite(n))),
     files.length > 0 && h("p.muted", t("plan.touches"), " ", touched),
   );
 }

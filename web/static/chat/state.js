@@ -93,6 +93,7 @@ function newTurn(event) {
     versions: [event.seq],
     question: event.text,
     attachments: event.attachments ?? [], // what is known of the files that went along
+    folders: event.folders ?? [], // of the library, in which alone was searched
     at: event.at,
     running: true,
     run: null,

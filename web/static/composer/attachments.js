@@ -38,17 +38,12 @@ export function fileShelf(shelf, on) {
   }
 
   function itemOf(file) {
-    const about = file.looking
-      ? t("file.looking")
-      : file.data
-        ? hintOf(file)
-        : t("file.length", { n: number(file.text.length) });
     return h(
       "li.file",
       { "aria-busy": file.looking ? "true" : null },
-      file.thumb ? h("img.thumb", { src: file.thumb, alt: "" }) : icon("page"),
+      file.thumb ? h("img.thumb", { src: file.thumb, alt: "" }) : icon(file.folder ? "folder" : "page"),
       h("span", { dir: "auto" }, file.name),
-      h("span.hint", about),
+      h("span.hint", hintOf(file)),
       iconButton("close", t("file.remove", { name: file.name }), () => drop(file)),
     );
   }
@@ -91,6 +86,7 @@ export function fileShelf(shelf, on) {
   }
 
   function keep(file, to) {
+    if (file.folder) return trays.set(to, [...(trays.get(to) ?? []), file]);
     if (to !== chat) return on.aside(to, attached(file));
     const size = new TextEncoder().encode(JSON.stringify(file.text)).length;
     const taken = waiting().reduce((sum, other) => sum + (other.text ? other.size : 0), size);
@@ -124,6 +120,8 @@ export function fileShelf(shelf, on) {
   /** Once all files were looked at: whether every one of them can go. */
   const looked = async () => (await Promise.all(waiting().map(file => file.looking ?? true))).every(Boolean);
 
+  const folders = () => waiting().filter(({ folder }) => folder);
+
   /** What the texts add to the question's text. */
   const text = () =>
     waiting()
@@ -135,13 +133,15 @@ export function fileShelf(shelf, on) {
   function take() {
     const [taken, added] = [waiting(), text()];
     const files = taken.filter(file => file.data).map(({ name, kind, data }) => ({ name, media_type: kind, data }));
+    const more = files.length ? { attachments: files } : {};
+    if (folders().length) more.folders = folders().map(({ folder }) => folder);
     trays.delete(chat);
     draw();
     const back = to => {
       trays.set(to, [...(to === chat ? taken : taken.filter(noText)), ...(trays.get(to) ?? [])]);
       draw();
     };
-    return { text: added, more: files.length ? { attachments: files } : {}, back };
+    return { text: added, more, back };
   }
 
   /** Another chat is on show, or the same one has got its name: texts are the composer's affair. */
@@ -162,13 +162,17 @@ export function fileShelf(shelf, on) {
     looked,
     follow,
     count: () => waiting().length,
+    folders: () => folders().map(({ name }) => name),
     forget: gone => trays.delete(gone),
   };
 }
 
 const noText = file => file.text === undefined;
 
-function hintOf({ kind, pages, size, before, length }) {
+function hintOf({ kind, pages, size, before, length, looking, text, folder }) {
+  if (looking) return t("file.looking");
+  if (folder) return t("menu.searched");
+  if (text !== undefined) return t("file.length", { n: number(text.length) });
   if (before > size) return t("file.resized", { before: bytes(before), after: bytes(size) });
   const about = aboutFile({ kind, pages, size });
   return pages && !length ? t("file.scanned", { about }) : about;

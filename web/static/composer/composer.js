@@ -7,7 +7,7 @@
 import { partsOf } from "../chat/turn_actions.js";
 import * as api from "../lib/api.js";
 import { isComposing, setText } from "../lib/dom.js";
-import { nameOf, t, titleOf } from "../locales/index.js";
+import { named, nameOf, t, titleOf } from "../locales/index.js";
 import { unsentTexts } from "./drafts.js";
 import { describeSwitch, heldIn, modelOf } from "./search_switch.js";
 
@@ -100,7 +100,11 @@ export function composer(el, on) {
     if (state.on) setText(el("via-name"), t(`via.${session.search}`));
     el("via").dataset.value = session.search;
     const text = (phone.matches && state.brief) || state.text;
-    setText(el("switch-state"), [once, text, filesGo(model, shelf?.count())].filter(Boolean).join(" "));
+    const folders = shelf?.folders() ?? [];
+    const goes = model.local ? "" : t("menu.inside.goes", { to: nameOf((model.id ?? "").split(":")[0]) });
+    const inside = folders.length && `${t("menu.inside", { names: named(folders) })} ${goes}`;
+    const files = filesGo(model, shelf?.count() - folders.length);
+    setText(el("switch-state"), [once, inside || text, files].filter(Boolean).join(" "));
     el("switch-state").dataset.kind = state.kind;
   }
 
@@ -288,7 +292,7 @@ export function composer(el, on) {
     keep();
     if (!commands && !/^\/|(?<!\S)[@#]/.test(question.value)) return;
     commands ??= import("./slash_commands.js").then(made => {
-      slash = made.slashList(question, el("slash"), { ...on, open, attach, folder: () => facts.session.workspace });
+      slash = made.slashList(question, el("slash"), { ...on, open, attach, session: () => facts.session });
       calledIn = text => made.calledIn(text, on.models());
     });
     await commands;
@@ -328,8 +332,9 @@ export function composer(el, on) {
     return () => (!place || place === at.place ? at.chat : (chatOf(place.session) ?? undefined));
   }
 
-  // The text of a page or of a file of the library.
-  function attach({ url, title }) {
+  // A folder of the library, or the text of one of its files or of a page.
+  function attach({ kind, url, title }) {
+    if (kind === "folder") return add([{ name: title, folder: url }]);
     const named = text => ({ name: `${title} (${url})`.slice(0, MOST_NAME), text });
     return add([api.textOf(url, MOST_TEXT).then(named, on.complain)]);
   }

@@ -57,6 +57,7 @@ export function openVias(anchor, facts, pick) {
       first ? t("via.local.engine", { name: nameOf(first) }) : t("via.local"),
       first ? t("via.local.order", { names }) : t("switch.noengine", { why: engines.why[0] ?? "" }),
     ],
+    offline: [t("via.offline"), t("slash.search.offline")],
   };
   const entry = ([way, [label, hint]]) => choiceOf(way, session.search, pick, label, hint);
   openMenu(anchor, t("via.label"), Object.entries(ways).map(entry), "tall");

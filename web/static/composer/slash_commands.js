@@ -36,9 +36,11 @@ export function slashList(box, list, on) {
   let fits = []; // {name, act, words, title, more}
   let prompts = []; // of MCP servers
   let templates = null; // asked for with the first slash of a text
+  let own = []; // those of the chat's project, which come first
   let fill = null; // takes the keys while a template is filled
   let agents = null; // asked for when the first name of one is typed
   let found = { part: null, documents: [] }; // of the library
+  let library = null; // its folders, asked for with the first # of a text
   let sought = null; // what the library was asked last
   let shut = null; // the mark whose list was closed
   let [timer, looks] = [0, 0];
@@ -64,7 +66,7 @@ export function slashList(box, list, on) {
 
   function update() {
     const mark = markAt();
-    if (!box.value) templates = fill = null;
+    if (!box.value) templates = library = fill = null;
     if (mark?.start !== shut) shut = null;
     fits = shut === null ? fitting(mark) : [];
     at = Math.min(at, Math.max(0, fits.length - 1));
@@ -99,20 +101,26 @@ export function slashList(box, list, on) {
     if (!templates) ask();
     const wanted = ({ name }) => name.startsWith(typed.trimEnd());
     const servers = prompts.map(promptOf).filter(wanted);
-    return [...(/^\/[a-z ]*$/.test(typed) ? all.filter(wanted) : []), ...templates.filter(wanted), ...servers];
+    const commands = /^\/[a-z ]*$/.test(typed) ? all : [];
+    return [...[...own, ...commands, ...templates].filter(wanted), ...servers];
   }
 
   async function ask() {
-    templates = prompts = [];
-    prompts = await api.prompts(on.folder()).catch(() => []);
-    templates = (await api.templates().catch(failure => [on.complain(failure)].slice(1))).map(each => ({
+    templates = own = prompts = [];
+    const { workspace, settings } = on.session();
+    prompts = await api.prompts(workspace).catch(() => []);
+    own = settings.project ? await templatesOf(settings.project) : [];
+    templates = (await templatesOf()).filter(({ name }) => own.every(each => each.name !== name));
+    update();
+  }
+
+  async function templatesOf(project) {
+    const found = await api.templates(project).all().catch(on.complain);
+    return (found ?? []).map(each => ({
       name: `/${each.command}`,
-      words: [each.title || sketchOf(each.content), t("template.fields", { n: fieldsOf(each.content).length })].join(
-        " · ",
-      ),
+      words: `${each.title || sketchOf(each.content)} · ${t("template.fields", { n: fieldsOf(each.content).length })}`,
       act: () => use(each),
     }));
-    update();
   }
 
   const promptOf = ({ name, takes, about }) => ({
@@ -131,7 +139,7 @@ export function slashList(box, list, on) {
   // Its text is somebody else's: it waits in the box to be looked at.
   async function say(name, words) {
     try {
-      box.value = await api.promptText(name, words, on.folder());
+      box.value = await api.promptText(name, words, on.session().workspace);
       box.dispatchEvent(new Event("input"));
     } catch (failure) {
       on.complain(failure);
@@ -178,7 +186,7 @@ export function slashList(box, list, on) {
       }));
   }
 
-  // Files of the library, and pages that were read in any chat.
+  // Folders and files of the library, and pages that were read in any chat.
   function documentsFor({ typed, start }) {
     if (typed !== sought) {
       sought = typed;
@@ -189,7 +197,7 @@ export function slashList(box, list, on) {
     return found.documents.filter(fits).map(document => ({
       name: document.url,
       title: document.title || document.url,
-      words: document.kind === "pages" ? t("menu.read", { host: hostOf(document.url) }) : t("menu.library"),
+      words: wordsOf(document),
       act: () => {
         put(start, "");
         on.attach(document);
@@ -197,12 +205,24 @@ export function slashList(box, list, on) {
     }));
   }
 
+  function wordsOf({ kind, url, documents: n }) {
+    if (kind === "folder") return t("menu.folder", { n });
+    return kind === "pages" ? t("menu.read", { host: hostOf(url) }) : t("menu.library");
+  }
+
+  // A folder is as a document whose address is its path.
+  async function foldersOf() {
+    const { collections } = await api.library();
+    const own = collections.filter(({ kind, documents }) => kind !== "docs" && kind !== "pages" && documents > 1);
+    return own.map(({ path, name, documents }) => ({ kind: "folder", url: path, title: name, documents }));
+  }
+
   async function look(part) {
     const mine = (looks += 1);
     try {
-      const documents = await api.documents(part);
+      const [folders, documents] = await Promise.all([(library ??= foldersOf()), api.documents(part)]);
       if (mine !== looks) return; // an answer that is late asks nothing anew
-      found = { part, documents };
+      found = { part, documents: [...folders, ...documents] };
     } catch (failure) {
       return on.complain(failure);
     }

@@ -6,6 +6,7 @@ import { named, t } from "../locales/index.js";
 import {
   attempt,
   button,
+  choice,
   confirmed,
   field,
   fileButton,
@@ -16,13 +17,17 @@ import {
 } from "../settings/kit.js";
 import { fieldsOf } from "./template_fields.js";
 
-let proposed = null; // the text of a message, for a new one
+let proposed = null; // {text, project?}: a message, and the project of its chat
 
-/** The room opens with a new template of this text. */
-export const propose = text => (proposed = text);
+/** The room opens with a new template of this text, for the project {id, name} of its chat if it has one. */
+export const propose = (text, project) => (proposed = { text, project });
 
-/** The list of templates, and the form of one. */
-export async function templatesPage(body) {
+/** The room of those for all chats. */
+export const templatesPage = body => drawTemplates(body);
+
+/** The list of templates, of all chats or of one project, and the form of one. */
+export async function drawTemplates(body, id) {
+  const store = api.templates(id);
   const part = h("div.settings-page");
   const problem = problemLine();
   body.append(part, problem);
@@ -63,16 +68,23 @@ export async function templatesPage(body) {
       h("p", { dir: "auto" }, template.content.slice(0, 300)),
     );
 
-  const remove = ({ command }) => attempt(problem, async () => list(await api.removeTemplate(command)));
+  const remove = ({ command }) => attempt(problem, async () => list(await store.remove(command)));
 
   // Ours or Open WebUI's: a list of objects with command, title and content.
   const bring = file =>
     attempt(problem, async () => {
       const given = JSON.parse(await file.text());
-      list(await api.keepTemplates(Array.isArray(given) ? given : (given.templates ?? [given])));
+      list(await store.keep(Array.isArray(given) ? given : (given.templates ?? [given])));
     }).then(() => problem.textContent && (problem.textContent = t("template.refused", { why: problem.textContent })));
 
-  function edit(template) {
+  function edit(template, project) {
+    const places =
+      project &&
+      choice([
+        ["", t("template.all")],
+        [project.id, project.name],
+      ])(project.id);
+    const where = places && Object.assign(places, { id: "template-where" });
     const name = textBox(template.command, { id: "template-name", required: true });
     const text = textArea(template.content, { id: "template-text", rows: "6", required: true });
     const found = h("p.muted", { role: "status" });
@@ -83,9 +95,10 @@ export async function templatesPage(body) {
         : t("template.hint", { field: `{{${t("template.field")}}}` });
     };
     const save = async () => {
-      const all = await api.keepTemplates([{ ...template, command: name.value, content: text.value }]);
+      const to = where?.value ? api.templates(where.value) : store;
+      const all = await to.keep([{ ...template, command: name.value, content: text.value }]);
       const old = template.command && template.command !== name.value.replace(/^\//, "").toLowerCase();
-      list(old ? await api.removeTemplate(template.command) : all);
+      list(old ? await store.remove(template.command) : to === store ? all : await store.all());
     };
     text.addEventListener("input", tell);
     tell();
@@ -95,17 +108,18 @@ export async function templatesPage(body) {
         { onsubmit: () => attempt(problem, save) },
         field(t("agents.name"), name),
         field(t("template.text"), text, found),
+        where && field(t("template.where"), where),
         h(
           "div.line",
           sends(t("keys.save")),
-          button(t("cancel"), async () => list(await api.templates())),
+          button(t("cancel"), async () => list(await store.all())),
         ),
       ),
     );
     name.focus();
   }
 
-  list(await api.templates());
-  if (proposed) edit({ command: "", content: proposed });
-  proposed = null;
+  list(await store.all());
+  if (!id && proposed) edit({ command: "", content: proposed.text }, proposed.project);
+  if (!id) proposed = null;
 }

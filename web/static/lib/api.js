@@ -145,6 +145,8 @@ export const promptText = async (name, words, workspace) =>
   (await call("POST", "/api/prompts", { name, words, workspace })).text;
 export const policy = () => call("GET", "/api/policy");
 export const changePolicy = policy => call("PUT", "/api/policy", policy);
+/** The script that draws Mermaid's diagrams, where the person has put it. */
+export const mermaid = () => call("GET", "/api/mermaid", undefined, { read: response => response.text() });
 export const library = () => call("GET", "/api/library");
 /** Files of the library, and pages read, that have these letters in their names: {url, title, kind}. */
 export const documents = async q => listOf(await call("GET", `/api/library?q=${encodeURIComponent(q)}`), "documents");
@@ -200,11 +202,21 @@ export const programs = async () => listOf(await call("GET", "/api/programs"), "
 export const addProgram = program => call("POST", "/api/programs", program);
 export const changeProgram = (name, rights) => call("PATCH", `/api/programs/${encodeURIComponent(name)}`, rights);
 export const removeProgram = name => call("DELETE", `/api/programs/${encodeURIComponent(name)}`);
-export const templates = async () => listOf(await call("GET", "/api/templates"), "templates");
-export const keepTemplates = async templates =>
-  listOf(await call("POST", "/api/templates", { templates }), "templates");
-export const removeTemplate = async name =>
-  listOf(await call("DELETE", `/api/templates/${encodeURIComponent(name)}`), "templates");
+/** Templates of all chats, or of one project: {all(), keep(templates), remove(name)}; each gives those there are. */
+export function templates(id) {
+  if (id) {
+    const all = async () => listOf(await project(id), "templates");
+    const set = async templates => listOf(await changeProject(id, { templates }), "templates");
+    const remove = async name => set((await all()).filter(({ command }) => command !== name));
+    return { all, keep: async given => set([...(await all()), ...given]), remove };
+  }
+  const done = async (...request) => listOf(await call(...request), "templates");
+  return {
+    all: () => done("GET", "/api/templates"),
+    keep: templates => done("POST", "/api/templates", { templates }),
+    remove: name => done("DELETE", `/api/templates/${encodeURIComponent(name)}`),
+  };
+}
 export const compact = id => call("POST", `${session(id)}/compact`, {});
 export const editSummary = (id, text) => call("PATCH", `${session(id)}/summary`, { text });
 export const cancel = id => call("POST", `${session(id)}/cancel`, {});

@@ -297,11 +297,10 @@ function growCode(element, old, now) {
   return true;
 }
 
-// What can be looked at besides being read. Mermaid cannot: no browser draws it by itself.
+// What can be looked at besides being read.
 function previewOf(lang, code) {
   const kind = /^\s*(<\?xml[^>]*>\s*)?<svg[\s>]/.test(code.textContent) ? "svg" : lang?.toLowerCase();
-  if (kind === "mermaid") return h("span.hint", t("preview.mermaid"));
-  if (!["svg", "html", "csv", "tsv"].includes(kind)) return null;
+  if (!["svg", "html", "csv", "tsv", "mermaid"].includes(kind)) return null;
   const show = async ({ currentTarget: from }) => (await import("./preview.js")).preview(kind, code.textContent, from);
   return h("button.quiet.small", { onclick: show }, t("preview.open"));
 }

@@ -2,22 +2,28 @@
 // them, and pictures at full size. Drawings and pages are foreign: see app/frame.html.
 
 import { number, t } from "../locales/index.js";
+import { mermaid } from "./api.js";
 import { h, icon, iconButton, saveFile } from "./dom.js";
+import { errorBox } from "./messages.js";
 
 const MOST = 1_000_000; // characters that are drawn
 const ROWS = 1000; // of a table
-const TYPES = { svg: "image/svg+xml", html: "text/html", csv: "text/csv", tsv: "text/tab-separated-values" };
+const TYPES = { svg: "image/svg+xml", csv: "text/csv", tsv: "text/tab-separated-values", mermaid: "text/plain" };
 const MIDDLE = `<style>body{margin:0;min-height:100vh;display:grid;place-items:center}svg{max-width:100%;height:auto}</style>`;
 let shut = () => {};
 
 /** Shows the text of a code block of this kind beside the chat; `from` has the focus back at the end. */
-export function preview(kind, text, from) {
+export async function preview(kind, text, from) {
+  const library = kind === "mermaid" ? await mermaid().catch(failure => errorBox(failure, { tone: "info" })) : null;
+  if (library instanceof Element) return from.closest(".code").append(library);
   const sheet = open(`${t("preview.open")}: ${kind.toUpperCase()}`, from, [
     iconButton("large", t("preview.large"), () => enlarge(sheet)),
-    iconButton("save", t("preview.save"), () => saveFile(`searchloop.${kind}`, text, TYPES[kind])),
+    iconButton("save", t("preview.save"), () => saveFile(`searchloop.${kind}`, text, TYPES[kind] ?? "text/html")),
   ]);
   document.getElementById("shell").classList.add("previewing");
-  sheet.append(...(text.length > MOST ? [note(t("preview.toolong", { most: number(MOST) }))] : drawn(kind, text)));
+  sheet.append(
+    ...(text.length > MOST ? [note(t("preview.toolong", { most: number(MOST) }))] : drawn(kind, text, library)),
+  );
   sheet.show();
   sheet.querySelector("button").focus();
 }
@@ -74,8 +80,10 @@ function enlarge(sheet) {
   sheet.querySelector("button").focus();
 }
 
-function drawn(kind, text) {
-  if (TYPES[kind] === TYPES.svg || kind === "html") return [framed(kind, text), note(t("preview.sealed"))];
+function drawn(kind, text, library) {
+  if (library) return [framed({ library, before: MIDDLE, text }), note(t("preview.drawn"))];
+  if (kind === "svg") return [framed(MIDDLE + text), note(t("preview.sealed"))];
+  if (kind === "html") return [framed(text), note(t("preview.sealed"))];
   const [head = [], ...rows] = rowsOf(text);
   const cells = (row, tag, props) => h("tr", ...row.map(cell => h(tag, props, cell)));
   const table = h(
@@ -87,10 +95,10 @@ function drawn(kind, text) {
   return [h("div", body, table), rows.length > ROWS ? note(t("preview.rows", { n: ROWS })) : ""];
 }
 
-function framed(kind, text) {
+function framed(given) {
   const src = new URL("../app/frame.html", import.meta.url);
   const frame = h("iframe", { src, sandbox: "allow-scripts", title: t("preview.open") });
-  const hand = () => frame.contentWindow.postMessage(kind === "svg" ? MIDDLE + text : text, "*"); // it has no origin
+  const hand = () => frame.contentWindow.postMessage(given, "*"); // it has no origin
   frame.addEventListener("load", hand, { once: true });
   return h("div.stage", frame);
 }

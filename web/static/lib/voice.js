@@ -2,7 +2,7 @@
 // and the settings say before where text and sound go.
 
 import { t } from "../locales/index.js";
-import { textOf } from "./dom.js";
+import { h, textOf } from "./dom.js";
 
 const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
 const WHY = {
@@ -38,61 +38,100 @@ function voiceOf(lang) {
 
 const failed = error => t(WHY[error] ? `voice.${WHY[error]}` : "voice.failed", { why: error });
 
+// What tells that somebody speaks or listens, with the ways to end that in words.
+const barOf = (label, ...parts) => h("div.line.voice-bar", { role: "group", "aria-label": label }, parts);
+const press = (words, onclick, kind = "quiet") => h("button.small", { class: kind, onclick }, words);
+
 /** Reads an answer, paragraph by paragraph and without its code; pressed once more, it ends. */
 export function readAloud(turn, button, complain) {
   const again = reading?.turn === turn.id;
   reading?.end();
   if (again) return;
-  const blocks = [...button.closest(".turn").querySelector(".answer").children];
-  const show = at => {
-    for (const [i, block] of blocks.entries()) block.classList.toggle("spoken", i === at);
-  };
+  const answer = button.closest(".turn").querySelector(".answer");
+  const blocks = [...answer.children];
   const texts = turn.blocks.map((block, at) => [at, block.t === "pre" ? "" : textOf(block).trim()]);
   const spoken = texts.filter(([, text]) => text);
   const lang = /\p{Script=Han}/u.test(turn.text) ? "zh" : document.documentElement.lang;
+  const voice = voiceOf(lang);
+  const place = h("span.activity-clock");
+  const pause = press(t("voice.pause"), () => {
+    const paused = pause.textContent === t("voice.pause");
+    speechSynthesis[paused ? "pause" : "resume"]();
+    pause.textContent = t(paused ? "voice.goon" : "voice.pause");
+  });
+  const who = h("span.muted", t(voice?.localService === false ? "voice.elsewhere" : "voice.computer"));
+  const bar = barOf(t("voice.reading"), pause, place, who, press(t("voice.stop"), end));
   const mine = { turn: turn.id, end };
   reading = mine;
   button.ariaPressed = "true";
-  for (const part of spoken) {
-    const said = Object.assign(new SpeechSynthesisUtterance(part[1]), { lang, voice: voiceOf(lang) });
-    said.onstart = () => reading === mine && (blocks[0]?.isConnected ? show(part[0]) : end());
-    said.onend = () => reading === mine && part === spoken.at(-1) && end();
+  answer.after(bar);
+  spoken.forEach(([at, text], n) => {
+    const said = Object.assign(new SpeechSynthesisUtterance(text), { lang, voice });
+    said.onstart = () => reading === mine && (blocks[0]?.isConnected ? show(at, n) : end());
+    said.onend = () => reading === mine && n === spoken.length - 1 && end();
     said.onerror = ({ error }) => {
       if (reading !== mine || QUIET.includes(error)) return;
       end();
       complain(failed(error));
     };
     speechSynthesis.speak(said);
+  });
+
+  function show(at, n) {
+    place.textContent = t("voice.part", { at: n + 1, of: spoken.length });
+    for (const [i, block] of blocks.entries()) block.classList.toggle("spoken", i === at);
   }
 
   function end() {
     reading = null;
+    speechSynthesis.resume(); // else what is read next stays silent
     speechSynthesis.cancel();
-    show(-1);
+    show(-1, 0);
+    if (bar.contains(document.activeElement)) button.focus();
+    bar.remove();
     button.ariaPressed = "false";
   }
 }
 
-/** Writes what is said at the caret of `box`, until `button` is pressed once more. */
+/** Writes what is said at the caret of `box`, until `button` is pressed once more, or what was there comes back. */
 export function dictate(box, button, complain) {
   if (hearing) return hearing.stop();
-  const [before, after] = [box.value.slice(0, box.selectionStart), box.value.slice(box.selectionEnd)];
+  const old = box.value;
+  const [before, after] = [old.slice(0, box.selectionStart), old.slice(box.selectionEnd)];
   const gap = /\S$/.test(before) ? " " : "";
+  const clock = h("span.activity-clock");
+  const began = performance.now();
+  const tick = () => (clock.textContent = t("turn.elapsed", { s: Math.round((performance.now() - began) / 1000) }));
+  const timer = setInterval(tick, 1000);
+  const cancel = press(t("cancel"), () => {
+    hearing.onresult = null;
+    hearing.stop();
+    write(old);
+  });
+  const done = press(t("voice.done"), () => hearing.stop(), "primary");
+  const bar = barOf(t("voice.hearing"), h("span.dot"), t("voice.hearing"), clock, h("span.gap"), cancel, done);
   hearing = Object.assign(new Recognition(), {
     lang: document.documentElement.lang,
     interimResults: true,
     continuous: true,
-    onresult({ results }) {
-      box.value = `${before}${gap}${[...results].map(([best]) => best.transcript.trim()).join(" ")}${after}`;
-      box.dispatchEvent(new Event("input"));
-    },
+    onresult: ({ results }) =>
+      write(`${before}${gap}${[...results].map(([best]) => best.transcript.trim()).join(" ")}${after}`),
     onerror: ({ error }) => QUIET.includes(error) || complain(failed(error)),
     onend() {
       hearing = null;
+      clearInterval(timer);
+      bar.remove();
       button.ariaPressed = "false";
       box.focus();
     },
   });
   button.ariaPressed = "true";
+  box.before(bar);
+  tick();
   hearing.start();
+
+  function write(text) {
+    box.value = text;
+    box.dispatchEvent(new Event("input"));
+  }
 }

@@ -43,10 +43,7 @@ export async function agentsPage(body, { facts }) {
     const agents = await api.agents();
     const fresh = h("button.small.primary", { onclick: () => edit(EMPTY, null) }, t("agents.new"));
     part.replaceChildren(
-      h(
-        "ul.cards",
-        agents.map(agent => row(agent, agents)),
-      ),
+      h("ul.cards", ...agents.map(agent => row(agent, agents))),
       h("p.problem", { role: "alert" }, problem),
       h("div", fresh),
     );

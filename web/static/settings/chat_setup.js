@@ -2,10 +2,11 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
+import { folderTree } from "../lib/folders.js";
 import { openAt, openMenu } from "../lib/menu.js";
 import { errorText } from "../lib/messages.js";
 import { clauses, named, t, worded } from "../locales/index.js";
-import { sends, textArea, textBox } from "./kit.js";
+import { sends, styled, textArea, textBox } from "./kit.js";
 
 /**
  * The agents below `anchor`, each with what it is for and what it sets. `on` holds change(changes),
@@ -64,12 +65,16 @@ export function openWorkspace(anchor, session, on) {
     dir: "ltr",
     placeholder: t("workspace.example"),
   });
-  const remove = h("button.small", { onclick: () => use(null) }, t("workspace.remove"));
+  const tree = h("div.picker-place");
+  const show = part => tree.replaceChildren(part);
+  const browse = () => folderTree(path => (box.value = path)).then(show, failure => show(errorText(failure)));
+  const more = [h("button.small", { onclick: browse }, t("library.choose"))];
+  if (session.workspace) more.push(h("button.small", { onclick: () => use(null) }, t("workspace.remove")));
   const hint = h("p.hint", t("workspace.lead"));
   const words = { label: t("workspace.label"), path: t("workspace.path"), use: t("workspace.use") };
-  const use = formAt(anchor, words, { box, hint, more: session.workspace ? remove : null }, (workspace, refused) =>
-    on.change({ workspace }, refused),
-  );
+  const use = formAt(anchor, words, { box, hint, more }, (workspace, refused) => on.change({ workspace }, refused));
+  hint.after(tree);
+  styled();
 }
 
 /** What can be done with the whole chat: a summary of its older turns, and the words of that one. */

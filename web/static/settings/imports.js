@@ -67,10 +67,7 @@ export function chatFiles(changed) {
       ...(now.refused
         ? [
             h("p", t("import.refused", { n: now.refused })),
-            h(
-              "ul",
-              now.problems.map(problem => h("li", { lang: "en", dir: "auto" }, problem)),
-            ),
+            h("ul", ...now.problems.map(problem => h("li", { lang: "en", dir: "auto" }, problem))),
           ]
         : []),
       ...(left.length ? [h("p.muted", t("import.left", { parts: left.join(", ") }))] : []),

@@ -141,10 +141,7 @@ export function textArea(value = "", props = {}) {
 export function choice(options) {
   return value => {
     const all = options.some(([v]) => v === value) ? options : [[value, value], ...options];
-    const select = h(
-      "select",
-      all.map(([v, label]) => h("option", { value: v }, label)),
-    );
+    const select = h("select", ...all.map(([v, label]) => h("option", { value: v }, label)));
     select.value = value;
     return select;
   };

@@ -2,6 +2,7 @@
 
 import * as api from "../lib/api.js";
 import { h } from "../lib/dom.js";
+import { folderTree } from "../lib/folders.js";
 import { errorText } from "../lib/messages.js";
 import { clauses, t } from "../locales/index.js";
 import { attempt, button, card, confirmed, field, progress, row, sends, settingField, tag, textBox } from "./kit.js";
@@ -17,7 +18,7 @@ export async function libraryPage(body, { store }) {
   const rules = textBox("", { id: "library-exclude", dir: "ltr", placeholder: "drafts/ *.log" });
   const add = sends(t("library.add"));
   const picker = h("div.picker-place");
-  const choose = button(t("library.choose"), () => (picker.childElementCount ? close() : browse("")), {
+  const choose = button(t("library.choose"), () => (picker.childElementCount ? close() : browse()), {
     "aria-expanded": "false",
   });
   const me = await api.me();
@@ -48,38 +49,9 @@ export async function libraryPage(body, { store }) {
   let drawn = new Map(); // what a row is about -> the row
   await draw();
 
-  // -- the picker: one folder at a time, as the server shows them ------------------------------------
-
-  async function browse(path) {
-    let found;
-    if (!(await attempt(said, async () => (found = await api.folders(path))))) return;
-    choose.setAttribute("aria-expanded", "true");
-    const step = (label, to, props = {}) => h("li", h("button.hit", { onclick: () => browse(to), ...props }, label));
-    const here = button(
-      t("library.this"),
-      () => {
-        box.value = found.path;
-        close();
-        rules.focus();
-      },
-      { class: "primary" },
-    );
-    const title = h("strong", { dir: "ltr", tabindex: "-1" }, found.path);
-    picker.replaceChildren(
-      h(
-        "div.folders",
-        { role: "group", "aria-label": t("library.choose") },
-        h("div.line", title, here, button(t("cancel"), close)),
-        h(
-          "ul.hits",
-          found.parent && step(t("library.up"), found.parent),
-          found.folders.map(({ name, path: to }) => step(name, to, { dir: "auto" })),
-        ),
-        found.folders.length ? null : h("p.muted", t("library.empty")),
-        found.more && h("p.muted", t("library.many")),
-      ),
-    );
-    title.focus();
+  async function browse() {
+    const show = async () => picker.replaceChildren(await folderTree(path => (box.value = path)));
+    if (await attempt(said, show)) choose.setAttribute("aria-expanded", "true");
   }
 
   function close() {

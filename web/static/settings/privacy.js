@@ -38,10 +38,7 @@ export async function privacyPage(body, { store, newChat, changed }) {
 function leaving() {
   const head = ["when", "what", "whom"].map(name => h("th", { scope: "col" }, t(`privacy.${name}`)));
   const rows = LEAVES.map(name =>
-    h(
-      "tr",
-      ["when", "what", "whom"].map(part => h("td", t(`privacy.${name}.${part}`))),
-    ),
+    h("tr", ...["when", "what", "whom"].map(part => h("td", t(`privacy.${name}.${part}`)))),
   );
   return table(t("settings.privacy.lead"), head, rows);
 }
@@ -100,10 +97,7 @@ async function used() {
       ? t("privacy.used.unpriced", { cost: number(use.cost_usd, 2), n: use.unpriced })
       : number(use.cost_usd, 2);
     const cells = [use.person, use.day, number(use.answers), number(use.input_tokens + use.output_tokens), cost];
-    return h(
-      "tr",
-      cells.map(cell => h("td", { dir: "auto" }, cell)),
-    );
+    return h("tr", ...cells.map(cell => h("td", { dir: "auto" }, cell)));
   });
   return card(
     { id: "used", title: t("privacy.used") },

@@ -21,7 +21,10 @@ export function roomStates(facts) {
       .then(({ collections }) =>
         t("library.documents", { n: collections.reduce((sum, each) => sum + each.documents, 0) }),
       ),
-    templates: api.templates().then(({ length: n }) => t("state.templates", { n })),
+    templates: api
+      .templates()
+      .all()
+      .then(({ length: n }) => t("state.templates", { n })),
     agents: api.agents().then(({ length: n }) => t("state.agents", { n })),
     privacy: Promise.resolve(networkState(facts)),
     appearance: Promise.resolve(t(`theme.${localStorage.getItem("searchloop.theme") || "system"}`)),

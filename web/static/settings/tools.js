@@ -152,10 +152,7 @@ export async function toolsPage(body, { facts, changed: tell }) {
         ),
       ),
       form,
-      h(
-        "ul.rows",
-        server.tools.map(tool => toolRow(server, tool)),
-      ),
+      h("ul.rows", ...server.tools.map(tool => toolRow(server, tool))),
     );
   }
 

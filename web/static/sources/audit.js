@@ -145,21 +145,14 @@ function findings({ sentences, summary, pages, notes, blocks, cited }) {
       "details",
       { open: true },
       h("summary", t("audit.marked")),
-      h(
-        "div.answer",
-        { dir: "auto" },
-        blocks.map(block => render(block, mark(cited))),
-      ),
+      h("div.answer", { dir: "auto" }, ...blocks.map(block => render(block, mark(cited)))),
     ),
   ];
 }
 
 const part = (title, rows) => [
   h("h3", t(title)),
-  h(
-    "ul.cards",
-    rows.map(row => h("li.card", { dir: "auto" }, row)),
-  ),
+  h("ul.cards", ...rows.map(row => h("li.card", { dir: "auto" }, row))),
 ];
 
 const source = ({ url, title }) => (isWeb(url) ? outLink(url, {}, title || url) : title || url);

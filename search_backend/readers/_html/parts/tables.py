@@ -60,6 +60,8 @@ class Tables:
     def __init__(self, page: Layout, places: Sequence[Place], labels: Mapping[int, str]) -> None:
         self._page, self._places, self._labels = page, places, labels
         self._tables: dict[int, Table] = {}
+        # For each box the cells around it and their tables, the innermost first.
+        self._cells: list[tuple[tuple[int, int], ...]] = []
         self._outermost = cache(self._find_outermost)
         self._grid = cache(self._make_grid)
         if any(box.tag == "table" for box in page.boxes):
@@ -68,17 +70,21 @@ class Tables:
 
     def _collect_cells(self) -> None:
         boxes, places = self._page.boxes, self._places
-        row: list[int] = []
         for at, box in enumerate(boxes):
-            tag = box.tag
+            tag, number = box.tag, places[at].table
+            around = self._cells[box.parent] if box.parent >= 0 else ()
+            if tag in _CELLS and number >= 0:
+                up = boxes[number].parent
+                around = ((number, at), *(self._cells[up] if up >= 0 else ()))
+            self._cells.append(around)
             if tag in ("td", "th"):
-                if (table := self._tables.get(places[at].table)) is not None:
+                if (table := self._tables.get(number)) is not None:
                     kind, _, row = table.rows[-1]
                     row.append(at)
                     if tag == "th" or kind == 0:
                         table.heads.add(at)
             elif tag == "tr":
-                if (number := places[at].table) >= 0:
+                if number >= 0:
                     kind = _SECTIONS.get(boxes[box.parent].tag, 1)
                     table = self._tables.setdefault(number, Table())
                     table.rows.append((kind, box.parent, []))
@@ -102,14 +108,9 @@ class Tables:
 
     def _around(self, box: int) -> Iterator[tuple[Table, int]]:
         """Yields the tables around a box, the innermost first, and the cell or caption in each."""
-        boxes = self._page.boxes
-        while box >= 0 and (at := self._places[box].table) >= 0:
-            table = self._tables.get(at)
-            while box > at and boxes[box].tag not in _CELLS:
-                box = boxes[box].parent
-            if table is not None and box > at:
-                yield table, box
-            box = boxes[at].parent
+        for at, cell in self._cells[box] if box >= 0 else ():
+            if (table := self._tables.get(at)) is not None:
+                yield table, cell
 
     def outermost(self, box: int) -> int:
         """Returns the outermost table of data around a box, or -1."""
@@ -175,7 +176,9 @@ class Tables:
     def _line(self, blocks: list[int], texts: Mapping[int, str], cell: int) -> str:
         """Returns the text of a cell on one line; cells of a table inside it stand side by side."""
         found, row, item = "", -1, -1
-        boxes = self._page.boxes
+        boxes, home = self._page.boxes, self._page.blocks[blocks[0]].box
+        if len(blocks) == 1 and boxes[home].tag != "pre" and self._places[home].item <= cell:
+            return texts.get(blocks[0], "")
         for number in blocks:
             if number not in texts:
                 continue
@@ -236,6 +239,8 @@ def _spanned(
 ) -> tuple[Row, Spans, int]:
     """Returns a row among the cells of rows above that span it, what spans the next row, and how
     many places spans may still add."""
+    if not spans and all(columns == rows == 1 for columns, rows, _ in sizes):
+        return [*cells], spans, spare
     row = {column: cell for column, (_, cell) in spans.items()}
     spare -= len(row)
     spans = {column: (left - 1, cell) for column, (left, cell) in spans.items() if left > 1}

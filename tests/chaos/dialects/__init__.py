@@ -1,8 +1,8 @@
 """How good and bad answers of each provider look on its wire, as bytes: one file a provider.
 
 A provider joins the chaos, the interleavings and the checks of request types by its file here: the
-module is called like the provider's and offers `create() -> Dialect`. A dialect is made anew for
-each conversation, because the ids it hands out must not repeat.
+module is called like the provider's and has one `Dialect`. A dialect is made anew for each
+conversation, because the ids it hands out must not repeat.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from itertools import count
+from typing import Any
 
 from tests.fakes import Reply
 
@@ -28,7 +29,7 @@ class Asked:
     arguments: str = "{}"
 
 
-class Dialect(Protocol):
+class Dialect:
     """One provider's wire format as its server speaks it.
 
     An answer is a list of events, one piece of bytes each; the last `terminal` of them are those
@@ -41,61 +42,79 @@ class Dialect(Protocol):
     name: str
     models: Sequence[str]
     searcher: str
-    content_type: str
-    terminal: int
-    says_when: bool
-    numbered: bool
-    names_wait: bool
+    content_type = "text/event-stream"
+    terminal = 1
+    says_when = True
+    numbered = False
+    names_wait = False
     unknown: bytes
-    garbage: bytes
+    garbage = b"data: {nonsense\n\n"
+
+    def __init__(self) -> None:
+        self._ids = count(1)
 
     def settings(self, url: str) -> dict[str, str]:
         """The ordinary settings that point to a server at `url`."""
+        raise NotImplementedError
 
     def check(self, body: Mapping[str, Any], path: str) -> None:
         """Raises AssertionError with the vendor's rule that a request breaks."""
+        raise NotImplementedError
 
     def conversation(self, body: Mapping[str, Any]) -> list[Any]:
         """The transcript in a request in its smallest parts, in order; without cache marks."""
+        raise NotImplementedError
 
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         """The native search and page tools that a request offers."""
+        raise NotImplementedError
 
     def hear(self, body: Mapping[str, Any]) -> None:
         """The request that the next answer is for: some servers go on with what they began."""
 
     def aside(self, method: str, path: str) -> Any:
         """What the server tells about itself at this address; None where it is asked to answer."""
+        return None
 
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         """An answer in words."""
+        raise NotImplementedError
 
     def calls(self, *asked: Asked, text: str = "", thinking: str = "") -> list[bytes]:
         """An answer that asks for tools."""
+        raise NotImplementedError
 
     def searched(self, *pieces: str) -> list[bytes]:
         """An answer after the provider's own search, which cites PAGE; empty if it has none."""
+        return []
 
     def paused(self, *pieces: str) -> list[bytes]:
         """An answer that the server interrupts during its search; empty if it never does."""
+        return []
 
     def both(self, asked: Asked) -> list[bytes]:
         """A search of the provider's own beside a call; empty if there is no such thing."""
+        return []
 
     def cut_short(self, asked: Asked) -> list[bytes]:
         """An answer that met its token limit while it wrote a call."""
+        raise NotImplementedError
 
     def trouble(self) -> bytes:
         """The event by which a server that is overloaded ends a stream."""
+        raise NotImplementedError
 
     def error(self, status: int, headers: Mapping[str, str] | None = None) -> Reply:
         """The server's usual answer with this status, which unkindly repeats the key."""
+        raise NotImplementedError
 
     def spent(self) -> Reply:
         """No credit, or the month's quota is used up: waiting does not help."""
+        raise NotImplementedError
 
     def refuses_search(self) -> Reply | None:
         """This model does not take the native search tool; None where that cannot be."""
+        return None
 
 
 def names() -> list[str]:
@@ -106,7 +125,8 @@ def names() -> list[str]:
 def load(name: str) -> Dialect:
     """A fresh dialect."""
     module = import_module(f"tests.chaos.dialects.{name.replace('-', '_')}")
-    dialect: Dialect = module.create()
+    own = (each for each in vars(module).values() if getattr(each, "name", "") == name)
+    dialect: Dialect = next(own)()
     return dialect
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from tests.chaos.dialects import KEY, PAGE, Asked, dump
+from tests.chaos.dialects import KEY, PAGE, Asked, Dialect, dump
 from tests.fakes import Reply, json_reply
 from tests.rules_anthropic import check
 
@@ -22,19 +22,15 @@ _KINDS = {
 _SEARCHES = ("web_search_", "web_fetch_")
 
 
-class Anthropic:
+class Anthropic(Dialect):
     """See `Dialect`."""
 
     name = "anthropic"
     models = ("claude-sonnet-5-5", "claude-haiku-4-5")
     searcher = models[0]
     content_type = "text/event-stream; charset=utf-8"
-    terminal = 1
-    says_when = True
     names_wait = True
-    numbered = False
     unknown = b'event: new_kind\ndata: {"type": "new_kind", "x": [1]}\n\n'
-    garbage = b"data: {nonsense\n\n"
 
     def __init__(self) -> None:
         self._ids = count(1)
@@ -71,9 +67,6 @@ class Anthropic:
         for own in self._waiting:
             stream.found(own)
         return stream
-
-    def aside(self, method: str, path: str) -> Any:
-        return None
 
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return self._stream().think(thinking).say(pieces).end("end_turn")
@@ -197,8 +190,3 @@ def _unfinished(body: Mapping[str, Any]) -> list[str]:
 
 def _event(event: Mapping[str, Any]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), dump(event))
-
-
-def create() -> Anthropic:
-    """See `load`."""
-    return Anthropic()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
-from tests.chaos.dialects import KEY, PAGE, Asked, dump, parsed
+from tests.chaos.dialects import KEY, PAGE, Asked, Dialect, dump, parsed
 from tests.fakes import Reply, json_reply
 from tests.rules_gemini import check
 
@@ -22,22 +21,14 @@ _NAMES = {
 _TOOLS = ("googleSearch", "urlContext", "googleSearchRetrieval")
 
 
-class Gemini:
+class Gemini(Dialect):
     """See `Dialect`."""
 
     name = "gemini"
     models = ("gemini-3.5-flash", "gemini-2.5-flash")
     searcher = models[0]
-    content_type = "text/event-stream"
-    terminal = 1
     says_when = False
-    names_wait = False
-    numbered = False
     unknown = b'data: {"newKind": {"x": [1]}, "responseId": "r"}\n\n'
-    garbage = b"data: {nonsense\n\n"
-
-    def __init__(self) -> None:
-        self._ids = count(1)
 
     def settings(self, url: str) -> dict[str, str]:
         return {"GEMINI_API_KEY": KEY, "GEMINI_BASE_URL": f"{url}/v1beta"}
@@ -50,12 +41,6 @@ class Gemini:
 
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         return [name for tool in body.get("tools") or [] for name in _TOOLS if name in tool]
-
-    def hear(self, body: Mapping[str, Any]) -> None:
-        pass
-
-    def aside(self, method: str, path: str) -> Any:
-        return None
 
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         chunks = [_chunk({"text": thinking, "thought": True})] if thinking else []
@@ -89,9 +74,6 @@ class Gemini:
         }
         end = {"finishReason": "STOP", "groundingMetadata": grounding}
         return [*chunks, _chunk({"text": "", **self._signed()}, **end)]
-
-    def paused(self, *pieces: str) -> list[bytes]:
-        return []
 
     def both(self, asked: Asked) -> list[bytes]:
         first, call, answer, *_ = self.searched("x")
@@ -131,8 +113,3 @@ def _chunk(part: Mapping[str, Any] | None = None, **candidate: Any) -> bytes:
     counts = {"promptTokenCount": 9, "candidatesTokenCount": 5, "totalTokenCount": 14}
     whole = {"candidates": [{**content, **candidate, "index": 0}], "usageMetadata": counts}
     return b"data: %b\n\n" % dump(whole)
-
-
-def create() -> Gemini:
-    """See `load`."""
-    return Gemini()

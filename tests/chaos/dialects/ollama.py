@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
-from tests.chaos.dialects import KEY, Asked, dump, parsed
+from tests.chaos.dialects import KEY, Asked, Dialect, dump, parsed
 from tests.fakes import Reply, json_reply
 from tests.ollama_rules import check
 
@@ -18,22 +17,15 @@ _WORDS = {
 }
 
 
-class Ollama:
+class Ollama(Dialect):
     """See `Dialect`."""
 
     name = "ollama"
     models = ("qwen3:8b", "llama3.2:3b")
     searcher = models[0]
     content_type = "application/x-ndjson"
-    terminal = 1
-    says_when = True
-    names_wait = False
-    numbered = False
     unknown = b'{"model": "m", "new_kind": {"x": [1]}, "done": false}\n'
     garbage = b"{nonsense\n"
-
-    def __init__(self) -> None:
-        self._ids = count(1)
 
     def settings(self, url: str) -> dict[str, str]:
         return {"OLLAMA_HOST": url.replace("://", f"://me:{KEY}@"), "OLLAMA_API_KEY": KEY}
@@ -47,9 +39,6 @@ class Ollama:
 
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         return []
-
-    def hear(self, body: Mapping[str, Any]) -> None:
-        pass
 
     def aside(self, method: str, path: str) -> Any:
         about = {
@@ -77,15 +66,6 @@ class Ollama:
         function = {"name": asked.name, "arguments": parsed(asked.arguments)}
         return _line(tool_calls=[{"id": f"call_{next(self._ids)}", "function": function}])
 
-    def searched(self, *pieces: str) -> list[bytes]:
-        return []
-
-    def paused(self, *pieces: str) -> list[bytes]:
-        return []
-
-    def both(self, asked: Asked) -> list[bytes]:
-        return []
-
     def cut_short(self, asked: Asked) -> list[bytes]:
         """What was written of the call is not a call yet; it comes as text or not at all."""
         return [_line(content="I will look"), _last("length")]
@@ -100,9 +80,6 @@ class Ollama:
     def spent(self) -> Reply:
         return json_reply({"error": "you have reached your weekly usage limit"}, 429)
 
-    def refuses_search(self) -> Reply | None:
-        return None
-
 
 def _line(done: bool = False, **message: Any) -> bytes:
     whole = {"role": "assistant", "content": "", **message}
@@ -114,8 +91,3 @@ def _last(reason: str = "stop") -> bytes:
     counts = {"prompt_eval_count": 9, "eval_count": 5, "eval_duration": 500_000_000}
     ends = {"model": "qwen3:8b", "message": message, "done": True, "done_reason": reason}
     return dump({**ends, **counts}) + b"\n"
-
-
-def create() -> Ollama:
-    """See `load`."""
-    return Ollama()

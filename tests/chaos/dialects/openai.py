@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from tests.chaos.dialects import KEY, PAGE, Asked, dump
+from tests.chaos.dialects import KEY, PAGE, Asked, Dialect, dump
 from tests.fakes import Reply, json_reply
 from tests.rules_openai import check, search_tools
 
@@ -18,22 +18,14 @@ _KINDS = {
 }
 
 
-class OpenAI:
+class OpenAI(Dialect):
     """See `Dialect`."""
 
     name = "openai"
     models = ("gpt-6-luna", "gpt-4.1")
     searcher = models[0]
-    content_type = "text/event-stream"
-    terminal = 1
-    says_when = True
-    names_wait = False
     numbered = True
     unknown = b'event: response.new.kind\ndata: {"type": "response.new.kind", "x": [1]}\n\n'
-    garbage = b"data: {nonsense\n\n"
-
-    def __init__(self) -> None:
-        self._ids = count(1)
 
     def settings(self, url: str) -> dict[str, str]:
         return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{url}/v1"}
@@ -46,12 +38,6 @@ class OpenAI:
 
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         return search_tools(body)
-
-    def hear(self, body: Mapping[str, Any]) -> None:
-        pass
-
-    def aside(self, method: str, path: str) -> Any:
-        return None
 
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return _Stream(self._ids).think(thinking).say(pieces).end()
@@ -69,9 +55,6 @@ class OpenAI:
         note = {"type": "url_citation", "url": PAGE, "title": "Tides"}
         place = {"start_index": 0, "end_index": len("".join(pieces))}
         return stream.think("").say(pieces, notes=[{**note, **place}]).end()
-
-    def paused(self, *pieces: str) -> list[bytes]:
-        return []
 
     def both(self, asked: Asked) -> list[bytes]:
         stream = _Stream(self._ids).think("Look it up, and note it.").search()
@@ -186,8 +169,3 @@ class _Stream:
 
 def _event(event: dict[str, Any]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), dump(event))
-
-
-def create() -> OpenAI:
-    """See `load`."""
-    return OpenAI()

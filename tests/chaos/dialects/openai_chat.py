@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
-from tests.chaos.dialects import KEY, PAGE, Asked, dump
+from tests.chaos.dialects import KEY, PAGE, Asked, Dialect, dump
 from tests.fakes import Reply, json_reply
 from tests.rules_openai_chat import check
 
 _KINDS = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 
 
-class OpenAIChat:
+class OpenAIChat(Dialect):
     """See `Dialect`."""
 
     name = "openai-chat"
     models = ("tidewater-8b", "harbour-70b")
     searcher = "gpt-4o-search-preview"
-    content_type = "text/event-stream"
     terminal = 3
-    says_when = True
-    names_wait = False
-    numbered = False
     unknown = b'data: {"object": "new.kind", "x": [1]}\n\n'
-    garbage = b"data: {nonsense\n\n"
-
-    def __init__(self) -> None:
-        self._ids = count(1)
 
     def settings(self, url: str) -> dict[str, str]:
         return {"OPENAI_CHAT_API_KEY": KEY, "OPENAI_CHAT_BASE_URL": f"{url}/v1"}
@@ -49,12 +40,6 @@ class OpenAIChat:
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         always = [body["model"]] if body["model"] == self.searcher else []
         return [*always, *(name for name in body if name == "web_search_options")]
-
-    def hear(self, body: Mapping[str, Any]) -> None:
-        pass
-
-    def aside(self, method: str, path: str) -> Any:
-        return None
 
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return [*_say(pieces, thinking), *_end("stop")]
@@ -79,12 +64,6 @@ class OpenAIChat:
         cited = {"url": PAGE, "title": "Tides", "start_index": 0, "end_index": len(whole)}
         notes = [{"type": "url_citation", "url_citation": cited}]
         return [*_say(pieces, ""), _delta({"content": "", "annotations": notes}), *_end("stop")]
-
-    def paused(self, *pieces: str) -> list[bytes]:
-        return []
-
-    def both(self, asked: Asked) -> list[bytes]:
-        return []
 
     def cut_short(self, asked: Asked) -> list[bytes]:
         return [*_say(["I will"], ""), *self._call(0, asked), *_end("length")]
@@ -125,8 +104,3 @@ def _end(reason: str) -> list[bytes]:
 def _chunk(**data: Any) -> bytes:
     whole = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m", **data}
     return b"data: %b\n\n" % dump(whole)
-
-
-def create() -> OpenAIChat:
-    """See `load`."""
-    return OpenAIChat()

@@ -44,8 +44,3 @@ class XAI(OpenAI):
 
 def _web(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"type": "web_search"} if tool["type"] == "x_search" else tool
-
-
-def create() -> XAI:
-    """See `load`."""
-    return XAI()

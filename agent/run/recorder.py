@@ -110,10 +110,7 @@ class Recorder:
         if type == "message":
             self.said.clear()
             self.usage = Usage(**data["usage"])
-        elif type == "page_opened":
-            self.pages += data["status"] == "ok"
-        elif type == "search_finished":
-            self._searched(data)
+        self._count(type, data)
         durable, last = self._followed(type, data)
         self._events.append(((type, data), durable))
         if durable or last:
@@ -136,12 +133,16 @@ class Recorder:
         durable = type in ("approval_requested", "approval_decided") or call in self._effects
         return durable, type == "tool_result" and not self._calls
 
-    def _searched(self, data: Mapping[str, Any]) -> None:
-        way, _, engine = data["by"].partition(":")
-        self.searches += 1
-        if way == "local":
-            empty = (a["engine"] for a in data["attempts"] if a["status"] == "empty")
-            self.engine = engine or self.engine or next(empty, None)
+    def _count(self, type: str, data: Mapping[str, Any]) -> None:
+        """Counts pages that were read and searches; notes the engine that answered."""
+        if type == "page_opened":
+            self.pages += data["status"] == "ok"
+        elif type == "search_finished":
+            way, _, engine = data["by"].partition(":")
+            self.searches += 1
+            if way == "local":
+                empty = (a["engine"] for a in data["attempts"] if a["status"] == "empty")
+                self.engine = engine or self.engine or next(empty, None)
 
     async def activity(self, event: StreamEvent) -> None:
         if told := told_of(event, self.path):
@@ -151,10 +152,7 @@ class Recorder:
         """Restores the counts of a resumed run."""
         self.usage = usage
         for type, data in written:
-            if type == "search_finished":
-                self._searched(data)
-            elif type == "page_opened":
-                self.pages += data["status"] == "ok"
+            self._count(type, data)
 
     async def stop(self) -> None:
         """Writes the events so far; another process goes on with the run, and says the rest."""
@@ -173,7 +171,7 @@ class Recorder:
         """Returns the search path, with the engine that answered: none where none did."""
         if not self.searches or not self.path.startswith("local"):
             return self.path
-        return f"local:{self.engine}" if self.engine else "local"
+        return with_engine("local", self.engine)
 
     async def finish(self, events: list[Pending]) -> None:
         """Writes the last events of the run in one durable append, after any that failed before."""

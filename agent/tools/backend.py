@@ -195,17 +195,19 @@ async def stays_here(backend: Backend, url: str = "") -> bool:
     """
     if not getattr(backend, "here", True):
         return False
-    if getattr(backend, "offline", False):
-        return True
-    if url.startswith(_OWN):
+    if getattr(backend, "offline", False) or url.startswith(_OWN):
         return True
     with contextlib.suppress(ToolError, LookupError, TypeError, TimeoutError):
-        async with asyncio.timeout(_PATIENCE):
-            known = await backend.ask("/api/engines")
+        known = await _engines(backend)
         asked = [e for e in known["engines"] if e["position"] or e.get("routed")]
         remote = [engine["remote"] for engine in asked]
         return known["offline"] is True or not (url or any(each is not False for each in remote))
     return False
+
+
+async def _engines(backend: Backend) -> dict[str, Any]:
+    async with asyncio.timeout(_PATIENCE):
+        return await backend.ask("/api/engines")
 
 
 def error_words(error: Any) -> str:
@@ -232,8 +234,7 @@ class PreferredEngine:
         if asked and time.monotonic() - asked < _FRESH:
             return engine
         with contextlib.suppress(ToolError, LookupError, TypeError, TimeoutError):  # not ours
-            async with asyncio.timeout(_PATIENCE):
-                answer = await self._backend.ask("/api/engines")
+            answer = await _engines(self._backend)
             usable = [e for e in answer["engines"] if e["available"] and e["position"]]
             first = min(usable, key=lambda e: e["position"], default={"name": None})
             self._known = (time.monotonic(), first["name"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,23 +46,22 @@ def writer() -> tuple[Tool, list[str]]:
     return put, done
 
 
-def play(
+PUT = [calls(call("put", text="a")), says("Done.")]
+
+
+@asynccontextmanager
+async def playing(
     home: Path,
-    steps: list[Step],
-    scenario: Callable[[House, Scripted], Awaitable[None]],
     tools: tuple[Tool, ...] = (),
+    steps: list[Step] = PUT,
     *,
     can: Capabilities | None = None,
     **more: Any,
-) -> None:
+) -> AsyncIterator[tuple[House, Scripted]]:
     """A house in which a model plays these steps."""
-
-    async def run() -> None:
-        model = Scripted(steps, can)
-        async with open_house(home, model, tools=tools, **more) as house:
-            await scenario(house, model)
-
-    asyncio.run(run())
+    model = Scripted(steps, can)
+    async with open_house(home, model, tools=tools, **more) as house:
+        yield house, model
 
 
 async def requested(house: House) -> Event:
@@ -74,11 +74,10 @@ async def requested(house: House) -> Event:
 
 
 @pytest.mark.parametrize(("decision", "runs"), [("once", 1), ("always", 1), ("deny", 0)])
-def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int) -> None:
+async def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int) -> None:
     """The request names all that a person needs; the answer comes from another log object."""
     put, done = writer()
-
-    async def scenario(house: House, model: Scripted) -> None:
+    async with playing(tmp_path, (put,)) as (house, _):
         await house.runner.start(house.session, "Do it.", mode="agent")
         asked = await requested(house)
         assert {k: asked.data[k] for k in ("name", "arguments", "effect", "server")} == {
@@ -95,14 +94,11 @@ def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int) -> No
         assert len(done) == runs
         assert house.log.last_event(house.session).data["reason"] == "stop"
 
-    play(tmp_path, [calls(call("put", text="a")), says("Done.")], scenario, (put,))
 
-
-def test_a_folder_is_allowed_where_a_file_of_it_changes(tmp_path: Path) -> None:
+async def test_a_folder_is_allowed_where_a_file_of_it_changes(tmp_path: Path) -> None:
     """Another call has no folder, so its request is not answered with one."""
     put, done = writer()
-
-    async def scenario(house: House, model: Scripted) -> None:
+    async with playing(tmp_path, (put,)) as (house, _):
         await house.runner.start(house.session, "Do it.", mode="agent")
         assert (await requested(house)).data["folder"] == ""
         with pytest.raises(ConfigError, match="no file of the work folder"):
@@ -111,65 +107,50 @@ def test_a_folder_is_allowed_where_a_file_of_it_changes(tmp_path: Path) -> None:
         await house.runner.wait(house.session)
         assert not done
 
-    play(tmp_path, [calls(call("put", text="a")), says("Done.")], scenario, (put,))
 
-
-def test_an_allowed_folder_is_kept_with_the_session(tmp_path: Path) -> None:
+async def test_an_allowed_folder_is_kept_with_the_session(tmp_path: Path) -> None:
     """The second file of the folder is made without a question, after a restart too."""
-    home, work = tmp_path / "home", tmp_path.resolve() / "work"
+    home, work = tmp_path / "home", tmp_path / "work"
     (work / "notes").mkdir(parents=True)
-    steps = [calls(call("create_file", path="notes/a.md", content="x")), says("Done.")]
-    chats: list[str] = []
-
-    async def first(house: House, model: Scripted) -> None:
-        house.log.update_session(house.session, workspace=str(work))
-        chats.append(house.session)
-        await house.runner.start(house.session, "Do it.", mode="agent")
+    bring, done = [Workspace(home)], says("Done.")
+    steps = [calls(call("create_file", path="notes/a.md", content="x")), done]
+    async with playing(home, (), steps, bring=bring) as (house, _):
+        chat = house.session
+        house.log.update_session(chat, workspace=str(work))
+        await house.runner.start(chat, "Do it.", mode="agent")
         assert (await requested(house)).data["folder"] == str(work / "notes")
-        house.runner.approvals.answer(house.session, "call-1", "folder")
-        await house.runner.wait(house.session)
-
-    async def then(house: House, model: Scripted) -> None:
-        await house.runner.start(chats[0], "And again.", mode="agent")
-        await house.runner.wait(chats[0])
-        asked = [e for e in house.log.read(chats[0]) if e.type == "approval_requested"]
+        house.runner.approvals.answer(chat, "call-1", "folder")
+        await house.runner.wait(chat)
+    steps = [calls(call("create_file", 2, path="notes/deep/b.md", content="y")), done]
+    async with playing(home, (), steps, bring=bring) as (house, _):
+        await house.runner.start(chat, "And again.", mode="agent")
+        await house.runner.wait(chat)
+        asked = [e for e in house.log.read(chat) if e.type == "approval_requested"]
         assert len(asked) == 1
-
-    play(home, steps, first, bring=[Workspace(home)])
-    more = calls(call("create_file", 2, path="notes/deep/b.md", content="y"))
-    play(home, [more, says("Done.")], then, bring=[Workspace(home)])
     assert (work / "notes" / "deep" / "b.md").read_text() == "y"
 
 
-def test_always_is_kept_with_the_session(tmp_path: Path) -> None:
+async def test_always_is_kept_with_the_session(tmp_path: Path) -> None:
     """The same call runs without a question in a later turn and after a restart; another asks."""
     put, done = writer()
-
-    async def first(house: House, model: Scripted) -> None:
-        await house.runner.start(house.session, "Do it.", mode="agent")
+    async with playing(tmp_path, (put,)) as (house, _):
+        chat = house.session
+        await house.runner.start(chat, "Do it.", mode="agent")
         await requested(house)
-        house.runner.approvals.answer(house.session, "call-1", "always")
-        await house.runner.wait(house.session)
-
-    play(tmp_path, [calls(call("put", text="a")), says("Done.")], first, (put,))
-
-    async def again(house: House, model: Scripted) -> None:
-        session = house.log.sessions()[-1].id
-        await house.runner.start(session, "Again.", mode="agent", approve="ask")
-        await house.runner.wait(session)
-        await house.runner.start(session, "Another.", mode="agent", approve="never")
-        await house.runner.wait(session)
-
+        house.runner.approvals.answer(chat, "call-1", "always")
+        await house.runner.wait(chat)
     steps = [calls(call("put", 2, text="a")), says("Done."), calls(call("put", 3, text="b"))]
-    play(tmp_path, [*steps, says("No.")], again, (put,))
+    async with playing(tmp_path, (put,), [*steps, says("No.")]) as (house, _):
+        for question, approve in (("Again.", "ask"), ("Another.", "never")):
+            await house.runner.start(chat, question, mode="agent", approve=approve)
+            await house.runner.wait(chat)
     assert done == ["a", "a"]
 
 
-def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
+async def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
     """Each request takes one answer, while its run lives; a word that is no decision names them."""
     put, done = writer()
-
-    async def scenario(house: House, model: Scripted) -> None:
+    async with playing(tmp_path, (put,)) as (house, _):
         answer = house.runner.approvals.answer
         with pytest.raises(Conflict, match="No call 'call-1' waits"):
             answer(house.session, "call-1", "once")
@@ -186,8 +167,6 @@ def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
         with pytest.raises(Conflict):
             answer(house.session, "call-1", "once")
         assert done == ["a"]
-
-    play(tmp_path, [calls(call("put", text="a")), says("Done.")], scenario, (put,))
 
 
 def test_of_many_decisions_the_first_counts(store: Path | str) -> None:
@@ -264,11 +243,10 @@ def test_a_decision_counts_for_its_own_request(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
+async def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
     """Stopped while the user is asked: nothing runs, nothing waits, the session goes on."""
     put, done = writer()
-
-    async def scenario(house: House, model: Scripted) -> None:
+    async with playing(tmp_path, (put,), [PUT[0], says("Fine.")]) as (house, _):
         await house.runner.start(house.session, "Do it.", mode="agent")
         await requested(house)
         assert pending(house.log.read(house.session))
@@ -277,10 +255,8 @@ def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
         assert (await house.ask("Go on.")).data["answer"] == "Fine."
         assert not done
 
-    play(tmp_path, [calls(call("put", text="a")), says("Fine.")], scenario, (put,))
 
-
-def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
+async def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
     """One slow decision holds up neither the other question nor a call that needs none."""
     put, done = writer()
 
@@ -289,7 +265,8 @@ def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
         """Look."""
         return "seen"
 
-    async def scenario(house: House, model: Scripted) -> None:
+    step = calls(call("put", 1, text="a"), call("put", 2, text="b"), call("look", 3))
+    async with playing(tmp_path, (put, look), [step, says("Done.")]) as (house, model):
         await house.runner.start(house.session, "Do it.", mode="agent")
         waiting: set[str] = set()
         async for batch in house.log.follow(house.session):
@@ -307,19 +284,16 @@ def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
         assert [m.tool_call_id for m in results] == ["call-1", "call-2", "call-3"]
         assert done == ["b"]
 
-    step = calls(call("put", 1, text="a"), call("put", 2, text="b"), call("look", 3))
-    play(tmp_path, [step, says("Done.")], scenario, (put, look))
-
 
 NATIVE = Capabilities(native_search=True, tools_with_native_search=True)
 
 
-def test_reviewed_queries_take_the_local_path(tmp_path: Path) -> None:
+async def test_reviewed_queries_take_the_local_path(tmp_path: Path) -> None:
     """What a provider searches by itself cannot be seen first: the turn says so and asks."""
     save_policy(tmp_path, Policy(review_queries=True))
     app = SearchApp({"/api/web-search": found("https://a.example/")})
-
-    async def scenario(house: House, model: Scripted) -> None:
+    steps = [calls(call("web_search", query="tides")), says("So.")]
+    async with playing(tmp_path, (), steps, can=NATIVE, app=app) as (house, model):
         await house.runner.start(house.session, "Tides?", search="native")
         asked = await requested(house)
         assert (asked.data["name"], asked.data["arguments"]) == ("web_search", {"query": "tides"})
@@ -333,11 +307,8 @@ def test_reviewed_queries_take_the_local_path(tmp_path: Path) -> None:
         ]
         assert house.log.last_event(house.session).data["search_path"].startswith("local")
 
-    steps = [calls(call("web_search", query="tides")), says("So.")]
-    play(tmp_path, steps, scenario, can=NATIVE, app=app)
 
-
-def test_the_switch_holds_from_the_next_request(tmp_path: Path) -> None:
+async def test_the_switch_holds_from_the_next_request(tmp_path: Path) -> None:
     """Switched off in the middle of a turn: the next request holds no search of the provider."""
 
     @tool
@@ -345,7 +316,8 @@ def test_the_switch_holds_from_the_next_request(tmp_path: Path) -> None:
         """Look."""
         return "seen"
 
-    async def scenario(house: House, model: Scripted) -> None:
+    steps = [calls(call("look")), says("So.")]
+    async with playing(tmp_path, (look,), steps, can=NATIVE) as (house, model):
         real = model.stream
 
         async def stream(request: Request) -> Any:
@@ -359,10 +331,8 @@ def test_the_switch_holds_from_the_next_request(tmp_path: Path) -> None:
         await house.runner.wait(house.session)
         assert [r.native_search is None for r in model.requests] == [False, True]
 
-    play(tmp_path, [calls(call("look")), says("So.")], scenario, (look,), can=NATIVE)
 
-
-def test_a_private_file_ends_native_search(tmp_path: Path) -> None:
+async def test_a_private_file_ends_native_search(tmp_path: Path) -> None:
     """Once the user's own data is in the context, a provider does not search unseen."""
 
     @tool
@@ -371,8 +341,8 @@ def test_a_private_file_ends_native_search(tmp_path: Path) -> None:
         return "Dear diary"
 
     own = replace(diary, private=True)
-
-    async def scenario(house: House, model: Scripted) -> None:
+    steps = [calls(call("diary")), says("So."), says("So.")]
+    async with playing(tmp_path, (own,), steps, can=NATIVE) as (house, model):
         await house.runner.start(house.session, "Look.", search="native")
         await house.runner.wait(house.session)
         assert [r.native_search is None for r in model.requests] == [False, True]
@@ -381,11 +351,8 @@ def test_a_private_file_ends_native_search(tmp_path: Path) -> None:
         assert model.requests[2].native_search is None
         assert house.log.session(house.session).search_path.startswith("local")
 
-    steps = [calls(call("diary")), says("So."), says("So.")]
-    play(tmp_path, steps, scenario, (own,), can=NATIVE)
 
-
-def test_a_long_result_is_read_on(tmp_path: Path) -> None:
+async def test_a_long_result_is_read_on(tmp_path: Path) -> None:
     """The model gets the beginning and a way to the rest; the surfaces are not sent the whole."""
 
     @tool
@@ -393,7 +360,12 @@ def test_a_long_result_is_read_on(tmp_path: Path) -> None:
         """Long."""
         return "".join(f"{n:06d}\n" for n in range(10_000))
 
-    async def scenario(house: House, model: Scripted) -> None:
+    steps = [
+        calls(call("long")),
+        calls(call("read_more", 2, call_id="call-1", offset=24_000)),
+        says("So."),
+    ]
+    async with playing(tmp_path, (long,), steps) as (house, model):
         await house.ask("Look.")
         first = model.requests[1].messages[-1].content
         assert "read_more" in [s.name for s in model.requests[1].tools]
@@ -402,10 +374,3 @@ def test_a_long_result_is_read_on(tmp_path: Path) -> None:
         second = model.requests[2].messages[-1].content
         assert second.startswith(f"{24_000 // 7:06d}"[24_000 % 7 :])
         assert len(first) < 24_200
-
-    steps = [
-        calls(call("long")),
-        calls(call("read_more", 2, call_id="call-1", offset=24_000)),
-        says("So."),
-    ]
-    play(tmp_path, steps, scenario, (long,))

@@ -6,7 +6,8 @@ Runs with an agent, a workspace and a plan: what is offered, what is told, what 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -232,26 +233,20 @@ def test_text_is_offered_as_a_plan_and_not_passed_off_as_one() -> None:
 
 
 LIST = "1. Read `a.txt`\n2. Change `b.txt`"
-Scenario = Callable[[House, Scripted], Awaitable[None]]
 
 
-def play(
-    folder: Path, *steps: Step, scenario: Scenario, can: Capabilities | None = None
-) -> Scripted:
-    """A scenario in a house with every tool of our own; the session has a workspace."""
+@asynccontextmanager
+async def playing(
+    folder: Path, *steps: Step, can: Capabilities | None = None
+) -> AsyncIterator[tuple[House, Scripted]]:
+    """A house with every tool of our own; the session has a workspace."""
     (folder / "ws").mkdir()
     (folder / "ws" / "a.txt").write_text("one\n")
-    model = Scripted(steps, can)
-
-    async def run() -> None:
-        bring = (StandardTools(), Workspace(folder / "home"))
-        async with open_house(folder / "home", model, bring=bring) as house:
-            house.log.update_session(house.session, workspace=str(folder / "ws"))
-            await scenario(house, model)
-            check_calls_are_answered(messages_from(house.log.read(house.session)))
-
-    asyncio.run(run())
-    return model
+    model, bring = Scripted(steps, can), (StandardTools(), Workspace(folder / "home"))
+    async with open_house(folder / "home", model, bring=bring) as house:
+        house.log.update_session(house.session, workspace=str(folder / "ws"))
+        yield house, model
+        check_calls_are_answered(messages_from(house.log.read(house.session)))
 
 
 def offered(model: Scripted) -> list[str]:
@@ -259,11 +254,17 @@ def offered(model: Scripted) -> list[str]:
     return [spec.name for spec in model.requests[-1].tools]
 
 
-def test_an_agent_restricts_what_is_offered_and_what_runs(tmp_path: Path) -> None:
+async def test_an_agent_restricts_what_is_offered_and_what_runs(tmp_path: Path) -> None:
     """Its words are in the system text; a tool it may not use is not there, called or not."""
     few = NamedAgent("reader", system="Answer in rhyme.", tools=("read_file",))
-
-    async def scenario(house: House, model: Scripted) -> None:
+    steps = (
+        calls(
+            call("create_file", 1, path="x.txt", content="x"), call("read_file", 2, path="a.txt")
+        ),
+        says("Done."),
+        says("Done."),
+    )
+    async with playing(tmp_path, *steps) as (house, model):
         house.log.update_session(house.session, settings_of(few), mode="agent")
         await house.ask("go")
         assert offered(model) == ["read_file"]
@@ -275,22 +276,19 @@ def test_an_agent_restricts_what_is_offered_and_what_runs(tmp_path: Path) -> Non
         await house.ask("and now")
         assert "create_file" in offered(model)
         assert "rhyme" not in model.requests[-1].system
-
-    steps = (
-        calls(
-            call("create_file", 1, path="x.txt", content="x"), call("read_file", 2, path="a.txt")
-        ),
-        says("Done."),
-        says("Done."),
-    )
-    play(tmp_path, *steps, scenario=scenario)
     assert not (tmp_path / "ws" / "x.txt").exists()
 
 
-def test_a_plan_is_handed_to_agent_mode(tmp_path: Path) -> None:
+async def test_a_plan_is_handed_to_agent_mode(tmp_path: Path) -> None:
     """Presented in plan mode, stored as an event, carried out in agent mode in the same session."""
-
-    async def scenario(house: House, model: Scripted) -> None:
+    steps = [{"text": "Change a", "files": ["a.txt"]}]
+    made = [
+        calls(call("present_plan", 1, title="Better a", steps=steps)),
+        says("It improves a."),
+        calls(call("replace_in_file", 2, path="a.txt", old_text="one", new_text="two")),
+        says("Changed."),
+    ]
+    async with playing(tmp_path, *made) as (house, model):
         ended = await house.ask("plan it", mode="plan")
         assert ended.data["answer"] == "It improves a."
         assert "present_plan" in offered(model)
@@ -300,23 +298,12 @@ def test_a_plan_is_handed_to_agent_mode(tmp_path: Path) -> None:
         assert "present_plan" not in offered(model)
         assert "Carry out this plan: Better a" in model.requests[-1].messages[-3].content
         assert house.log.session(house.session).mode == "agent"
-
-    steps = [{"text": "Change a", "files": ["a.txt"]}]
-    play(
-        tmp_path,
-        calls(call("present_plan", 1, title="Better a", steps=steps)),
-        says("It improves a."),
-        calls(call("replace_in_file", 2, path="a.txt", old_text="one", new_text="two")),
-        says("Changed."),
-        scenario=scenario,
-    )
     assert (tmp_path / "ws" / "a.txt").read_text() == "two\n"
 
 
-def test_a_plan_in_text_is_offered(tmp_path: Path) -> None:
+async def test_a_plan_in_text_is_offered(tmp_path: Path) -> None:
     """The text stays as it is; the notice offers to make a plan of it, and nothing is made yet."""
-
-    async def scenario(house: House, model: Scripted) -> None:
+    async with playing(tmp_path, says(LIST), says(LIST)) as (house, _):
         ended = await house.ask("plan it", mode="plan")
         assert ended.data["answer"] == LIST
         events = house.log.read(house.session)
@@ -327,41 +314,32 @@ def test_a_plan_in_text_is_offered(tmp_path: Path) -> None:
         await house.ask("and without planning", mode="ask")
         assert house.kinds().count("notice") == 1
 
-    play(tmp_path, says(LIST), says(LIST), scenario=scenario)
-
 
 @pytest.mark.parametrize("both", [True, False])
-def test_small_tools_do_not_cost_the_search(tmp_path: Path, both: bool) -> None:
+async def test_small_tools_do_not_cost_the_search(tmp_path: Path, both: bool) -> None:
     """A model that searches by itself or uses tools, not both, goes on searching by itself."""
-
-    async def scenario(house: House, model: Scripted) -> None:
+    can = Capabilities(native_search=True, tools_with_native_search=both)
+    async with playing(tmp_path, says("Late."), can=can) as (house, model):
         house.log.update_session(house.session, workspace=None)
         ended = await house.ask("plan my day", search="native", mode="plan")
         assert ended.data["search_path"] == "native:scripted"
         assert offered(model) == (["present_plan"] if both else [])
 
-    can = Capabilities(native_search=True, tools_with_native_search=both)
-    play(tmp_path, says("Late."), scenario=scenario, can=can)
 
-
-def test_a_model_without_tools_is_sent_none(tmp_path: Path) -> None:
+async def test_a_model_without_tools_is_sent_none(tmp_path: Path) -> None:
     """One that only searches is not sent the files' tools, and the user is told so."""
-
-    async def scenario(house: House, model: Scripted) -> None:
+    can = Capabilities(tools=False, native_search=True)
+    async with playing(tmp_path, says("This."), can=can) as (house, model):
         ended = await house.ask("what is new?", search="auto")
         assert ended.data["search_path"] == "native:scripted"
         assert offered(model) == []
         told = [e.data["code"] for e in house.log.read(house.session) if e.type == "notice"]
         assert told == ["tools_left_out"]
 
-    can = Capabilities(tools=False, native_search=True)
-    play(tmp_path, says("This."), scenario=scenario, can=can)
 
-
-def test_an_undo_is_told_to_the_model_once(tmp_path: Path) -> None:
+async def test_an_undo_is_told_to_the_model_once(tmp_path: Path) -> None:
     """The next question says which files are as before; a reload reads the same transcript."""
-
-    async def scenario(house: House, model: Scripted) -> None:
+    async with playing(tmp_path, says("Done."), says("Yes."), says("Yes.")) as (house, model):
         await house.ask("change it", mode="agent", approve="auto")
         house.log.update_session(house.session, {"undone": ["a.txt"]})
         await house.ask("go on")
@@ -373,14 +351,12 @@ def test_an_undo_is_told_to_the_model_once(tmp_path: Path) -> None:
         await house.ask("and on")
         assert model.requests[-1].messages[-1].content == "and on"
 
-    play(tmp_path, says("Done."), says("Yes."), says("Yes."), scenario=scenario)
 
-
-def test_an_undo_leaves_hidden_versions_alone(tmp_path: Path) -> None:
+async def test_an_undo_leaves_hidden_versions_alone(tmp_path: Path) -> None:
     """What is taken back is what an answer on show did, not that of a version nobody looks at."""
     make = [call("create_file", n, path=f"{n}.txt", content="x") for n in (1, 2)]
-
-    async def scenario(house: House, model: Scripted) -> None:
+    steps = [calls(make[0]), says("Done."), calls(make[1]), says("Done.")]
+    async with playing(tmp_path, *steps) as (house, _):
         await house.ask("go", mode="agent", approve="auto")
         first = next(e.seq for e in house.log.read(house.session) if e.type == "user_message")
         await house.ask("go", mode="agent", approve="auto", replaces=first)
@@ -391,33 +367,24 @@ def test_an_undo_leaves_hidden_versions_alone(tmp_path: Path) -> None:
             undo_files(house.log, own, house.session)
         assert [(made / f"{n}.txt").exists() for n in (1, 2)] == [False, True]
 
-    steps = [calls(make[0]), says("Done."), calls(make[1]), says("Done.")]
-    play(tmp_path, *steps, scenario=scenario)
 
-
-def test_a_workspace_that_is_gone_leaves_the_session_alone(tmp_path: Path) -> None:
+async def test_a_workspace_that_is_gone_leaves_the_session_alone(tmp_path: Path) -> None:
     """Its tools say so to the model; the answer comes."""
-
-    async def scenario(house: House, model: Scripted) -> None:
+    async with playing(tmp_path, calls(call("list_directory")), says("It is gone.")) as (house, _):
         house.log.update_session(house.session, workspace=str(tmp_path / "gone"))
         ended = await house.ask("list it")
         assert ended.data["answer"] == "It is gone."
         (result,) = [e.data for e in house.log.read(house.session) if e.type == "tool_result"]
         assert result["details"]["error"]["code"] == "no_workspace"
 
-    play(tmp_path, calls(call("list_directory")), says("It is gone."), scenario=scenario)
 
-
-def test_a_broken_copy_of_an_agent_is_named(tmp_path: Path) -> None:
+async def test_a_broken_copy_of_an_agent_is_named(tmp_path: Path) -> None:
     """A session whose settings were damaged does not run as somebody else."""
-
-    async def scenario(house: House, model: Scripted) -> None:
+    async with playing(tmp_path) as (house, _):
         broken: dict[str, Any] = {"agent": "x", "preset": {"tools": "all"}}
         house.log.update_session(house.session, broken)
         with pytest.raises(ConfigError, match="tools"):
             await house.ask("go")
-
-    play(tmp_path, scenario=scenario)
 
 
 def test_files_and_undo_as_a_library(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import Ask, Tool, ToolContext, nobody
-from searchloop.agent.types import Mode, StreamEvent, TextDelta, ThinkingDelta, ToolResult
+from searchloop.agent.types import Mode, ToolResult
+from tests.agent.scripted import Memory
 
 HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
 
@@ -80,23 +81,6 @@ async def serving(
         await source.aclose()
 
 
-@dataclass
-class Told:
-    """An emitter that keeps what it is told."""
-
-    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-
-    def delta(self, event: TextDelta | ThinkingDelta) -> None:
-        """See `Emit`."""
-
-    async def event(self, type: str, data: Mapping[str, Any]) -> None:
-        """See `Emit`."""
-        self.events.append((type, data))
-
-    async def activity(self, event: StreamEvent) -> None:
-        """See `Emit`."""
-
-
 def by_name(tools: list[Tool]) -> dict[str, Tool]:
     """The tools by the name that a model calls."""
     return {tool.spec.name: tool for tool in tools}
@@ -104,13 +88,13 @@ def by_name(tools: list[Tool]) -> dict[str, Tool]:
 
 async def run(
     tool: Tool,
-    told: Told | None = None,
+    told: Memory | None = None,
     reveal: Callable[[Iterable[str]], None] = list,
     ask: Ask = nobody,
     **arguments: Any,
 ) -> ToolResult:
     """Calls a tool as the dispatcher would, with its time limit."""
-    context = ToolContext("call_1", SourceTable(), told or Told(), reveal, ask=ask)
+    context = ToolContext("call_1", SourceTable(), told or Memory(), reveal, ask=ask)
     async with asyncio.timeout(tool.seconds):
         result = await tool.run(arguments, context)
     assert isinstance(result, ToolResult)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,13 +15,7 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import Tool, ToolContext
 from searchloop.compose import open_services, tool_sources
-
-
-class Nowhere:
-    """Takes what a tool reports."""
-
-    async def event(self, kind: str, data: Any) -> None:
-        """Drops it."""
+from tests.agent.scripted import Memory
 
 
 @pytest.fixture
@@ -47,7 +40,7 @@ def offered(log: EventLog, session: Session) -> list[Tool]:
 
 def call(tool: Tool, query: str) -> str:
     """What the model gets."""
-    context = ToolContext("c", SourceTable(), Nowhere())  # type: ignore[arg-type]
+    context = ToolContext("c", SourceTable(), Memory())
     return str(asyncio.run(tool.run({"query": query}, context)))  # type: ignore[arg-type]
 
 

@@ -135,28 +135,33 @@ def test_a_model_that_fails_is_a_failed_span(tmp_path: Path) -> None:
     assert {span.status.code for span in spans.values()} == {2}
 
 
+QUESTION = "How does it search?"
+
+
+def ran(
+    home: Path, env: dict[str, str], *words: str, said: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """A command of the terminal, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "searchloop.cli", *words],
+        cwd=ROOT,
+        env={"HOME": str(home), **env},
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("command", ["ask", "chat"])
 def test_the_terminal_tells_a_collector_too(command: str, tmp_path: Path) -> None:
     """`searchloop ask` and `chat` are watched as the server is, and write the same log if told."""
     with Collector() as collector:
         more = {"SEARCHLOOP_OFFLINE": "1", "SEARCHLOOP_LOG": "json,info"}
-        words = ["ask", "--web"] if command == "ask" else ["chat", "--web"]
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "searchloop.cli",
-                *words,
-                *(["How does it search?"] * (command == "ask")),
-            ],
-            cwd=ROOT,
-            env={"HOME": str(tmp_path), **environment(tmp_path, collector, more)},
-            input="" if command == "ask" else "How does it search?\n",
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
+        env = environment(tmp_path, collector, more)
+        asked = (QUESTION,) if command == "ask" else ()
+        done = ran(tmp_path, env, command, "--web", *asked, said="" if asked else f"{QUESTION}\n")
         assert done.returncode == 0, done.stderr
         names = {span.name for span in collector.spans()}
     assert "invoke_agent searchloop" in names
@@ -168,27 +173,10 @@ def test_the_terminal_tells_a_collector_too(command: str, tmp_path: Path) -> Non
 
 def test_a_collector_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
     """Nothing listens there: the answer comes all the same, and the program ends."""
-    env = {"HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path), "SEARCHLOOP_OFFLINE": "1"}
+    env = {"SEARCHLOOP_HOME": str(tmp_path), "SEARCHLOOP_OFFLINE": "1"}
     env["SEARCHLOOP_OTEL_ENDPOINT"] = "http://127.0.0.1:9"
     # A process of its own: what still tries to send would go on in this one.
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "searchloop.cli",
-            "ask",
-            "What is this?",
-            "-m",
-            "builtin:extractive",
-        ],
-        cwd=ROOT,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    done = ran(tmp_path, env, "ask", "What is this?", "-m", "builtin:extractive")
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

@@ -24,7 +24,6 @@ from searchloop.agent.types import (
     Capabilities,
     Finished,
     Message,
-    ModelInfo,
     ProviderData,
     Request,
     StreamEvent,
@@ -51,27 +50,12 @@ URL = "https://a.example/page"
 FILLER = "Some words about nothing in particular, to fill the window. " * 30
 
 
-class Remembering:
+class Remembering(Scripted):
     """A model that knows what its request says, and refuses a request larger than its window."""
 
-    name = "scripted"
-
     def __init__(self, window: int, *, told: bool = True, summaries: bool = True) -> None:
-        self._window = window
-        self._can = Capabilities(context=window if told else None)
-        self._summaries = summaries
-        self.requests: list[Request] = []
-
-    def capabilities(self, model: str) -> Capabilities:
-        """The window, if the server tells it."""
-        return self._can
-
-    def check(self, model: str) -> None:
-        """Nothing is missing."""
-
-    async def models(self) -> list[ModelInfo]:
-        """The one there is."""
-        return [ModelInfo(MODEL, capabilities=self._can, local=True)]
+        super().__init__((), Capabilities(context=window if told else None))
+        self._window, self._summaries = window, summaries
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answers, or summarises by copying the facts."""

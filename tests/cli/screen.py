@@ -77,7 +77,7 @@ class Terminal:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C reaches it
         )
         os.close(theirs)
-        self._shown = ""
+        self.shown = ""
 
     def __enter__(self) -> Terminal:
         return self
@@ -89,9 +89,9 @@ class Terminal:
 
     def until(self, words: str) -> None:
         """Waits until this is on the screen, then forgets what is before it."""
-        while words not in self._shown:
-            assert self._read(90), f"{words!r} never came: {self._shown}"
-        self._shown = self._shown.partition(words)[2]
+        while words not in self.shown:
+            assert self._read(90), f"{words!r} never came: {self.shown}"
+        self.shown = self.shown.partition(words)[2]
 
     def type(self, text: str) -> None:
         """A line from the keyboard."""
@@ -114,13 +114,13 @@ class Terminal:
         """Waits for the end; the exit code, and what is on the screen since `until`."""
         while self._read(90):
             pass
-        return self.process.wait(90), self._shown
+        return self.process.wait(90), self.shown
 
     def _read(self, seconds: float) -> bool:
         ready = bool(select.select([self._screen], [], [], seconds)[0])
         if ready:
             try:
-                self._shown += os.read(self._screen, 4096).decode("utf-8", "replace")
+                self.shown += os.read(self._screen, 4096).decode("utf-8", "replace")
             except OSError:  # the terminal is gone with its program
                 return False
         return ready

@@ -15,32 +15,14 @@ Cancellation is asyncio's own CancelledError. Only the runner and the surfaces r
 
 from __future__ import annotations
 
-import re
-
-_END = re.compile(r"""[.!?…:。！？؟][)\]"'”’»」`]*$""")
+from searchloop.analysis.told import Told
 
 
-def ended(message: str) -> str:
-    """Returns a message with a full stop if it has no end: a remedy may follow."""
-    return f"{message}." if (message := message.rstrip()) and not _END.search(message) else message
-
-
-class AgentError(Exception):
+class AgentError(Told):
     """`code` for programs, `message` in one sentence, `remedy` as the next thing to do.
 
     >>> print(error.code, error.message, error.remedy)
     """
-
-    def __init__(self, code: str, message: str, remedy: str = "") -> None:
-        message = ended(message)
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.remedy = remedy
-
-    def as_dict(self) -> dict[str, str]:
-        """Returns the error object of every surface: {code, message, remedy}."""
-        return {"code": self.code, "message": self.message, "remedy": self.remedy}
 
 
 class ConfigError(AgentError):

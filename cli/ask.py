@@ -280,7 +280,7 @@ def asking(agent: BareAgent, events: Iterator[Event]) -> Iterator[Event]:
             try:
                 agent.decide(session, event.data["call_id"], *ask_approval(event.data))
             except Conflict as error:
-                warn(f"  {error.message} {error.remedy}")
+                warn(f"  {error}")
 
 
 def _naming_approve(events: Iterator[Event]) -> Iterator[Event]:

@@ -25,6 +25,7 @@ from searchloop.agent.run.undo import plan_to_run, undo_files
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.present_plan import run_text
 from searchloop.agent.types.attachments import size_words
+from searchloop.analysis.told import did_you_mean, one_of
 from searchloop.cli import OK
 from searchloop.cli.agents import agent_line
 from searchloop.cli.arguments import MODES, SEARCHES, number, one_line, safe, undone, warn
@@ -40,8 +41,6 @@ from searchloop.cli.ask import (
 from searchloop.cli.models import aliases, whole_name
 from searchloop.cli.sessions import export_text, write_export
 from searchloop.cli.show import as_text, code_of, print_sources, spoken_here
-from searchloop.cli.terminal.completions import remedy_of
-from searchloop.cli.terminal.examples import did_you_mean
 from searchloop.cli.terminal.line_editor import PATHS, LineEditor, copy
 
 _KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
@@ -118,7 +117,7 @@ class TerminalChat:
                     editor.add(line)
                 self.take(line)
             except AgentError as error:
-                warn(f"searchloop: {error.message} {remedy_of(error)}")
+                warn(f"searchloop: {error}")
 
     def take(self, line: str) -> None:
         """Carries out one line that was typed. Raises AgentError for what cannot be done."""
@@ -214,7 +213,7 @@ class TerminalChat:
             value = "auto" if (name, value) == ("search", "on") else value
             if value not in _KNOWN[name]:
                 what = f"There is no {name} {one_line(value, 40)}."
-                raise ConfigError(f"bad_{name}", what, f"Choose one of {', '.join(_KNOWN[name])}.")
+                raise ConfigError(f"bad_{name}", what, one_of(value, _KNOWN[name]))
         elif name == "model":
             return whole_name(self._agent, value)
         elif value == "none":

@@ -111,7 +111,7 @@ def _machine(settings: Settings) -> Iterator[Finding]:
         try:
             check()
         except AgentError as error:
-            yield Finding("missing", what, f"{error.message} {error.remedy}")
+            yield Finding("missing", what, str(error))
 
 
 def _home(home: Path) -> Finding:
@@ -134,8 +134,7 @@ def _sessions(settings: Settings) -> Finding:
         trouble = error
     if trouble is None:
         return Finding("ok", "Sessions", "can be read and written")
-    said = f"{trouble.message} {trouble.remedy}"
-    return Finding("missing", "Sessions", said, _command(trouble.remedy))
+    return Finding("missing", "Sessions", str(trouble), _command(trouble.remedy))
 
 
 def _command(remedy: str | None) -> str:
@@ -203,7 +202,7 @@ def _chosen(usual: Choice, models: Iterable[ModelInfo]) -> Finding:
     try:
         provider, _ = split_model(name)
     except AgentError as error:
-        return Finding("missing", what, f"{error.message} {error.remedy}")
+        return Finding("missing", what, str(error))
     own = [m for m in models if m.id.partition(":")[0] == provider]
     found = next((m for m in own if m.id in (name, f"{name}:latest")), None)
     if found and found.available:
@@ -247,7 +246,7 @@ def _search(settings: Settings) -> Iterator[Finding]:
     try:
         engines = ask_backend("/api/engines")["engines"]
     except AgentError as error:
-        yield Finding("missing", "Search", f"{error.message} {error.remedy}".strip())
+        yield Finding("missing", "Search", str(error))
         return
     usable = [e for e in engines if e["available"] and e["position"]]
     usable.sort(key=itemgetter("position"))
@@ -285,7 +284,7 @@ def _asked(names: list[str]) -> dict[str, tuple[str, str]]:
         try:
             answer = ask_backend("/api/web-search", query)
         except AgentError as error:
-            return f"{error.message} {error.remedy}".strip(), ""
+            return str(error), ""
         attempts = answer["attempts"]
         if answer["status"] in ("ok", "empty"):
             return "", next(filter(None, (attempt.get("how") for attempt in attempts)), "")
@@ -315,7 +314,7 @@ def mcp_findings(settings: Settings) -> Iterator[Finding]:
     for problem in found.problems:
         what = f"MCP server {problem.server}" if problem.server else "MCP servers"
         place = f"{problem.file}:{problem.line}"
-        yield Finding("hint", what, f"{place}: {problem.message} {problem.remedy}")
+        yield Finding("hint", what, f"{place}: {problem.error}")
     names = [server.name for server in found.servers if not server.disabled]
     for told in asyncio.run(_tried(settings, names)):
         what, error = f"MCP server {told['name']}", told["error"]

@@ -6,14 +6,14 @@ import argparse
 import os
 import sys
 
-from searchloop.agent.errors import AgentError, ConfigError, Conflict
+from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.types import Usage
+from searchloop.analysis.told import Told
 from searchloop.cli import BAD_INPUT, FAILED
-from searchloop.cli.arguments import as_json, safe
-from searchloop.cli.terminal.completions import remedy_of
-from searchloop.search_backend.types import FetchRefused, SearchBackendError, SettingError
+from searchloop.cli.arguments import as_json, warn
+from searchloop.search_backend.types import FetchRefused, SettingError
 
-KNOWN = (AgentError, SearchBackendError, OSError)
+KNOWN = (Told, OSError)
 _BAD_INPUT = (ConfigError, SettingError, Conflict, FetchRefused)
 _BAD_CODES = (
     *("bad_request", "bad_domain", "unknown_engine", "unknown_reader", "missing_key"),
@@ -21,16 +21,14 @@ _BAD_CODES = (
 )
 
 
-def report(
-    error: AgentError | SearchBackendError | OSError, args: argparse.Namespace | None
-) -> int:
+def report(error: Told | OSError, args: argparse.Namespace | None) -> int:
     """Prints the error, as JSON too where that was asked for, and returns the exit code."""
-    if isinstance(error, AgentError | SearchBackendError):
-        told = {"code": error.code, "message": error.message, "remedy": remedy_of(error)}
+    if isinstance(error, Told):
+        told = error.as_dict()
     else:
         words = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
         told = {"code": "system", "message": f"{words or error}.", "remedy": ""}
-    print(safe(f"searchloop: {told['message']} {told['remedy']}".strip()), file=sys.stderr)
+    warn(f"searchloop: {told['message']} {told['remedy']}".strip())
     try:
         if args and getattr(args, "output", "text") != "text":
             print(as_json(_failed_run(told) if args.command == "ask" else {"error": told}))

@@ -18,6 +18,7 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.mcp import config as edit
 from searchloop.agent.mcp.login import log_in
 from searchloop.agent.settings import Settings
+from searchloop.analysis.told import did_you_mean
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import (
     as_json,
@@ -31,7 +32,6 @@ from searchloop.cli.arguments import (
     warn,
     whole,
 )
-from searchloop.cli.terminal.examples import did_you_mean
 
 _NAMED_ACTIONS = (
     ("remove", "forget a server"),

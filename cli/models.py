@@ -22,8 +22,8 @@ from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
 from searchloop.agent.types.attachments import size_words
+from searchloop.analysis.told import did_you_mean
 from searchloop.cli.arguments import actions, one_line, output, tell, warn
-from searchloop.cli.terminal.examples import did_you_mean
 
 _LOCAL_PROVIDER = "ollama"
 _DONE = {"pull": "pulled", "unload": "unloaded", "remove": "removed"}

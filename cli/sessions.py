@@ -21,9 +21,9 @@ from searchloop.agent.run.question import change_session
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import undo_files
 from searchloop.agent.settings import Settings
+from searchloop.analysis.told import did_you_mean
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import number, one_line, output, safe, say, tell, undone, warn
-from searchloop.cli.terminal.examples import did_you_mean
 from searchloop.imports import Report, import_chats
 from searchloop.imports.own import everything
 from searchloop.render.export import EXPORTS

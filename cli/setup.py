@@ -32,6 +32,7 @@ from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.tools.backend import error_words
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ModelInfo
+from searchloop.analysis.told import did_you_mean, one_of
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import one_line, output, pair, tell, warn
 from searchloop.cli.search import ask_backend
@@ -48,7 +49,6 @@ _HEADS: Mapping[Kind, str] = {
     "reader": "Readers elsewhere, for pages that need a browser; each is told what it shall read",
     "provider": "Models",
 }
-_SEE = "See `searchloop config`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,9 @@ class Setup:
         declared = {setting.name: setting for setting in every_setting()}
         for name in values:
             if name not in declared:
-                raise ConfigError("unknown_setting", f"There is no setting {name[:60]!r}.", _SEE)
+                near = did_you_mean(name, declared)
+                what = f"There is no setting {name[:60]!r}."
+                raise ConfigError("unknown_setting", what, f"{near}See `searchloop config`.")
             if declared[name].secret:
                 what = f"{name} is a key, and keys do not belong on the command line."
                 why = "Other users of the machine can see it there"
@@ -182,7 +184,7 @@ class Setup:
         try:
             works, said = _try(part, self.test_url)
         except AgentError as error:
-            works, said = False, f"{error.message} {error.remedy}".strip()
+            works, said = False, str(error)
         word = "works" if works else "does not work"
         self.tell(f"The {part.kind} {part.name} {word}: {said.rstrip('.')}.")
         return {"works": works, "said": said}
@@ -221,7 +223,7 @@ class Setup:
                 else:
                     self.change({setting.name: value})
             except ConfigError as error:
-                self.tell(f"{error.message} {error.remedy}")
+                self.tell(str(error))
         if part.missing(load_environment()):
             self.tell(f"The {part.kind} {part.name} {_state(part)}.")
             return True
@@ -265,7 +267,7 @@ def run(args: argparse.Namespace) -> int:
     done: dict[str, Any] = {"kind": part.kind, "name": part.name}
     if args.key_stdin:
         if part.key is None:
-            raise ConfigError("no_key", f"{part.name} takes no key.", _SEE)
+            raise ConfigError("no_key", f"{part.name} takes no key.", "See `searchloop config`.")
         done["key"] = {"setting": part.key.name}
         done["key"]["place"] = setup.save_key(part.key, sys.stdin.readline())
     if missing := part.missing(load_environment()):
@@ -302,7 +304,7 @@ def _named(args: argparse.Namespace) -> Part | None:
         if name in parts:
             return parts[name]
         what = f"There is no {kind} named {name[:60]!r}."
-        raise ConfigError(f"unknown_{kind}", what, f"Use one of: {', '.join(parts)}.")
+        raise ConfigError(f"unknown_{kind}", what, one_of(name, parts))
     return None
 
 

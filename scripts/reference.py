@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, is_typeddict
 
 import searchloop
-from searchloop import compose
+from searchloop import compose, testing
 from searchloop.agent.providers import names
 from searchloop.cli.main import parser_of
 from searchloop.cli.terminal.examples import subparsers, subparsers_of
@@ -40,7 +40,6 @@ MARK = "<!-- made from the code -->"
 GROUPS = {
     "searchloop.agent.(providers|transport|types|calls)": "For providers of models",
     "searchloop.search_backend": "For search engines and readers",
-    "searchloop.testing": "For tests",
     "": "To ask, to check, to add tools",
 }
 HOMES: dict[str, tuple[str, str]] = dict(vars(searchloop)["_homes"]())
@@ -239,6 +238,10 @@ def python() -> str:
         out += [f"\n## {title}\n"] if found[title] else []
         for name in found[title]:
             out += public(name, getattr(searchloop, name))
+    out.append(f"\n## For tests\n\n`from {testing.__name__} import NAME`")
+    for name, thing in sorted(vars(testing).items()):
+        if getattr(thing, "__module__", "") == testing.__name__ and name[0] != "_":
+            out += public(name, thing)
     return "\n".join(out)
 
 
@@ -266,8 +269,9 @@ def members(thing: type) -> dict[str, Any]:
     """What a class has of its own, or from classes of ours that nobody imports."""
     known = {getattr(searchloop, name) for name in HOMES} - {thing}
     ours = [cls for cls in thing.__mro__ if cls.__module__.startswith("searchloop")]
+    told = [cls for public in known.intersection(ours) for cls in public.__mro__]
     found: dict[str, Any] = {}
-    for cls in reversed([cls for cls in ours if cls not in known]):
+    for cls in reversed([cls for cls in ours if cls not in told]):
         found |= vars(cls)
     return found
 
@@ -304,8 +308,8 @@ def docstring(thing: Any) -> str:
 
 
 def is_code(block: str) -> bool:
-    """Whether a paragraph is an example."""
-    return block.startswith(("    ", ">>>"))
+    """Whether a paragraph is an example: set in, or a call that is whole Python."""
+    return block.startswith(("    ", ">>>")) or ("(" in block and lexer(block) == "python")
 
 
 def lexer(code: str) -> str:
@@ -384,8 +388,17 @@ def raised(function: ast.AST) -> Iterator[tuple[str, str, str]]:
 
 
 def text(node: ast.expr) -> str:
-    """A string of the source, empty if it is none; capitals stand for what is filled in."""
+    """A string of the source, empty if it is none; capitals stand for what is filled in.
+
+    The name that may have been meant (`near`) is there for some mistakes only.
+    """
     match node:
+        case ast.FormattedValue(value=ast.Name("near")) | ast.Name("near"):
+            return ""
+        case ast.FormattedValue(value=ast.Call(func=ast.Name("one_of")) as made):
+            return text(made)
+        case ast.Call(func=ast.Name("one_of"), args=[_, known]):
+            return f"Choose one of {text(ast.FormattedValue(known, -1))}."
         case ast.Constant(value=str() as value):
             return value
         case ast.JoinedStr():

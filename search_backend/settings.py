@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from searchloop.analysis.told import one_of
 from searchloop.search_backend.engines import Engine, default_chain, find_engines
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, parse_rules
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
@@ -142,8 +143,8 @@ def _names(mapping: Mapping[str, str], name: str, known: Iterable[str]) -> tuple
     """Parses a list of known names, without repetitions."""
     names = tuple(dict.fromkeys(part.lower() for part in _parts(mapping, name)))
     for unknown in (one for one in names if one not in known):
-        what = f"{name} names what there is not: {unknown[:60]!r}."
-        raise SettingError("config", what, f"Use a comma-separated list of: {', '.join(known)}.")
+        what = f"{name} names {unknown[:60]!r}, which there is not."
+        raise SettingError("config", what, one_of(unknown, known))
     return names
 
 

@@ -16,11 +16,12 @@ words; `detail` holds the true cause for the local log.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from searchloop.analysis.told import Told
 
 TimeRange = Literal["d", "w", "m", "y"]
 SafeSearch = Literal["off", "moderate", "strict"]
@@ -296,32 +297,13 @@ class PageView:
         return shape
 
 
-_END = re.compile(r"""[.!?…:。！？؟][)\]"'”’»」`]*$""")
-
-
-def ended(message: str) -> str:
-    """Returns a message with a full stop if it has no end: a remedy may follow."""
-    return f"{message}." if (message := message.rstrip()) and not _END.search(message) else message
-
-
-class SearchBackendError(Exception):
+class SearchBackendError(Told):
     """An error with a `code` for programs, a `message` of one sentence and a `remedy`."""
-
-    def __init__(self, code: str, message: str, remedy: str = "") -> None:
-        message = ended(message)
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.remedy = remedy
 
     @property
     def problem(self) -> Problem:
         """The same as a value."""
         return Problem(self.code, self.message, self.remedy)
-
-    def as_dict(self) -> dict[str, str]:
-        """Returns {code, message, remedy}."""
-        return self.problem.as_json()
 
 
 class SettingError(SearchBackendError):

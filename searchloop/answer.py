@@ -128,9 +128,6 @@ class AnswerError(AgentError):
         super().__init__(*(error.get(name, "") for name in ("code", "message", "remedy")))
         self.answer = answer
 
-    def __str__(self) -> str:
-        return f"{self.message} {self.remedy}".strip()
-
     def __reduce__(self) -> tuple[type[AnswerError], tuple[Answer[Any]]]:
         return type(self), (self.answer,)
 

@@ -22,6 +22,7 @@ from searchloop.agent.tools import Tool, ToolSource, tool
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.agent.types import ANYWHERE, DEFAULT_LIMITS, Mode, Search
+from searchloop.analysis.told import did_you_mean, one_of
 from searchloop.answer import typed
 from searchloop.answer_types import Read, form_of
 from searchloop.compose import search_app
@@ -99,11 +100,12 @@ def _checked(method: str, given: Mapping[str, Any], known: Collection[str]) -> N
     for name, value in given.items():
         if name not in known:
             takes = ", ".join(sorted(known))
-            raise TypeError(f"{method}() takes no keyword {name!r}. It takes: {takes}.")
+            near = did_you_mean(name, known)
+            raise TypeError(f"{method}() takes no keyword {name!r}. {near}It takes: {takes}.")
         choices = _CHOICES.get(name)
         if choices and value is not None and not callable(value) and value not in choices:
-            remedy = f"Choose one of {', '.join(choices)}."
-            raise ConfigError(f"bad_{name}", f"There is no {name} {value!r}.", remedy)
+            what = f"There is no {name} {value!r}."
+            raise ConfigError(f"bad_{name}", what, one_of(value, choices))
         if name in _FORMED:
             _formed(name, value, _FORMED[name])
 
@@ -115,16 +117,18 @@ def _formed(name: str, value: Any, base: T) -> T | None:
     from pydantic import TypeAdapter, ValidationError  # slow to import, seldom needed
 
     known, given = type(base).__annotations__, value if isinstance(value, Mapping) else {value: 0}
-    wrong = [f"takes no {each!r}" for each in given if each not in known]
+    unknown = next((each for each in given if each not in known), None)
+    wrong = f"takes no {unknown!r}"
     try:
-        if not wrong:
+        if unknown is None:
             held = {each: getattr(base, each) for each in known}
             return TypeAdapter(type(base)).validate_python({**held, **given})
     except ValidationError as error:
         first = error.errors()[0]
-        wrong = [f"cannot have {first['input']!r} as {first['loc'][0]}: {first['msg']}"]
-    takes = f"Give a {type(base).__name__}, or a mapping with some of: {', '.join(known)}."
-    raise ConfigError(f"bad_{name}", f"{name} {wrong[0]}.", takes)
+        wrong = f"cannot have {first['input']!r} as {first['loc'][0]}: {first['msg']}"
+    near = "" if unknown is None else did_you_mean(unknown, known)
+    remedy = f"{near}Give a {type(base).__name__}, or a mapping with some of: {', '.join(known)}."
+    raise ConfigError(f"bad_{name}", f"{name} {wrong}.", remedy)
 
 
 def made(face: type, settings: Settings | None, options: AgentOptions) -> Asker:

@@ -53,7 +53,7 @@ from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, NotReachable, Query, SearchResult
 
 Step = str | Said | Exception | Sequence[str | Said]
-ScriptedTurn = Step | Callable[[Request], Step]
+ScriptedTurn = Step | Callable[[Request], Step | Awaitable[Step]]
 _WORDS = re.compile(r"\s*\S+|\s+$")
 _TAG = re.compile(r"<[^<>]*>")
 _TITLE = re.compile(r"<(?:title|h1)[^<>]*>([^<]+)", re.IGNORECASE)
@@ -74,8 +74,8 @@ class ScriptedModel(FunctionProvider):
 
     A turn is the text of an answer, a `call`, a list of texts, calls and a `Usage`, an exception to
     raise (`ProviderError` as a model's failure), or a function that gets the `Request` and returns
-    one of these. `requests` is what the model was sent. A request after the last turn fails with
-    the code `script_over`.
+    one of these; an `async def` may wait, so that a test can stop the answer meanwhile. `requests`
+    is what the model was sent. A request after the last turn fails with the code `script_over`.
 
         model = ScriptedModel([call("stock", item="bolt"), call("stock", item="nut")], "Both.")
         Agent(offline(tmp_path), model=model, tools=[stock]).ask("Bolts and nuts?")
@@ -96,7 +96,8 @@ class ScriptedModel(FunctionProvider):
             what = f"The script has {len(self.turns)} turns, and this is request {number + 1}."
             raise ProviderError("script_over", what, "Give ScriptedModel another turn.")
         turn = self.turns[number]
-        turn = turn(request) if callable(turn) else turn
+        played = turn(request) if callable(turn) else turn
+        turn = await played if isinstance(played, Awaitable) else played
         if isinstance(turn, Exception):
             raise turn
         parts: Any = turn if isinstance(turn, list | tuple) else [turn]

@@ -138,7 +138,7 @@ class Gateway:
             await self._answer(runs, scope, receive, send)
         except AgentError as error:
             status = _STATUS.get(error.code, 400 if isinstance(error, ConfigError) else 502)
-            words = f"{error.message} {error.remedy}".strip()
+            words = str(error)
             param = getattr(error, "param", None)
             body = _error(scope["path"], status, error.code, words, param)
             await answer(send, status, body, _NO_USE if error.code == "program_budget" else ())

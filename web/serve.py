@@ -39,7 +39,7 @@ def serve(
         public = public_url(env.get("SEARCHLOOP_PUBLIC_URL"))
         listener, warning = listen(host, port, token, public)
     except AgentError as error:
-        _print(err, f"searchloop: {error.message} {error.remedy}")
+        _print(err, f"searchloop: {error}")
         return BAD_INPUT
     if warning:
         _print(err, warning)
@@ -50,7 +50,7 @@ def serve(
         # Where a token was set, whoever reads the log of a service has no use for a link.
         url = f"{server.base}/" if token and not out.isatty() else server.link()
         if server.app.waiting:
-            _print(err, f"searchloop: {_sentence(server.app.waiting)}")
+            _print(err, f"searchloop: {server.app.waiting}")
         _print(out, f"searchloop is running at {url}  (Ctrl-C stops it)")
         if open_browser:
             _open(server.link(OPENED_SECONDS), env)
@@ -66,7 +66,7 @@ def serve(
         listener.close()
         services.close()
     if server.app.failure:
-        _print(err, f"searchloop: {_sentence(server.app.failure)}")
+        _print(err, f"searchloop: {server.app.failure}")
         return FAILED
     return OK
 
@@ -138,10 +138,6 @@ def _open(url: str, env: Mapping[str, str]) -> None:
     import webbrowser
 
     threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-
-
-def _sentence(error: AgentError) -> str:
-    return f"{error.message} {error.remedy}".strip()
 
 
 def _print(stream: TextIO, line: str) -> None:

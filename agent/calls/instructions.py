@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Self
 
 from searchloop.agent.errors import ConfigError
+from searchloop.analysis.told import one_of
 
 _LONGEST_SYSTEM, _LONGEST_SCHEMA, _STOPS, _LONGEST_WORD = 100_000, 100_000, 4, 40
 _RANGES: Mapping[str, tuple[str, float, float]] = {
@@ -75,7 +76,7 @@ def _option(name: str, value: Any) -> Any:
     """Returns the value of an option, stops always as a list. Raises ConfigError."""
     if name not in _RANGES:
         what = f"There is no option {str(name)[:60]!r}."
-        raise ConfigError("bad_option", what, f"Choose from {', '.join(OPTIONS)}.")
+        raise ConfigError("bad_option", what, one_of(name, OPTIONS))
     kind, least, most = _RANGES[name]
     if name == "effort":
         if isinstance(value, str) and 0 < len(value) <= _LONGEST_WORD:

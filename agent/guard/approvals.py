@@ -31,6 +31,7 @@ from searchloop.agent.log.session import Session
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.workspace.paths import plain_name
 from searchloop.agent.types import Emit
+from searchloop.analysis.told import one_of
 
 Decision = Literal["once", "always", "folder", "deny"]
 Approve = Literal["ask", "auto", "never"]
@@ -182,7 +183,7 @@ class Approvals:
         """Stores the user's decision and returns its data. Raises Conflict, ConfigError."""
         if decision not in DECISIONS:
             what = f"There is no decision {decision[:40]!r}."
-            raise ConfigError("bad_decision", what, f"Choose one of {', '.join(DECISIONS)}.")
+            raise ConfigError("bad_decision", what, one_of(decision, DECISIONS))
         while True:
             last = self._log.last_seq(session_id)
             events = self._log.read(session_id)

@@ -10,7 +10,7 @@ import json
 import secrets
 import string
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -28,6 +28,7 @@ from searchloop.agent.log.session import FAR
 from searchloop.agent.text import column_text, object_in, to_json
 from searchloop.agent.types import Search
 from searchloop.agent.types.attachments import Attachment
+from searchloop.analysis.told import did_you_mean
 
 _COLUMNS = "id, owner, name, data, created, updated"
 _INTO = f"INSERT INTO projects ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
@@ -95,7 +96,7 @@ class ProjectStore:
             what = f"{len(found)} projects are called {name[:60]!r}."
             raise ConfigError("no_project", what, "Give its id; `searchloop projects` lists them.")
         if not found:
-            raise no_project(name)
+            raise no_project(name, (each.name for each in self.all()))
         return found[0]
 
     def create(self, name: str, fields: Mapping[str, Any]) -> Project:
@@ -219,7 +220,8 @@ def _project(row: Sequence[Any], chats: Mapping[str, int]) -> Project:
     return Project(made, name, created, updated, **own, files=files, chats=chats.get(made, 0))
 
 
-def no_project(project: str) -> ConfigError:
+def no_project(project: str, known: Iterable[str] = ()) -> ConfigError:
     """Makes the error for a project that is not there, or is somebody else's."""
     what = f"There is no project {project[:60]!r}."
-    return ConfigError("no_project", what, "`searchloop projects` lists those there are.")
+    near = did_you_mean(project, known)
+    return ConfigError("no_project", what, f"{near}`searchloop projects` lists those there are.")

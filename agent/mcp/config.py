@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from searchloop.agent.mcp.server import (
     server_parts,
 )
 from searchloop.agent.settings.secrets import HIDDEN, masked, masked_command
+from searchloop.analysis.told import one_of
 
 Parsed = tuple[list[Server], list[ServerProblem]]
 
@@ -102,8 +103,13 @@ class ServerList(NamedTuple):
         for problem in self.problems:
             if problem.server == name:
                 raise problem.error
-        what, known = f"There is no MCP server {name[:64]!r}.", ", ".join(self.parts) or "none"
-        raise ConfigError("no_server", what, f"There are: {known}.")
+        raise no_server(f"There is no MCP server {name[:64]!r}.", name, self.parts)
+
+
+def no_server(what: str, name: str, known: Collection[str]) -> ConfigError:
+    """Makes the error for a server that is not there."""
+    remedy = one_of(name, known) if known else "`searchloop mcp add` adds one."
+    return ConfigError("no_server", what, remedy)
 
 
 def file_notices(found: ServerList) -> list[dict[str, str]]:
@@ -310,9 +316,8 @@ def _merge(into: dict[str, Any], changes: Mapping[str, Any]) -> None:
 def _known(servers: dict[str, Any], name: str) -> dict[str, Any]:
     server = servers.get(name)
     if not isinstance(server, dict):
-        known = ", ".join(servers) or "none"
-        words = f"There is no MCP server {name[:64]!r} in your own file."
-        raise ConfigError("no_server", words, f"There are: {known}.")
+        what = f"There is no MCP server {name[:64]!r} in your own file."
+        raise no_server(what, name, servers)
     return server
 
 

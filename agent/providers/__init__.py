@@ -49,6 +49,7 @@ from searchloop.agent.types import (
     StreamEvent,
 )
 from searchloop.analysis.plugins import Plugin, find_plugins
+from searchloop.analysis.told import one_of
 
 _log = logging.getLogger(__name__)
 SECRET = 8  # characters; a shorter key may be part of ordinary words
@@ -293,7 +294,7 @@ def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
     if not has(name):
         if broken := next((p for p in provider_plugins() if p.name == name and p.problem), None):
             raise ConfigError(**broken.notice())
-        remedy = f"Write models as provider:model; providers are {', '.join(names())}."
+        remedy = f"{one_of(name, names())} Write models as provider:model."
         raise ConfigError("unknown_provider", f"There is no provider called {name!r}.", remedy)
     try:
         provider: Provider = _module(name).create(env, transport.named(name))

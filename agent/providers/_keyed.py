@@ -57,6 +57,13 @@ class ModelTable(Generic[T]):
         words, prefixes = listed["without"], tuple(listed["prefixes"])
         return name.startswith(prefixes) and not any(word in name for word in words)
 
+    def picked(self, found: Mapping[str, str]) -> Mapping[str, str]:
+        """Returns the models of a server's list for a picker; the names of most say their age."""
+        if "listed" not in self._table:
+            return found
+        names = filter(self.answers_questions, sorted(found, reverse=True))
+        return {name: found[name] for name in names}
+
     def _of(self, name: str) -> T:
         name = name.removeprefix(self._table.get("before", ""))
         models = self._table["models"]
@@ -133,7 +140,7 @@ class KeyedProvider:
         try:
             listed = await self.listing(LIST_SECONDS)
         except AgentError as error:
-            listed = dict(self.known.offered)
+            listed = self.known.offered
             if error.code == "unauthorized" or not self._codec.endpoint.key:
                 what = error.message if self._ready else self.codec.key_setting
                 lacks = {"available": False, "missing": what, "remedy": error.remedy}
@@ -142,10 +149,11 @@ class KeyedProvider:
             for name, title in listed.items()
         ]
 
-    async def listing(self, seconds: float = 3 * LIST_SECONDS) -> dict[str, str]:
+    async def listing(self, seconds: float = 3 * LIST_SECONDS) -> Mapping[str, str]:
         """Returns names and titles as the server lists them. Raises AgentError."""
         self.check("")
         return await fetched(self._codec, self._transport, self.list_path, self._read_list, seconds)
 
-    def _read_list(self, answer: Any) -> dict[str, str]:
-        return {str(m["id"]): str(m.get("display_name") or m["id"]) for m in answer["data"]}
+    def _read_list(self, answer: Any) -> Mapping[str, str]:
+        found = {str(m["id"]): str(m.get("display_name") or m["id"]) for m in answer["data"]}
+        return self.known.picked(found)

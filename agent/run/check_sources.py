@@ -307,7 +307,7 @@ async def _read(url: str, backend: Backend, refuse: Refuse, options: NativeSearc
     except TimeoutError:
         return PageText(status="timeout", error=f"The page did not come within {_SECONDS:.0f} s.")
     except AgentError as error:
-        return PageText(status="error", error=f"{error.message} {error.remedy}".strip())
+        return PageText(status="error", error=str(error))
 
 
 class Checks:

@@ -140,7 +140,7 @@ async def read_by(
                 said = {} if error == ALL_YES else said
                 break
     except AgentError as failure:
-        error = f"{failure.message} {failure.remedy}".strip()
+        error = str(failure)
     if len(reads) > _MOST and not error:
         error = f"Only the first {_MOST} of {len(reads)} unclear claims were read."
     return Reading(said, usage, error)

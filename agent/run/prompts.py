@@ -30,6 +30,7 @@ from searchloop.agent.text import one_line, well_formed
 from searchloop.agent.tools import ALLOWED, Tool
 from searchloop.agent.types import SEARCHES, Mode, NativeSearch, Search
 from searchloop.agent.types.attachments import Attachment
+from searchloop.analysis.told import did_you_mean, one_of
 
 _BASE = """\
 You answer questions accurately and plainly, in the language of the question.
@@ -142,7 +143,8 @@ class NamedAgents:
             return replace(agent_from(name, data), changed=name in built_in())
         if name not in built_in():
             what = f"There is no agent {name[:60]!r}."
-            raise ConfigError("no_agent", what, "`searchloop agents` lists those there are.")
+            near = did_you_mean(name, (each.name for each in self.all()))
+            raise ConfigError("no_agent", what, f"{near}`searchloop agents` lists those there are.")
         return built_in()[name]
 
     def create(self, name: str, data: Mapping[str, Any]) -> NamedAgent:
@@ -403,7 +405,7 @@ def _checked(settings: Settings, data: Mapping[str, Any]) -> dict[str, Any]:
         NamedAgents(settings.home).get(given["agent"])
     if given.get("search") not in (None, *SEARCHES):
         what = f"There is no search {given['search']!r}."
-        raise ConfigError("bad_search", what, f"Choose one of {', '.join(SEARCHES)}.")
+        raise ConfigError("bad_search", what, one_of(given["search"], SEARCHES))
     if "templates" in given:
         given["templates"] = tuple(templates_of(given["templates"] or ()))
     if "folders" in given:

@@ -17,6 +17,7 @@ from typing import Any
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.types import DEFAULT_LIMITS, SEARCHES, Limits
+from searchloop.analysis.told import one_of
 
 LOWEST = "config.toml"
 SHARED = "config.toml of the server"  # the layer below LOWEST, where people have homes of their own
@@ -203,7 +204,7 @@ def _search(env: Mapping[str, str]) -> str:
     value = (env.get("SEARCHLOOP_SEARCH") or "off").strip().lower()
     if value not in SEARCHES:
         what = f"SEARCHLOOP_SEARCH is {value!r}."
-        raise ConfigError("bad_search", what, f"Choose one of {', '.join(SEARCHES)}.")
+        raise ConfigError("bad_search", what, one_of(value, SEARCHES))
     return value
 
 

@@ -19,11 +19,12 @@ from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple, Protocol
 from wsgiref.util import setup_testing_defaults
 
-from searchloop.agent.errors import ProviderError, ToolError, ended
+from searchloop.agent.errors import ProviderError, ToolError
 from searchloop.agent.settings import Settings
 from searchloop.agent.transport.exchange import document_of, origin_of
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import NativeSearch
+from searchloop.analysis.told import ended
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 GONE = "searchloop.gone"  # in the environ of WSGI: a Future that ends when the asker has left

@@ -11,7 +11,6 @@ calls `read_more` for the rest, which the log stores in the result's details: it
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import logging
 import secrets
@@ -47,6 +46,7 @@ from searchloop.agent.types import (
     ToolSpec,
     Usage,
 )
+from searchloop.analysis.told import did_you_mean
 
 READ_MORE = "read_more"
 SHOWN = 24_000  # characters of one result: some 6,000 tokens
@@ -344,9 +344,8 @@ class Toolset:
         offered = ", ".join(spec.name for spec in self.specs) or "none"
         known = self._all.get(call.name)
         if known is None or not (known.listed or call.name in self._revealed):
-            near = difflib.get_close_matches(call.name, [s.name for s in self.specs], 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            return f"There is no tool called {call.name!r}. Tools you can call: {offered}.{hint}"
+            near = did_you_mean(call.name, (spec.name for spec in self.specs))
+            return f"There is no tool called {call.name!r}. {near}Tools you can call: {offered}."
         if known.suspended:
             return f"{call.name} may not run: {known.suspended}"
         if known.spec.effect not in ALLOWED[self._mode]:
@@ -361,8 +360,7 @@ class Toolset:
 
 
 def _failed(call: ToolCall, error: AgentError) -> ToolResult:
-    text = f"{error.message} {error.remedy}".strip()
-    return _error(call, text, {"error": error.as_dict()})
+    return _error(call, str(error), {"error": error.as_dict()})
 
 
 def _error(call: ToolCall, text: str, details: Mapping[str, Any] | None = None) -> ToolResult:

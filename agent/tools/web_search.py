@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from searchloop.agent.errors import ended
 from searchloop.agent.log.events import strange_years
 from searchloop.agent.search.source_numbers import private_mark
 from searchloop.agent.text import neutral
@@ -14,6 +13,7 @@ from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
 from searchloop.agent.tools.dispatcher import Fence, noted
 from searchloop.agent.types import ANYWHERE, NativeSearch, Notice, ToolResult, ToolSpec, Usage
+from searchloop.analysis.told import ended
 
 SEARCHED = Usage(searches=1)
 _WHY = 200  # characters of what an engine said

@@ -7,22 +7,18 @@ knows the models, sessions, agents and engines that there are at that moment.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 
 from searchloop.agent.bare_agent import BareAgent
-from searchloop.agent.errors import AgentError
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.providers import names as providers
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.cli import OK
 from searchloop.cli.models import aliases
-from searchloop.cli.terminal.examples import did_you_mean, subparsers
+from searchloop.cli.terminal.examples import subparsers
 from searchloop.compose import every_setting
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.readers import find_services
-from searchloop.search_backend.types import SearchBackendError
 
 _FILES = ("files", "schema", "path", "batch", "file", "bundle", "report", "source")
 _FOLDERS = ("workspace", "folder", "folders", "cwd")
@@ -54,22 +50,6 @@ NAMES: Mapping[str, Callable[[BareAgent], Iterable[str]]] = {
     "providers": lambda agent: providers(),
     "settings": lambda agent: [each.name for each in every_setting()],
 }
-
-
-# The code of an error about a name that is not there -> the kind of names that are.
-_UNKNOWN = {"no_agent": "agents", "no_project": "projects", "no_session": "sessions"}
-_UNKNOWN |= {"no_server": "servers", "unknown_engine": "engines", "unknown_reader": "readers"}
-_UNKNOWN |= {"unknown_provider": "providers", "unknown_setting": "settings"}
-
-
-def remedy_of(error: AgentError | SearchBackendError) -> str:
-    """Returns what to do, which begins with the name that may have been meant."""
-    quoted = re.search("'([^']+)'", error.message)
-    if error.code not in _UNKNOWN or not quoted:
-        return error.remedy
-    with suppress(AgentError), BareAgent(search_backend=None) as agent:
-        return did_you_mean(quoted[1], NAMES[_UNKNOWN[error.code]](agent)) + error.remedy
-    return error.remedy
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

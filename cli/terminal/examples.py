@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
+
+from searchloop.analysis.told import did_you_mean
 
 _COLUMNS = 78
 _FIRST = 3  # lines of the file, for the list of all commands
@@ -23,15 +24,6 @@ _MISSING = re.compile(
     r"(?:the following|one of the) arguments (?:are required: )?(.+?)(?: is required)?"
 )
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
-
-
-def did_you_mean(word: str, known: Iterable[str], least: float = 0.6) -> str:
-    """Returns a question that names what is written like a word, "" if nothing is."""
-    names = [*dict.fromkeys(known)]
-    lower = {name.lower(): name for name in names}
-    near = [lower[each] for each in get_close_matches(word.lower(), lower, 3, least)]
-    near = near or [name for name in names if len(word) > 2 and name.startswith(word)][:3]
-    return f"Did you mean {' or '.join(near)}? " if near else ""
 
 
 class Parser(argparse.ArgumentParser):

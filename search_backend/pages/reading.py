@@ -16,6 +16,7 @@ from mimetypes import guess_type
 from typing import Any
 from urllib.parse import quote, urldefrag
 
+from searchloop.analysis.told import one_of
 from searchloop.search_backend.cache.pages import conditions, freshness
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules
 from searchloop.search_backend.fetch.http import Fetched, Known
@@ -83,7 +84,7 @@ class Reading:
         names = (LOCAL, *self._services)
         if reader is not None and reader not in names:
             what = f"There is no reader named {reader[:60]!r}."
-            raise SearchBackendError("unknown_reader", what, f"Use one of: {', '.join(names)}.")
+            raise SearchBackendError("unknown_reader", what, one_of(reader, names))
 
     def page(
         self,

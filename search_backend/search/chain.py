@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from searchloop.analysis.told import one_of
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.engines import Access, Apart, Engine, find_engines
@@ -145,8 +146,7 @@ class Chain:
         engine = self._schedule.engines.get(name)
         if engine is None:
             what = f"There is no engine named {name[:60]!r}."
-            remedy = f"Use one of: {', '.join(self._schedule.engines)}."
-            raise SearchBackendError("unknown_engine", what, remedy)
+            raise SearchBackendError("unknown_engine", what, one_of(name, self._schedule.engines))
         if missing := engine.missing(self._settings.keys):
             raise SearchBackendError("missing_key", *lacks(engine, missing))
         return engine

@@ -21,6 +21,7 @@ from functools import partial
 from math import ceil, inf
 from typing import Any, TypeVar
 
+from searchloop.analysis.told import ended
 from searchloop.search_backend.engines import Access, Apart, Engine, own_engines
 from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.engine_client import EngineHttp
@@ -39,7 +40,6 @@ from searchloop.search_backend.types import (
     Query,
     SearchBackendError,
     SearchResult,
-    ended,
 )
 
 # Seconds without an answer after which an engine is late: an API, and one that is `slow` or has a

@@ -1,8 +1,8 @@
 """Analysis of text that the agent and the search backend share: pure functions over strings;
-and `plugins`, which both sides have.
+and `plugins` and `told`, which both sides have.
 
 It imports nothing of the other packages, and is the only part of `searchloop` that they import.
 
 Others may import: addresses, characters, language, plugins, redaction, schemas, terms,
-words.
+told, words.
 """

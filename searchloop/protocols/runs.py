@@ -50,6 +50,7 @@ from searchloop.agent.types import (
     Streams,
     ToolSpec,
 )
+from searchloop.analysis.told import one_of
 from searchloop.compose import Services
 from searchloop.protocols.handing import Events, HandedOut, HandingOut, Happened, Unattended
 from searchloop.protocols.kept import Kept
@@ -69,7 +70,7 @@ def switch(settings: Settings, program: Program | None = None) -> Search:
     position = next((each for each in _POSITIONS if each == chosen), None)
     if position is None:
         what = f"SEARCHLOOP_CLIENT_SEARCH is {chosen!r}."
-        raise ConfigError("bad_search", what, f"Choose one of {', '.join(_POSITIONS)}.")
+        raise ConfigError("bad_search", what, one_of(chosen, _POSITIONS))
     position = "offline" if position == "auto" and settings.offline else position
     return max(position, program.search, key=_POSITIONS.index) if program else position
 

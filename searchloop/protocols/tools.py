@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from searchloop.agent.calls.schema import problems_with, takes
-from searchloop.agent.errors import AgentError, ConfigError, ended
+from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.guard.egress import Secrets, forms
 from searchloop.agent.settings.secrets import secrets_of
 from searchloop.agent.text import neutral
@@ -24,6 +24,7 @@ from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.tools.web_search import search_notes, trail
 from searchloop.agent.types import Message, Search
+from searchloop.analysis.told import ended
 from searchloop.auditing.results import AuditedPage
 from searchloop.auditing.run import Auditor
 from searchloop.auditing.writers import as_text, look_first

@@ -15,7 +15,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.errors import ended
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.runner import Runner
@@ -24,6 +23,7 @@ from searchloop.agent.tools import Tool
 from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.transport.transport import Timeouts, Transport
 from searchloop.agent.types import Limits
+from searchloop.analysis.told import ended
 from tests.agent.scripted import SearchApp
 from tests.chaos.dialects import KEY, Dialect
 from tests.fakes import FakeServer, Received, Reply, json_reply

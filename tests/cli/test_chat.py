@@ -4,66 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
-import pty
-import select
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from searchloop.cli.main import main
 from searchloop.render.words import words_of
 from tests.attached import png
-from tests.cli.conftest import CLEAN, Cli, Ran
-from tests.fakes import FakeServer, Received, Reply
+from tests.cli.conftest import Cli, Ran
+from tests.cli.screen import MODEL, Terminal, called, online, said, serving
 
 QUESTION = "How does the search switch decide between native and local search?"
-MODEL = "openai-chat:m"
-
-
-def data(delta: dict[str, Any], finish: str | None = None) -> bytes:
-    """One chunk of an answer."""
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
-
-
-def said(text: str) -> Reply:
-    """A whole answer."""
-    return Reply([data({"content": text}, "stop"), b"data: [DONE]\n\n"])
-
-
-def called(name: str, **arguments: Any) -> Reply:
-    """An answer that asks for one tool."""
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    call = {"index": 0, "id": "call_1", "type": "function", "function": function}
-    return Reply([data({"tool_calls": [call]}), data({}, "tool_calls"), b"data: [DONE]\n\n"])
-
-
-def online(server: FakeServer) -> dict[str, str]:
-    """Settings that make the server's model the one that is asked."""
-    address = {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1", "OPENAI_CHAT_API_KEY": "k-0123456789"}
-    return {"SEARCHLOOP_MODEL": MODEL, "SEARCHLOOP_OFFLINE": "", **address}
-
-
-@contextlib.contextmanager
-def serving(*replies: Reply) -> Iterator[FakeServer]:
-    """A server that plays these answers; other questions of a client find nothing."""
-    script = list(replies)
-
-    def answer(received: Received) -> Reply:
-        if received.path.endswith("/chat/completions"):
-            return script.pop(0)
-        return Reply([b"{}"], 404)
-
-    with FakeServer(answer) as server:
-        yield server
 
 
 @pytest.fixture
@@ -259,73 +211,6 @@ def test_agents_from_made_to_removed(here: Cli, tmp_path: Path) -> None:
         assert here("agents", *bad).code == 2, bad
 
 
-class Terminal:
-    """A chat on a terminal of its own."""
-
-    def __init__(self, tmp_path: Path, **settings: str) -> None:
-        self.screen, theirs = pty.openpty()
-        env = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "searchloop.cli"],
-            env={**env, **settings},
-            cwd=tmp_path,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        self.shown = ""
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self.screen)
-
-    def until(self, words: str) -> None:
-        """Waits until this is on the screen, then forgets what is before it."""
-        while words not in self.shown:
-            ready, _, _ = select.select([self.screen], [], [], 90)
-            assert ready, f"{words!r} never came: {self.shown}"
-            self.shown += os.read(self.screen, 4096).decode("utf-8", "replace")
-        self.shown = self.shown.partition(words)[2]
-
-    def interrupt_until(self, words: str) -> None:
-        """Presses Ctrl-C until this is there: the line editor misses one that comes too early."""
-        end = time.monotonic() + 90
-        while time.monotonic() < end:
-            self.process.send_signal(signal.SIGINT)
-            if select.select([self.screen], [], [], 0.3)[0]:
-                break
-        self.until(words)
-
-    def type(self, text: str) -> None:
-        """A line from the keyboard."""
-        os.write(self.screen, text.encode() + b"\n")
-
-
-def test_ctrl_c_stops_the_answer_and_not_the_program(tmp_path: Path) -> None:
-    """The upstream connection is closed, what was said stays, and the next question is answered."""
-    stalling = Reply([data({"content": "It begins "})], end="stall")
-    with serving(stalling, said("Back.")) as server, Terminal(tmp_path, **online(server)) as chat:
-        chat.until("search off")
-        chat.type("Speak")
-        chat.until("It begins")
-        chat.process.send_signal(signal.SIGINT)
-        chat.until("Stopped.")
-        assert server.requests[-1].gone.wait(90)
-        chat.until("> ")
-        chat.interrupt_until("ends the chat")
-        chat.type("Again")
-        chat.until("Back.")
-        chat.type("/quit")
-        assert chat.process.wait(90) == 0
-        assert "It begins" in str(server.requests[-1].json["messages"])
-
-
 def test_alt_and_enter_begin_a_new_line(tmp_path: Path) -> None:
     """The question is sent whole at the next Enter."""
     with serving(said("Two.")) as server, Terminal(tmp_path, **online(server)) as chat:
@@ -362,7 +247,7 @@ def test_a_write_is_asked_about_with_its_diff(tmp_path: Path) -> None:
         chat.until("As before: a.txt")
         assert (tmp_path / "ws" / "a.txt").read_text() == "one\n"
         chat.type("/quit")
-        assert chat.process.wait(90) == 0
+        assert chat.ended()[0] == 0
 
 
 def test_a_chat_of_other_bytes_ends_with_a_sentence(cli: Cli) -> None:

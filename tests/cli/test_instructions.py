@@ -62,7 +62,7 @@ def test_options_and_system_text_are_sent(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("--option", "warmth=1"), "There is no option 'warmth'. Choose from temperature,"),
+        (("--option", "warmth=1"), "There is no option 'warmth'. Choose one of temperature,"),
         (("--option", "temperature=9"), "temperature cannot be '9'. It is a number from 0 to 2."),
         (("--option", "temperature"), "Write key=value"),
         (("-s", "@gone.txt"), "gone.txt cannot be read"),

@@ -11,7 +11,7 @@ import pytest
 
 from searchloop.cli.terminal.line_editor import HISTORY, PATHS, LineEditor
 from tests.cli.conftest import Cli
-from tests.cli.test_chat import Terminal, online, said, serving
+from tests.cli.screen import Terminal, online, said, serving
 
 CHOICES: dict[str, Any] = {
     "mode": lambda: ("ask", "plan", "agent"),

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 
 from searchloop.cli.arguments import safe
 from searchloop.cli.terminal.markdown import MarkdownScreen, renders, screen
-from tests.cli.test_chat import Terminal, data, online, serving
+from tests.cli.screen import Terminal, data, online, serving
 from tests.fakes import Reply
 
 TEXT = """\

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import CLEAN, ROOT, Ran, Warm
-from tests.cli.test_chat import called, online, said, serving
+from tests.cli.screen import called, online, said, serving
 
 TEXT = "Grüße „潮“ 🎉 …"
 

@@ -86,7 +86,8 @@ RUN = [
     block
     for block in BLOCKS
     if block.language in ("python", "py", "sh") and not NOT_RUN.fullmatch(block.mark)
-    if not block.place.startswith("docs/guides/python-tasks.md")  # test_tasks.py runs those
+    # test_tasks.py and test_program_pages.py run those
+    if not block.place.startswith(("docs/guides/python-tasks.md", "docs/programs/"))
 ]
 # What a newcomer tries first; the others start a process each and are left to `make integration`.
 FIRST = ("README.md:", "docs/start.md:")

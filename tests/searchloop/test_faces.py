@@ -6,14 +6,16 @@ import asyncio
 import inspect
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from traceback import format_exception_only
+from typing import Any, cast
 
 import pytest
 
 from searchloop import (
     Agent,
+    AgentError,
     Answer,
     AnswerError,
     AsyncAgent,
@@ -344,8 +346,8 @@ def test_a_wrong_keyword_names_the_method_and_what_it_takes(face: str, tmp_path:
 @each_row(
     ("name", "wrong", "remedy"),
     [
-        ("search", "atuo", "Choose one of auto, native, local, offline, off."),
-        ("mode", "agnet", "Choose one of ask, plan, agent."),
+        ("search", "atuo", "Did you mean auto? Choose one of auto, native, local, offline, off."),
+        ("mode", "agnet", "Did you mean agent? Choose one of ask, plan, agent."),
         ("approve", "yes", "Choose one of ask, auto, never."),
     ],
 )
@@ -366,6 +368,28 @@ def test_a_wrong_choice_names_the_choices(
                 call_()
             assert (caught.value.code, caught.value.remedy) == (f"bad_{name}", remedy)
             assert repr(wrong) in caught.value.message
+
+
+NEAR: dict[str, Callable[[Agent], object]] = {
+    "ollama": lambda agent: agent.ask("hi", model="olama:qwen3"),
+    "coder": lambda agent: agent.chat(agent="codr"),
+    "ddg": lambda agent: Agent(agent.settings, engines=["dgd"]).ask("hi", search="local"),
+    "steps": lambda agent: agent.ask("hi", limits=cast(Any, {"step": 3})),
+    "country": lambda agent: agent.ask("hi", search_options={"countri": "DE"}),
+    "temperature": lambda agent: agent.ask("hi", options={"temprature": 1}),
+    "always": lambda agent: agent.decide("s", "c", cast(Any, "allways")),
+    "search": lambda agent: agent.ask("hi", sarch="auto"),  # type: ignore[call-arg]
+}
+
+
+@each_row("meant", list(NEAR))
+def test_a_name_with_a_slip_in_it_is_told_with_the_one_that_was_meant(
+    meant: str, tmp_path: Path
+) -> None:
+    """By the library as at the terminal, and where nobody catches it: a traceback ends with it."""
+    with Agent(offline(tmp_path)) as agent, pytest.raises((AgentError, TypeError)) as caught:
+        NEAR[meant](agent)
+    assert f"Did you mean {meant}? " in "".join(format_exception_only(caught.value))
 
 
 def test_a_stream_has_its_answer_when_it_is_over(tmp_path: Path) -> None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from searchloop import Agent, AnswerError, ConfigError, ProviderError, ToolCall, Usage, events
+from searchloop import (
+    Agent,
+    AnswerError,
+    ConfigError,
+    ProviderError,
+    Request,
+    ToolCall,
+    Usage,
+    events,
+)
 from searchloop.testing import RecordedModel, RecordedSearch, ScriptedModel, call, offline
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.searchloop.both_faces import opened
@@ -46,6 +58,22 @@ def test_turns_of_every_kind(tmp_path: Path) -> None:
     made = [c.id for c in second.messages[1].tool_calls]
     assert len(set(made)) == 2
     assert call("echo", n=1) == ToolCall("", "echo", {"n": 1})
+
+
+def test_an_answer_can_be_stopped_while_a_turn_waits(tmp_path: Path) -> None:
+    """A turn may be an `async def`: so the test of a program decides when it is stopped."""
+    waits = threading.Event()
+
+    async def slow(request: Request) -> str:
+        waits.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    with opened("Agent", tmp_path, slow) as agent, ThreadPoolExecutor(1) as pool:
+        chat = agent.chat()
+        pool.submit(lambda: waits.wait(90) and agent.cancel(chat.id))
+        answer = chat.ask("How long does it take?")
+    assert (answer.reason, answer.text) == ("cancelled", "")
 
 
 def test_text_streams_in_pieces(tmp_path: Path) -> None:

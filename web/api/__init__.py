@@ -18,6 +18,7 @@ from searchloop.agent.run.prices import PriceTable, load_prices, packaged, searc
 from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
 from searchloop.agent.types.attachments import PDF, Attachment
+from searchloop.analysis.told import one_of
 from searchloop.compose import Services
 from searchloop.compose.check import Source, check_text, read_page, said
 from searchloop.render.export import EXPORTS, answer
@@ -176,7 +177,7 @@ class Api(Handlers):
         wanted = call.query.get("format", "md")
         if wanted not in EXPORTS:
             what = f"There is no format {wanted[:40]!r}."
-            raise ConfigError("bad_format", what, f"Choose one of {', '.join(FORMATS)}.")
+            raise ConfigError("bad_format", what, one_of(wanted, FORMATS))
         session = self._log.session(call.session)
         export = EXPORTS[wanted]
         events, turn = self._log.read(session.id), call.query.get("turn")

@@ -15,6 +15,7 @@ from searchloop.agent.providers import names, settings_of
 from searchloop.agent.settings import LOWEST, Environment, Setting
 from searchloop.agent.settings.keys import KeyStore, checked_key
 from searchloop.agent.transport.exchange import origin_of
+from searchloop.analysis.told import one_of
 from searchloop.web.api.calls import Call, Handlers, Reply, check_right
 from searchloop.web.api.openapi import route
 from searchloop.web.api.settings import save_settings, shown_parts, shown_setting
@@ -145,7 +146,8 @@ class ProvidersApi(Handlers):
 def _parts(name: str) -> tuple[Setting | None, Setting | None]:
     """Returns the key and the address that a provider declares. Raises ConfigError."""
     if name not in names():
-        raise ConfigError("unknown_provider", f"There is no provider {name[:80]!r}.", "Check it.")
+        what = f"There is no provider {name[:80]!r}."
+        raise ConfigError("unknown_provider", what, one_of(name, names()))
     declared = settings_of(name)
     key = next((s for s in declared if s.secret and s.name.endswith("_KEY")), None)
     return key, next((s for s in declared if s.name.endswith(_ADDRESSES)), None)

@@ -127,9 +127,7 @@ class Ollama:
         try:
             self.check("")
             found = [model for model in await self._catalog.look() if can_chat(model)]
-        except ConfigError as error:
-            return [self._absent(error.message, error.remedy)]
-        except ProviderError as error:
+        except AgentError as error:
             if error.code == "unreachable":
                 error.message = f"Ollama is not running at {self._config.address.base}."
             return [self._absent(error.message, error.remedy)]

@@ -71,11 +71,6 @@ class OpenAI(KeyedProvider):
             return able
         return replace(able, native_search=False, tools_with_native_search=False)
 
-    def _read_list(self, answer: Any) -> dict[str, str]:
-        """Reads the list; models of others at another address are asked by Chat Completions."""
-        names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
-        return {name: name for name in names if MODELS.answers_questions(name)}
-
 
 create = OpenAI.create
 

@@ -140,13 +140,17 @@ class OpenAIChat:
                     raise
                 learnt = True
 
-    async def listing(self) -> list[str]:
+    async def listing(self, seconds: float = 3 * LIST_SECONDS) -> list[str]:
         """See `ProviderRegistry.trial`. Raises AgentError."""
         if not self._server.chosen:
             what = "No Chat Completions server is set."
-            raise ConfigError("missing_url", what, "Give its address.")
+            remedy = (
+                "Set OPENAI_CHAT_BASE_URL to a Chat Completions server, for example "
+                "http://127.0.0.1:8000/v1."
+            )
+            raise ConfigError("missing_url", what, remedy)
         self.check("")
-        return await self._list(3 * LIST_SECONDS)
+        return await self._list(seconds)
 
     async def _list(self, seconds: float = LIST_SECONDS) -> list[str]:
         learn = self._listed.learn
@@ -163,21 +167,11 @@ class OpenAIChat:
     async def models(self) -> list[ModelInfo]:
         """See `Provider.models`. Returns one entry that names what is missing, if anything is."""
         server = self._server
-        if not server.chosen:
-            remedy = (
-                "Set OPENAI_CHAT_BASE_URL to a Chat Completions server, for example "
-                "http://127.0.0.1:8000/v1."
-            )
-            return [self._absent("OPENAI_CHAT_BASE_URL", remedy)]
         try:
-            self.check("")
-            names = await self._list()
+            names = await self.listing(LIST_SECONDS)
         except AgentError as error:
-            if isinstance(error, ProviderError):
-                error = self._codec.explain(error)
-            return [self._absent(error.message, error.remedy)]
-        if server.official:
-            names = [name for name in names if answers_questions(name)]
+            unset = error.code == "missing_url"
+            return [self._absent(server.setting if unset else error.message, error.remedy)]
         missing = self._absent(f"{server.name} lists no model.", "Load a model there.")
         return [
             ModelInfo(
@@ -188,6 +182,7 @@ class OpenAIChat:
                 remedy=self._window.better(name) or None,
             )
             for name in names
+            if answers_questions(name) or not server.official
         ] or [missing]
 
     def _absent(self, missing: str, remedy: str) -> ModelInfo:

@@ -63,10 +63,6 @@ class XAI(KeyedProvider):
     name, codec, known = "xai", XAICodec, MODELS
     media = frozenset({"image/png", "image/jpeg"})
 
-    def _read_list(self, answer: Any) -> dict[str, str]:
-        names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
-        return {name: name for name in names if MODELS.answers_questions(name)}
-
 
 create = XAI.create
 

@@ -40,6 +40,7 @@ from searchloop.agent.types import (
 )
 from searchloop.agent.types.attachments import Attachment
 from searchloop.analysis.plugins import Plugin, find_plugins
+from searchloop.analysis.told import one_of
 
 MAX_QUESTION = 1_000_000  # characters
 _TAGS, _TAG = 12, 40  # of a chat, and characters of one
@@ -96,7 +97,7 @@ def changed(session: Session, changes: dict[str, str]) -> Session:
     for name, value, known in choices:
         if value not in known:
             what = f"There is no {name} {value!r}."
-            raise ConfigError(f"bad_{name}", what, f"Choose one of {', '.join(known)}.")
+            raise ConfigError(f"bad_{name}", what, one_of(value, known))
     return session
 
 

@@ -80,8 +80,9 @@ def _whole(vendor: Vendor) -> tuple[bytes, bytes]:
         body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
         return vendor.wire(vendor.says("Good.")), json.dumps(body).encode()
     if vendor is OLLAMA:
-        pretty = {"message": {"content": "Good."}, "done": True, "prompt_eval_count": 9}
-        return vendor.wire(vendor.says("Good.")), json.dumps(pretty, indent=2).encode()
+        *_, end = lines = vendor.says("Good.")
+        pretty = {**json.loads(end), "message": {"content": "Good."}}
+        return vendor.wire(lines), json.dumps(pretty, indent=2).encode()
     terminal = json.loads(data.split(b"data: ")[-1])["response"]
     return data, json.dumps(terminal).encode()
 
@@ -135,12 +136,10 @@ GARBAGE: dict[str, list[bytes]] = {
 @each_row("vendor", VENDORS)
 def test_garbage_in_the_stream(vendor: Vendor) -> None:
     """An event that cannot be read is one clear error, after the text that came before it."""
-    begun = vendor.wire(vendor.says("Hi")[: -1 if vendor is not ANTHROPIC else -2])
-    begun = begun or vendor.wire([{"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]}])
     for event in (b"{nonsense", b"3", *GARBAGE[vendor.name]):
         line = event + b"\n" if vendor is OLLAMA else b"data: " + event + b"\n\n"
-        begin = begun.replace(b'"finish_reason": "stop"', b'"x": 1')
-        events = iter(vendor.codec.decoder(vendor.request(), vendor.kind).feed(begin + line))
+        data = vendor.begins("Hi") + line
+        events = iter(vendor.codec.decoder(vendor.request(), vendor.kind).feed(data))
         assert next(events) == TextDelta("Hi")
         with pytest.raises(ProviderError) as caught:
             list(events)
@@ -152,7 +151,7 @@ def test_garbage_in_the_stream(vendor: Vendor) -> None:
 @each_row("given, problem", [('{"a": ', "JSON"), ("[1]", ""), ('{"a": NaN}', ""), ("7", "")])
 def test_arguments_that_cannot_be_read(vendor: Vendor, given: str, problem: str) -> None:
     """The call says what is wrong with it, and goes back with an object all the same."""
-    message = vendor.finished(vendor.wire(vendor.calls(given))).message
+    message = vendor.finished(vendor.calls(given)).message
     (call,) = message.tool_calls
     assert problem in (call.problem or "")
     assert call.problem
@@ -164,7 +163,7 @@ def test_arguments_that_cannot_be_read(vendor: Vendor, given: str, problem: str)
 @each_row("given, read", [('{"n": 1}', {"n": 1}), ('"{\\"n\\": 1}"', {"n": 1}), ("", {})])
 def test_arguments_go_back_as_one_object(vendor: Vendor, given: str, read: Any) -> None:
     """An object inside a string is read as the object, and sent as one."""
-    message = vendor.finished(vendor.wire(vendor.calls(given))).message
+    message = vendor.finished(vendor.calls(given)).message
     assert message.tool_calls[0].arguments == read
     assert message.tool_calls[0].problem is None
     told = json.dumps(vendor.ask(USER, message, *results(message))).replace("\\", "")
@@ -261,9 +260,8 @@ def test_the_end_mark_of_others() -> None:
     """A server that speaks several interfaces may write `[DONE]`; it ends no answer of Gemini's."""
     data = GEMINI.wire(GEMINI.says("High water"))
     assert GEMINI.finished(data + DONE).message.content == "High water"
-    open_end = GEMINI.wire([{"candidates": [{"content": {"parts": [{"text": "High"}]}}]}])
     with pytest.raises(IncompleteError):
-        GEMINI.decode(open_end + DONE)
+        GEMINI.decode(GEMINI.begins("High") + DONE)
 
 
 def test_an_answer_to_nobody() -> None:

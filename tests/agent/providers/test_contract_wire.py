@@ -95,11 +95,7 @@ def test_a_stop_closes_the_connection(vendor: Vendor) -> None:
                 break
         assert await asyncio.to_thread(server.requests[-1].gone.wait, 30)
 
-    begun = vendor.wire(vendor.says("High water")[:-1]) if vendor is not ANTHROPIC else b""
-    begun = begun or vendor.wire(ANTHROPIC.says("High water")[:-2])
-    if vendor is GEMINI:
-        begun = vendor.wire([{"candidates": [{"content": {"parts": [{"text": "High water"}]}}]}])
-    with FakeServer([Reply([begun], end="stall")]) as server:
+    with FakeServer([Reply([vendor.begins("High water")], end="stall")]) as server:
         using(vendor.name, vendor.env(server.url + vendor.path.partition("/v1")[1]), leave)
 
 
@@ -202,15 +198,23 @@ def run(vendor: Vendor, reply: Reply) -> Outcome | ProviderError:
         return error
 
 
-def end_of(vendor: Vendor, why: str, text: str = "Half", **more: Any) -> tuple[Vendor, Reply]:
-    return vendor, vendor.reply(text, why=why, **more)
+def end_of(vendor: Vendor, why: str, text: str = "Half") -> tuple[Vendor, Reply]:
+    return vendor, vendor.reply(text, why=why)
+
+
+def incomplete(vendor: Vendor, why: str, text: str = "Half") -> tuple[Vendor, Reply]:
+    """How the Responses API cuts an answer."""
+    part = {"type": "output_text", "text": text}
+    output = [{"type": "message", "id": "m_1", "content": [part]}] if text else []
+    details = {"status": "incomplete", "output": output, "incomplete_details": {"reason": why}}
+    return vendor, sse_reply([{"type": "response.incomplete", "response": details}])
 
 
 ENDS: list[tuple[tuple[Vendor, Reply], str]] = [
-    *((end_of(v, "max_output_tokens", t, status="incomplete"), "answer_cut")
+    *((incomplete(v, "max_output_tokens", t), "answer_cut")
       for v in (OPENAI, XAI) for t in ("Half", "")),
-    (end_of(OPENAI, "content_filter", status="incomplete"), "withheld"),
-    (end_of(OPENAI, "content_filter", "", status="incomplete"), "withheld"),
+    (incomplete(OPENAI, "content_filter"), "withheld"),
+    (incomplete(OPENAI, "content_filter", ""), "withheld"),
     (end_of(OPENAI, "", ""), "empty_answer"),
     (end_of(ANTHROPIC, "max_tokens"), "answer_cut"),
     (end_of(ANTHROPIC, "model_context_window_exceeded"), "answer_cut"),

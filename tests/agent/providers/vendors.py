@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,8 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 from tests import ollama_rules, rules_anthropic, rules_gemini, rules_openai, rules_openai_chat
+from tests.chaos import dialects
+from tests.chaos.dialects import Asked
 from tests.fakes import FakeServer, Reply, sse, sse_reply
 from tests.recorded import OURS, exchanges
 
@@ -82,11 +84,10 @@ def asked(name: str, env: Mapping[str, str], *requests: Request) -> list[StreamE
 
 @dataclass(frozen=True)
 class Vendor:
-    """A provider with its codec, its rules, and its way to say the same things as the others.
+    """A provider with its codec and its rules; `tests.chaos.dialects` speaks as its server.
 
-    `says` makes the events of an answer of these texts, `calls` those of a call with these
-    arguments as text, `fails` the body of an error. `end` stands behind the last message of a
-    request, `searches` are the words of a request that searches.
+    `usual` is the reason of an ordinary end. `end` stands behind the last message of a request,
+    `searches` are the words of a request that searches.
     """
 
     name: str
@@ -95,8 +96,7 @@ class Vendor:
     codec: Any
     path: str
     rules: Callable[[Body, str], None]
-    says: Callable[..., list[Any]]
-    calls: Callable[[str], list[Any]]
+    usual: str
     end: bytes
     recordings: tuple[str, ...]
     searches: tuple[str, ...] = ()
@@ -163,9 +163,23 @@ class Vendor:
         """The bytes of these events."""
         return b"".join(e if isinstance(e, bytes) else sse(e) for e in events)
 
-    def reply(self, *texts: str, **more: Any) -> Reply:
+    def says(self, *texts: str, why: str = "") -> list[bytes]:
+        """The events of an answer of these texts; `why` it ends, if not as usual."""
+        usual, given = (f'"{each}"'.encode() for each in (self.usual, why or self.usual))
+        return [e.replace(usual, given) for e in dialects.load(self.name).text(*texts)]
+
+    def begins(self, text: str) -> bytes:
+        """The bytes of an answer that does not end."""
+        dialect = dialects.load(self.name)
+        return b"".join(dialect.text(text)[: -dialect.terminal])
+
+    def calls(self, arguments: str) -> bytes:
+        """The bytes of a call with these arguments, which may be broken."""
+        return b"".join(dialects.load(self.name).calls(Asked("ferry_times", arguments)))
+
+    def reply(self, *texts: str, why: str = "") -> Reply:
         """An answer of its server."""
-        return sse_reply(self.says(*(texts or ("Good.",)), **more))
+        return sse_reply(self.says(*(texts or ("Good.",)), why=why))
 
     def env(self, url: str = "", key: str = "") -> Environment:
         """Its settings."""
@@ -183,85 +197,12 @@ class Vendor:
         return using(self.name, self.env(url, key), lambda provider: provider.models())
 
 
-def _responses_text(*texts: str, status: str = "completed", why: str = "") -> list[Any]:
-    place = {"output_index": 0, "content_index": 0}
-    deltas = [
-        {"type": "response.output_text.delta", "delta": t, "sequence_number": n, **place}
-        for n, t in enumerate(texts)
-    ]
-    part = {"type": "output_text", "text": "".join(texts)}
-    output = [{"type": "message", "id": "m_1", "content": [part]}] if "".join(texts) else []
-    response = {"status": status, "output": output, "incomplete_details": {"reason": why}}
-    return [*deltas, {"type": f"response.{status}", "response": response}]
-
-
-def _responses_call(arguments: str) -> list[Any]:
-    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "ferry_times"}
-    item = {**call, "arguments": arguments, "status": "completed"}
-    return [{"type": "response.completed", "response": {"status": "completed", "output": [item]}}]
-
-
-def _block(content: Mapping[str, Any], *deltas: Mapping[str, Any], index: int = 0) -> list[Any]:
-    start = {"type": "content_block_start", "index": index, "content_block": content}
-    pieces = [{"type": "content_block_delta", "index": index, "delta": d} for d in deltas]
-    return [start, *pieces, {"type": "content_block_stop", "index": index}]
-
-
-def _messages(blocks: Sequence[Any], why: str) -> list[Any]:
-    end = {"type": "message_delta", "delta": {"stop_reason": why}}
-    return [{"type": "message_start", "message": {}}, *blocks, end, {"type": "message_stop"}]
-
-
-def _messages_text(*texts: str, why: str = "end_turn") -> list[Any]:
-    deltas = [{"type": "text_delta", "text": text} for text in texts]
-    return _messages(_block({"type": "text", "text": ""}, *deltas) if any(texts) else [], why)
-
-
-def _messages_call(arguments: str) -> list[Any]:
-    call = {"type": "tool_use", "id": "toolu_1", "name": "ferry_times", "input": {}}
-    delta = {"type": "input_json_delta", "partial_json": arguments}
-    return _messages(_block(call, delta), "tool_use")
-
-
-def _contents(*texts: str, why: str = "STOP") -> list[Any]:
-    pieces = [{"content": {"role": "model", "parts": [{"text": t}]}} for t in texts if t] or [{}]
-    return [{"candidates": [c]} for c in (*pieces[:-1], {**pieces[-1], "finishReason": why})]
-
-
-def _contents_call(arguments: str) -> list[Any]:
-    call = {"functionCall": {"name": "ferry_times", "args": [arguments]}}
-    return [{"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}]}]
-
-
 DONE = b"data: [DONE]\n\n"
-
-
-def _chat(*texts: str, why: str = "stop") -> list[Any]:
-    deltas = [{"delta": {"content": text}} for text in texts if text]
-    end = {"delta": {}, "finish_reason": why}
-    return [*({"choices": [choice]} for choice in (*deltas, end)), DONE]
-
-
-def _chat_call(arguments: str) -> list[Any]:
-    function = {"name": "ferry_times", "arguments": arguments}
-    delta = {"tool_calls": [{"index": 0, "id": "a", "function": function}]}
-    return [{"choices": [{"delta": delta, "finish_reason": "tool_calls"}]}, DONE]
 
 
 def lines(*values: Mapping[str, Any]) -> list[bytes]:
     """Lines of JSON."""
     return [json.dumps(value).encode() + b"\n" for value in values]
-
-
-def _ollama(*texts: str, why: str = "stop", **more: Any) -> list[Any]:
-    pieces = [{"message": {"content": text}} for text in texts if text]
-    end = {"message": {"content": ""}, "done": True, "done_reason": why, "prompt_eval_count": 9}
-    return lines(*pieces, {**end, **more})
-
-
-def _ollama_call(arguments: str) -> list[Any]:
-    call = {"function": {"name": "ferry_times", "arguments": arguments}}
-    return lines({"message": {"content": "", "tool_calls": [call]}, "done": True})
 
 
 def _chat_rules(body: Body, url: str) -> None:
@@ -275,19 +216,19 @@ def _ollama_rules(body: Body, url: str) -> None:
 
 OPENAI = Vendor(
     "openai", "gpt-6-luna", "gpt-5.5", ResponsesCodec(KEY), "/v1/responses",
-    lambda body, url: rules_openai.check(body), _responses_text, _responses_call, b"]}",
+    lambda body, url: rules_openai.check(body), "completed", b"]}",
     ("web_search_stream", "function_calls_parallel_stream", "refusal_stream",
      "incomplete_null_output_stream", "null_output_two_messages_stream", "leaked_marks_stream",
      "failed_search_unknown_item_stream"), ("web_search",),
 )  # fmt: skip
 XAI = Vendor(
     "xai", "grok-4.3", "grok-4.5", XAICodec(KEY), "/v1/responses",
-    lambda body, url: rules_openai.check(body), _responses_text, _responses_call, b"]}",
+    lambda body, url: rules_openai.check(body), "completed", b"]}",
     ("web_search_stream", "function_call_stream", "x_search_stream"), ("web_search", "x_search"),
 )  # fmt: skip
 ANTHROPIC = Vendor(
     "anthropic", "claude-sonnet-5-5", "claude-opus-5", MessagesCodec(KEY), "/v1/messages",
-    lambda body, url: rules_anthropic.check(body), _messages_text, _messages_call,
+    lambda body, url: rules_anthropic.check(body), "end_turn",
     b'],"max_tokens"',
     ("web_search_stream", "web_fetch_stream", "failed_searches_stream", "calls_parallel_stream",
      "cut_in_a_call_stream", "refusal_stream", "local_results_stream", "plain_body"),
@@ -295,7 +236,7 @@ ANTHROPIC = Vendor(
 )  # fmt: skip
 GEMINI = Vendor(
     "gemini", "gemini-3.5-flash", "gemini-3.1-pro-preview", GeminiCodec(KEY), "/v1/models",
-    rules_gemini.check, _contents, _contents_call, b']}],"',
+    rules_gemini.check, "STOP", b']}],"',
     ("function_calls_parallel_stream", "search_and_function_stream", "search_stream",
      "function_calls_without_ids", "max_tokens_stream",
      "thoughts_only_max_tokens", "blocked_answer_stream", "leaked_marks_stream"),
@@ -304,14 +245,14 @@ GEMINI = Vendor(
 CHAT = Vendor(
     "openai-chat", "tidewater-8b", "elder-8b",
     ChatCodec(ChatServer("https://chat.example/v1", KEY)),
-    "/v1/chat/completions", _chat_rules, _chat, _chat_call, b'"}]}',
+    "/v1/chat/completions", _chat_rules, "stop", b'"}]}',
     ("text_stream", "tool_calls_parallel_stream", "tool_call_bent_ids_stream",
      "reasoning_details_stream", "think_tags_stream", "length_call_stream"),
     home=False,
 )  # fmt: skip
 OLLAMA = Vendor(
     "ollama", "qwen3:8b", "llama3.2", OllamaCodec(read_config({})), "/api/chat", _ollama_rules,
-    _ollama, _ollama_call, b"]}",
+    "stop", b"]}",
     ("chat_text_stream", "chat_tool_calls_stream", "chat_think_tags_stream",
      "chat_length_stream"), home=False, kind="application/x-ndjson",
 )  # fmt: skip

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import ssl
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from searchloop.agent.errors import AgentError, ProviderError
 from searchloop.agent.transport.transport import Timeouts, Transport
-from tests.fakes import FakeServer, Reply
+from tests.fakes import FakeServer, Received, Reply
 from tests.tables import each_row
 
 DATA = Path(__file__).parents[2] / "search_backend" / "data"
@@ -83,27 +84,26 @@ async def head_of(reader: asyncio.StreamReader) -> bytes:
 
 
 @every_loop
-def test_a_stream_and_a_stop(on: Callable[[Main], Any]) -> None:
-    """A streamed answer arrives piece by piece, and a stop closes the socket of another."""
+@pytest.mark.parametrize("silent", [Reply(before="stall"), Reply([b"x"], end="stall")])
+def test_a_stop_closes_the_socket(on: Callable[[Main], Any], silent: Reply) -> None:
+    """The server sees the connection go while the loop lives on, and the next answer comes."""
 
     async def main() -> None:
-        waiting = asyncio.Event()
-        with FakeServer([Reply([b"one", b"two"]), Reply([b"x"], end="stall")]) as server:
+        asked, replies = threading.Event(), iter([silent, Reply([b"one", b"two"])])
+
+        def answer(_: Received) -> Reply:
+            asked.set()
+            return next(replies)
+
+        with FakeServer(answer) as server:
             async with opened() as transport:
-                assert await fetch(transport, server.url) == b"onetwo"
-
-                async def listen() -> None:
-                    async with transport.post(server.url, {}, b"{}") as response:
-                        assert await anext(response.chunks()) == b"x"
-                        waiting.set()
-                        await anext(response.chunks())
-
-                task = asyncio.ensure_future(listen())
-                await waiting.wait()
+                task = asyncio.ensure_future(fetch(transport, server.url))
+                assert await asyncio.to_thread(asked.wait, 30)
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
-                assert await asyncio.to_thread(server.requests[1].gone.wait, 30)
+                assert await asyncio.to_thread(server.requests[0].gone.wait, 30)
+                assert await fetch(transport, server.url) == b"onetwo"
 
     on(main)
 

@@ -8,7 +8,6 @@ import logging
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -271,30 +270,6 @@ def test_silence_ends(reply: Reply) -> None:
         assert server.requests[0].gone.wait(90)
     assert isinstance(error, ProviderError)
     assert (error.code, error.retryable) == ("timeout", False)
-
-
-@pytest.mark.parametrize("reply", [Reply(before="stall"), Reply([b"x"], end="stall")])
-def test_cancelling_closes_the_socket(reply: Reply) -> None:
-    """Stop means stop: the server sees the connection go while the loop lives on."""
-    asked = threading.Event()
-    replies = iter([reply, Reply([b"next"])])
-
-    def answer(_: Received) -> Reply:
-        asked.set()
-        return next(replies)
-
-    with FakeServer(answer) as server:
-
-        async def work(transport: Transport) -> bytes:
-            task = asyncio.create_task(fetch(transport, server.url))
-            assert await asyncio.to_thread(asked.wait, 5)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert await asyncio.to_thread(server.requests[0].gone.wait, 5)
-            return (await fetch(transport, server.url))[1]
-
-        assert run(work) == b"next"
 
 
 def test_leaving_early_closes_the_socket() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from searchloop.agent.tools import Tool
+from searchloop.agent.types import ToolSpec
 from tests.agent.providers.local_desk import FACT, SMALL, TOOLLESS, Desk, desk, envelope, lake
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say, slip
 from tests.fakes import json_reply
@@ -372,3 +374,35 @@ def test_a_broken_memory_is_no_fault(tmp_path: Path) -> None:
         assert session.ask("Hi", "ollama:gemma3:4b").text == "Hello."
     kept = json.loads((tmp_path / "models.json").read_text("utf-8"))
     assert [entry["calls"] for entry in kept.values()] == ["envelope"]
+
+
+def test_a_model_that_is_missing(tmp_path: Path) -> None:
+    """The pull command and what is there instead, which then answers."""
+    with FakeOllama([SMALL], [say("At 07:40.")]) as server, desk(server, tmp_path) as session:
+        session.agent.models()
+        told = session.ask("When?", "ollama:qwen9:1b", search="off")
+        assert told.error is not None
+        assert told.error["code"] == "unknown_model"
+        assert "`ollama pull qwen9:1b`, or pick one that is there: qwen3:4b" in told.error["remedy"]
+        assert session.ask("When?", "ollama:qwen3:4b", search="off").text == "At 07:40."
+
+
+def test_ten_tools_of_one_name(tmp_path: Path) -> None:
+    """The model is offered the name once, its call runs once, and the answer comes."""
+    ran: list[int] = []
+
+    def numbered(n: int) -> Tool:
+        async def run(arguments: Any, context: Any) -> str:
+            ran.append(n)
+            return f"From {n}."
+
+        return Tool(ToolSpec("lookup", f"Number {n}", {"type": "object", "properties": {}}), run)
+
+    script = [call("lookup", {}), say("Done.")]
+    with (
+        FakeOllama([SMALL], script) as server,
+        desk(server, tmp_path, tools=[numbered(n) for n in range(10)]) as session,
+    ):
+        assert session.ask("Look it up.", "ollama:qwen3:4b", search="off").text == "Done."
+    offered = [tool["function"]["name"] for tool in server.chats[0]["tools"]]
+    assert (offered, ran) == (["lookup"], [0])

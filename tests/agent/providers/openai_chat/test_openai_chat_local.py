@@ -46,9 +46,9 @@ TOOLS = tuple(ToolSpec(t["name"], "", t["parameters"]) for t in corpus("tools"))
 
 
 def spoken(text: str, **more: Any) -> list[Any]:
-    """An answer of these words, in pieces of nine characters; `more` stands in its end."""
-    *chunks, end, done = CHAT.says(*(text[at : at + 9] for at in range(0, len(text), 9)))
-    return [*chunks, {**end, **more}, done]
+    """An answer of these words, in pieces of nine characters; `more` stands behind its end."""
+    *events, _, done = CHAT.says(*(text[at : at + 9] for at in range(0, len(text), 9)))
+    return [*events, {"choices": [], **more}, done]
 
 
 def decode(text: str, server: ChatServer = OWN, **more: Any) -> list[StreamEvent]:

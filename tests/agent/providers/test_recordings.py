@@ -14,14 +14,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.types import Finished, Message, NativeSearch, TextDelta, ThinkingDelta
-from tests.agent.providers.test_codecs import wire
-from tests.agent.providers.vendors import BY_NAME, FERRY, USER, Vendor, results
+from tests.agent.providers.test_codecs import asked, decode
+from tests.agent.providers.vendors import BY_NAME, USER, Vendor, results
 from tests.recorded import OURS, exchanges
 from tests.tables import each_row
 
@@ -45,43 +44,24 @@ def meanings(path: Path) -> Iterator[dict[str, Any]]:
         told += [USER] if found["stop"] == "stop" else []
 
 
-def asked(vendor: Vendor, exchange: Mapping[str, Any]) -> dict[str, Any]:
-    """The model and the search of a recorded request, beside a tool of ours."""
-    body = (exchange.get("request") or {}).get("body") or {}
-    kinds = [t.get("type", "") for t in body.get("tools") or () if isinstance(t, dict)]
-    searches = vendor.searches or "web_search_options" in body or any(":" in k for k in kinds)
-    search = NativeSearch() if searches else None
-    return {"model": body.get("model") or vendor.model, "native_search": search, "tools": (FERRY,)}
-
-
 def meaning(
     vendor: Vendor, exchange: Mapping[str, Any], before: list[Message]
 ) -> tuple[dict[str, Any], Message | None]:
     """What an answer gives, and its message if it is one."""
-    data, kind = wire(exchange["response"])
-    data = data.replace(b"2 days ago", b"April 3, 2026")  # else it would mean another day each day
-    if (status := exchange["response"].get("status") or 200) >= 400:
-        return fault(vendor.codec.error(status, exchange["response"]["headers"], data)), None
+    *events, end = decode(vendor, exchange, 1 << 20, *before)
     told: list[list[Any]] = []
-    decoder = vendor.codec.decoder(vendor.request(*before, **asked(vendor, exchange)), kind)
-    try:
-        for event in chain(decoder.feed(data), rest_of(decoder)):
-            if isinstance(event, Finished):
-                return {"told": told, **end_of(event)}, event.message
-            name = WORDS.get(type(event))
-            if name and told and told[-1][0] == name:
-                told[-1][1] += event.text
-            else:
-                values = [getattr(event, field) for field in type(event).__slots__]
-                told.append([name or type(event).__name__, *values])
-    except ProviderError as error:
-        return {"told": told, **fault(error)}, None
-    raise AssertionError("an answer has an end")
-
-
-def rest_of(decoder: Any) -> Iterator[Any]:
-    """What the end of the bytes gives, once it is reached."""
-    yield from decoder.close()
+    for event in events:
+        name = WORDS.get(type(event))
+        if name and told and told[-1][0] == name:
+            told[-1][1] += event.text  # type: ignore[union-attr]
+        else:
+            values = [getattr(event, field) for field in type(event).__slots__]
+            told.append([name or type(event).__name__, *values])
+    if isinstance(end, Finished):
+        return {"told": told, **end_of(end)}, end.message
+    assert isinstance(end, ProviderError)
+    refused = (exchange["response"].get("status") or 200) >= 400
+    return ({} if refused else {"told": told}) | fault(end), None
 
 
 def fault(error: ProviderError) -> dict[str, Any]:

@@ -205,6 +205,9 @@ class GeminiDecoder(DecoderBase):
     def _raw(self, why: StopReason) -> ProviderData | None:
         """Returns the blocks to send back, without the calls of an answer that was cut."""
         blocks = self._answer.blocks
+        if why != "pause":  # the server takes no search back that has no answer
+            answered = [b["toolResponse"].get("id") for b in blocks if b.get("toolResponse")]
+            blocks = [b for b in blocks if (b.get("toolCall") or {}).get("id") in (None, *answered)]
         if why != "stop":
             blocks = [block for block in blocks if "functionCall" not in block]
         if why == "pause" and self._token:

@@ -19,7 +19,6 @@ from searchloop.agent.types import (
     Mark,
     Message,
     NativeSearch,
-    SearchFinished,
     Source,
     TextDelta,
 )
@@ -40,13 +39,6 @@ def said(*texts: str, **more: Any) -> dict[str, Any]:
 
 
 # --- searched answers ---
-
-
-def test_a_search_without_an_end() -> None:
-    """It ends with the answer."""
-    call = {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "id": "1", "args": {"queries": ["a"]}}}
-    data = chunks({"content": {"parts": [call]}}, said("x", finishReason="STOP"))
-    assert SearchFinished("a") in decode(data)
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=6), st.data())

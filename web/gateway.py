@@ -201,10 +201,9 @@ class Gateway:
             return
         if isinstance(encoder, responses.ResponsesEncoder) and asked.wish.keep:
             runs.kept.put(encoder.id, ready.messages, encoder.whole())
-        error = getattr(encoder, "error", None)
         if stream:
             await stream.end()
-        elif error:
+        elif error := encoder.error:
             raise ProviderError(error["code"], error["message"], error.get("remedy", ""))
         else:
             await answer(send, 200, encoder.whole())

@@ -12,8 +12,7 @@ from typing import Any
 
 from searchloop.agent.types import Search, ToolCall, ToolSpec
 from searchloop.protocols import fields
-from searchloop.protocols.fields import Asked, Frame, bad
-from searchloop.protocols.runs import Wish
+from searchloop.protocols.fields import Asked, Encoder, Frame, bad
 
 _OPTIONS = {
     **{name: name for name in ("temperature", "top_p", "seed", "stop")},
@@ -34,10 +33,9 @@ _FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_f
 
 def decode(body: Mapping[str, Any]) -> Asked:
     """Reads a request. Raises ConfigError that names the field."""
-    ignored = fields.known(body, _MET, _WITHOUT_EFFECT)
+    read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
     if fields.typed(body, "n", int, 1) != 1:
         raise bad("n", "one answer at a time is given.", "Leave out n.")
-    read = fields.Transcript()
     for message in fields.objects(body.get("messages"), "messages"):
         _add(read, message)
     tools = tuple(_tool(tool) for tool in fields.typed(body, "tools", list, []))
@@ -46,19 +44,13 @@ def decode(body: Mapping[str, Any]) -> Asked:
     kind = "tool" if fields.kind_of(choice) == "function" else str(choice)
     tools, _ = fields.chosen(kind, name, tools, "off", read.system)
     form = fields.typed(body, "response_format", dict, {})
+    schema = fields.schema_of(form, form.get("json_schema"), "response_format")
+    read.part(body, "stream_options", "include_usage")
+    wanted = read.part(body, "web_search_options", "user_location")
     search: Search = "auto" if body.get("web_search_options") is not None else "off"
-    wish = Wish(
-        fields.typed(body, "model", str, ""),
-        tuple(read.messages),
-        "\n\n".join(read.system),
-        tools,
-        search,
-        options=fields.options_of(body, **_OPTIONS),
-        schema=fields.schema_of(form, form.get("json_schema"), "response_format"),
-        files=read.files,
-        effort="reasoning_effort",
-    )
-    return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
+    options = fields.options_of(body, _OPTIONS)
+    sites = read.sites(wanted, {})
+    return read.asked(tools, search, sites, options, schema, effort="reasoning_effort")
 
 
 def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
@@ -97,11 +89,11 @@ def _tool(tool: Any) -> ToolSpec:
     return fields.spec_of(function.get("name"), function)
 
 
-class ChatEncoder:
-    """Encodes one answer. See `Encoder`."""
+class ChatEncoder(Encoder):
+    """Encodes one answer."""
 
     def __init__(self, asked: Asked) -> None:
-        self._asked, self._wish = asked, asked.wish
+        super().__init__(asked)
         self._head = {"id": f"chatcmpl-{token_hex(12)}", "created": int(time.time())}
         self._texts: list[str] = []  # of the steps that are over
         self._shown: list[str] = []  # of this step
@@ -110,8 +102,6 @@ class ChatEncoder:
         self._before, self._after = around[: around.index('""}')], around[around.index('""}') + 2 :]
         self._notes: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
-        self._finished: Mapping[str, Any] = {}
-        self.error: Mapping[str, Any] | None = None
 
     def begin(self) -> list[Frame]:
         """See `Encoder`."""
@@ -159,31 +149,28 @@ class ChatEncoder:
         return frames
 
     def _end(self, data: Mapping[str, Any]) -> list[Frame]:
-        self._finished, error = data, data["error"]
-        if error and data["reason"] == "error":
-            self.error = error
-            return [("", {"error": _error(error)})]
+        if words := self._over(data):
+            told = {"message": words, "type": "server_error", "param": None}
+            return [("", {"error": {**told, "code": data["error"]["code"]}})]
         frames: list[Frame] = [self._chunk({"annotations": self._notes})] if self._notes else []
         last = self._chunk({}, self._reason())[1]
-        frames.append(("", {**last, "searchloop": fields.extension(data, self._asked)}))
+        frames.append(("", {**last, "searchloop": self._extension()}))
         wanted = self._asked.body.get("stream_options")
         if isinstance(wanted, Mapping) and wanted.get("include_usage"):
             frames.append(("", {**self._chunk({})[1], "choices": [], "usage": self._usage()}))
         return frames
 
     def _reason(self) -> str:
-        why = self._finished.get("stop_reason")
-        return "length" if self._finished["limit"] else _FINISH.get(str(why), "stop")
+        return _FINISH.get(self._why(), "stop")
 
     def _usage(self) -> dict[str, Any]:
-        usage = self._finished["usage"]
-        sent, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+        used = self._counts()
         return {
-            "prompt_tokens": sent,
-            "completion_tokens": made,
-            "total_tokens": sent + made,
-            "prompt_tokens_details": {"cached_tokens": usage.get("cached_tokens") or 0},
-            "completion_tokens_details": {"reasoning_tokens": usage.get("reasoning_tokens") or 0},
+            "prompt_tokens": used["input_tokens"],
+            "completion_tokens": used["output_tokens"],
+            "total_tokens": used["input_tokens"] + used["output_tokens"],
+            "prompt_tokens_details": {"cached_tokens": used["cached_tokens"]},
+            "completion_tokens_details": {"reasoning_tokens": used["reasoning_tokens"]},
         }
 
     def _chunk(
@@ -206,10 +193,5 @@ class ChatEncoder:
             "model": self._wish.model,
             "choices": [{**reason, "message": message}],
             "usage": self._usage(),
-            "searchloop": fields.extension(self._finished, self._asked),
+            "searchloop": self._extension(),
         }
-
-
-def _error(error: Mapping[str, Any]) -> dict[str, Any]:
-    words = f"{error['message']} {error.get('remedy', '')}".strip()
-    return {"message": words, "type": "server_error", "param": None, "code": error["code"]}

@@ -7,38 +7,37 @@ import re
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.run.question.files import NewFile
-from searchloop.agent.types import Message, NativeSearch, Search, ToolCall, ToolSpec
+from searchloop.agent.tools.backend import error_words
+from searchloop.agent.types import (
+    USAGE_FIELDS,
+    Message,
+    NativeSearch,
+    Search,
+    ToolCall,
+    ToolSpec,
+)
 from searchloop.protocols.runs import Wish
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(.*)", re.DOTALL)
 _PICTURE = "[A picture was here. It is not sent again.]"
 _SHOWN = 80  # characters of a strange value in an error
+_KEPT = ("error", "search_path", "citations", "sources")
+_USED = ("searches", "pages", "seconds", "cost_usd")
 _TEXTS = ("text", "input_text", "output_text", "summary_text", "refusal")
 
+EFFORT = {"effort": "effort"}
 SEARCH_TOOL = "web_search"
 _NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 _FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 # An event on the wire: its name, where the protocol has one, and its data, maybe as JSON already.
 Frame = tuple[str, dict[str, Any] | str]
-
-
-class Encoder(Protocol):
-    """Turns the events of a run into those of a protocol; pure, one for each answer."""
-
-    def begin(self) -> list[Frame]:
-        """Returns what stands before the first event."""
-
-    def take(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
-        """Returns what an event of the run becomes."""
-
-    def whole(self) -> dict[str, Any]:
-        """Returns the answer as one object, once the run is over."""
 
 
 class Asked(NamedTuple):
@@ -53,22 +52,59 @@ class Asked(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
+class Encoder:
+    """Turns the events of a run into those of a protocol; pure, one for each answer.
+
+    `error` is that of a run that failed.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked, self._wish = asked, asked.wish
+        self._finished: Mapping[str, Any] = {}
+        self.error: Mapping[str, Any] | None = None
+
+    def begin(self) -> list[Frame]:
+        """Returns what stands before the first event."""
+        raise NotImplementedError
+
+    def take(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
+        """Returns what an event of the run becomes."""
+        raise NotImplementedError
+
+    def whole(self) -> dict[str, Any]:
+        """Returns the answer as one object, once the run is over."""
+        raise NotImplementedError
+
+    def _over(self, data: Mapping[str, Any]) -> str:
+        """Takes `run_finished`; returns the words of its error, nothing for an answer."""
+        self._finished = data
+        self.error = data["error"] if data["reason"] == "error" else None
+        return error_words(self.error)
+
+    def _why(self) -> str:
+        """Says why the answer ended: stop, length, refusal, tool_calls."""
+        return "length" if self._finished.get("limit") else str(self._finished.get("stop_reason"))
+
+    def _counts(self) -> dict[str, int]:
+        """Returns what was used, nothing for what is not known."""
+        usage = self._finished.get("usage", {})
+        return {name: usage.get(name) or 0 for name in USAGE_FIELDS}
+
+    def _extension(self) -> dict[str, Any]:
+        """Returns what no protocol has words for: path, verdicts, sources, seconds and cost.
+
+        `ignored` names the fields of the request that had no effect.
+        """
+        kept = {name: self._finished[name] for name in _KEPT}
+        used = {name: self._finished["usage"].get(name) for name in _USED}
+        return {"ignored": list(self._asked.ignored), **kept, **used}
+
+
 def bad(field: str, what: str, remedy: str = "") -> ConfigError:
     """Returns the error for a field, whose name is `param` in protocols that have one."""
     error = ConfigError("bad_request", f"{field}: {what}", remedy or f"Change {field}.")
     error.param = field  # type: ignore[attr-defined]
     return error
-
-
-def known(
-    body: Mapping[str, Any], met: Iterable[str], without_effect: Iterable[str]
-) -> tuple[str, ...]:
-    """Returns the given fields that have no effect. Raises ConfigError for one that is unknown."""
-    allowed = {*met, *without_effect}
-    for name in body:
-        if name not in allowed:
-            raise bad(name[:_SHOWN], "this field is not known here.", f"Leave out {name[:_SHOWN]}.")
-    return tuple(name for name in without_effect if body.get(name))
 
 
 def typed(body: Mapping[str, Any], name: str, kind: type | tuple[type, ...], else_: Any) -> Any:
@@ -81,9 +117,19 @@ def typed(body: Mapping[str, Any], name: str, kind: type | tuple[type, ...], els
     return value
 
 
-def options_of(body: Mapping[str, Any], **names: str) -> dict[str, Any]:
-    """Returns the options of a model that are given, by the names of `Instructions.of`."""
-    return {own: body[name] for name, own in names.items() if body.get(name) is not None}
+def options_of(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the options of a model that are given, by the names of `Instructions.of`.
+
+    Raises ConfigError that names the field.
+    """
+    options = dict[str, Any]()
+    for name, own in names.items():
+        try:
+            if body.get(name) is not None:
+                options |= Instructions.of(None, {own: body[name]}, None).options
+        except ConfigError as error:
+            raise bad(name, error.message, error.remedy) from None
+    return options
 
 
 class Content:
@@ -178,13 +224,51 @@ def _from_source(content: Content, source: Mapping[str, Any], name: str, field: 
 
 
 class Transcript:
-    """Gathers a client's messages; files count where they stand in the last message."""
+    """Gathers a client's messages; files count where they stand in the last message.
 
-    def __init__(self) -> None:
+    `ignored` are fields that have no effect here.
+    """
+
+    def __init__(
+        self, body: Mapping[str, Any], met: Iterable[str], without_effect: Iterable[str]
+    ) -> None:
+        """Raises ConfigError for a field that is unknown."""
+        for name in body.keys() - {*met, *without_effect}:
+            raise bad(name[:_SHOWN], "this field is not known here.", f"Leave out {name[:_SHOWN]}.")
+        self.body = body
+        self.ignored = [name for name in without_effect if body.get(name)]
         self.messages: list[Message] = []
         self.system: list[str] = []
         self.files: tuple[NewFile, ...] = ()
         self._names: dict[str, str] = {}
+
+    def part(self, holder: Mapping[str, Any], name: str, *met: str) -> Mapping[str, Any]:
+        """Returns an object in another, of which only some fields have an effect."""
+        found: Mapping[str, Any] = typed(holder, name, dict, {})
+        self.ignored += [f"{name}.{key}" for key in found if found[key] and key not in met]
+        return found
+
+    def sites(self, tool: Mapping[str, Any], limits: Mapping[str, Any]) -> NativeSearch:
+        """Returns where a client's search may look; `limits` holds its domains.
+
+        Raises ConfigError.
+        """
+        place = self.part(tool, "user_location", "type", "country", "approximate")
+        place = place if "country" in place else self.part(place, "approximate", "country")
+        return NativeSearch(
+            texts(limits.get("allowed_domains"), "allowed_domains"),
+            texts(limits.get("blocked_domains"), "blocked_domains"),
+            typed(place, "country", str, None),
+            typed(tool, "max_uses", int, None),
+        )
+
+    def asked(self, *wanted: Any, **more: Any) -> Asked:
+        """Returns the request, whose messages are all here; `wanted` as a Wish has it: tools,
+        search, sites, options, schema."""
+        model, system = typed(self.body, "model", str, ""), "\n\n".join(self.system)
+        more["files"] = self.files
+        wish = Wish(model, tuple(self.messages), system, *wanted, **more)
+        return Asked(wish, typed(self.body, "stream", bool, False), self.body, tuple(self.ignored))
 
     def remember(self, messages: Sequence[Message]) -> None:
         """Takes messages of before, whose calls may get their results now."""
@@ -232,16 +316,6 @@ def call_of(id: Any, name: Any, arguments: Any) -> ToolCall:
     return ToolCall(id, name, given, problem)
 
 
-def sites_of(tool: Mapping[str, Any], limits: Mapping[str, Any]) -> NativeSearch:
-    """Returns where a client's search may look; `limits` holds its domains. Raises ConfigError."""
-    return NativeSearch(
-        texts(limits.get("allowed_domains"), "allowed_domains"),
-        texts(limits.get("blocked_domains"), "blocked_domains"),
-        typed(typed(tool, "user_location", dict, {}), "country", str, None),
-        typed(tool, "max_uses", int, None),
-    )
-
-
 def spec_of(name: Any, tool: Mapping[str, Any]) -> ToolSpec:
     """Returns a client's tool; one without a schema takes a text. Raises ConfigError."""
     if not isinstance(name, str) or not re.fullmatch(r"[\w.:-]{1,128}", name):
@@ -255,8 +329,8 @@ def spec_of(name: Any, tool: Mapping[str, Any]) -> ToolSpec:
 
 def schema_of(form: Any, named: Any, field: str) -> Mapping[str, Any] | None:
     """Returns the schema of an answer's form, which `named` holds; None for plain text."""
-    kind = form.get("type", "text") if isinstance(form, Mapping) else form
-    if kind == "text":
+    kind = form.get("type") if isinstance(form, Mapping) else form
+    if not form or kind == "text":
         return None
     schema = {"type": "object"} if kind == "json_object" else None
     if kind == "json_schema" and isinstance(named, Mapping):
@@ -322,25 +396,6 @@ def _moved(at: int, blocks: Sequence[Any]) -> int:
             break
         place = block.b + min(at - block.a, block.size)
     return int(place)
-
-
-def extension(finished: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
-    """Returns what no protocol has words for: path, verdicts, sources, seconds and cost.
-
-    `ignored` names the fields of the request that had no effect.
-    """
-    usage = finished["usage"]
-    return {
-        "ignored": list(asked.ignored),
-        "error": finished["error"],
-        "search_path": finished["search_path"],
-        "citations": finished["citations"],
-        "sources": finished["sources"],
-        "searches": usage.get("searches"),
-        "pages": usage.get("pages"),
-        "seconds": usage.get("seconds"),
-        "cost_usd": usage.get("cost_usd"),
-    }
 
 
 # JSON on one line.

@@ -12,13 +12,11 @@ from typing import Any
 
 from searchloop.agent.types import ANYWHERE, NativeSearch, Search, ToolSpec
 from searchloop.protocols import fields
-from searchloop.protocols.fields import Asked, Frame, bad
-from searchloop.protocols.runs import Wish
+from searchloop.protocols.fields import Asked, Encoder, Frame, bad
 
 _OPTIONS = {
     **{name: name for name in ("temperature", "top_p", "max_tokens")},
     "stop_sequences": "stop",
-    "effort": "effort",
 }
 _MET = (
     *("model", "messages", "system", "stream", "tools", "tool_choice", "output_config"),
@@ -36,32 +34,21 @@ _STOP = {"tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
 
 def decode(body: Mapping[str, Any]) -> Asked:
     """Reads a request. Raises ConfigError that names the field."""
-    ignored = fields.known(body, _MET, _WITHOUT_EFFECT)
-    read = fields.Transcript()
+    read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
     if system := fields.content_of(body.get("system"), "system").text:
         read.system.append(system)
     for message in fields.objects(body.get("messages"), "messages"):
         _add(read, message)
-    tools, search, sites = _tools(fields.typed(body, "tools", list, []))
-    choice = fields.typed(body, "tool_choice", dict, {})
-    kind = {"any": "required"}.get(fields.kind_of(choice), fields.kind_of(choice)) or "auto"
+    tools, search, sites = _tools(read, fields.typed(body, "tools", list, []))
+    choice = fields.typed(body, "tool_choice", dict, {}) or {"type": "auto"}
+    kind = {"any": "required"}.get(fields.kind_of(choice), fields.kind_of(choice))
     tools, search = fields.chosen(kind, choice.get("name"), tools, search, read.system)
-    more = fields.typed(body, "output_config", dict, {})
-    options = fields.options_of({**body, **more}, **_OPTIONS)
+    more = read.part(body, "output_config", "format", "effort")
+    given = {name: value for name, value in body.items() if value != []}
+    options = fields.options_of(given, _OPTIONS) | fields.options_of(more, fields.EFFORT)
     form = more.get("format") or fields.typed(body, "output_format", dict, {})
-    wish = Wish(
-        fields.typed(body, "model", str, ""),
-        tuple(read.messages),
-        "\n\n".join(read.system),
-        tools,
-        search,
-        sites,
-        {name: value for name, value in options.items() if value != []},
-        fields.schema_of(form, form, "output_config.format"),
-        read.files,
-        effort="output_config.effort",
-    )
-    return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
+    schema = fields.schema_of(form, form, "output_config.format" if more else "output_format")
+    return read.asked(tools, search, sites, options, schema, effort="output_config.effort")
 
 
 def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
@@ -89,13 +76,15 @@ def _add(read: fields.Transcript, message: Mapping[str, Any]) -> None:
         raise bad("messages", f"there is no role {str(role)[:40]!r}.")
 
 
-def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
+def _tools(
+    read: fields.Transcript, given: Sequence[Any]
+) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
     specs, sites = list[ToolSpec](), ANYWHERE
     search: Search = "off"
     for tool in given:
         kind = fields.kind_of(tool)
         if kind.startswith(_SEARCH):
-            search, sites = "auto", fields.sites_of(tool, tool)
+            search, sites = "auto", read.sites(tool, tool)
         elif isinstance(tool, Mapping) and kind in ("", "custom"):
             specs.append(fields.spec_of(tool.get("name"), tool))
         else:
@@ -103,22 +92,20 @@ def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSe
     return tuple(specs), search, sites
 
 
-class MessagesEncoder:
-    """Encodes one answer; a block is closed before the next begins. See `Encoder`."""
+class MessagesEncoder(Encoder):
+    """Encodes one answer; a block is closed before the next begins."""
 
     def __init__(self, asked: Asked) -> None:
-        self._asked, self._wish = asked, asked.wish
+        super().__init__(asked)
         self._id = f"msg_{token_hex(12)}"
         self._blocks: list[dict[str, Any]] = []
         self._open = False
         self._grown: list[str] = []  # of the block that is open
         self._searches: list[tuple[str, str]] = []  # query and id of those under way
-        self._finished: Mapping[str, Any] = {}
-        self.error: Mapping[str, Any] | None = None
 
     def begin(self) -> list[Frame]:
         """See `Encoder`."""
-        message = {**self._message(), "usage": self._counts({})}
+        message = {**self._message(), "usage": self._usage()}
         return [_frame("message_start", message=message)]
 
     def take(self, type: str, data: Mapping[str, Any]) -> list[Frame]:
@@ -212,15 +199,12 @@ class MessagesEncoder:
         return frames
 
     def _end(self, data: Mapping[str, Any]) -> list[Frame]:
-        self._finished, frames = data, self._close()
-        if data["error"] and data["reason"] == "error":
-            self.error = data["error"]
-            words = f"{data['error']['message']} {data['error'].get('remedy', '')}".strip()
+        frames = self._close()
+        if words := self._over(data):
             return [*frames, _frame("error", error={"type": "api_error", "message": words})]
         delta = {"stop_reason": self._reason(), "stop_sequence": None, "container": None}
-        usage = self._counts(data["usage"])
-        more = {"searchloop": fields.extension(data, self._asked)}
-        ended = _frame("message_delta", delta=delta, usage=usage, **more)
+        more = {"usage": self._usage(), "searchloop": self._extension()}
+        ended = _frame("message_delta", delta=delta, **more)
         return [*frames, ended, _frame("message_stop")]
 
     def _begin(self, block: dict[str, Any]) -> list[Frame]:
@@ -245,19 +229,18 @@ class MessagesEncoder:
         return _frame("content_block_delta", index=len(self._blocks) - 1, delta=delta)
 
     def _reason(self) -> str:
-        if self._finished.get("limit"):
-            return "max_tokens"
-        return _STOP.get(str(self._finished.get("stop_reason")), "end_turn")
+        return _STOP.get(self._why(), "end_turn")
 
-    def _counts(self, usage: Mapping[str, Any]) -> dict[str, Any]:
+    def _usage(self) -> dict[str, Any]:
+        used = self._counts()
         return {
-            "input_tokens": usage.get("input_tokens") or 0,
-            "output_tokens": usage.get("output_tokens") or 0,
+            "input_tokens": used["input_tokens"],
+            "output_tokens": used["output_tokens"],
             "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": usage.get("cached_tokens") or 0,
+            "cache_read_input_tokens": used["cached_tokens"],
             "server_tool_use": {
-                "web_search_requests": usage.get("searches") or 0,
-                "web_fetch_requests": usage.get("pages") or 0,
+                "web_search_requests": used["searches"],
+                "web_fetch_requests": used["pages"],
             },
         }
 
@@ -269,8 +252,7 @@ class MessagesEncoder:
     def whole(self) -> dict[str, Any]:
         """See `Encoder`."""
         ended = {"content": self._blocks, "stop_reason": self._reason()}
-        usage = self._counts(self._finished["usage"])
-        more = {"usage": usage, "searchloop": fields.extension(self._finished, self._asked)}
+        more = {"usage": self._usage(), "searchloop": self._extension()}
         return {**self._message(), **ended, **more}
 
 

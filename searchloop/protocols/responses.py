@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
+from searchloop.agent.tools.backend import error_words
 from searchloop.agent.types import ANYWHERE, Message, NativeSearch, Search, ToolCall, ToolSpec
 from searchloop.protocols import fields
-from searchloop.protocols.fields import Asked, Frame, bad
-from searchloop.protocols.runs import Wish
+from searchloop.protocols.fields import Asked, Encoder, Frame, bad
 
 _OPTIONS = {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
-_OPTIONS |= {"effort": "effort"}
 _MET = (
     *("model", "input", "instructions", "stream", "store", "previous_response_id", "tools"),
     *("tool_choice", "text", "include", "background", "reasoning", *_OPTIONS),
@@ -43,6 +42,8 @@ _REPEATED: Mapping[str, Any] = {
     "truncation": "disabled",
     "metadata": {},
 }
+_SOURCES = "web_search_call.action.sources"  # of `include`
+_CUT = {"length": "max_output_tokens", "refusal": "content_filter"}
 _SPACE = "__"  # between a namespace and the name of its tool, for the model
 
 
@@ -51,10 +52,9 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
 
     Raises ConfigError that names the field.
     """
-    ignored = fields.known(body, _MET, _WITHOUT_EFFECT)
+    read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
     if body.get("background"):
         raise bad("background", "answers are given while the client waits.", "Leave it out.")
-    read = fields.Transcript()
     read.messages = list(before)
     read.remember(before)
     given = body.get("input")
@@ -63,24 +63,16 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
         _add(read, item)
     if instructions := fields.typed(body, "instructions", str, ""):
         read.system.insert(0, instructions)
-    tools, search, sites = _tools(fields.typed(body, "tools", list, []))
+    tools, search, sites = _tools(read, fields.typed(body, "tools", list, []))
     tools, search = _chosen(body.get("tool_choice"), tools, search, read.system)
-    form = fields.typed(body, "text", dict, {}).get("format") or {}
-    wish = Wish(
-        fields.typed(body, "model", str, ""),
-        tuple(read.messages),
-        "\n\n".join(read.system),
-        tools,
-        search,
-        sites,
-        fields.options_of({**body, **fields.typed(body, "reasoning", dict, {})}, **_OPTIONS),
-        fields.schema_of(form, form, "text.format"),
-        read.files,
-        len(before),
-        body.get("store") is not False,
-        effort="reasoning.effort",
-    )
-    return Asked(wish, bool(fields.typed(body, "stream", bool, False)), body, ignored)
+    form = read.part(body, "text", "format").get("format") or {}
+    thinking = read.part(body, "reasoning", "effort")
+    options = fields.options_of(body, _OPTIONS) | fields.options_of(thinking, fields.EFFORT)
+    schema = fields.schema_of(form, form, "text.format")
+    included = fields.texts(body.get("include"), "include")
+    read.ignored += [f"include.{name}" for name in included if name != _SOURCES]
+    own = {"whole": len(before), "keep": fields.typed(body, "store", bool, True)}
+    return read.asked(tools, search, sites, options, schema, effort="reasoning.effort", **own)
 
 
 def _add(read: fields.Transcript, item: Mapping[str, Any]) -> None:
@@ -113,7 +105,9 @@ def _call(item: Mapping[str, Any]) -> ToolCall:
     return fields.call_of(item.get("call_id"), name, given)
 
 
-def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
+def _tools(
+    read: fields.Transcript, given: Sequence[Any]
+) -> tuple[tuple[ToolSpec, ...], Search, NativeSearch]:
     specs, sites = list[ToolSpec](), ANYWHERE
     search: Search = "off"
     for tool in given:
@@ -125,7 +119,7 @@ def _tools(given: Sequence[Any]) -> tuple[tuple[ToolSpec, ...], Search, NativeSe
                 specs.append(fields.spec_of(f"{tool.get('name')}{_SPACE}{own.get('name')}", own))
         elif kind in _SEARCHES:
             search = "offline" if tool.get("external_web_access") is False else "auto"
-            sites = fields.sites_of(tool, fields.typed(tool, "filters", dict, {}))
+            sites = read.sites(tool, fields.typed(tool, "filters", dict, {}))
         else:
             raise bad("tools", f"a tool of type {str(kind)[:40]!r} is not offered here.")
     return tuple(specs), search, sites
@@ -148,11 +142,11 @@ def _chosen(
     return fields.chosen(kind, name, tools, search, system)
 
 
-class ResponsesEncoder:
-    """Encodes one answer; items are closed before the next begins. See `Encoder`."""
+class ResponsesEncoder(Encoder):
+    """Encodes one answer; items are closed before the next begins."""
 
     def __init__(self, asked: Asked) -> None:
-        self._asked, self._wish = asked, asked.wish
+        super().__init__(asked)
         self.id = f"resp_{token_hex(24)}"
         self._made = int(time.time())
         self._output: list[dict[str, Any]] = []
@@ -160,16 +154,12 @@ class ResponsesEncoder:
         self._shown: list[str] = []  # of that item
         self._where = ""  # that item, in the JSON of its deltas
         self._number = 0
-        self._finished: Mapping[str, Any] = {}
-        self.error: Mapping[str, Any] | None = None
         self._free = {
             tool.get("name")
             for tool in asked.body.get("tools") or ()
             if isinstance(tool, Mapping) and tool.get("type") == "custom"
         }
-        self._sources = "web_search_call.action.sources" in fields.listed(
-            asked.body.get("include"), "include"
-        )
+        self._sources = _SOURCES in (asked.body.get("include") or ())
 
     def begin(self) -> list[Frame]:
         """See `Encoder`."""
@@ -320,11 +310,10 @@ class ResponsesEncoder:
         return [*frames, self._frame("response.output_item.done", **where)]
 
     def _end(self, data: Mapping[str, Any]) -> list[Frame]:
-        self._finished, frames = data, self._close()
+        frames = self._close()
         if self._sources:
             self._add_sources(data["sources"])
-        if data["error"] and data["reason"] == "error":
-            self.error = data["error"]
+        if self._over(data):
             return [*frames, self._frame("response.failed", response=self.whole())]
         cut = self._incomplete()
         named = "response.incomplete" if cut else "response.completed"
@@ -337,38 +326,33 @@ class ResponsesEncoder:
                 item["action"] = {**item["action"], "sources": found}
 
     def _incomplete(self) -> dict[str, str] | None:
-        if self._finished.get("limit") or self._finished.get("stop_reason") == "length":
-            return {"reason": "max_output_tokens"}
-        refused = self._finished.get("stop_reason") == "refusal"
-        return {"reason": "content_filter"} if refused else None
+        reason = _CUT.get(self._why())
+        return {"reason": reason} if reason else None
 
     def whole(self) -> dict[str, Any]:
         """See `Encoder`."""
         cut = self._incomplete()
         status = "failed" if self.error else "incomplete" if cut else "completed"
-        whole = self._response(status)
-        usage = self._finished["usage"]
-        sent, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-        whole["usage"] = {
-            "input_tokens": sent,
+        used = self._counts()
+        usage = {
+            "input_tokens": used["input_tokens"],
             "input_tokens_details": {
-                "cached_tokens": usage.get("cached_tokens") or 0,
+                "cached_tokens": used["cached_tokens"],
                 "cache_write_tokens": 0,
             },
-            "output_tokens": made,
-            "output_tokens_details": {"reasoning_tokens": usage.get("reasoning_tokens") or 0},
-            "total_tokens": sent + made,
+            "output_tokens": used["output_tokens"],
+            "output_tokens_details": {"reasoning_tokens": used["reasoning_tokens"]},
+            "total_tokens": used["input_tokens"] + used["output_tokens"],
         }
-        if self.error:
-            words = f"{self.error['message']} {self.error.get('remedy', '')}".strip()
-            whole["error"] = {"code": "server_error", "message": words}
-        if not self.error:
-            whole["completed_at"] = int(time.time())
-        whole |= {
+        failed = {"code": "server_error", "message": error_words(self.error)}
+        return {
+            **self._response(status),
+            "usage": usage,
+            "error": failed if self.error else None,
+            "completed_at": None if self.error else int(time.time()),
             "incomplete_details": cut,
-            "searchloop": fields.extension(self._finished, self._asked),
+            "searchloop": self._extension(),
         }
-        return whole
 
     def _response(self, status: str) -> dict[str, Any]:
         body = self._asked.body

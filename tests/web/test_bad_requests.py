@@ -1,0 +1,362 @@
+"""Requests that are wrong, made by rule: each is refused in its protocol's shape, or met and told.
+
+Nothing is left running behind one, no model is asked for one, and no field is ignored in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic.types import Message as AnthropicMessage
+from anthropic.types import RawMessageStreamEvent
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from searchloop.agent.errors import AgentError
+from searchloop.agent.settings import Environment
+from searchloop.compose import open_services
+from searchloop.protocols import chat_completions, messages, responses
+from searchloop.protocols.runs import ClientRuns
+from tests.fakes import Received, Reply
+from tests.waiting import until
+from tests.web.faces import (
+    DONE,
+    FACES,
+    KEY,
+    MODEL,
+    SWITCH,
+    WEATHER,
+    Desk,
+    Face,
+    called,
+    chunk,
+    desk,
+    each_face,
+    listing,
+    model,
+    said,
+    user,
+)
+from tests.web.test_real_requests import SAMPLES, WRONG, mutated, shape
+
+CODECS: dict[str, tuple[Any, Any]] = {
+    "chat": (chat_completions, chat_completions.ChatEncoder),
+    "responses": (responses, responses.ResponsesEncoder),
+    "messages": (messages, messages.MessagesEncoder),
+}
+SAMPLE = {"chat": "opencode", "responses": "codex", "messages": "claude-code"}
+HISTORY = ("messages", "input", "system", "instructions", "model")
+ENDED = {
+    "error": None,
+    "reason": "stop",
+    "stop_reason": "stop",
+    "limit": None,
+    "usage": {},
+    "search_path": "off",
+    "citations": [],
+    "sources": [],
+}
+Read = tuple[str, str, set[str]]
+
+
+async def read(runs: ClientRuns, name: str, body: dict[str, Any]) -> Read:
+    """What a request comes to, what its answer repeats, and what it says had no effect."""
+    codec, encoder = CODECS[name]
+    asked = codec.decode(body)
+    ready = await runs.ready(asked.wish)
+    made = encoder(asked)
+    frames = [frame[1] for frame in (*made.begin(), *made.take("run_finished", ENDED))]
+    shown = re.sub(r'"(id|created\w*|completed_at)": ("[^"]*"|\d+)', "", json.dumps(frames))
+    come_to = (asked.stream, ready.wish, [m.content for m in ready.messages])
+    return repr(come_to), shown, {*asked.ignored, *ready.ignored}
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_no_field_is_wrong_in_silence(tmp_path: Path, name: str) -> None:
+    """Each part of a rich request has another type or is not there: it is read, or refused with
+    words. A wrong field alone is refused by its name, has an effect, or is told to have none."""
+    flags = {"SEARCHLOOP_HOME": str(tmp_path), "OPENAI_CHAT_BASE_URL": "http://127.0.0.1:1"}
+    services = open_services(Environment({"flag": flags}))
+    codec, base = CODECS[name][0], FACES[name].body("hi")
+    rich = {**copy.deepcopy(SAMPLES[SAMPLE[name]][1]), "model": MODEL}
+    known = dict.fromkeys((*codec._MET, *codec._WITHOUT_EFFECT))
+    counts = {"read": 0, "refused": 0}
+
+    async def outcome(runs: ClientRuns, body: dict[str, Any]) -> Read | AgentError:
+        try:
+            found: Read | AgentError = await read(runs, name, body)
+        except AgentError as error:
+            found = error
+        counts["refused" if isinstance(found, AgentError) else "read"] += 1
+        return found
+
+    async def tried() -> list[str]:
+        runs, silent = ClientRuns(services), []
+        before = await read(runs, name, base)
+        for wrong in mutated(rich, lambda new: new):
+            if isinstance(wrong, dict):
+                await outcome(runs, wrong)
+        for field, wrong in ((f, w) for f in known for w in WRONG if f not in HISTORY and w):
+            found = await outcome(runs, {**base, field: wrong})
+            if isinstance(found, AgentError):
+                told = getattr(found, "param", field) == field or field in found.message
+            else:
+                told = any(each.partition(".")[0] == field for each in found[2])
+                told = told or found[:2] != before[:2]
+            if not told and (field, wrong) != ("store", True):  # which it is by itself
+                silent.append(f"{field}={wrong!r}: {found}")
+        await services.runner.aclose()
+        return silent
+
+    assert asyncio.run(tried()) == []
+    services.close()
+    assert min(counts.values()) > 50
+
+
+INSIDE: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "chat": (
+        {
+            "stream_options": {"include_obfuscation": True},
+            "web_search_options": {
+                "search_context_size": "low",
+                "user_location": {"type": "approximate", "approximate": {"city": "Oslo"}},
+            },
+        },
+        {"stream_options.include_obfuscation", "web_search_options.search_context_size"}
+        | {"approximate.city"},
+    ),
+    "responses": (
+        {
+            "text": {"verbosity": "low"},
+            "reasoning": {"summary": "auto"},
+            "include": ["reasoning.encrypted_content"],
+            "tools": [{"type": "web_search", "user_location": {"city": "Oslo"}}],
+        },
+        {"text.verbosity", "reasoning.summary", "include.reasoning.encrypted_content"}
+        | {"user_location.city"},
+    ),
+    "messages": (
+        {
+            "output_config": {"task_budget": 5},
+            "tools": [
+                {
+                    "type": "web_search_20250305",
+                    "name": "web_search",
+                    "user_location": {"type": "approximate", "region": "Oslo"},
+                }
+            ],
+        },
+        {"output_config.task_budget", "user_location.region"},
+    ),
+}
+
+
+@each_face
+def test_a_field_inside_another_is_told_too(tmp_path: Path, face: Face) -> None:
+    """What has no effect there is named, and an answer comes."""
+    more, names = INSIDE[face.name]
+    with desk(tmp_path, SEARCH_ENGINES="library") as at:
+        status, told = at.running.ask("POST", face.path, {**face.body("Hi"), **more})
+        assert (status, set(told["searchloop"]["ignored"]) & names) == (200, names)
+
+
+def bodies(face: Face) -> Iterator[tuple[str, bytes, set[int]]]:
+    """Bodies that are wrong or too much, and the status of each."""
+    whole = json.dumps(face.body("Hi")).encode()
+    history = "input" if face.name == "responses" else "messages"
+    deep = {"type": "object"}
+    for _ in range(400):
+        deep = {"type": "object", "properties": {"a": deep}}
+    tool: dict[str, Any] = {"name": "t", "input_schema": deep}
+    if face.name != "messages":
+        tool = {"type": "function", "name": "t", "parameters": deep}
+        tool |= {"function": {"name": "t", "parameters": deep}} if face.name == "chat" else {}
+
+    def given(**more: Any) -> bytes:
+        return json.dumps({**face.body("Hi"), **more}).encode()
+
+    for body in (b"", b"{", b"[]", b"5", b"null", b'"x"', b"\xff\xfe", whole[:-1], whole + b"x"):
+        yield "no JSON object", body, {400}
+    yield "deep JSON", b'{"a":' * 100_000, {400}
+    yield "deep lists", b"[" * 100_000 + b"]" * 100_000, {400}
+    yield "a deep schema", given(tools=[tool]), {200, 400}
+    yield "50 MB", b" " * 50_000_000, {413}
+    yield "2 MB without a file", b'{"a":"' + b"x" * 2_000_000 + b'"}', {400, 413}
+    yield "a huge string", given(**{history: user("x" * 3_000_000)}), {200, 400, 413}
+    yield "10,000 messages", given(**{history: user("Hi") * 10_000}), {200}
+    yield "10,000 unknown fields", given(**{f"f{n}": n for n in range(10_000)}), {400}
+    yield "an unknown model", given(model="nobody:x"), {404}
+    yield "a model without a provider", given(model="no such"), {400, 404}
+    yield "a lone surrogate", given(**{history: user("\ud800")}), {200, 400}
+
+
+@each_face
+def test_a_body_that_is_wrong_or_too_much(tmp_path: Path, face: Face) -> None:
+    """By a connection of its own, as clients send it; the server answers the next one."""
+    with desk(tmp_path) as at:
+        for what, body, statuses in bodies(face):
+            status, raw = posted(at, face.path, body)
+            assert status in statuses, (what, status, raw[:300])
+            if status >= 400:
+                assert shape(face.path)(json.loads(raw)), (what, raw[:300])
+        assert face.ask(at, user("Say hello."), stream=False).text == "Hello."
+
+
+def posted(at: Desk, path: str, body: bytes, **more: str) -> tuple[int, bytes]:
+    """Status and body of one request."""
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", **more}
+    with closing(at.running.connect()) as connection:
+        connection.request("POST", path, body, headers)
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+
+
+@each_face
+def test_odd_headers_and_versions(tmp_path: Path, face: Face) -> None:
+    """A wrong token, a body of another kind, a version of tomorrow, two keys that differ."""
+    body = json.dumps(face.body("Hi")).encode()
+    with desk(tmp_path) as at:
+        for status, more in (
+            (401, {"Authorization": "Bearer wrong"}),
+            (401, {"Authorization": "Basic eDp5"}),
+            (401, {"Authorization": "", "x-api-key": "wrong"}),
+            (401, {"x-api-key": "wrong"}),
+            (415, {"Content-Type": "text/plain"}),
+            (403, {"Origin": "https://evil.example"}),
+            (200, {"anthropic-version": "2099-01-01", "anthropic-beta": "tomorrow-2099-01-01"}),
+            (200, {"OpenAI-Beta": "tomorrow=v9", "OpenAI-Organization": "org"}),
+        ):
+            got, raw = posted(at, face.path, body, **more)
+            assert got == status, (more, raw[:200])
+            assert status == 200 or shape(face.path)(json.loads(raw)), (more, raw[:200])
+
+
+def slowly(asked: Received) -> Reply:
+    """A model that says a word, searches, hands a tool over or waits, as it is told."""
+    if models := listing(asked):
+        return models
+    return Reply([chunk(content="Hel")], end="stall") if "wait" in str(asked.json) else model(asked)
+
+
+@each_face
+def test_a_client_that_hangs_up_at_any_event_leaves_nothing(tmp_path: Path, face: Face) -> None:
+    """After each event of a stream in turn, and before the first; no run goes on."""
+    body = json.dumps(face.body("wait", stream=True)).encode()
+    head = f"POST {face.path} HTTP/1.1\r\nAuthorization: Bearer {KEY}\r\nHost: 127.0.0.1:"
+    kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with desk(tmp_path, slowly) as at, ExitStack() as stack:
+        port, before = at.running.serving.access.port, 0
+        for events in range(6):
+            link = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=90))
+            link.sendall(f"{head}{port}\r\n{kind}".encode() + body)
+            until(lambda before=before: len(asks(at)) > before)
+            seen = b""
+            while seen.count(b"\n\n") < events and (events < 3 or b"Hel" not in seen):
+                seen += link.recv(4096)
+            link.close()
+            before = len(asks(at))
+        until(lambda: all(each.gone.is_set() for each in asks(at)))
+        assert face.ask(at, user("Say hello."), stream=True).text == "Hello."
+
+
+def asks(at: Desk) -> list[Received]:
+    """What the model was asked."""
+    return [each for each in at.server.requests if each.method == "POST"]
+
+
+@each_face
+def test_a_client_that_reads_slowly_or_sends_twice_gets_all(tmp_path: Path, face: Face) -> None:
+    """4 MB through a small window; and the same request twice at once is two answers."""
+    pieces = ["x" * 4000] * 1000
+    slow = lambda asked: listing(asked) or said(*pieces)  # noqa: E731 - a row of one test
+    body = json.dumps(face.body("All", stream=True)).encode()
+    head = f"POST {face.path} HTTP/1.1\r\nAuthorization: Bearer {KEY}\r\nHost: 127.0.0.1:"
+    kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with desk(tmp_path, slow) as at, ExitStack() as stack:
+        port, links = at.running.serving.access.port, []
+        for _ in range(2):
+            link = stack.enter_context(socket.socket())
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            link.connect(("127.0.0.1", port))
+            link.sendall(f"{head}{port}\r\nConnection: close\r\n{kind}".encode() + body)
+            links.append(link)
+        until(lambda: len(asks(at)) == 2)
+        for link in links:
+            got = bytearray()
+            while piece := link.recv(65_536):
+                got += piece
+            assert got.count(b"x" * 4000) + got.count(b"xxxx") > 0
+            assert got.count(b"x") >= 4_000_000
+            assert got.rstrip().endswith(b"0")
+
+
+# How each kind of answer is read by the vendors' own types, strictly.
+TYPES: dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]] = {
+    "chat": (TypeAdapter(ChatCompletionChunk), TypeAdapter(ChatCompletion)),
+    "responses": (TypeAdapter(ResponseStreamEvent), TypeAdapter(Response)),
+    "messages": (TypeAdapter(RawMessageStreamEvent), TypeAdapter(AnthropicMessage)),
+}
+
+
+def thinking(asked: Received) -> Reply:
+    """A model that thinks, then says what it is asked for."""
+    if models := listing(asked):
+        return models
+    words = str(asked.json["messages"][-1]["content"])
+    if "think" in words:
+        return Reply(
+            [chunk(reasoning_content="Hm."), chunk(content="So."), chunk(reason="stop"), DONE]
+        )
+    if "cut" in words:
+        return said("Half of", reason="length")
+    if "refuse" in words:
+        return said("I will", reason="content_filter")
+    if "both" in words:
+        return called("get_weather", city="Oslo")
+    return model(asked)
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    **{text: {} for text in ("Say hello.", "think", "cut", "refuse")},
+    SWITCH: {"search": "offline"},
+    "both": {"tool": True},
+}
+
+
+@each_face
+def test_every_event_is_read_by_the_vendors_types(tmp_path: Path, face: Face) -> None:
+    """Answers, thinking, searches, tools, cut and refused ones, whole and streamed: no field is
+    missing or of another type."""
+    tool: dict[str, Any] = {"name": "get_weather", "input_schema": WEATHER}
+    if face.name != "messages":
+        tool = {"type": "function", "name": "get_weather", "parameters": WEATHER}
+        tool |= {"function": {"name": "get_weather"}} if face.name == "chat" else {}
+    event, answer = TYPES[face.name]
+    kinds = set[str]()
+    with desk(tmp_path, thinking, SEARCH_ENGINES="library") as at:
+        for text, wish in ASKED.items():
+            more: dict[str, Any] = {"tools": [tool]} if wish.get("tool") else {}
+            more |= {"model": f"{MODEL}+offline"} if wish.get("search") else {}
+            status, raw = posted(at, face.path, json.dumps(face.body(text, **more)).encode())
+            assert status == 200, raw
+            answer.validate_json(raw, strict=True)
+            body = face.body(text, stream=True, **more)
+            if face.name == "chat":
+                body["stream_options"] = {"include_usage": True}
+            frames = posted(at, face.path, json.dumps(body).encode())[1].decode().split("\n\n")
+            for frame in filter(None, frames):
+                data = frame.rpartition("data: ")[2]
+                if data != "[DONE]":
+                    event.validate_json(data, strict=True)
+                    kinds.add(json.loads(data).get("type", "chunk"))
+    assert len(kinds) >= {"chat": 1, "responses": 14, "messages": 6}[face.name], kinds

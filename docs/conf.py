@@ -24,6 +24,7 @@ smartquotes = False  # or `--open` outside of code would be a dash
 html_use_index = False
 html_static_path = ["assets"]
 html_css_files = ["site.css"]
+html_search_scorer = str(ROOT / "docs" / "assets" / "search.js")
 html_theme_options = {"footer_icons": []}
 
 

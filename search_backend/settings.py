@@ -31,7 +31,7 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
 )
 SITES = "sites"  # in a chain: official sites may be asked beside it
 CACHE_SECONDS = 300.0  # the same search gets the same answer
-CACHE_MB = 64.0  # size of the file of answers and pages
+CACHE_BYTES = 64 * 2**20  # size of the file of answers and pages
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
@@ -40,7 +40,8 @@ FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 class SearchSettings:
     """Settings of one backend. `engines` is the chain in order; `home` contains the library.
 
-    A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of `cache_mb`
+    A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of
+    `cache_bytes`
     (0 = in memory only). `readers` try a page in that order. `rules` and `country` restrict every
     request; `allow_ranges` are private addresses to which names may lead (see `addresses`). With
     `routed`, official sites may be asked beside the chain: unless the user has written one without.
@@ -53,17 +54,12 @@ class SearchSettings:
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     seconds: float = 10.0
     cache_seconds: float = 0.0
-    cache_mb: float = 0.0
+    cache_bytes: int = 0
     readers: tuple[str, ...] = (LOCAL,)
     rules: Rules = ANYWHERE
     country: str | None = None
     allow_ranges: tuple[str, ...] = ()
     routed: bool = False
-
-    @property
-    def cache_bytes(self) -> int:
-        """The size of the cache file."""
-        return int(self.cache_mb * 2**20)
 
     @classmethod
     def from_mapping(
@@ -86,7 +82,7 @@ class SearchSettings:
             offline=_switch(mapping, "SEARCHLOOP_OFFLINE"),
             keys=keys,
             cache_seconds=CACHE_SECONDS,
-            cache_mb=CACHE_MB,
+            cache_bytes=CACHE_BYTES,
             readers=_names(mapping, "SEARCH_READERS", (LOCAL, *find_services())) or (LOCAL,),
             rules=Rules(
                 _domains(mapping, "SEARCH_ALLOWED_DOMAINS"),

@@ -150,8 +150,7 @@ SHARED = ("agent.tools.backend", "agent.tools.dispatcher")
 MAY_IMPORT_BY_NAME = (
     *("searchloop/__init__.py", "agent/providers/__init__.py", "agent/tools/__init__.py"),
     *("agent/log/__init__.py", "agent/log/log.py"),
-    *("search_backend/engines/__init__.py", "search_backend/readers/__init__.py"),
-    "search_backend/other_apis/__init__.py",
+    "search_backend/plugin/entry_points.py",
     *("searchloop/compose/__init__.py", "searchloop/imports/worker.py", "cli/main.py"),
 )
 

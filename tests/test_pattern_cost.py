@@ -1,11 +1,14 @@
 """No pattern of the source looks at a text again and again, whatever the text holds.
 
 Every compiled pattern gets texts made of its own beginnings, repeated. A pattern that rescans
-costs sixteen times as much at four times the size; one that does not, four times.
+costs sixteen times as much at four times the size; one that does not, four times. So do those that
+functions of the search backend make; what such a pattern is made of at run time is escaped, is our
+own data, or is made linear, and stands in MADE.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -118,6 +121,52 @@ def looking(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
         return sum(1 for _ in pattern.finditer(given))
 
     return look
+
+
+# Patterns made of what is known at run time only: where, and why they do not rescan.
+MADE = {
+    "search_backend/api/embeddings.py prefixed": "a table beside it",
+    "search_backend/api/payload.py _text": "two letters, of our own schema",
+    "search_backend/library/folders.py _rules": "made linear; attacked in test_folders.py",
+    "search_backend/pages/open_page.py _read_shelved": "escaped",
+    "search_backend/readers/_html/parts/scripts.py __init__": "one sign that cuts",
+    "search_backend/readers/_html/parts/scripts.py _explained": "one sign that cuts",
+    "search_backend/search/router.py _data": "kinds.toml, for an address of a result",
+    "search_backend/search/router.py _pattern": "kinds.toml, for 300 characters",
+}
+_FLAGS = {"sub": 4, "split": 3, "compile": 1}
+
+
+def _inner() -> Iterator[tuple[str, re.Pattern[Any] | None, str]]:
+    """Yields the patterns of functions: where, the pattern if its text is known, how it looks."""
+    for module in modules("search_backend"):
+        space = vars(import_module(f"searchloop.{module.name.removeprefix('searchloop.')}"))
+        for function in (n for n in module.nodes if isinstance(n, ast.FunctionDef)):
+            every = [*ast.walk(function)]
+            methods = {id(n.value): n.attr for n in every if isinstance(n, ast.Attribute)}
+            for call in (n for n in every if isinstance(n, ast.Call)):
+                said = ast.unparse(call.func).split(".")
+                if said[0] != "re" or len(said) != 2 or said[1] in ("escape", "purge"):
+                    continue
+                at, flags = _FLAGS.get(said[1], 2), [k.value for k in call.keywords]
+                flags = [ast.unparse(one) for one in (*flags, *call.args[at : at + 1])]
+                where = f"{module.path} {function.name}"
+                how = methods.get(id(call), "search") if said[1] == "compile" else said[1]
+                made = f"re.compile({', '.join([ast.unparse(call.args[0]), *flags])})"
+                try:
+                    known = eval(made, space)  # noqa: S307 - our own source
+                except NameError:
+                    known = None
+                yield where, known, how if how in ("match", "fullmatch") else "search"
+
+
+INNER = [*_inner()]
+PATTERNS |= {f"{at} {n}": (known, how) for n, (at, known, how) in enumerate(INNER) if known}
+
+
+def test_what_a_pattern_is_made_of_at_run_time_is_known() -> None:
+    """Each place that makes one has its reason above, and each reason its place."""
+    assert {at for at, known, _ in INNER if known is None} == set(MADE)
 
 
 @each_row("name", sorted(PATTERNS))

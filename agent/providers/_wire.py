@@ -86,6 +86,11 @@ def count(value: Any, key: str) -> int | None:
     return found if type(found) is int and found >= 0 else None
 
 
+def number(value: Any, key: str) -> int:
+    """Returns a count in an object, 0 for anything that is none."""
+    return count(value, key) or 0
+
+
 def function_name(name: str) -> str:
     """Replaces what APIs refuse in the name of a function: models make names up."""
     return _BAD_NAME.sub("_", name)[:64] or "unknown"

@@ -11,7 +11,6 @@ Spec: RFC 6750 2.1; RFC 7617, for clients that can only put a secret into an add
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import logging
 import math
 import threading
@@ -26,12 +25,12 @@ from typing import Any
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
+from searchloop.analysis.addresses import network_of
 from searchloop.search_backend.api import openapi, payload
 from searchloop.search_backend.api.embeddings import embedder
 from searchloop.search_backend.api.schemas import MOST_FILE
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.engines import Access, Engine, find_engines, find_shelves
 from searchloop.search_backend.fetch.browser import fetch_rendered
 from searchloop.search_backend.fetch.fetch import fetch as checked_fetch
@@ -90,7 +89,7 @@ class Quota:
         """Counts a request and returns None, or returns the seconds until one may come."""
         if self._most <= 0:
             return None
-        client, now = _client(address), self._clock()
+        client, now = network_of(address), self._clock()
         with self._lock:
             left, since = self._clients.pop(client, (self._most, now))
             left = min(left + (now - since) * self._most / 60, self._most)
@@ -119,19 +118,6 @@ def has_token(authorization: str, key: str, token: str) -> bool:
     return hmac.compare_digest(secret, token.encode())
 
 
-def _client(address: str) -> str:
-    """Returns an IPv4 address as it is, an IPv6 address as its /64 network."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
-
-
 def make_pages(
     settings: SearchSettings,
     library: Library,
@@ -158,7 +144,7 @@ def make_pages(
         shelves=shelves,
         rules=settings.rules,
         offline=settings.offline,
-        cache=PageCache(cache or Cache()),
+        cache=cache,
     )
 
 
@@ -367,7 +353,7 @@ def _add_limits(app: Flask, token: str | None, quota: Quota | None, home: str) -
         client = request.remote_addr or ""
         ASKER.set(request.environ.get("searchloop.gone"))
         # In one process each person has an application; over the network all share this one.
-        CLIENT.set(f"{home} {_client(client)}")
+        CLIENT.set(f"{home} {network_of(client)}")
         sent = request.headers.get("Authorization", ""), request.headers.get("X-API-Key", "")
         known = token is None or has_token(*sent, token)
         seconds = quota.take(client) if quota else None

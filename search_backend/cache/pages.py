@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 
-from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.types import NOBODY, Freshness, Owner, Page
+from searchloop.search_backend.types import Freshness, Page
 
 # An opened page does not change for so long, whatever its server says, so one can read on in it.
 READING_SECONDS = 900.0
@@ -44,27 +43,8 @@ class KeptPage:
         return self.fresh or self.age < READING_SECONDS
 
 
-class PageCache:
-    """The pages read last. Safe for several threads."""
-
-    def __init__(self, cache: Cache) -> None:
-        """`cache` keeps them."""
-        self._cache = cache
-
-    def get(self, key: str, chat: Owner = NOBODY) -> KeptPage | None:
-        """Returns the page and its age, even if stale; None if it is too old or unknown.
-
-        From now on it is `chat`'s as well.
-        """
-        found = self._cache.get(Page, key, chat)
-        return KeptPage(*found) if found else None
-
-    def put(self, key: str, page: Page, chat: Owner = NOBODY) -> None:
-        """Keeps a page fetched just now; the oldest pages make room."""
-        self._cache.put(key, page, _lifetime(page), chat, write=page.freshness.store)
-
-
-def _lifetime(page: Page) -> float:
+def lifetime(page: Page) -> float:
+    """Returns the seconds for which a page is kept."""
     known = page.freshness
     if not known.store:
         return READING_SECONDS

@@ -13,9 +13,7 @@ answered and found nothing.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -26,7 +24,7 @@ from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
-from searchloop.search_backend.plugin.entry_points import find_parts
+from searchloop.search_backend.plugin.entry_points import find_parts, own_parts
 from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.types import Query, SearchBackendError, SearchResult
 
@@ -143,12 +141,9 @@ def find_engines() -> Mapping[str, Engine]:
 @cache
 def own_engines() -> Mapping[str, Engine]:
     """Returns the engines of this package, by name."""
-    found: dict[str, Engine] = {}
-    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        engine = getattr(importlib.import_module(module.name), "ENGINE", None)
-        if isinstance(engine, Engine):
-            found[engine.name] = engine
-    return found
+    folders = (__name__, f"{__name__}.keyed", f"{__name__}.keyless")
+    found = [one for folder in folders for one in own_parts(folder, "ENGINE", Engine)]
+    return {engine.name: engine for engine in found}
 
 
 def engine_plugins() -> tuple[Plugin, ...]:

@@ -41,10 +41,6 @@ from searchloop.search_backend.text.clean import invisible
 from searchloop.search_backend.types import FetchRefused, NotReachable, SearchBackendError
 
 MOST_RULES = 100
-# Plain names below a top-level domain of letters, and nothing in the rest to stumble over.
-_EASY = re.compile(
-    r"https?://(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!localhost\b)[a-z]{2,24}(?:[/?#][!-\[\]-~]*)?"
-)
 _WEB = re.compile(r"https?:", re.IGNORECASE)
 _TOGETHER = NAMES["scripts_together"]
 
@@ -161,8 +157,6 @@ def plain_url(url: str, allow: Sequence[Network] = ()) -> str | None:
     None for a URL that can be read in two ways, holds invisible characters, or names this machine
     or an address that is neither public nor in `allow`.
     """
-    if len(url) <= 253 and _EASY.fullmatch(url) and "xn--" not in url:
-        return url  # nearly every one: a hundred in a search, and each costs
     host = host_of(url)
     if host is None:
         return None if _WEB.match(url) else url

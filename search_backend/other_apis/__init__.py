@@ -7,13 +7,12 @@ rule of our contract holds for all shapes.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from searchloop.search_backend.plugin.entry_points import own_parts
 from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
 
 Values = Mapping[str, Any]
@@ -86,12 +85,7 @@ def opened(view: PageView) -> PageView:
 @cache
 def find_shapes() -> tuple[Shape, ...]:
     """Returns every shape of this package, sorted by file name."""
-    found = []
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-        shape = getattr(importlib.import_module(f"{__name__}.{module.name}"), "SHAPE", None)
-        if isinstance(shape, Shape):
-            found.append(shape)
-    return tuple(found)
+    return tuple(own_parts(__name__, "SHAPE", Shape))
 
 
 def error_at(path: str, status: int, problem: Problem) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.cache.pages import PageCache
+from searchloop.search_backend.cache.pages import KeptPage, lifetime
 from searchloop.search_backend.cache.results import SingleFlight
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules
 from searchloop.search_backend.fetch.http import Fetched
@@ -75,14 +75,14 @@ class Pages:
         shelves: Mapping[str, Shelf] | None = None,
         rules: Rules = ANYWHERE,
         offline: bool = False,
-        cache: PageCache | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self._reading = reading
         self._library = library
         self._shelves = shelves or {}
         self._rules = rules
         self._offline = offline
-        self._cache = cache or PageCache(Cache())
+        self._cache = cache or Cache()
         self._joined = SingleFlight[_Got]()
 
     def open_page(
@@ -140,7 +140,7 @@ class Pages:
         if place or url.startswith(SCHEME):
             return self._own(url, place)
         key = f"{reader} {url}" if reader else url
-        kept = self._cache.get(key, chat)
+        kept = self._kept(key, chat)
         if kept and (kept.fresh or offline or (goes_on and kept.readable)):
             return _Got(kept.page, "cache", kept.age)
         if offline:
@@ -150,11 +150,16 @@ class Pages:
             lambda: self._read(url, rules, reader, key, chat),
             JOIN_SECONDS,
         )
-        self._cache.get(key, chat)  # another chat may have been opening it
+        self._kept(key, chat)  # another chat may have been opening it
         return got
 
+    def _kept(self, key: str, chat: Owner) -> KeptPage | None:
+        """Returns the page of before, even if stale; from now on it is the chat's as well."""
+        found = self._cache.get(Page, key, chat)
+        return KeptPage(*found) if found else None
+
     def _read(self, url: str, rules: Rules, reader: str | None, key: str, chat: Owner) -> _Got:
-        kept = self._cache.get(key, chat)
+        kept = self._kept(key, chat)
         if kept and kept.fresh:  # another thread was faster
             return _Got(kept.page, "cache", kept.age)
         known = kept.page if kept else None
@@ -171,7 +176,7 @@ class Pages:
             return _Got(failed_page(url, problem))
         if page.status != "ok":
             return _Got(page)
-        self._cache.put(key, page, chat)
+        self._cache.put(key, page, lifetime(page), chat, write=page.freshness.store)
         unchanged = known is not None and page.text is known.text
         return _Got(page, "cache" if unchanged else "web")
 

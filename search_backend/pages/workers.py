@@ -24,9 +24,8 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import IO, Any
 
-from searchloop.search_backend.fetch.refresh import refresh_in
-from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE, page_in
-from searchloop.search_backend.plugin.markup import Markup, rows_in
+from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE, answer_to
+from searchloop.search_backend.plugin.markup import Markup
 from searchloop.search_backend.types import (
     EngineError,
     Page,
@@ -123,9 +122,7 @@ class Workers:
         Raises SearchBackendError if nobody waits for it any more.
         """
         head = {"url": url, "content_type": content_type, "charset": charset}
-        if not sys.executable:  # Python inside another program cannot start itself
-            return page_in(head, body, cut=False)
-        told = self.answer(head, body)
+        told = self._told(head, body)
         return failed_page(url, told) if isinstance(told, Problem) else restored(Page, told)
 
     def refresh_in(self, body: bytes, charset: str | None, header: str) -> str | None:
@@ -133,21 +130,24 @@ class Workers:
 
         Raises SearchBackendError if nobody waits for it any more.
         """
-        if not sys.executable:
-            return refresh_in(body, charset, header)
-        told = self.answer({"charset": charset, "refresh": header}, body)
+        told = self._told({"charset": charset, "refresh": header}, body)
         return None if isinstance(told, Problem) else told["refresh"]
 
     def rows(self, body: bytes, markup: Markup) -> list[dict[str, str]] | None:
         """Returns what `markup.rows_in` does. Raises EngineError if reading was given up."""
-        if not sys.executable:
-            return rows_in(body, markup)
-        told = self.answer({"markup": markup.as_json()}, body)
+        told = self._told({"markup": markup.as_json()}, body)
         if isinstance(told, Problem):
             what = "Reading its answer took too long, or too much memory."
             raise EngineError("parse", what, "Use another engine.")
         rows = told["rows"]
         return rows and [{name: str(text) for name, text in row.items()} for row in rows]
+
+    def _told(self, head: dict[str, Any], body: bytes) -> dict[str, Any] | Problem:
+        if sys.executable:
+            return self.answer(head, body)
+        # Python inside another program cannot start itself.
+        told: dict[str, Any] = json.loads(json.dumps(answer_to(head, body, cut=False)))
+        return told
 
     def answer(self, head: Mapping[str, Any], body: bytes) -> dict[str, Any] | Problem:
         """Returns what a process answers, or why it did not. Raises SearchBackendError as `read`

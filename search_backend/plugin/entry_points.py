@@ -1,4 +1,4 @@
-"""Engines and readers that other installed packages bring, by entry points.
+"""Engines and readers: ours, one in a module, and those of other packages, by entry points.
 
     [project.entry-points."searchloop.engines"]
     heron = "heron_search:ENGINE"
@@ -10,11 +10,24 @@ Spec: https://packaging.python.org/en/latest/specifications/entry-points/
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Container
 from functools import cache
-from typing import Any
+from importlib import import_module
+from typing import Any, TypeVar
 
 from searchloop.analysis.plugins import Plugin, find_plugins
+
+Part = TypeVar("Part")
+
+
+def own_parts(package: str, name: str, kind: type[Part]) -> list[Part]:
+    """Returns the objects of this kind that the modules of a package of ours hold under `name`,
+    sorted by module; a module whose name begins with _ is no part."""
+    modules = pkgutil.iter_modules(import_module(package).__path__)
+    names = sorted(module.name for module in modules if module.name[0] != "_")
+    found = (getattr(import_module(f"{package}.{each}"), name, None) for each in names)
+    return [one for one in found if isinstance(one, kind)]
 
 
 @cache

@@ -11,23 +11,20 @@ Others may import: _served.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 
 from searchloop.analysis.plugins import Plugin
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
-from searchloop.search_backend.plugin.entry_points import find_parts
+from searchloop.search_backend.plugin.entry_points import find_parts, own_parts
 from searchloop.search_backend.text.clean import binary_share
 from searchloop.search_backend.types import Page, Problem, failed_page
 
 LOCAL = "local"
-Part = TypeVar("Part")
 # XML in pieces, however broken. Each alternative takes a character and never backtracks.
 XML_PIECE = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)|<[?!][^>]*>?"
@@ -99,18 +96,22 @@ class Service:
         return tuple(name for name in self.needs if not keys.get(name))
 
 
+def _own_services() -> list[Service]:
+    return own_parts(f"{__name__}.services", "SERVICE", Service)
+
+
 @cache
 def find_services() -> Mapping[str, Service]:
     """Returns every service, those of plugins included, by name, sorted."""
     found = [part.value for part in reader_plugins() if isinstance(part.value, Service)]
-    found += _own(".services", "SERVICE", Service)
+    found += _own_services()
     return {one.name: one for one in sorted(found, key=lambda one: one.name)}
 
 
 @cache
 def find_readers() -> tuple[Reader, ...]:
     """Returns every reader, ours first, sorted by file name."""
-    return (*_own("", "READER", Reader), *brought_readers())
+    return (*own_parts(__name__, "READER", Reader), *brought_readers())
 
 
 @cache
@@ -122,16 +123,8 @@ def brought_readers() -> tuple[Reader, ...]:
 
 def reader_plugins() -> tuple[Plugin, ...]:
     """Returns what other packages bring as readers and services, broken ones included."""
-    taken = frozenset(one.name for one in _own(".services", "SERVICE", Service)) | {LOCAL}
+    taken = frozenset(one.name for one in _own_services()) | {LOCAL}
     return find_parts("readers", (Reader, Service), ("READER", "SERVICE"), taken)
-
-
-def _own(folder: str, name: str, kind: type[Part]) -> list[Part]:
-    package = importlib.import_module(f"{__name__}{folder}")
-    names = sorted(each.name for each in pkgutil.iter_modules(package.__path__))
-    modules = (f"{package.__name__}.{name}" for name in names if not name.startswith("_"))
-    found = [getattr(importlib.import_module(module), name, None) for module in modules]
-    return [one for one in found if isinstance(one, kind)]
 
 
 def reader_for_name(name: str) -> Reader | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from ipaddress import IPv6Address, ip_address, ip_network
 from posixpath import normpath
 from unicodedata import normalize
 from urllib.parse import unquote
@@ -137,3 +138,15 @@ def is_tracking(pair: str, place: str) -> bool:
     if pair.startswith("si="):
         return "youtu" in place or "spotify.com/" in place
     return _REFERRER.fullmatch(pair) is not None and not _CODE.search(place)
+
+
+def network_of(address: str) -> str:
+    """Returns an IPv4 address as it is, an IPv6 address as its /64 network: all of it is one
+    client's."""
+    try:
+        found = ip_address(address.partition("%")[0].strip("[] "))
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address) and not found.ipv4_mapped:
+        return str(ip_network((found, 64), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.cache.disk import NAME, Disk
 from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.engines import Engine, find_engines
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
@@ -74,15 +73,14 @@ def test_a_page_that_comes_too_late_is_not_stored(tmp_path: Path) -> None:
     """Its chat was deleted while it was on its way."""
     library, disk = Library(tmp_path, dict), Disk(tmp_path, MOST)
     cache = Cache(disk)
-    memory = PageCache(cache)
     library.remember(PAGE, "a")
     disk.put("Page", "x", {"text": "samovar"}, 900, Owner("a"))
-    memory.put(URL, PAGE, Owner("a"))
+    cache.put(URL, PAGE, 900, Owner("a"), write=False)
     assert (library.forget("a"), cache.forget("a")) == (1, 2)
     library.remember(PAGE, "a")
     disk.put("Page", "x", {"text": "samovar"}, 900, Owner("a"))
-    memory.put(URL, PAGE, Owner("a"))
-    assert (hits(library), disk.get("Page", "x"), memory.get(URL)) == (set(), None, None)
+    cache.put(URL, PAGE, 900, Owner("a"), write=False)
+    assert (hits(library), disk.get("Page", "x"), cache.get(Page, URL)) == (set(), None, None)
     library.remember(PAGE, "b")
     assert hits(library) == {URL}
 
@@ -184,7 +182,7 @@ def test_a_home_that_takes_nothing(state: Any, tmp_path: Path) -> None:
 
     def app(home: Path, **more: Any) -> Any:
         good = Engine("good", "Good", lambda _query, _access: [GOOD])
-        own = SearchSettings(home, ("good", "library"), cache_seconds=300.0, cache_mb=4.0)
+        own = SearchSettings(home, ("good", "library"), cache_seconds=300.0, cache_bytes=4 * MOST)
         engines = {"good": good, "library": find_engines()["library"]}
         return create_app(own, fetch=fetched, engines=engines, **more).test_client()
 

@@ -25,6 +25,7 @@ from urllib.parse import parse_qs, quote
 
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.settings.private_files import write_private
+from searchloop.analysis.addresses import network_of
 from searchloop.protocols.programs import Program, Programs
 
 TOKEN_FILE = "token"
@@ -216,14 +217,6 @@ def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return getattr(found, "ipv4_mapped", None) or found
 
 
-def _guesser(address: str) -> str:
-    """Returns an IPv4 address as it is, an IPv6 address as its /64 network."""
-    found = _ip(address)
-    if isinstance(found, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found or address)
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """The addresses of the server, and what lets requests in.
@@ -341,7 +334,7 @@ class Access:
         if self.people and self.people.trusts(client):
             seen = head.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2]
             client = seen.strip() if _ip(seen) else client
-        return _guesser(client)
+        return network_of(client)
 
 
 def given_token(query: str, name: str = "token") -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 from searchloop.agent.providers._answer import Calls, ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._responses.request import VERSION
-from searchloop.agent.providers._wire import count, error_in, member, text_in
+from searchloop.agent.providers._wire import count, error_in, member, number, text_in
 from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
@@ -94,8 +94,7 @@ class ResponseText(ShownAnswer):
         )
 
     def _span(self, part: _Part, note: Mapping[str, Any]) -> Span | None:
-        start, end = (note.get(name) for name in ("start_index", "end_index"))
-        start, end = (at if isinstance(at, int) else 0 for at in (start, end))
+        start, end = number(note, "start_index"), number(note, "end_index")
         where = locate(part.raw, start, end, note["url"])
         if where is None or part.base is None:
             return None

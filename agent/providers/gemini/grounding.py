@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from searchloop.agent.providers._answer import ShownAnswer, Stretch
+from searchloop.agent.providers._wire import number, text_in
 from searchloop.agent.search.citations import numbered
 from searchloop.agent.types import (
     Citation,
@@ -98,12 +99,11 @@ class AnswerParts(ShownAnswer):
 
     def _find(self, raws: list[str], segment: Mapping[str, Any]) -> Span | None:
         """Finds a segment in the joined stretches; the quoted words decide between readings."""
-        said = segment.get("text")
-        said = said if isinstance(said, str) else ""
-        start, end = _number(segment.get("startIndex")), _number(segment.get("endIndex"))
+        said = text_in(segment, "text")
+        start, end = number(segment, "startIndex"), number(segment, "endIndex")
         starts = [0, *accumulate(map(len, raws))]
         stretches, whole = list(zip(starts, raws, strict=False)), "".join(raws)
-        index = _number(segment.get("partIndex"))
+        index = number(segment, "partIndex")
         guess: Span | None = None
         for base, text in (*stretches[index : index + 1], (0, whole), *stretches):
             first, last = _code_points(text, start, end)
@@ -135,10 +135,6 @@ def _nearest(text: str, words: str, at: int) -> int:
     if before < 0 or (after >= 0 and after - at < at - before):
         return after
     return before
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 _READ = "URL_RETRIEVAL_STATUS_"

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import fetched
-from searchloop.agent.providers._wire import member, text_in
+from searchloop.agent.providers._wire import count, member, number, text_in
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.transport.transport import Transport
@@ -191,9 +191,9 @@ def read_tags(body: Any) -> Iterable[Installed]:
                 digest=str(member(entry, "digest") or ""),
                 size=str(member(details, "parameter_size") or ""),
                 remote_host=str(member(entry, "remote_host") or ""),
-                trained=_count(member(details, "context_length")),
+                trained=count(details, "context_length") or None,
                 capabilities=read_capabilities(entry),
-                disk=_count(member(entry, "size")),
+                disk=count(entry, "size") or None,
             )
 
 
@@ -208,7 +208,7 @@ def read_capabilities(body: Any) -> frozenset[str] | None:
 def read_trained(body: Any) -> int | None:
     """Reads the window that a model was trained for, under the name of its architecture."""
     info = member(body, "model_info")
-    return _count(member(info, f"{member(info, 'general.architecture')}.context_length"))
+    return count(info, f"{member(info, 'general.architecture')}.context_length") or None
 
 
 def read_loaded(body: Any) -> dict[str, Loaded]:
@@ -220,9 +220,9 @@ def read_loaded(body: Any) -> dict[str, Loaded]:
     for entry in listed if isinstance(listed, list) else []:
         if isinstance(entry, Mapping):
             loaded = Loaded(
-                size=_count(entry.get("size")) or 0,
-                gpu=_count(entry.get("size_vram")) or 0,
-                window=_count(entry.get("context_length")),
+                size=number(entry, "size"),
+                gpu=number(entry, "size_vram"),
+                window=count(entry, "context_length") or None,
                 until=_epoch(entry.get("expires_at")),
             )
             found[full_name(str(entry.get("model") or entry.get("name")))] = loaded
@@ -235,10 +235,6 @@ def read_cloud(body: Any) -> bool | None:
     """Returns True if the server may use its cloud, None if it does not say."""
     disabled = member(member(body, "cloud"), "disabled")
     return not disabled if isinstance(disabled, bool) else None
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value > 0 else None
 
 
 def _epoch(value: Any) -> float | None:

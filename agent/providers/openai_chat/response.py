@@ -19,7 +19,7 @@ from searchloop.agent.providers._answer import (
     without_late_thinking,
 )
 from searchloop.agent.providers._codec import CodecBase, DecoderBase
-from searchloop.agent.providers._wire import count, error_in, text_in
+from searchloop.agent.providers._wire import count, error_in, number, text_in
 from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
 from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
 from searchloop.agent.search.citations import locate, numbered
@@ -279,7 +279,7 @@ class ChatAnswer(ShownAnswer):
             if not url:
                 continue
             named.append(Source(url, title))
-            where = locate(raw, _number(note, "start_index"), _number(note, "end_index"), url)
+            where = locate(raw, number(note, "start_index"), number(note, "end_index"), url)
             span = self._span(where, len(raw) - self._printed.stretch.size) if where else None
             if span:
                 found.append((Mark(span), url, title))
@@ -304,11 +304,6 @@ def _citation(note: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(inner, dict):
         return inner
     return note if note.get("type") == "url_citation" else {}
-
-
-def _number(note: Mapping[str, Any], name: str) -> int:
-    value = note.get(name)
-    return value if type(value) is int else 0
 
 
 def _thought(detail: Any) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable
 from contextlib import aclosing
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +20,10 @@ from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.transport.refusals import with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
+    Capabilities,
     Finished,
     Message,
+    ModelInfo,
     Notice,
     ProviderData,
     Request,
@@ -48,7 +51,7 @@ from tests.agent.providers.vendors import (
 )
 from tests.agent.scripted import Memory
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
-from tests.recorded import REFUSALS
+from tests.recorded import OURS, REFUSALS
 from tests.tables import each_row
 
 HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
@@ -129,39 +132,32 @@ def test_a_missing_key(vendor: Vendor) -> None:
     assert all(model.id.startswith(f"{vendor.name}:") for model in models)
 
 
-LISTS: dict[str, tuple[Any, list[str]]] = {
-    "openai": ({"data": [{"id": "gpt-1"}, {"id": "gpt-2"}]}, ["gpt-2", "gpt-1"]),
-    "xai": ({"data": [{"id": "grok-1"}, {"id": "grok-2-image"}]}, ["grok-1"]),
-    "anthropic": ({"data": [{"id": "b", "display_name": "B"}, {"id": "a"}]}, ["B", "a"]),
-    "gemini": (
-        {
-            "models": [
-                {"name": "models/gemini-2.5-flash", "displayName": "Flash", "inputTokenLimit": 96},
-                {"name": "models/own-1"},
-                {"name": "models/embedder", "supportedGenerationMethods": ["embedContent"]},
-            ]
-        },
-        ["own-1", "Flash"],
-    ),
-}
+LISTS = json.loads((OURS / "models.json").read_text("utf-8"))
 
 
-@each_row("vendor", KEYED)
-def test_models_of_a_server(vendor: Vendor) -> None:
+def listed(model: ModelInfo) -> dict[str, Any]:
+    """What a list says of a model; of its abilities those that are unusual."""
+    can, usual = asdict(model.capabilities), asdict(Capabilities())
+    unusual = {name: value for name, value in can.items() if value != usual[name]}
+    found = {"title": model.title, "local": model.local, "can": unusual}
+    return json.loads(json.dumps({"id": model.id, **found}))  # type: ignore[no-any-return]
+
+
+@each_row("name", LISTS)
+def test_models_of_a_server(name: str) -> None:
     """A server that lists its models is believed; one that cannot never breaks the picker."""
-    answer, titles = LISTS[vendor.name]
+    vendor = BY_NAME[name]
     broken = [Reply([b"<html>"], 500), json_reply([1]), json_reply({"data": [1], "models": [1]})]
-    for reply in (json_reply(answer), *broken):
+    for reply in (json_reply(LISTS[name]["answer"]), *broken):
         with FakeServer([reply]) as server:
             models = vendor.listed(f"{server.url}/v1", KEY)
         got = server.requests[0]
         assert got.path.partition("?")[0] == "/v1/models"
-        assert KEY in got.headers[HEADERS.get(vendor.name, "authorization")]
+        assert KEY in got.headers[HEADERS.get(name, "authorization")]
         if reply in broken:
-            assert len(models) > 1
+            assert len(models) > 1 or models[0].remedy
         else:
-            assert [model.title for model in models] == titles
-            assert vendor is not GEMINI or models[1].capabilities.context == 96
+            assert [listed(model) for model in models] == LISTS[name]["listed"]
 
 
 @each_row("vendor", KEYED)
@@ -171,7 +167,7 @@ def test_models_count_as_usable_if_somebody_could_answer(
     vendor: Vendor, status: int, key: str
 ) -> None:
     """A refused key is none. A server of one's own without a key must answer."""
-    reply = json_reply(LISTS[vendor.name][0] if status == 200 else {}, status)
+    reply = json_reply(LISTS[vendor.name]["answer"] if status == 200 else {}, status)
     with FakeServer([reply]) as server:
         models = vendor.listed(server.url, key)
     usable = status == 200 or (bool(key) and status != 401)

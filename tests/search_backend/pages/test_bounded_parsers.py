@@ -48,6 +48,7 @@ READERS = (
     "searchloop.search_backend.plugin.challenge_pages.is_challenge",
     "searchloop.search_backend.fetch.refresh.refresh_in",
     "searchloop.search_backend.plugin.markup.rows_in",
+    "searchloop.search_backend.pages.worker.answer_to",
     "searchloop.imports.worker.answer_to",
 )
 CALLERS = {

@@ -18,7 +18,6 @@ from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.pages import (
     LONGEST,
     READING_SECONDS,
-    PageCache,
     conditions,
     freshness,
 )
@@ -153,7 +152,7 @@ class House:
             Reading(self.web, usual=self.usual),
             self.library,
             offline=self.offline,
-            cache=PageCache(Cache(self.disk, self.clock)),
+            cache=Cache(self.disk, self.clock),
         )
 
     def open(self, **how: object) -> tuple[str, object, int]:
@@ -325,14 +324,14 @@ def test_equal_pages_at_once_are_fetched_once(tmp_path: Path) -> None:
 def test_another_versions_page_is_not_used(tmp_path: Path) -> None:
     """A shape that this version does not know counts as nothing."""
     disk = Disk(tmp_path, 2**20)
-    PageCache(Cache(disk)).put("k", Page(URL, URL, "t", "x", ("l",), freshness=Freshness(60)))
+    Cache(disk).put("k", Page(URL, URL, "t", "x", ("l",), freshness=Freshness(60)), 60)
     good = disk.get("Page", "k")
     assert good is not None
-    assert (found := PageCache(Cache(disk)).get("k")) is not None
-    assert (found.page.text, found.page.links) == ("x", ("l",))
+    assert (found := Cache(disk).get(Page, "k")) is not None
+    assert (found[0].text, found[0].links) == ("x", ("l",))
     for change in ({"text": 5}, {"links": 5}, {"freshness": {}}, {"freshness": {"x": 1}}, {"y": 1}):
         disk.put("Page", "k", {**good.value, **change}, 60)
-        kept = PageCache(Cache(disk)).get("k")
+        kept = Cache(disk).get(Page, "k")
         assert kept is None or change == {"freshness": {}}
 
 

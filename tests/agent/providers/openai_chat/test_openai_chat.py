@@ -13,7 +13,6 @@ from searchloop.agent.providers.openai_chat import SETTINGS, ChatCodec, create
 from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, ChatServer, find_server
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
-    Capabilities,
     Finished,
     Message,
     ModelInfo,
@@ -199,40 +198,6 @@ def test_a_server_that_refuses_to_count() -> None:
         events = stream({"OPENAI_CHAT_BASE_URL": server.url}, times=2)
     assert sum(isinstance(event, Finished) for event in events) == 2
     assert ["stream_options" in r.json for r in server.requests] == [True, False, False]
-
-
-def test_the_models_of_a_server() -> None:
-    """Sorted, with what the server says of them; models here are marked as local."""
-    listed = [
-        {"id": "tidewater-8b", "max_model_len": 8192},
-        {
-            "id": "harbour/pilot",
-            "context_length": 65536,
-            "supported_parameters": ["tools", "reasoning", "reasoning_effort"],
-            "architecture": {"input_modalities": ["text", "image"]},
-        },
-        {"id": "plain", "supported_parameters": ["max_tokens"], "meta": {"n_ctx": 4096}},
-        {"id": "slow", "capabilities": {"reasoning_effort": ["none", "xhigh", 1]}},
-        {"id": 7},
-    ]
-    with FakeServer([json_reply({"object": "list", "data": listed})]) as server:
-        found = models({"OPENAI_CHAT_BASE_URL": f"{server.url}/v1", "OPENAI_CHAT_API_KEY": "k"})
-    assert server.requests[0].path == "/v1/models"
-    assert server.requests[0].headers["authorization"] == "Bearer k"
-    assert [m.id for m in found] == [
-        "openai-chat:harbour/pilot",
-        "openai-chat:plain",
-        "openai-chat:slow",
-        "openai-chat:tidewater-8b",
-    ]
-    assert all(m.available and m.local for m in found)
-    words = ("low", "medium", "high")
-    assert found[0].capabilities == Capabilities(
-        thinking=True, vision=True, context=65536, efforts=words
-    )
-    assert found[1].capabilities == Capabilities(tools=False, context=4096)
-    assert found[2].capabilities == Capabilities(efforts=("none", "xhigh"))
-    assert found[3].capabilities == Capabilities(context=8192)
 
 
 @pytest.mark.parametrize("body", [{"data": []}, {}, [], 7, {"data": None}])

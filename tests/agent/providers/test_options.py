@@ -13,9 +13,9 @@ from searchloop.agent.calls.schema import is_strict
 from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.providers import abilities_of, check_options
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Message, NativeSearch, ToolSpec
+from searchloop.agent.types import Message, ToolSpec
 from searchloop.agent.types.attachments import Attachment
-from tests.agent.providers.vendors import BY_NAME, using
+from tests.agent.providers.vendors import BY_NAME, CHAT, using
 from tests.fakes import FakeServer, json_reply
 from tests.tables import each_row
 
@@ -39,22 +39,6 @@ MODELS = {
 }
 
 
-def sent(name: str, **more: Any) -> dict[str, Any]:
-    """The body of one request to a provider."""
-    request = BY_NAME[name].request(model=MODELS[name], **more)
-    body: dict[str, Any] = json.loads(BY_NAME[name].codec.encode(request))
-    return body
-
-
-def refusal(name: str, words: str, **more: Any) -> tuple[ProviderError, list[Any]]:
-    """How a provider tells a refusal in these words, and the bodies that it sent."""
-    refused = json_reply({"error": {"message": words}}, 400)
-    vendor = BY_NAME[name]
-    with FakeServer(lambda _: refused) as server, pytest.raises(ProviderError) as caught:
-        vendor.stream(server, vendor.request(model=MODELS[name], **more))
-    return caught.value, [received.json for received in server.requests]
-
-
 def taken(name: str) -> Any:
     return providers.load(name, {}, Transport())
 
@@ -73,42 +57,6 @@ def test_an_option_is_taken_or_refused_by_name(name: str, option: str) -> None:
         check_options(provider, own, MODELS.get(name, "extractive"))
     assert option in refused.value.message
     assert name in refused.value.message
-
-
-def form(name: str, **more: Any) -> Any:
-    """The schema in the request to a provider, None if it is not sent."""
-    body = sent(name, **more)
-    places = {
-        "openai": ("text", "format", "schema"),
-        "xai": ("text", "format", "schema"),
-        "openai-chat": ("response_format", "json_schema", "schema"),
-        "anthropic": ("output_config", "format", "schema"),
-        "gemini": ("generationConfig", "responseJsonSchema"),
-        "ollama": ("format",),
-    }
-    value: Any = body
-    for step in places[name]:
-        value = (value or {}).get(step)
-    return value
-
-
-@each_row("name", MODELS)
-def test_the_schema_goes_where_the_api_enforces_it(name: str) -> None:
-    """One that it would not take stays away."""
-    assert form(name, schema=STRICT) == STRICT
-    assert form(name, schema=LOOSE) == (None if name == "anthropic" else LOOSE)
-
-
-def test_the_schema_stays_away_where_it_would_be_refused() -> None:
-    """There the system text asks for it, and the answer is checked."""
-    array = {"type": "array", "items": {"type": "string"}}
-    assert form("openai", schema=array) is form("xai", schema=array) is None
-    search = {"native_search": NativeSearch(), "schema": STRICT}
-    assert form("anthropic", **search) is None
-    assert form("openai", **search) == STRICT
-    for name in ("openai-chat", "ollama"):
-        assert form(name, schema=STRICT, tools=(TOOL,)) is None
-        assert form(name, schema=STRICT, tools=(TOOL,), answer_now=True) == STRICT
 
 
 @pytest.mark.parametrize(
@@ -134,8 +82,10 @@ def test_a_schema_is_enforced_to_the_letter_only_where_it_can_be(schema: Any, st
 )
 def test_a_server_without_schemas_is_asked_without_one(words: str) -> None:
     """The system text still says what the answer must be, and it is checked."""
-    _, bodies = refusal("openai-chat", words, schema=STRICT)
-    assert ["response_format" in body for body in bodies] == [True, False]
+    refused, request = json_reply({"error": {"message": words}}, 400), CHAT.request(schema=STRICT)
+    with FakeServer(lambda _: refused) as server, pytest.raises(ProviderError):
+        CHAT.stream(server, request)
+    assert ["response_format" in received.json for received in server.requests] == [True, False]
 
 
 @pytest.mark.integration

@@ -5,10 +5,12 @@ Spec: https://asgi.readthedocs.io
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -40,6 +42,18 @@ async def left(receive: Receive) -> None:
     """Returns once the client has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def unless_left(work: Coroutine[Any, Any, T], receive: Receive) -> T | None:
+    """Returns what `work` gives; stops it and returns None when the client hangs up."""
+    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(left(receive))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return tasks[0].result() if tasks[0].done() else None
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def more(data: bytes) -> Message:

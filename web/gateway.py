@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,17 +19,17 @@ from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.log.window import tokens
 from searchloop.protocols import chat_completions, messages, responses
 from searchloop.protocols.fields import Asked, Encoder, Frame
+from searchloop.protocols.handing import Happened
 from searchloop.protocols.programs import Program
 from searchloop.protocols.runs import SUFFIXES, ClientRuns
 from searchloop.protocols.tools import MCP_PATH, ClientTools
-from searchloop.web.asgi import EVENTS, Receive, Scope, Send, answer, as_json, left, more
+from searchloop.web.asgi import EVENTS, Receive, Scope, Send, answer, as_json, more, unless_left
 from searchloop.web.gate import PERSON, Refusal
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 _RUNS = "searchloop.runs"  # the key of a request's scope: what an MCP client may use
-_KEEPALIVE = 15.0  # seconds of silence after which a stream says that it lives
 _ONE = re.compile(r"/v1/responses/([\w-]+)")
 # Ollama's API is not served; its clients read an error as a text.
 _UNSERVED = re.compile(r"/api/(?:tags|chat|show|generate|embed|pull|ps|version)(?:/.*)?")
@@ -185,19 +185,8 @@ class Gateway:
         ready = await runs.ready(replace(asked.wish, **who))
         asked = asked._replace(ignored=(*asked.ignored, *ready.ignored))
         encoder = face.encoder(asked)
-        gone = asyncio.create_task(left(receive))
         stream = _Stream(send, done=face is not _MESSAGES) if asked.stream else None
-        try:
-            async with aclosing(runs.stream(ready)) as events:
-                if stream:
-                    await stream.send(encoder.begin())
-                while batch := await _next(events, gone, stream):
-                    frames = [frame for happened in batch for frame in encoder.take(*happened)]
-                    if stream and frames:
-                        await stream.send(frames)
-        finally:
-            gone.cancel()
-        if gone.done() and not gone.cancelled():
+        if not await unless_left(_pumped(runs.stream(ready), encoder, stream), receive):
             return
         if isinstance(encoder, responses.ResponsesEncoder) and asked.wish.keep:
             runs.kept.put(encoder.id, ready.messages, encoder.whole())
@@ -216,27 +205,18 @@ def _client(scope: Scope) -> str:
     return found[0] if found else "unknown"
 
 
-async def _next(events: Any, gone: asyncio.Task[None], stream: _Stream | None) -> Any:
-    """Returns the next event; None at the end, and where the client has left.
-
-    While nothing happens a stream says now and then that it lives.
-    """
-    step = asyncio.ensure_future(anext(events, None))
-    try:
-        while True:
-            done, _ = await asyncio.wait(
-                [step, gone], timeout=_KEEPALIVE, return_when=asyncio.FIRST_COMPLETED
-            )
-            if step.done():
-                return step.result()
-            if gone.done():
-                return None
-            if stream and not done:
-                await stream.live()
-    finally:
-        if not step.done():
-            step.cancel()
-            await asyncio.gather(step, return_exceptions=True)
+async def _pumped(
+    events: AsyncGenerator[list[Happened], None], encoder: Encoder, stream: _Stream | None
+) -> bool:
+    """Encodes a run to its end, each piece as it comes."""
+    async with aclosing(events):
+        if stream:
+            await stream.send(encoder.begin())
+        async for batch in events:
+            frames = [frame for happened in batch for frame in encoder.take(*happened)]
+            if stream and (frames or not batch):
+                await stream.send(frames)
+    return True
 
 
 class _Stream:
@@ -246,12 +226,8 @@ class _Stream:
         self._send, self._done, self._begun = send, done, False
 
     async def send(self, frames: list[Frame]) -> None:
-        """Sends what happened at once, as one piece."""
-        await self._piece("".join(_event(name, data) for name, data in frames))
-
-    async def live(self) -> None:
-        """Sends a comment, which clients skip."""
-        await self._piece(": \n\n")
+        """Sends what happened at once as one piece; of nothing a comment, which clients skip."""
+        await self._piece("".join(_event(name, data) for name, data in frames) or ": \n\n")
 
     async def end(self) -> None:
         """Ends the stream, by the word that all but Messages have for it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -27,6 +28,7 @@ from searchloop.agent.types import (
 Happened = tuple[str, Mapping[str, Any]]  # an event: its type, as in the log, and its data
 
 
+KEEPALIVE = 15.0  # seconds of silence after which a client is told that its run lives
 _CROWDED = 16  # events at once, from which on deltas of one kind become one
 
 
@@ -104,11 +106,16 @@ class Events:
         self._over = True
         self._some.set()
 
-    async def take(self) -> list[Happened]:
-        """Waits for something to happen, and returns all of it; nothing at the end."""
-        while not (self._waiting or self._over):
+    async def take(self) -> list[Happened] | None:
+        """Waits for something to happen, and returns all of it: nothing after a while, None at
+        the end."""
+        if not (self._waiting or self._over):
             self._some.clear()
-            await self._some.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(KEEPALIVE):
+                    await self._some.wait()
+        if self._over and not self._waiting:
+            return None
         taken, self._waiting = self._waiting, []
         return taken if len(taken) < _CROWDED else list(_joined(taken))
 

@@ -234,7 +234,8 @@ class ClientRuns:
         return replace(message, content=content, attachments=pictures)
 
     async def stream(self, ready: _Ready) -> AsyncGenerator[list[Happened], None]:
-        """Yields the events of the run, those together that happen at once, last `run_finished`.
+        """Yields the events of the run, those together that happen at once, last `run_finished`;
+        none where nothing happens for a while.
 
         To close it stops the run. The transcript grows in `ready.messages`.
         """
@@ -244,7 +245,7 @@ class ClientRuns:
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: emit.end())
         try:
-            while batch := await emit.take():
+            while (batch := await emit.take()) is not None:
                 yield batch
             task.result()
         finally:

@@ -12,7 +12,6 @@ import ipaddress
 import math
 import os
 import secrets
-import tempfile
 import threading
 import time
 import unicodedata
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote
 
-from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings.private_files import write_private
 from searchloop.analysis.addresses import network_of
 from searchloop.protocols.programs import Program, Programs
@@ -88,24 +87,14 @@ class KeptToken:
 
     def _made(self) -> str:
         """Writes the first token, unless another process was quicker."""
-        folder = self.path.parent
+        own = self.path.with_name(f".{TOKEN_FILE}-{secrets.token_hex(8)}")
+        write_private(own, f"{secrets.token_urlsafe(32)}\n")
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, name = tempfile.mkstemp(dir=folder, prefix=f".{TOKEN_FILE}-")
-            with os.fdopen(handle, "w") as file:
-                file.write(f"{secrets.token_urlsafe(32)}\n")
-            try:
-                os.link(name, self.path)
-            except FileExistsError:
-                pass
-            except OSError:  # a file system without links
-                os.replace(name, self.path)
-                return self.read()
-            os.unlink(name)
-        except OSError as error:
-            what = f"{self.path} cannot be written: {error}."
-            remedy = "Make its folder writable, or set SEARCHLOOP_TOKEN."
-            raise StoreError("read_only", what, remedy) from error
+            os.link(own, self.path)
+        except OSError:  # or a file system without links
+            if not self.path.exists():
+                os.replace(own, self.path)
+        own.unlink(missing_ok=True)
         return self.read()
 
     def _unreadable(self, why: str) -> ConfigError:

@@ -29,9 +29,9 @@ from searchloop.web.asgi import (
     Scope,
     Send,
     answer,
-    left,
     more,
     read_body,
+    unless_left,
 )
 
 AUDIT_PATH = "/api/audit"
@@ -63,7 +63,7 @@ class Audits:
             auditor = await self._auditor(asked)
             accept = dict(scope["headers"]).get(b"accept", b"")
             work = self._told if b"application/json" in accept else self._streamed
-            await _unless_left(work(auditor, asked, send), receive)
+            await unless_left(work(auditor, asked, send), receive)
         except AgentError as error:
             await refuse_error(error, scope, send)
         finally:
@@ -141,16 +141,3 @@ def _result(auditor: Auditor, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _frame(event: Mapping[str, Any]) -> Message:
     return more(f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode("utf-8", "replace"))
-
-
-async def _unless_left(work: Any, receive: Receive) -> None:
-    """Runs until the end, or until the client leaves."""
-    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(left(receive))]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if tasks[0].done():
-            tasks[0].result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -376,17 +376,6 @@ def test_a_broken_memory_is_no_fault(tmp_path: Path) -> None:
     assert [entry["calls"] for entry in kept.values()] == ["envelope"]
 
 
-def test_a_model_that_is_missing(tmp_path: Path) -> None:
-    """The pull command and what is there instead, which then answers."""
-    with FakeOllama([SMALL], [say("At 07:40.")]) as server, desk(server, tmp_path) as session:
-        session.agent.models()
-        told = session.ask("When?", "ollama:qwen9:1b", search="off")
-        assert told.error is not None
-        assert told.error["code"] == "unknown_model"
-        assert "`ollama pull qwen9:1b`, or pick one that is there: qwen3:4b" in told.error["remedy"]
-        assert session.ask("When?", "ollama:qwen3:4b", search="off").text == "At 07:40."
-
-
 def test_ten_tools_of_one_name(tmp_path: Path) -> None:
     """The model is offered the name once, its call runs once, and the answer comes."""
     ran: list[int] = []

@@ -172,12 +172,14 @@ def test_a_question_that_does_not_fit_is_told(place: Place, tmp_path: Path) -> N
 
 
 def test_a_model_that_is_not_there(place: Place, tmp_path: Path) -> None:
-    """The command that gets it is in the remedy."""
+    """The command that gets it is in the remedy, and what is there instead, which then answers."""
     with desk(place.url, tmp_path) as session:
+        session.agent.models()
         told = session.ask("Hello?", "ollama:no-such-model:1b", search="off")
-    assert told.error is not None
-    assert told.error["code"] == "unknown_model"
-    assert "`ollama pull no-such-model:1b`" in told.error["remedy"]
+        assert told.error is not None
+        assert told.error["code"] == "unknown_model"
+        assert "`ollama pull no-such-model:1b`, or pick one that is" in told.error["remedy"]
+        assert session.ask("Say hello.", place.id, search="off").reason == "stop"
 
 
 def test_a_model_leaves_the_memory(place: Place, tmp_path: Path) -> None:

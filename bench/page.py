@@ -52,6 +52,13 @@ TASKS = """() => new Promise((done) => {
   new PerformanceObserver(seen).observe({type: "longtask", buffered: true});
   setTimeout(() => done(Math.max(...lengths)), 1000);
 })"""  # what is shorter than 50 ms is not told
+WATCH = """() => {
+  window.longest = 0;
+  const seen = (list) => list.getEntries().forEach((task) => {
+    window.longest = Math.max(longest, task.duration);
+  });
+  new PerformanceObserver(seen).observe({type: "longtask"});
+}"""
 FRAMES = """(ms) => new Promise((done) => {
   const lengths = []; let last = performance.now(); const end = last + ms;
   const tick = (now) => {
@@ -180,8 +187,8 @@ def first_look(page: Page, start: str, began: float) -> Iterator[Figure]:
     page.wait_for_load_state("networkidle")
     done = [answer.request.sizes() for answer in answers if answer.status == 200]
     weight = sum(size["responseBodySize"] + size["responseHeadersSize"] for size in done)
-    yield Figure("requests for everything", len(answers), most=29)
-    yield Figure("on the wire, headers too", weight / 1000, "kB", most=150)
+    yield Figure("requests for everything", len(answers), most=32)
+    yield Figure("on the wire, headers too", weight / 1000, "kB", most=160)
     paints = []
     for _ in range(5):
         page.reload()
@@ -190,20 +197,28 @@ def first_look(page: Page, start: str, began: float) -> Iterator[Figure]:
     yield Figure("first contentful paint, median of 5", sorted(paints)[2], "ms", most=200)
 
 
-def streaming(page: Page, start: str, chat: str) -> Iterator[Figure]:
-    """A long chat: opened, looked at, and answered at length."""
-    began = time.monotonic()
-    page.goto(start.partition("?")[0] + f"#/s/{chat}")
-    page.reload()
-    page.locator(".turn").nth(TURNS - 1).wait_for()
-    yield Figure(f"opening {TURNS * 2} messages", time.monotonic() - began, "s")
-    page.wait_for_load_state("networkidle")
-    rest = Frames.of(page)
+def streaming(page: Page, start: str, chats: dict[int, str]) -> Iterator[Figure]:
+    """A short and a long chat: opened, looked at and answered at length; shares of each other."""
+    spent: list[tuple[float, float, float]] = []
+    for turns, chat in chats.items():
+        began = time.monotonic()
+        page.goto(start.partition("?")[0] + f"#/s/{chat}")
+        page.reload()
+        page.locator(".turn").nth(turns - 1).wait_for()
+        opened = time.monotonic() - began
+        page.wait_for_load_state("networkidle")
+        rest = Frames.of(page)
+        page.evaluate(WATCH)
+        page.get_by_label("Your question").fill("Talk")
+        page.get_by_label("Your question").press("Enter")
+        page.locator(".turn.running .answer p").first.wait_for()
+        busy = Frames.of(page)
+        spent.append((opened, busy.own_ms, page.evaluate("longest")))
+        page.locator(".turn.running").wait_for(state="detached", timeout=60_000)
+    short, long = spent
+    yield Figure(f"opening {TURNS} turns", long[0], "s", most=1.2)
+    yield Figure("  of an almost empty chat's time", long[0] / short[0], "times")
     yield Figure("frames at rest", rest.per_second, "a second")
-    page.get_by_label("Your question").fill("Talk")
-    page.get_by_label("Your question").press("Enter")
-    page.locator(".turn.running .answer p").first.wait_for()
-    busy = Frames.of(page)
     words = f"frames at {WORDS_A_SECOND} words/s"
     yield Figure(words, busy.per_second, "a second", least=round(0.97 * rest.per_second, 1))
     yield Figure("  longer than 25 ms", 100 * busy.late, "%")
@@ -211,7 +226,10 @@ def streaming(page: Page, start: str, chat: str) -> Iterator[Figure]:
     yield Figure("  median", busy.share(0.5), "ms")
     yield Figure("  p95", busy.share(0.95), "ms")
     yield Figure("  longest", busy.share(1), "ms")
-    yield Figure("  main thread, processor time", busy.own_ms, "ms a frame", most=8.3)
+    yield Figure("  main thread, processor time", long[1], "ms a frame", most=8.3)
+    yield Figure("  of an almost empty chat's", long[1] / short[1], "times")
+    yield Figure("  longest task", long[2], "ms", most=200)
+    yield Figure("  in an almost empty chat", short[2], "ms")
     yield Figure("  layouts", busy.layouts, "a frame", most=2)
 
 
@@ -260,12 +278,14 @@ def long_answer(page: Page, start: str, chat: str) -> Iterator[Figure]:
     yield Figure("opening 10,000 paragraphs", time.monotonic() - began, "s", most=2)
 
 
-def long_code(page: Page, start: str, chat: str) -> Iterator[Figure]:
-    """A chat whose answer is a code block of 200 kB."""
-    page.goto("about:blank")
-    page.goto(start.partition("?")[0] + f"#/s/{chat}")
-    page.locator(".answer pre").wait_for()
-    yield Figure("opening 200 kB of code: longest task", page.evaluate(TASKS), "ms", most=100)
+def long_code(page: Page, start: str, chats: dict[str, str]) -> Iterator[Figure]:
+    """A chat whose answer is a code block of 200 kB, and an almost empty one."""
+    for name, chat in chats.items():
+        page.goto("about:blank")
+        page.goto(start.partition("?")[0] + f"#/s/{chat}")
+        page.locator(".answer > *").first.wait_for()
+        most = 100 if name == "200 kB of code" else None
+        yield Figure(f"opening {name}: longest task", page.evaluate(TASKS), "ms", most=most)
 
 
 def growing(page: Page, pid: int, kind: str) -> Iterator[Figure]:
@@ -306,6 +326,7 @@ def figures(browser: str, home: Path, ollama: int) -> Iterator[Figure]:
     chat = long_session(home)
     long = long_session(home, 1, "A paragraph of some words.\n\n" * 10_000)
     code = long_session(home, 1, "\n\n```\n" + "x = some(words)  # of code\n" * 7_500 + "```\n")
+    brief, calm = (long_session(home, 1, "Yes.") for _ in range(2))
     empty = {kind: long_session(home, 1, "Yes.") for kind in BLOCKS}
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
@@ -314,13 +335,12 @@ def figures(browser: str, home: Path, ollama: int) -> Iterator[Figure]:
         with served(home, ollama) as (start, pid):
             yield from first_look(page, start, began)
             yield from memory("memory of the server, page open", pid, most=80)
-            yield from streaming(page, start, chat)
-            page.locator(".turn.running").wait_for(state="detached")
+            yield from streaming(page, start, {1: brief, TURNS: chat})
             for kind, session in empty.items():
                 page.goto(start.partition("?")[0] + f"#/s/{session}")
                 yield from growing(page, pid, kind)
             yield from long_answer(page, start, long)
-            yield from long_code(page, start, code)
+            yield from long_code(page, start, {"a short chat": calm, "200 kB of code": code})
             yield from memory("memory of the server, afterwards", pid)
         launched.close()
 

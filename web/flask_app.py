@@ -153,7 +153,7 @@ def _page(shared: dict[str, Any] | None = None) -> Response:
 
 # Browsers take brotli over TLS and from this machine.
 _WAYS: Mapping[str, Callable[[bytes], bytes]] = {
-    "br": lambda data: brotli.compress(data, quality=5),
+    "br": lambda data: brotli.compress(data, quality=7),
     "gzip": lambda data: gzip.compress(data, 6, mtime=0),
 }
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,15 +96,135 @@ class Firefox:
         self._process.wait(30)
 
 
-@pytest.fixture
-def firefox(tmp_path: Path) -> Iterator[Firefox]:
-    """Firefox, where it is installed."""
+@pytest.fixture(scope="module")
+def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
+    """Firefox, where it is installed; one for all cases."""
     program = shutil.which("firefox-esr") or shutil.which("firefox")
     if program is None:
         pytest.skip("no Firefox here: sudo apt-get install firefox-esr")
-    made = Firefox(program, tmp_path)
+    made = Firefox(program, tmp_path_factory.mktemp("firefox"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def page(firefox: Firefox, house: House) -> Iterator[Firefox]:
+    """The page of a new chat in it, in which nothing may fail."""
+    firefox.send("WebDriver:SetWindowRect", width=1280, height=900)
+    firefox.send("WebDriver:Navigate", url="about:blank")
+    firefox.send("WebDriver:Navigate", url=house.start_url)
+    firefox.sees(".suggestions button")
+    firefox.run(KEPT)
+    yield firefox
+    assert firefox.run("return faults") == []
+
+
+def ask(page: Firefox, ollama: LedOllama, answer: str, question: str = "And when?") -> None:
+    """Asks the model of this machine, which answers so."""
+    ollama.script = lambda messages: [answer]
+    if page.run("return document.getElementById('model').dataset.id") != f"ollama:{MODEL}":
+        page.press("#model")
+        page.press(f'[role="option"][data-id="ollama:{MODEL}"]')
+        page.sees("#model-name", MODEL)
+    page.press("#question", question + ENTER)
+    page.sees('.turn:last-child[aria-busy="false"] .turn-foot button')
+
+
+def looking_changes_nothing(page: Firefox, ollama: LedOllama) -> None:
+    """Two answers side by side, and back: the chat keeps its model."""
+    ask(page, ollama, "Six.")
+    page.press(".turn-foot .quiet:has(.word)")
+    page.press('[role="menu"] button')
+    page.sees(".compare .column:nth-child(2) .answer, .compare .column:nth-child(2) .note")
+    page.press(".compare header button")
+    page.sees("#model-name", MODEL)
+    assert page.run("return document.getElementById('model').dataset.id") == f"ollama:{MODEL}"
+
+
+def all_settings_are_found(page: Firefox, ollama: LedOllama) -> None:
+    """By the words that people have for them, rooms and deeds too."""
+    for word in ("import", "dark", "export", "temperature", "shortcut"):
+        page.press("#open-settings")
+        page.press("#settings-find", word)
+        page.sees("#settings .hit")
+        page.run("document.querySelector('#settings header button').click()")
+
+
+def a_file_is_dropped_anywhere(page: Firefox, ollama: LedOllama) -> None:
+    """On the list of chats, too."""
+    page.run(
+        """const given = new DataTransfer();
+        given.items.add(new File(["Ebb at six."], "tides.txt", { type: "text/plain" }));
+        document.getElementById("sidebar").dispatchEvent(
+          new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: given }));"""
+    )
+    page.sees("#shelf li", "tides.txt")
+    page.press("#shelf li button")
+
+
+def a_narrow_page_has_one_row(page: Firefox, ollama: LedOllama) -> None:
+    """Of controls; no level of a heading is left out, rare buttons have words, all fits."""
+    ask(page, ollama, "## Ebb\n\nSix.\n\n#### Flood\n\nNoon.", "Tides? " * 12)
+    page.send("WebDriver:SetWindowRect", width=480, height=900)
+    page.sees(".question [data-unfold]")
+    assert (
+        page.run(
+            """return new Set([...document.querySelectorAll(".controls > :is(button, label)")]
+          .filter(e => e.checkVisibility())
+          .map(e => Math.round(e.getBoundingClientRect().bottom / 16))).size"""
+        )
+        == 1
+    )
+    assert page.run(
+        "return [...document.querySelectorAll('.answer [aria-level]')].map(e => e.ariaLevel)"
+    ) == ["3", "4"]
+    page.sees(".tools .word", "Side by side")
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def a_preview_is_sealed(page: Firefox, ollama: LedOllama) -> None:
+    """A drawing stands beside its code, runs nothing, and goes with Escape."""
+    code = "<svg viewBox='0 0 9 9' onload='parent.hacked = 1'><circle r='4'/></svg>"
+    ask(page, ollama, f"```svg\n{code}\n```\n")
+    page.press(".code-bar button")
+    page.sees("#preview iframe")
+    page.sees("#preview p", "can load and send nothing")
+    assert page.run("return typeof hacked") == "undefined"
+    page.run(
+        """document.getElementById("preview").dispatchEvent(
+          new KeyboardEvent("keydown", { key: "Escape", bubbles: true, cancelable: true }))"""
+    )
+    assert page.run("return document.getElementById('preview')") is None
+
+
+def one_menu_takes_commands_models_and_texts(page: Firefox, ollama: LedOllama) -> None:
+    """By / at the start, by @ and # within the text, with the keys."""
+    page.press("#question", "/")
+    page.sees("#slash li", "/search on")
+    page.run("document.getElementById('question').value = ''")
+    page.press("#question", "@qw")
+    page.sees("#slash li", MODEL)
+    page.press("#question", ENTER)
+    page.sees("#switch-state", "This question alone is answered by")
+    page.press("#question", "#search-swit")
+    page.sees("#slash li", "The web-search switch")
+    page.press("#question", ENTER)
+    page.sees("#shelf li", "search-switch.md")
+    page.press("#shelf li button")
+
+
+CASES = (
+    *(looking_changes_nothing, all_settings_are_found, a_file_is_dropped_anywhere),
+    *(a_narrow_page_has_one_row, a_preview_is_sealed, one_menu_takes_commands_models_and_texts),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_firefox_does_what_chromium_does(
+    page: Firefox, ollama: LedOllama, case: Callable[[Firefox, LedOllama], None]
+) -> None:
+    """What people missed on the page, tried in another browser."""
+    case(page, ollama)
 
 
 def test_firefox_asks_switches_and_sets(firefox: Firefox, house: House, ollama: LedOllama) -> None:
@@ -115,6 +235,9 @@ def test_firefox_asks_switches_and_sets(firefox: Firefox, house: House, ollama: 
     firefox.send("WebDriver:Navigate", url=house.start_url)
     firefox.sees(".suggestions button")
     firefox.run(KEPT)
+    firefox.press("#model")
+    firefox.press('[role="option"][data-id="builtin:extractive"]')
+    firefox.sees("#model-name", "Quotes only")
     firefox.press("#switch")
     firefox.sees("#switch-state", "Web search is on")
     firefox.press("#question", "How does the search switch decide?" + ENTER)

@@ -217,6 +217,31 @@ def test_the_controls_have_room_at_every_width(enter: Enter) -> None:
     page.set_viewport_size(DESKTOP)
 
 
+def test_a_preview_leaves_room_for_the_controls(enter: Enter, ollama: LedOllama) -> None:
+    """All of them, of a model that thinks too, in the longer words of German; two lines stay."""
+    page = enter(locale="de-DE")
+    page.locator("#model").click()
+    page.locator(f'[role="option"][data-id="ollama:{MODEL}"]').click()
+    expect(page.locator("#model")).to_have_attribute("data-id", f"ollama:{MODEL}")
+    page.locator("#switch").click()
+    ollama.script = lambda messages: ["```html\n<p>Ebb</p>\n```\n"]
+    page.locator("#question").fill("Ebb?")
+    page.locator("#question").press("Enter")
+    wait_for_answer(page).locator(".code-bar button").first.click()
+    expect(page.locator("#preview")).to_be_visible()
+    page.locator("#question").fill("And what did the outer wall cost them in 1931? " * 2)
+    page.evaluate(DRAWN)
+    inside, send = (page.locator(part).bounding_box() for part in ("#composer", "#send"))
+    assert inside
+    assert send
+    assert send["x"] + send["width"] < inside["x"] + inside["width"]
+    assert page.locator("#model-name").evaluate("n => n.clientWidth") > 40
+    expect(page.locator("#effort")).to_have_accessible_name("Nachdenken Üblich")
+    page.set_viewport_size(SMALL)
+    assert page.locator("#question").evaluate("n => n.scrollHeight <= n.clientHeight + 1")
+    page.set_viewport_size(DESKTOP)
+
+
 def test_the_drawer_of_a_phone(enter: Enter) -> None:
     """On a narrow screen the chats are a drawer: opened, closed by Escape, never in the way."""
     page = enter(viewport=PHONE, has_touch=True, is_mobile=True)

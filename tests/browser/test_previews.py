@@ -72,8 +72,9 @@ def canary() -> Iterator[_Canary]:
 def shown(page: Page, ollama: LedOllama, lang: str, code: str) -> FrameLocator:
     """The frame in which such a code block is drawn, after a press."""
     ollama.script = lambda messages: [f"Look:\n\n```{lang}\n{code}\n```\n"]
+    turns = page.locator(".turn").count()
     ask(page, f"Draw it as {lang}")
-    expect(last_turn(page)).to_contain_text(f"Draw it as {lang}")
+    expect(page.locator(".turn")).to_have_count(turns + 1)
     wait_for_answer(page).get_by_role("button", name="Preview").click()
     return page.frame_locator("#preview iframe").frame_locator("iframe")
 

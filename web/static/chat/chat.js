@@ -213,7 +213,7 @@ export function chatView(page, on) {
 
   function watchScroll() {
     const end = page.scroller.scrollHeight - page.scroller.clientHeight;
-    page.latest.hidden = page.scroller.scrollTop >= end - NEAR;
+    page.latest.hidden = !drawn.length || page.scroller.scrollTop >= end - NEAR;
   }
 
   function jump() {

@@ -63,7 +63,7 @@ export function questionView(first, on) {
     "div",
     { class: long ? "bubble long folded" : tall ? "bubble clamped" : "bubble", dir: "auto" },
     words,
-    first.folders.map(path => h("span.attached", icon("folder"), " ", h("bdi", path))),
+    first.folders.map(path => h("div.attached", icon("folder"), h("bdi", path))),
     first.attachments.map(file => attachmentView(file, on.fileUrl(file.digest))),
     files.map(fileView),
   );

@@ -406,6 +406,7 @@ export function composer(el, on) {
   seat();
 
   question.addEventListener("input", typed);
+  addEventListener("resize", grow);
   for (const kind of ["dragover", "dragleave"]) document.body.addEventListener(kind, onDrag);
   document.body.addEventListener("drop", onDrop);
   el("attach").addEventListener("click", () => el("files").click());

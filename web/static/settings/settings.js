@@ -218,6 +218,7 @@ export function settingsDialog(dialog, on) {
     for (const [room, said] of Object.entries(roomStates(on.facts())))
       said.then(words => (nav.querySelector(`[data-page="${room}"] small`).textContent = words)).catch(() => {});
     const first = !dialog.open;
+    find.value = "";
     if (first) dialog.showModal();
     await show(wanted ?? "models", target);
     if (first && !wanted) dialog.dataset.at = "rooms";

@@ -85,7 +85,8 @@ class Programs:
         self._seen: tuple[int, int] | None = None
         self._all: list[Program] = []
 
-    def _read(self) -> list[Program]:
+    def all(self) -> list[Program]:
+        """Returns the programs of everybody. Raises ConfigError."""
         try:
             found = self._path.stat()
             seen = found.st_mtime_ns, found.st_ino
@@ -104,14 +105,14 @@ class Programs:
 
     def of(self, owner: str) -> list[Program]:
         """Returns a person's programs. Raises ConfigError."""
-        return [each for each in self._read() if each.owner == owner]
+        return [each for each in self.all() if each.owner == owner]
 
     def with_key(self, key: bytes) -> Program | None:
         """Returns the program that this key belongs to. Raises ConfigError."""
         if not key.startswith(KEY.encode()):
             return None
         digest = hashlib.sha256(key).hexdigest()
-        return next((each for each in self._read() if each.digest == digest), None)
+        return next((each for each in self.all() if each.digest == digest), None)
 
     def add(self, owner: str, name: str, **rights: Any) -> tuple[Program, str]:
         """Makes a program; returns it and its key, which is kept nowhere. Raises ConfigError."""
@@ -126,7 +127,7 @@ class Programs:
                 what = f"There is a program {name} already."
                 raise ConfigError("bad_program", what, "Take its key back, or choose another name.")
             made = made._replace(**rights)
-            self._write([*self._read(), made])
+            self._write([*self.all(), made])
         return made, key
 
     def change(self, owner: str, name: str, **rights: Any) -> None:
@@ -134,13 +135,13 @@ class Programs:
         with self._lock:
             found = self._one(owner, name)
             changed = found._replace(**rights)
-            self._write([changed if each is found else each for each in self._read()])
+            self._write([changed if each is found else each for each in self.all()])
 
     def remove(self, owner: str, name: str) -> None:
         """Removes a program, whose key ends with it. Raises ConfigError."""
         with self._lock:
             gone = self._one(owner, name)
-            self._write([each for each in self._read() if each is not gone])
+            self._write([each for each in self.all() if each is not gone])
 
     def _one(self, owner: str, name: str) -> Program:
         found = next((each for each in self.of(owner) if each.name == name), None)

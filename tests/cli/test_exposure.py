@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from searchloop.protocols.programs import Programs
 from tests.cli.conftest import Cli
 from tests.ports import closed_port
 
@@ -58,6 +59,7 @@ def test_everything_that_is_open_is_listed(cli: Cli, tmp_path: Path) -> None:
     }
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     (home / "policy.json").write_text('{"rules": [{"action": "allow", "tool": "*"}]}')
+    Programs(home).add("", "editor", models=("ollama:*",))
     env = {
         "SEARCHLOOP_OFFLINE": "",
         "SEARCH_ENGINES": "ddg,library",
@@ -80,6 +82,7 @@ def test_everything_that_is_open_is_listed(cli: Cli, tmp_path: Path) -> None:
         ("People", "anna", ""),
         ("Proxy", "chat.example.org", ""),
         ("Rules", "1 of your rules", "policy.json"),
+        ("Program editor", "asks ollama:*", "Other programs"),
     ):
         fits = [e for e in found[what] if words in e["said"] and close in e["command"]]
         assert fits, (what, words, found[what])

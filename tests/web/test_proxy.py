@@ -30,9 +30,8 @@ DOCUMENT = (ROOT / "docs" / "guides" / "deploy.md").read_text("utf-8").partition
 
 def configuration(folder: Path, port: int, behind: int) -> str:
     """The block of the document, on ports of ours and without TLS."""
-    block = re.search(r"```nginx\n(.+?)```", DOCUMENT, re.S)
-    assert block
-    text = block[1]
+    text, programs = re.findall(r"```nginx\n(.+?)```", DOCUMENT, re.S)
+    text = text.replace("  location / {", f"{programs}  location / {{")
     for old, new in (
         ("listen 443 ssl;", f"listen 127.0.0.1:{port};"),
         ("/etc/nginx/searchloop.users", str(folder / "users")),
@@ -175,3 +174,17 @@ def test_an_answer_streams_through_the_proxy(site: Site) -> None:
         client.request("GET", f"/api/sessions/{session}/events", headers=headers)
         lines = client.getresponse()
         assert any(b'"run_finished"' in line for line in iter(lines.readline, b""))
+
+
+def test_a_program_comes_with_its_key_and_names_nobody(site: Site) -> None:
+    """It is its owner's; without a key, or by a header alone, nobody comes in."""
+    key = site.ask("POST", "/api/programs", "anna", {"name": "editor"})[1]["key"]
+    bearer = {"Authorization": f"Bearer {key}"}
+    assert site.ask("GET", "/v1/models", **bearer)[0] == 200
+    assert site.ask("GET", "/v1/models", **bearer, X_Forwarded_User="bob")[0] == 200
+    for path in ("/v1/models", "/mcp", "/v1/../api/sessions"):
+        assert site.ask("GET", path, X_Forwarded_User="bob")[0] == 401, path
+    assert site.ask("GET", "/api/sessions", **bearer)[0] == 401  # the proxy's own
+    names = [each["name"] for each in site.ask("GET", "/api/programs", "anna")[1]["programs"]]
+    assert names == ["editor"]
+    assert site.ask("GET", "/api/programs", "bob")[1] == {"programs": []}

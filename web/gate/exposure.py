@@ -19,6 +19,7 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.secrets import masked
 from searchloop.compose import library_of, used_engines
+from searchloop.protocols.programs import Programs
 from searchloop.web.gate.access import SHORTEST, TOKEN_FILE, People
 from searchloop.web.listen import PORT, reachable
 
@@ -39,7 +40,16 @@ class Exposure:
 
 def exposures(settings: Settings, cwd: Path) -> list[Exposure]:
     """Returns all of them; a part that cannot be looked at says why."""
-    parts = (_address, _token, _people, partial(_files, cwd=cwd), _outside, _inside, _rules)
+    parts = (
+        _address,
+        _token,
+        _programs,
+        _people,
+        partial(_files, cwd=cwd),
+        _outside,
+        _inside,
+        _rules,
+    )
     found: list[Exposure] = []
     for part in parts:
         try:
@@ -81,6 +91,14 @@ def _token(settings: Settings) -> Iterator[Exposure]:
     else:
         said = f"browsers that signed in, and whoever can read {path}"
         yield Exposure("Token", said, "searchloop config --new-token")
+
+
+def _programs(settings: Settings) -> Iterator[Exposure]:
+    for each in Programs(settings.home).all():
+        asks = f"asks {', '.join(each.models)}" if each.models else "asks no model"
+        said = f"its key lets it search ({each.search}) and read the library; it {asks}"
+        close = "look at Settings, Other programs, on the page"
+        yield Exposure(f"Program {each.name}", said, close)
 
 
 def _people(settings: Settings) -> Iterator[Exposure]:

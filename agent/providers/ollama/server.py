@@ -16,7 +16,7 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers import PullProgress
-from searchloop.agent.providers._wire import error_in
+from searchloop.agent.providers._wire import error_in, member, text_in
 from searchloop.agent.providers.ollama.errors import NOT_OLLAMA
 from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.transport.exchange import NdjsonSplitter, document_of
@@ -41,66 +41,47 @@ def checked_name(model: str) -> str:
     return model
 
 
-class Layers:
-    """Turns the lines of a pull into progress."""
-
-    def __init__(self, codec: OllamaCodec, model: str) -> None:
-        self._codec = codec
-        self._model = model
-        self._lines = NdjsonSplitter()
-        self._done: dict[str, int] = {}
-        self._sizes: dict[str, int] = {}
-        self.succeeded = False
-
-    def feed(self, data: bytes) -> list[PullProgress]:
-        """Returns the progress in these bytes. Raises ProviderError for an error line."""
-        return [self._read(line) for line in self._lines.feed(data)]
-
-    def close(self) -> list[PullProgress]:
-        """Reads a last line without its end. Raises IncompleteError without a success."""
-        out = [self._read(line) for line in self._lines.close()]
-        if not self.succeeded:
-            what = f"{self._model} was not got completely."
-            remedy = "Run the same command again: what was loaded is kept."
-            raise IncompleteError("incomplete", what, remedy)
-        return out
-
-    def _read(self, line: bytes) -> PullProgress:
-        row = document_of(line)
-        if row is None:
-            what, remedy = "The answer is not what Ollama sends.", NOT_OLLAMA
-            raise ProviderError("bad_response", what, remedy)
-        row = row if isinstance(row, dict) else {}
-        if row.get("error"):
-            raise refusal(self._codec, self._model, error_in(row) or {})
-        status = str(row.get("status") or "")
-        self.succeeded = self.succeeded or status == "success"
-        layer, size = row.get("digest"), row.get("total")
-        if isinstance(layer, str) and isinstance(size, int):
-            done = row.get("completed")
-            self._sizes[layer] = size
-            self._done[layer] = done if isinstance(done, int) else self._done.get(layer, 0)
-        return PullProgress(status, sum(self._done.values()), sum(self._sizes.values()))
-
-
 async def pull(
     codec: OllamaCodec, transport: Transport, model: str
 ) -> AsyncGenerator[PullProgress, None]:
     """Downloads the model and yields progress. Raises ProviderError."""
     body = json.dumps({"model": model, "stream": True}).encode()
-    layers, url = Layers(codec, model), codec.endpoint.address("api/pull")
+    url, lines = codec.endpoint.address("api/pull"), NdjsonSplitter()
+    layers: dict[str, tuple[int, int]] = {}
+    succeeded = False
     try:
         async with transport.post(url, codec.headers(), body) as response:
             if response.status >= 400:
                 said = error_in(document_of(await response.read()), failed=True)
                 raise refusal(codec, model, said or {}, response.status)
-            async for data in response.chunks():
-                for progress in layers.feed(data):
+            data: bytes | None = b""
+            while data is not None:
+                data = await anext(response.chunks(), None)
+                for line in lines.close() if data is None else lines.feed(data):
+                    row = document_of(line)
+                    if row is None:
+                        what = "The answer is not what Ollama sends."
+                        raise ProviderError("bad_response", what, NOT_OLLAMA)
+                    if error := error_in(row):
+                        raise refusal(codec, model, error)
+                    progress = _progress(row, layers)
+                    succeeded = succeeded or progress.status == "success"
                     yield progress
-            for progress in layers.close():
-                yield progress
+        if not succeeded:
+            what = f"{model} was not got completely."
+            remedy = "Run the same command again: what was loaded is kept."
+            raise IncompleteError("incomplete", what, remedy)
     except ProviderError as error:
         raise codec.explain(error) from error
+
+
+def _progress(row: Any, layers: dict[str, tuple[int, int]]) -> PullProgress:
+    """Adds a line to the layers, each as (done, size)."""
+    layer, size, done = (member(row, name) for name in ("digest", "total", "completed"))
+    if isinstance(layer, str) and isinstance(size, int):
+        before = layers.get(layer, (0, 0))[0]
+        layers[layer] = (done if isinstance(done, int) else before, size)
+    return PullProgress(text_in(row, "status"), *map(sum, zip(*layers.values(), strict=True)))
 
 
 def refusal(

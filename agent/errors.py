@@ -96,7 +96,7 @@ def lacking(why: str, text: str) -> IncompleteError | None:
         what = "The provider paused the answer again and again."
         return IncompleteError("endless_pause", what, "Ask it to go on, or choose another model.")
     if why == "nothing":
-        what = "Nothing was found that answers the question."
+        what = "No source that could be read answers the question; the text says why."
         return IncompleteError("nothing_found", what, "Ask in other words, or search elsewhere.")
     if not text.strip():
         what = "The model answered with nothing."

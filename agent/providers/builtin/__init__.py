@@ -173,7 +173,10 @@ def _no_answer(turn: list[Message], say: SimpleNamespace) -> str:
     if unread and len(unread) == len(pages):
         why = [f"{m.details.get('url', '')}: {m.details.get('why', m.content)}" for m in unread]
         return _reasons(say.unread, why)
-    return str(say.no_match if pages else say.nothing)
+    if pages:
+        return str(say.no_match)
+    found = [row["url"] for m in results for row in m.details.get("results", ())]
+    return _reasons(say.unread, found[:_PAGES]) if found else str(say.nothing)
 
 
 def _reasons(lead: str, reasons: Iterable[str]) -> str:

@@ -139,6 +139,7 @@ def test_nothing_answered_has_its_own_reason(
     app = SearchApp({"/api/web-search": search, "/api/open-page": opened})
     answer = ask(tmp_path, app, "When is spring tide?")
     assert (answer.error or {}).get("code") == code, what
+    assert "found" not in (answer.error or {}).get("message", "")  # some were: the text says more
     assert (answer.reason, answer.search_path) == ("incomplete" if code else "stop", path)
 
 
@@ -171,10 +172,13 @@ def test_pages_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_limit_ends_in_what_was_read(tmp_path: Path) -> None:
-    """Asked to answer now it answers."""
+    """Asked to answer now it answers; pages that no step was left for are not said to be none."""
     answer = ask(tmp_path, world(PAGES), "When is spring tide?", limits=Limits(steps=2))
     assert answer.reason == "limit"
     assert "spring tide" in answer.text
+    answer = ask(tmp_path, world(PAGES), "When is spring tide?", limits=Limits(steps=1))
+    assert "The search found pages, but none of them could be read." in answer.text
+    assert "- https://a.example/" in answer.text
 
 
 def test_call_ids_are_unique_over_turns(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -108,6 +109,9 @@ def _check(args: argparse.Namespace) -> int:
     if not args.source:
         raise ConfigError("no_source", "There is no source.", "Name a file, an address, or -.")
     source = _source(args.source)
+    if isinstance(source, Path) and not source.exists() and os.path.exists(args.claim):
+        remedy = "Write CLAIM SOURCE, the claim between quotation marks."
+        raise ConfigError("bad_usage", "The claim comes first.", remedy)
     if isinstance(source, Path):  # outside of a loop, so that Ctrl-C ends the wait for a pipe
         verdict = check_text(args.claim, Source(file_text(source)))
     else:

@@ -101,6 +101,8 @@ def _with_command(argv: list[str]) -> list[str]:
     first, *rest = argv
     if argv in (["help"], ["version"]):
         return [f"--{first}"]
+    if first == "help" and rest[0] in COMMANDS:
+        return [*rest, "--help"]
     if first == "search-backend" and rest and rest[0] in ("--host", "--port", "--name"):
         return [first, "serve", *rest]
     if first in COMMANDS or first in ("-h", "--help", "-V", "--version"):

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup, check, restore
@@ -24,6 +25,7 @@ from searchloop.agent.settings import Settings
 from searchloop.analysis.told import did_you_mean
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import number, one_line, output, safe, say, tell, undone, warn
+from searchloop.compose import search_app
 from searchloop.imports import Report, import_chats
 from searchloop.imports.own import everything
 from searchloop.render.export import EXPORTS
@@ -35,7 +37,8 @@ _INDEX_SECONDS = 60.0  # for which the first search of an old store may take
 def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_sessions)
     actions = "find WORDS | undo ID | cancel ID | import FILE | export FILE | export --html [ID]"
-    actions += " | archive ID... | unarchive ID... | backup FILE | restore [FILE] | check"
+    actions += " | archive ID... | unarchive ID... | delete ID... | backup FILE"
+    actions += " | restore [FILE] | check"
     parser.usage = f"searchloop sessions [-o text|json] [TEXT ... | {actions}]"
     parser.epilog = (
         "With TEXT, and with `find`, those whose questions, answers, sources or titles hold "
@@ -43,8 +46,9 @@ def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
         "or searchloop, `export` writes all chats as one such file, and with --html one chat as"
         " a page that needs nothing else. `undo` restores the files that the last answer "
         "changed, `cancel` stops an answer, `archive` takes chats out of the list (searches "
-        "find them), `backup` and `restore` copy, `check` looks for damage, and `restore` "
-        "without a file brings back what can be read of a damaged store."
+        "find them), `delete` deletes them with all they left behind, `backup` and `restore` "
+        "copy, `check` looks for damage, and `restore` without a file brings back what can be "
+        "read of a damaged store."
     )
     parser.add_argument("query", nargs="*", metavar="TEXT", help="only sessions with this text")
     parser.add_argument("--html", action="store_true", help="with export: one chat as a page")
@@ -189,16 +193,31 @@ def _cancel(settings: Settings, words: list[str], args: argparse.Namespace) -> i
 def _archive(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
     """Archives sessions, or brings them back; all of them or none."""
     action = args.query[0]
-    if not words:
-        usage = f"searchloop sessions {action} ID..."
-        raise ConfigError("bad_usage", "Some sessions are wanted.", usage)
     with closing(EventLog(settings.store)) as log:
-        for session in words:
-            log.session(session)
+        _all_there(log, words, action)
         for session in words:
             change_session(log, settings, session, {"archived": action == "archive"})
     told = {"sessions": words, "archived": action == "archive"}
     return tell(args, told, f"{number(len(words), 'session')} {action}d.")
+
+
+def _delete(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
+    """Deletes sessions with all they left behind; all of them or none."""
+    app = search_app(settings)
+    with BareAgent(settings, search_backend=app, store=settings.store) as agent:
+        _all_there(agent.log, words, "delete")
+        for session in words:
+            agent.delete(session)
+    return tell(args, {"sessions": words}, f"{number(len(words), 'session')} deleted.")
+
+
+def _all_there(log: EventLog, sessions: list[str], action: str) -> None:
+    """Raises ConfigError if none is named, Conflict if one is not there."""
+    if not sessions:
+        usage = f"searchloop sessions {action} ID..."
+        raise ConfigError("bad_usage", "Some sessions are wanted.", usage)
+    for session in sessions:
+        log.session(session)
 
 
 def _one(words: list[str], usage: str) -> str:
@@ -266,6 +285,7 @@ _ACTIONS: dict[str, Callable[[Settings, list[str], argparse.Namespace], int]] = 
     "check": _check,
     "cancel": _cancel,
     "archive": _archive,
+    "delete": _delete,
     "unarchive": _archive,
 }
 ARGUMENTS = {

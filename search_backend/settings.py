@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from searchloop.analysis.told import one_of
-from searchloop.search_backend.engines import Engine, default_chain, find_engines
+from searchloop.search_backend.engines import Engine, default_chain, find_engines, titles
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, parse_rules
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.readers import LOCAL, find_services
@@ -140,7 +140,7 @@ def _names(mapping: Mapping[str, str], name: str, known: Iterable[str]) -> tuple
     names = tuple(dict.fromkeys(part.lower() for part in _parts(mapping, name)))
     for unknown in (one for one in names if one not in known):
         what = f"{name} names {unknown[:60]!r}, which there is not."
-        raise SettingError("config", what, one_of(unknown, known))
+        raise SettingError("config", what, one_of(unknown, known, titles()))
     return names
 
 

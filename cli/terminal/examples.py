@@ -40,7 +40,8 @@ class Parser(argparse.ArgumentParser):
         elif unknown := _UNKNOWN.fullmatch(message):
             options = [o for _, each in self._below() for o in each._option_string_actions]
             near = did_you_mean(unknown[1].split()[0].partition("=")[0], options)
-            message = f"{unknown[1]} is not understood"
+            said = unknown[1] if unknown[1].startswith("-") else repr(unknown[1])
+            message = f"{said} is not understood"
         elif missing := _MISSING.fullmatch(message):
             below = ", ".join(each.prog.rpartition(" ")[2] for each in subparsers_of(self))
             near = f"Choose from {below}. " if below else ""

@@ -139,6 +139,12 @@ def find_engines() -> Mapping[str, Engine]:
 
 
 @cache
+def titles() -> Mapping[str, str]:
+    """Returns the name of each engine by its title: people write `duckduckgo`, too."""
+    return {engine.title.lower(): name for name, engine in find_engines().items()}
+
+
+@cache
 def own_engines() -> Mapping[str, Engine]:
     """Returns the engines of this package, by name."""
     folders = (__name__, f"{__name__}.keyed", f"{__name__}.keyless")

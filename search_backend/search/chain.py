@@ -15,7 +15,7 @@ from typing import Any
 from searchloop.analysis.told import one_of
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.results import AnswerCache
-from searchloop.search_backend.engines import Access, Apart, Engine, find_engines
+from searchloop.search_backend.engines import Access, Apart, Engine, find_engines, titles
 from searchloop.search_backend.fetch.client import in_thread, run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library import Library
@@ -146,7 +146,8 @@ class Chain:
         engine = self._schedule.engines.get(name)
         if engine is None:
             what = f"There is no engine named {name[:60]!r}."
-            raise SearchBackendError("unknown_engine", what, one_of(name, self._schedule.engines))
+            known = self._schedule.engines
+            raise SearchBackendError("unknown_engine", what, one_of(name, known, titles()))
         if missing := engine.missing(self._settings.keys):
             raise SearchBackendError("missing_key", *lacks(engine, missing))
         return engine

@@ -7,7 +7,7 @@ and a program that catches nothing all say the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 _END = re.compile(r"""[.!?…:。！？؟][)\]"'”’»」`]*$""")
 
@@ -33,18 +33,24 @@ class Told(Exception):
         return {"code": self.code, "message": self.message, "remedy": self.remedy}
 
 
-def did_you_mean(word: object, known: Iterable[str], least: float = 0.6) -> str:
-    """Returns a question that names what is written like a word, "" if nothing is."""
+def did_you_mean(
+    word: object, known: Iterable[str], least: float = 0.6, titles: Mapping[str, str] | None = None
+) -> str:
+    """Returns a question that names what is written like a word, "" if nothing is.
+
+    A name may also be known by one of `titles`, which leads to it.
+    """
     from difflib import get_close_matches  # only once something is wrong
 
     word, names = str(word), [*dict.fromkeys(known)]
-    lower = {name.lower(): name for name in names}
-    near = [lower[each] for each in get_close_matches(word.lower(), lower, 3, least)]
+    written = {**(titles or {}), **{name.lower(): name for name in names}}
+    found = get_close_matches(word.lower(), written, 3, least)
+    near = [*dict.fromkeys(written[each] for each in found)]
     near = near or [name for name in names if len(word) > 2 and name.startswith(word)][:3]
     return f"Did you mean {' or '.join(near)}? " if near else ""
 
 
-def one_of(word: object, known: Iterable[str]) -> str:
+def one_of(word: object, known: Iterable[str], titles: Mapping[str, str] | None = None) -> str:
     """Returns the remedy for a word that is none of a few: the near ones first, then all."""
     known = [*known]
-    return f"{did_you_mean(word, known)}Choose one of {', '.join(known)}."
+    return f"{did_you_mean(word, known, titles=titles)}Choose one of {', '.join(known)}."

@@ -78,6 +78,16 @@ def test_what_a_dead_process_left_can_be_stopped(cli: Cli, left: str, tmp_path: 
     assert cli("sessions", "cancel", "nobody").code != 0
 
 
+def test_chats_are_deleted_all_of_them_or_none(cli: Cli, left: str) -> None:
+    """With what they left behind, and whoever is answering in one stops first."""
+    assert cli("ask", "Hello").code == 0
+    (other,) = (s["id"] for s in cli("sessions", "-o", "json").json["sessions"] if s["id"] != left)
+    assert cli("sessions", "delete", left, "nowhere").code == 2
+    gone = cli("sessions", "delete", left, other)
+    assert (gone.code, gone.out) == (0, "2 sessions deleted.\n")
+    assert cli("sessions", "-o", "json").json == {"sessions": []}
+
+
 def test_chats_are_found_by_what_was_said(cli: Cli, tmp_path: Path) -> None:
     """By `find` and by words alone; the places are shown, and told in JSON."""
     with closing(EventLog(tmp_path / "home" / "sessions.sqlite3")) as log:

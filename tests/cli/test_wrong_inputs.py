@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 
@@ -61,6 +62,7 @@ WRONG = {
     "search": "query is missing",
     "search x --engine gogle": "google",
     "search x --engine ddgg": "did you mean ddg",
+    "search x --engine duckduckgo": "did you mean ddg",
     "search x -n 0": "at least 1",
     "search x --time-range h": "choose from d, w, m",
     "open https://a.example/ --reader locl": "did you mean local",
@@ -72,6 +74,7 @@ WRONG = {
     "check '' x.txt": "claim",
     "check x": "file",
     "check x nowhere.txt": "nowhere.txt",
+    "check /etc/passwd 'The sky is blue.'": "the claim comes first",
     "check x nowhere.txt --fail-on wrong": "contradicted",
     "audit nowhere.md": "nowhere.md",
     "models pul x": "pull",
@@ -80,10 +83,13 @@ WRONG = {
     "library add nowhere": "nowhere",
     "library remove nowhere": "library",
     "mcp add": "add",
-    "mcp test nobody": "nobody",
+    "mcp test nobody": "searchloop mcp add",
     "mcp add x": "--",
     "sessions restore nowhere.db": "nowhere.db",
     "sessions undo nowhere": "session",
+    "sessions delete nowhere": "session",
+    "sessions delete": "delete ID",
+    "config set NAME x": "'set NAME x' is not understood",
     "sessions import nowhere.json": "nowhere.json",
     "export nowhere": "session",
     "agents show nobody": "agents",
@@ -108,7 +114,7 @@ NARROW = {"COLUMNS": "40", "TERM": "dumb", "NO_COLOR": "1"}
 @pytest.mark.parametrize("typed", WRONG)
 def test_a_wrong_input_names_the_remedy(cli: Cli, typed: str) -> None:
     """On stderr, in words, without colours; the exit code is that of bad input or of a failure."""
-    words = [word.strip("'") for word in typed.split()]
+    words = shlex.split(typed)
     online = {"SEARCHLOOP_OFFLINE": ""} if words[0] == "open" else {}
     ran = cli(*words, **NARROW, **online)
     assert ran.code == CODES.get(typed, 2)

@@ -187,8 +187,9 @@ export function settingsDialog(dialog, on) {
         .map(placeOf),
     ];
     const named = ({ label }) => label.toLowerCase().includes(words);
+    const parts = words.split(/\s+/).map(word => word.replace(/(?<=...)s$/, "")); // one or many
     const hits = all
-      .filter(place => words.split(/\s+/).every(word => place.text.toLowerCase().includes(word)))
+      .filter(place => parts.every(part => place.text.toLowerCase().includes(part)))
       .sort((a, b) => named(b) - named(a));
     const page = clear(null);
     const row = ({ room, target, label, env, act }) =>

@@ -22,6 +22,7 @@ from tests.browser.test_evidence import ARABIC, URL, checked, show
 from tests.browser.test_evidence import answered as told
 from tests.browser.test_looks import MISTAKE
 from tests.browser.test_settings import SUMS
+from tests.browser.test_voice import LISTENS, SPEECH
 
 pytestmark = pytest.mark.integration
 AXE = Path(__file__).resolve().parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
@@ -290,6 +291,22 @@ def previewing(page: Page, ollama: LedOllama, **more: Any) -> None:
     expect(page.locator("#preview td").first).to_be_visible()
 
 
+def speaking(page: Page, ollama: LedOllama, **more: Any) -> None:
+    """An answer is read aloud while a question is dictated, and a folder is looked for."""
+    page.add_init_script(f"({SPEECH})(); few = 2; ({LISTENS})()")
+    page.reload()
+    page.evaluate("Object.assign(document.documentElement.dataset, {aloud: 'on', dictate: 'on'})")
+    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: ["Ebb.\n\nFlood."]
+    ask(page, "When?")
+    wait_for_answer(page).get_by_role("button", name="Read aloud").click()
+    page.get_by_role("button", name="Dictate").click()
+    expect(page.get_by_role("group", name="Listening")).to_be_visible()
+    page.get_by_role("button", name="Folder No folder").click()
+    page.get_by_role("button", name="Choose…").click()
+    expect(page.locator(".folders summary").first).to_be_visible()
+
+
 VIEWS: dict[str, Callable[..., None]] = {
     "empty": lambda page, **more: None,
     "answered": answered,
@@ -316,6 +333,7 @@ VIEWS: dict[str, Callable[..., None]] = {
     "at home": at_home,
     "tuning": tuning,
     "previewing": previewing,
+    "speaking": speaking,
 }
 
 

@@ -23,7 +23,6 @@ from searchloop.web.asgi import Receive, Scope, Send
 from searchloop.web.flask_app import SEARCH_PATHS, create_flask
 from searchloop.web.gate import (
     IMPORT_PATH,
-    MAX_FILES,
     PERSON,
     Gate,
 )
@@ -68,7 +67,7 @@ class Tenant:
         self.flask = create_flask(api.handlers(), services.search_app)
         self.streams = streams.of(services.log)
         self._audits = Audits(services)
-        self._pools = (OnThreads(self.flask, pools[0], MAX_FILES), OnThreads(self.flask, pools[1]))
+        self._pools = [OnThreads(self.flask, pool) for pool in pools]
         self._inside = 0
         self._left = time.monotonic()
 

@@ -18,23 +18,22 @@ from searchloop.agent.tools.backend import GONE, Wsgi
 from searchloop.web.asgi import Header, Receive, Scope, Send, left, read_body
 
 OWN = "searchloop."  # how the keys begin that our own code puts into a scope
-MAX_BYTES = 2**20 + 1  # of a request's body; the application refuses a longer one
 _Answer = tuple[int, list[Header], bytes]
 
 
 class OnThreads:
     """An ASGI application that calls `app` on one of `workers` threads, or on those of a pool.
 
-    It gets `most` bytes of a body. With GONE in its environ it is told when its client leaves.
+    With GONE in its environ it is told when its client leaves.
     """
 
-    def __init__(self, app: Wsgi, workers: int | ThreadPoolExecutor, most: int = MAX_BYTES) -> None:
-        self._app, self._most = app, most
+    def __init__(self, app: Wsgi, workers: int | ThreadPoolExecutor) -> None:
+        self._app = app
         self._pool = ThreadPoolExecutor(workers, "wsgi") if isinstance(workers, int) else workers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. Raises whatever `app` raises."""
-        body = await read_body(receive, self._most)
+        body = await read_body(receive)
         if body is None:
             return
         loop, gone = asyncio.get_running_loop(), Future[None]()

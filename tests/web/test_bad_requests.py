@@ -233,12 +233,15 @@ def test_odd_headers_and_versions(tmp_path: Path, face: Face) -> None:
             (401, {"x-api-key": "wrong"}),
             (415, {"Content-Type": "text/plain"}),
             (403, {"Origin": "https://evil.example"}),
+            (200, {"Authorization": "", "x-api-key": KEY}),
             (200, {"anthropic-version": "2099-01-01", "anthropic-beta": "tomorrow-2099-01-01"}),
             (200, {"OpenAI-Beta": "tomorrow=v9", "OpenAI-Organization": "org"}),
         ):
             got, raw = posted(at, face.path, body, **more)
             assert got == status, (more, raw[:200])
             assert status == 200 or shape(face.path)(json.loads(raw)), (more, raw[:200])
+        for key in ({}, {"Authorization": "", "x-api-key": KEY}):  # an agent looks first
+            assert at.running.ask("HEAD", "/", **key)[0] == 200
 
 
 def slowly(asked: Received) -> Reply:

@@ -64,7 +64,7 @@ class ScriptedRunner:
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self.approvals = Approvals(log)
-        self.usual = self
+        self.usual = self.registry = self
         self._runs: dict[str, tuple[Lease, asyncio.Event]] = {}
         self.recovered = self.closed = False
 
@@ -107,7 +107,7 @@ class ScriptedRunner:
         return True
 
     async def models(self) -> list[ModelInfo]:
-        """See `agent.run.runner.Runner.models`."""
+        """See `agent.run.runner.Runner.registry`."""
         return [ModelInfo("m:x", "X")]
 
     def provider(self, model: str) -> tuple[FakeProvider, str]:

@@ -131,19 +131,35 @@ def _formed(name: str, value: Any, base: T) -> T | None:
     raise ConfigError(f"bad_{name}", f"{name} {wrong}.", remedy)
 
 
+# Parts that an agent is made with: what one is, and how it is known.
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "tools": ("functions or Tools", callable),
+    "providers": ("Providers", lambda each: hasattr(each, "stream")),
+    "bring": (
+        "sources of tools, such as McpServers(settings)",
+        lambda each: hasattr(each, "tools"),
+    ),
+}
+
+
 def made(face: type, settings: Settings | None, options: AgentOptions) -> Asker:
     """Makes the agent of both faces. Raises TypeError, ConfigError and StoreError."""
     given: dict[str, Any] = dict(options)
     _checked(face.__name__, given, _OF_AGENT)
+    for name, (kind, fits) in _KINDS.items():
+        given[name] = None if given.get(name) is None else tuple(given[name])
+        for each in given[name] or ():
+            if not isinstance(each, Tool) and not fits(each):
+                raise TypeError(f"{face.__name__}({name}=...) takes {kind}, not {each!r}.")
     settings = settings or Settings.load()
     model, bring = given.pop("model", None), given.pop("bring", None)
     parts = {name: given.pop(name, None) for name in ("hooks", "search_backend")}
-    engines, providers = tuple(given.pop("engines", ())), list(given.pop("providers", ()))
+    engines, providers = tuple(given.pop("engines", ())), list(given.pop("providers") or ())
     if model is not None and not isinstance(model, str):
         providers.append(model)
         model = getattr(model, "model", f"{model.name}:default")
     parts["search_backend"] = parts["search_backend"] or search_app(settings, engines)
-    tools = [each if isinstance(each, Tool) else tool(each) for each in given.pop("tools", ())]
+    tools = [each if isinstance(each, Tool) else tool(each) for each in given.pop("tools") or ()]
     bring = [Workspace.of(settings)] if bring is None else bring
     store = given.pop("store", None) or IN_MEMORY
     parts["store"] = os.path.expanduser(store) if isinstance(store, str | Path) else store

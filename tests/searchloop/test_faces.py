@@ -392,6 +392,15 @@ def test_a_name_with_a_slip_in_it_is_told_with_the_one_that_was_meant(
     assert f"Did you mean {meant}? " in "".join(format_exception_only(caught.value))
 
 
+@FACES
+@each_row("name", ["tools", "providers", "bring"])
+def test_a_part_of_another_kind_is_named(face: str, name: str, tmp_path: Path) -> None:
+    """When the agent is made, and not once something is asked."""
+    made: Any = {"Agent": Agent, "AsyncAgent": AsyncAgent}[face]
+    with pytest.raises(TypeError, match=rf"{face}\({name}=...\) takes .*, not 'stock'\.$"):
+        made(offline(tmp_path), **{name: ["stock"]})
+
+
 def test_a_stream_has_its_answer_when_it_is_over(tmp_path: Path) -> None:
     """Before that it says so; there is never a None to forget."""
     with opened("Agent", tmp_path, "Done.") as agent, agent.stream("hi") as stream:

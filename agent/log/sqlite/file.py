@@ -46,7 +46,7 @@ _SQLITE = {
 _SYSTEM = {
     getattr(errno, name): code
     for code, names in {
-        "read_only": "EROFS EACCES EPERM",
+        "read_only": "EROFS EACCES EPERM ENOENT",
         "not_a_file": "EISDIR",
         "not_a_folder": "EEXIST ENOTDIR",
         "disk_full": "ENOSPC EDQUOT EFBIG",

@@ -110,6 +110,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         assert code_of(lambda: EventLog(closed / "home" / "s.sqlite3")) == "read_only"
     (tmp_path / "file").write_text("x")
     assert code_of(lambda: EventLog(tmp_path / "file" / "s.sqlite3")) == "not_a_folder"
+    if Path("/proc/self").exists():  # where nobody can make a folder, root neither
+        assert code_of(lambda: EventLog("/proc/folder/s.sqlite3")) == "read_only"
     assert code_of(lambda: EventLog(tmp_path)) == "not_a_file"
 
 

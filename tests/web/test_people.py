@@ -40,6 +40,7 @@ RARE = {
     *("post /api/sessions/{id}/check", "patch /api/sessions/{id}/summary"),
     "post /api/mcp/{name}/tools/{tool}/approve",
     *("post /api/providers/{name}/test", "post /api/sessions/import"),
+    *("get /api/mermaid", "post /api/prompts", "post /api/templates"),
     "get /api/sessions/{id}/attachments/{digest}/pages/{page}",
 }
 NOTE = "The {}plan in a file."
@@ -92,6 +93,7 @@ class Walk:
         self.told: dict[str, set[str]] = {name: set() for name in PEOPLE}
         self.called: Counter[tuple[str, str]] = Counter()
         self.done: Counter[str] = Counter()
+        self.programs = ["none"]
         self.folders: dict[str, str] = {}
         self.digests: list[str] = []
 
@@ -181,6 +183,8 @@ class Walk:
                 level.extend(value)
         if answer.status == 201 and "search_path" in answer.data:
             self.sessions[person].append(answer.data["id"])
+        if answer.status == 201 and "ends" in answer.data:
+            self.programs.append(answer.data["name"])
         if answer.status == 201 and "chats" in answer.data:
             self.projects[person].append(answer.data["id"])
 
@@ -213,6 +217,8 @@ class Walk:
             elif name == "project":
                 value = self._project(person)
                 named.append(value)
+            elif name == "program":
+                value = self.random.choice(self.programs)
             elif name == "digest":
                 value = self.random.choice(self.digests)
             elif name in ("turn", "n"):

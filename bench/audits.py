@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from bench.claims import MAKERS, TRUE
 from bench.own_pages import PAGES
-from searchloop.agent.verdicts.text import sentences
+from searchloop.analysis.sentences import sentences
 from searchloop.auditing.results import ACCUSED, TICKED, Audit
 from searchloop.auditing.run import Auditor
 

@@ -24,8 +24,8 @@ from bench.labelled import Labelled, read
 from bench.own_pages import CASES, PAGES
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.text import sentences
 from searchloop.agent.verdicts.vetoes import VETOES
+from searchloop.analysis.sentences import sentences
 
 _TICKED = ("supported", "quoted")
 _VERDICTS = ("supported", "quoted", "contradicted", "misquoted", "unclear")

@@ -6,7 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from searchloop.agent.verdicts.text import PIECE, blanked, sentences
+from searchloop.agent.verdicts.text import PIECE, blanked
+from searchloop.analysis.sentences import sentences
 
 FEW = 3  # words; fewer claim nothing by themselves
 BACK = 6  # sentences that a quotation before a mark may span

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import Comparison, turned_by_gap
-from searchloop.agent.verdicts.numbers import pattern
+from searchloop.agent.verdicts.derived import derived
+from searchloop.agent.verdicts.numbers import pattern, shares
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.score import chance, content, model
 from searchloop.agent.verdicts.text import (
@@ -19,11 +20,11 @@ from searchloop.agent.verdicts.text import (
     blanked,
     folded,
     kind_of,
-    sentences,
     tokens,
 )
 from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, veto
 from searchloop.analysis.language import SCRIPTS, language
+from searchloop.analysis.sentences import sentences
 
 FEW = "Too few of the claim's words stand together in the source."
 _LEAST = 0.4  # share of the claim's content, by weight, below which a window is not looked at
@@ -31,8 +32,6 @@ _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 2_000  # and tokens, of a claim and of a window
 _WINDOWS, _WORK = 8, 2_000  # compared word by word, and their tokens
 _TELLING = 8  # words that tell a language, if it is known here
-_SHORT = 7  # content words of a claim that must be surer
-_MOST_WORDS = 0.8  # of a short claim, which tell its language better than their form
 _MOST = 0.95  # share of a claim that a quotation fills, where nothing else needs to be compared
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
 
@@ -153,14 +152,8 @@ _BEFORE = 2  # sentences before a quotation that may name its speaker
 def _foreign(claim: str, lang: str, page: Page) -> bool:
     """Tells whether claim and page differ in language, or at least in script."""
     if lang and page.lang:
-        return lang != page.lang and not (len(claim.split()) < _TELLING and _known(claim, page))
+        return lang != page.lang
     return lang in SCRIPTS or (page.lang in SCRIPTS and len(claim.split()) > _TELLING)
-
-
-def _known(claim: str, page: Page) -> bool:
-    """Tells whether nearly all words of a claim stand in the page, so that its language is too."""
-    words = [t for t in tokens(claim, page.lang) if t.kind in ("word", "letter")]
-    return sum(page.has(t.key) for t in words) >= _MOST_WORDS * len(words)
 
 
 _PLACES_TRIED = 3  # sentences near a claim that may hold it word for word
@@ -232,24 +225,54 @@ def closest(claim: str, page: Page) -> Found | str:
         return "Nothing like it stands in the source."
     found: list[Found] = []
     left = _WORK
-    strange = any(t.named and t.kind == "word" and not page.has(t.key) for t in said)
-    least = model()["threshold_short" if strange or len(weights) <= _SHORT else "threshold"]
     for cover, first, last in windows[:_WINDOWS]:
         if left > 0 and (cover >= _LEAST or not found):
             row = page.row(first, set(weights)) if first == last else []
             window = row or [t for k in range(first, last + 1) for t in page.tokens(k)]
-            window = window[:_TOKENS]
             left -= len(window)
-            seen = Comparison(said, window, weights, page)
-            likely = chance(seen)
-            cells = row and not any(t.capital for t in seen.lost)  # which have no verbs
-            few = "" if likely >= (model()["threshold"] if cells else least) else FEW
-            fault = few if few and not seen.near else veto(seen) or few
-            found.append(Found(seen, first, last, likely, fault))
-            if first == last and seen.near and not fault:
+            seen = Comparison(said, window[:_TOKENS], weights, page)
+            found.append(_seen(seen, first, last, bool(row)))
+            if first == last and found[-1].seen.near and not found[-1].fault:
                 break  # nothing outdoes the source's own sentence
+    found += _worked_out(claim, max(found, key=_rank), page)
     best = max(_deciding(found), key=_rank)
     return best._replace(fault=veto(best.seen) or FEW) if best.fault == FEW else best
+
+
+def _seen(seen: Comparison, first: int, last: int, row: bool = False) -> Found:
+    """Judges a window; cells have no verbs, so that they may hold less of a claim."""
+    lower = row and not any(t.capital for t in seen.lost)
+    likely, least = chance(seen), model()["threshold_row" if lower else "threshold"]
+    few = "" if likely >= least else FEW
+    return Found(seen, first, last, likely, few if few and not seen.near else veto(seen) or few)
+
+
+def _worked_out(claim: str, best: Found, page: Page) -> list[Found]:
+    """Returns the sentences whose numbers give those that a claim has and the page has not."""
+    seen, text = best.seen, page.text.casefold()
+    if seen.near or not best.fault:
+        return []
+    parts = [
+        each for each in shares(claim, page.lang) if claim[each[1] : each[2]].casefold() not in text
+    ]
+    said = {t for t in seen.given for _, start, end in parts if start <= t.start < end}
+    lost = [t for t in seen.lost if t.number and t not in said and not page.gives(t)]
+    wanted = [*(share for share, _, _ in parts), *(t.number for t in lost if t.number)]
+    near = page.nearest(set(seen.weights))
+    pairs = [pair for n in wanted if (pair := derived(n, page, near, seen.weights))]
+    if len(pairs) < len(wanted) or not any(pair.worked or parts for pair in pairs):
+        return []
+    sides = {id(side.said): side for pair in pairs for side in pair[:2]}.values()
+    window = [t for side in sides for t in side.said]
+    end = max(t.end for t in window)
+    window += [t._replace(start=end, end=end) for t in seen.given if t in said or t in lost]
+    return [
+        _seen(
+            replace(seen, window=window[:_TOKENS], derived=len(wanted)),
+            min(s.sentence for s in sides),
+            max(s.sentence for s in sides),
+        )
+    ]
 
 
 def together(claim: str, pages: Sequence[Page]) -> list[Verdict]:
@@ -330,7 +353,6 @@ _ELLIPSIS = pattern("ellipsis-patterns")
 _SPACELESS = re.compile(f"[{SPACELESS}]")
 _PLACES = 20  # places of a quotation's first part that are looked at
 _FAR = 1500  # characters that an ellipsis may leave out
-_SHARED = 0.6  # of a quotation's words that stand in a page of its language
 _WORDS, _LETTERS = 4, 5  # a shorter quotation is a term or a nickname
 
 
@@ -395,6 +417,9 @@ def _follow(parts: list[Words], words: Words, at: int) -> tuple[int, int] | None
         start, last = found[0] if start < 0 else start, found[1]
         at = words.joined.find(part.joined, at) + len(part.joined) - 1
     return start, last
+
+
+_SHARED = 0.6  # of a quotation's words that stand in a page of its language
 
 
 def same_language(quote: str, claim: str, page: Page) -> bool:

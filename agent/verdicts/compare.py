@@ -50,6 +50,7 @@ class Comparison:
     window: Sequence[Token]
     weights: Mapping[str, float]
     page: Page
+    derived: int = 0
 
     @cached_property
     def claim(self) -> Sequence[Token]:

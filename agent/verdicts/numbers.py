@@ -77,7 +77,7 @@ class Number(NamedTuple):
             return False
         share = given / mine
         return {
-            "about": abs(share - 1) <= min(_LOOSE, self._zeros() / 2 / abs(self.value)),
+            "about": abs(share - 1) <= min(_LOOSE, self.zeros() / 2 / abs(self.value)),
             "nearly": _NEARLY <= share < 1,
             "more": 1 < share <= _FAR,
             "less": 1 / _FAR <= share < 1,
@@ -87,12 +87,17 @@ class Number(NamedTuple):
     def differs(self, other: Number) -> bool:
         """Tells whether the two exclude each other: other values of one thing in one measure."""
         measured = self._beside(other) if bool(self.unit) == bool(other.unit) else None
-        if measured is None or other.kind in ("more", "less") or self.held_by(other):
+        if measured is None or self.held_by(other):
             return False
-        mine, given, _ = measured
+        mine, given, slack = measured
+        if other.kind in ("more", "less"):
+            if {self.kind, other.kind} == {"more", "less"} and abs(mine - given) <= slack:
+                return True  # `at least 55` for `up to 55`
+            beyond = given - mine if other.kind == "more" else mine - given
+            return self.kind != other.kind and beyond > _SURELY * abs(mine)
         if self.kind in ("more", "less"):
             return mine > given if self.kind == "more" else mine < given
-        if mine and given and not math.log10(abs(mine / given)) % 3:
+        if not self.unit and mine and given and not math.log10(abs(mine / given)) % 3:
             return False  # perhaps a thousand or a million in a word that is not known here
         loose = self.kind or other.kind or self.unit != other.unit
         return abs(mine - given) > _SURELY * abs(mine) if loose else not self._rounds(other)
@@ -105,6 +110,11 @@ class Number(NamedTuple):
         if mine != given or mine not in ("time", "months", "length", "mass") or size <= other_size:
             return None
         return self._replace(value=self.value + part.value * other_size / size, step=part.step)
+
+    def beside(self, other: Number) -> tuple[float, float] | None:
+        """Returns both values in one measure; None if they are in none."""
+        measured = self._beside(other)
+        return measured and measured[:2]
 
     def _beside(self, other: Number) -> tuple[float, float, float] | None:
         """Returns both values in one measure, and by how much they may differ; None if in none."""
@@ -119,7 +129,7 @@ class Number(NamedTuple):
         rounded = max(self.step * size, other.step * other_size) / 2
         return one, two, max(_EXACT * abs(one), min(rounded, _CONVERTED * abs(one)))
 
-    def _zeros(self) -> float:
+    def zeros(self) -> float:
         """Returns the place value of the last digit that is not 0: 10,000 of 710,000."""
         if self.step < 1 or not self.value:
             return self.step
@@ -129,13 +139,13 @@ class Number(NamedTuple):
 
     def _digits(self) -> int:
         """Returns how many digits count."""
-        return len(f"{abs(self.value / self._zeros()):.0f}")
+        return len(f"{abs(self.value / self.zeros()):.0f}")
 
     def _rounds(self, other: Number) -> bool:
         """Tells whether this is the other one with fewer digits; a year is never rounded."""
-        step = self._zeros()
+        step = self.zeros()
         year = is_year(self.value) and not self.unit
-        fewer = step > other._zeros() and self.unit == other.unit
+        fewer = step > other.zeros() and self.unit == other.unit
         return fewer and not year and abs(self.value - other.value) <= step / 2
 
 
@@ -151,7 +161,9 @@ _NOT_MORE = re.compile(r"(?:\b(?:no|not|nicht|pas)|不)\s?\Z", re.IGNORECASE)
 
 
 def _either(words: list[str]) -> str:
-    return "|".join(sorted((re.escape(w.replace("-", " ")) for w in words), key=len, reverse=True))
+    return "|".join(
+        sorted((re.escape(w).replace(r"\-", "[ -]") for w in words), key=len, reverse=True)
+    )
 
 
 _KIND = re.compile(
@@ -328,6 +340,44 @@ def cjk_scale(text: str, at: int) -> tuple[float, int, str]:
         return factor, at + 1, "day"
     unit = whole or _CJK_UNIT.match(text, at + (text[at : at + 1] in ("个", "個", " ")))
     return factor, unit.end() if unit else at, UNITS[unit[0]] if unit else ""
+
+
+_SHARES = {
+    word: Number(float(value), unit, "about")
+    for row, words in table(TABLES["shares"]).items()
+    for value, _, unit in [row.partition("=")]
+    for word in words
+}
+_SHARE = re.compile(rf"\b(?:{_either(list(_SHARES))})\b|{'|'.join(k for k in _SHARES if k > '一')}")
+
+
+def shares(text: str, lang: str) -> Iterator[tuple[Number, int, int]]:
+    """Yields the shares and multiples that a text says in words: `two-thirds`, `one in nine`."""
+    low = text.casefold()
+    for found in _SHARE.finditer(low):
+        share = _SHARES[found[0].replace(" ", "-")]
+        kind = exactness(text, *found.span())[0]
+        yield share._replace(kind=kind or "about"), found.start(), found.end()
+    for found in pattern("shares-counted").finditer(low):
+        by, said = found.lastgroup or "", found[found.lastgroup or 0]
+        count = float(said) if said.isdecimal() else word_value(said, lang)
+        if count and count > 1:
+            value = {"times": count, "part": 100 / count, "tenths": 10 * count}[by]
+            kind = exactness(text, found.start(), found.end())[0] or "about"
+            yield Number(value, "times" if by == "times" else "%", kind), found.start(), found.end()
+
+
+_MEASURE = re.compile(r"[^\W\d_]+|[%‰$€£¥]")
+
+
+@lru_cache
+def measure(heads: str) -> tuple[float, str]:
+    """Returns the first scale and unit that heads of a table name: `£ million`, `(万人次)`."""
+    words = _MEASURE.findall(heads.casefold())
+    scales = (scale(word, "en") or _CJK_SCALES.get(word[0], 0) for word in words)
+    units = (UNITS.get(word, "") for word in words)
+    plain = (unit for unit in units if unit and _SIZES[unit][0] not in ("time", "months"))
+    return next((by for by in scales if by >= 1000), 1.0), next(plain, "")
 
 
 def goes_on(text: str, start: int, value: float) -> bool:

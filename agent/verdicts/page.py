@@ -12,8 +12,9 @@ from operator import add
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
-from searchloop.agent.verdicts.text import PIECE, Token, blanked, folded, key_of, sentences, tokens
+from searchloop.agent.verdicts.text import PIECE, Token, blanked, folded, key_of, tokens
 from searchloop.analysis.language import language
+from searchloop.analysis.sentences import sentences
 from searchloop.analysis.words import STOPS
 
 LONGEST = 400_000  # characters; what stands behind them is not compared
@@ -181,6 +182,11 @@ class Page:
         """Tells whether a word stands anywhere in the page."""
         return key in self._index
 
+    def gives(self, token: Token) -> bool:
+        """Tells whether the number of a claim stands anywhere in the page, in its own form."""
+        held = (t.number for k in self.holding(token.key.strip("?")) for t in self.tokens(k))
+        return any(n and token.number and token.number.held_by(n) for n in held)
+
     def sentence_of(self, place: int) -> int:
         """Returns the number of the sentence that holds the character at `place`."""
         return max(0, bisect_right(self.spans, (place, len(self.text))) - 1)
@@ -205,21 +211,36 @@ class Page:
                 tokens(self.clean, self.lang, *cell.span())
                 for cell in CELL.finditer(self.clean, *table.span("heads"))
             ]
+            named = CELL.findall(table["heads"])
             at = table.start("rows")
             for row in table["rows"].splitlines(keepends=True):
                 cells = list(CELL.finditer(self.clean, at, at + len(row)))
                 if len(cells) == len(heads):
+                    told = f"{named[0]} {cells[0][0]}"
                     found[self.sentence_of(at + 1)] = [
-                        Cell(head, tokens(self.clean, self.lang, *cell.span()))
-                        for cell, head in zip(cells, heads, strict=True)
+                        Cell(head, self._cell(cell.span(), f"{name} {told}"))
+                        for cell, head, name in zip(cells, heads, named, strict=True)
                     ]
                 at += len(row)
         return found
 
-    def row(self, sentence: int, keys: set[str]) -> list[Token]:
+    def _cell(self, span: tuple[int, int], heads: str) -> list[Token]:
+        """Returns the tokens of a cell; behind a bare number, the same in the heads' measure."""
+        found: list[Token] = []
+        factor, unit = numbers.measure(heads)
+        for token in tokens(self.clean, self.lang, *span):
+            found.append(token)
+            number = token.number
+            if number and not number.unit and (factor > 1 or unit):
+                value, step = number.value * factor, number.step * factor
+                whole = number._replace(value=value, unit=unit, step=step)
+                found.append(token._replace(key=f"#{value:.9g}", number=whole))
+        return found
+
+    def row(self, sentence: int, keys: set[str] | None = None) -> list[Token]:
         """Returns the cells of a row, those that hold one of these keys behind their heads."""
         cells = self.cells.get(sentence, ())
-        held = [any(t.key in keys for t in cell.said) for cell in cells]
+        held = [keys is None or any(t.key in keys for t in cell.said) for cell in cells]
         parts = zip(cells, held, strict=True)
         return [t for cell, holds in parts for t in (cell.head * holds + cell.said)]
 

@@ -28,9 +28,6 @@ def _opposites() -> dict[str, frozenset[str]]:
 # A word, or its beginning, and the beginnings of the words that say the reverse.
 OPPOSITES: Mapping[str, frozenset[str]] = _opposites()
 
-# Behind these a full stop ends no sentence; single letters and `z.B.` are known by their shape.
-ABBREVIATIONS = frozenset(numbers.TABLES["abbreviations"].split())
-
 
 class Token(NamedTuple):
     """A word, a number, a negation, a function word, or one letter of a script without spaces.
@@ -48,66 +45,6 @@ class Token(NamedTuple):
     number: Number | None = None
     capital: bool = False
     word: str = ""
-
-
-# ---- sentences ------------------------------------------------------------------------------
-
-_END = numbers.pattern("sentence-end-patterns")
-_LAST_WORD = re.compile(r"[^\s(\"'“„«\[]*\Z")
-_LONGEST = 600  # characters of one sentence, half in Thai: what has no stops is cut here
-
-
-def sentences(text: str) -> list[tuple[int, int]]:
-    """Returns the half-open ranges of the sentences in order, without the white space between."""
-    found: list[tuple[int, int]] = []
-    start = 0
-    for match in _END.finditer(text):
-        if match["dot"] and not _ends(text, start, match):
-            continue
-        _add(found, text, start, match.end())
-        start = match.end()
-    _add(found, text, start, len(text))
-    return found
-
-
-def _add(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    longest = _LONGEST // 2 if "ก" <= text[start : start + 1] <= "๛" else _LONGEST
-    while end - start > longest:
-        cut = text.rfind(" ", start + longest // 2, start + longest) + 1 or start + longest
-        found.append((start, cut))
-        start = cut
-    if start < end:
-        found.append((start, end))
-
-
-def _ends(text: str, start: int, match: re.Match[str]) -> bool:
-    """Tells a full stop that ends a sentence from one of an abbreviation, initial or ordinal."""
-    if match["dot"].rstrip("\"'”’»)]*_") != ".":
-        return True
-    place = match.start()
-    word = _LAST_WORD.search(text[max(start, place - 12) : place])
-    last = word[0].casefold().strip("*_") if word else ""
-    behind = text[match.end() : match.end() + 3].lstrip(" \"'“„«(*_")[:1]
-    if behind.islower():
-        return False
-    if last in _COUNTED:
-        return not behind.isdigit()
-    if last in ABBREVIATIONS or ("." in last and all(len(part) <= 2 for part in last.split("."))):
-        return last in _LAST and behind.isupper()
-    if len(last) == 1 and last.isalpha():  # an initial
-        return False
-    return not (last.isdigit() and len(last) <= 2 and _MONTH.match(text, match.end()))
-
-
-_COUNTED = frozenset(
-    ("no", "nos", "nr", "art", "fig", "figs", "vol", "abs", "op", "pp", "ch", "p", "s")
-)
-_LAST = frozenset(("etc", "inc", "ltd", "co", "corp", "al", "usw"))  # may also end a sentence
-_MONTH = numbers.pattern("german-month-patterns")
 
 
 # ---- tokens ---------------------------------------------------------------------------------
@@ -212,10 +149,6 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
         kind = _kind_at(text, pieces, i, word, lang, out)
         key = "not" if kind == "not" else word if kind == "stop" else key_of(piece[0], lang)
         known = numbers.UNITS.get(word) if kind == "word" else None
-        if known and out and out[-1].word in _ONE and (taken := _and_half(text, pieces, i)):
-            skip = i + 1 + taken
-            out[-1] = _numeral(Number(1.5, known), out[-1].start, pieces[skip - 1].end())
-            continue
         if known and (len(word) > 2 or (out and out[-1].number)):
             key = f"~{known}"  # however it is written
         named = kind == "word" and _named(text, piece, lang)
@@ -224,13 +157,6 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
     return _joined_numbers(text, out)
 
 
-def _and_half(text: str, pieces: list[re.Match[str]], i: int) -> int:
-    """Returns how many pieces `and a half` takes behind a unit, as in `an hour and a half`."""
-    added, _, _, taken = numbers.follow(lambda k: _joined(text, pieces, i, k), 1, "")
-    return taken if added else 0
-
-
-_ONE = ("a", "an", "one", "una", "une")
 _YEARS, _SPAN = 200, re.compile(r"年(?!\d|[一二三四五六七八九十]{1,2}月)")  # `18年`, not `98年5月`
 _RANGE = re.compile(r"\s?[-–~～]\s?| (?:to|and|or|bis|und|oder|a|y|o|à|et|ou) |至|到|から")
 _MORE_OF_IT = re.compile(r"\s?[^\W\d_]+(?:,? (?:and|und|y|et) |,? )")
@@ -271,7 +197,7 @@ def _kind_at(
     """Returns the kind of a word by what stands beside it."""
     kind, piece = kind_of(word, lang), pieces[i]
     after = _joined(text, pieces, i, 1) if kind == "not" else None
-    if after and (after[0] in _NO_DENIAL or _than(text, pieces, i, after[0])):
+    if after and (after[0] in _NO_DENIAL):
         return "stop"
     phrases = (DENYING_PHRASES.get(lang),) if lang else DENYING_PHRASES.values()
     if any(phrase and phrase.match(text, piece.start()) for phrase in phrases):
@@ -300,19 +226,6 @@ _MAY = re.compile(r"\d May|May \d|in May")
 _TRUTH = re.compile("true|longer|correct|case|wahr|richtig|cierto|verdad|vrai|vero|правда|верно")
 # `sin embargo`, `sans doute`, `not only`
 _NO_DENIAL = frozenset(numbers.TABLES["no-denial"].split())
-
-
-def _than(text: str, pieces: list[re.Match[str]], i: int, word: str) -> bool:
-    """Tells `no more than` from a denial."""
-    behind = _joined(text, pieces, i, 2)
-    amount = _joined(text, pieces, i, 3) if behind and behind[0] == "als" else behind
-    if not _MORE.fullmatch(word) or not behind or not amount:
-        return False
-    counted = amount[0][:1].isdigit() or numbers.word_value(amount[0], "de") is not None
-    return behind[0] in ("than", "de", "que") or (behind[0] == "als" and counted)
-
-
-_MORE = re.compile("more|less|fewer|later|earlier|mehr|weniger|más|menos|plus|moins")
 
 
 def _numeral(number: Number, start: int, end: int) -> Token:

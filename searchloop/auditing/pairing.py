@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from searchloop.agent.search.claims import BACK, FEW, blank, count_words, torn, without
-from searchloop.agent.verdicts.text import sentences
+from searchloop.analysis.sentences import sentences
 from searchloop.auditing.references import (
     ADDRESS,
     DIGITS,

@@ -171,7 +171,7 @@ def test_each_mark_shows_its_own_passage() -> None:
 @each_row(
     ("text", "verdicts"),
     [
-        ("The old bridge opened in 1932 [1] and is 2,149 metres long [1].", "su"),
+        ("The old bridge opened in 1932 [1] and is 2,149 metres long [1].", "sc"),
         ("The old bridge opened in 1942 [1] and its arch bears trains and cars [1].", "cs"),
         ("According to [1], the old bridge opened in 1932.", "s"),
         ("According to [1], the old bridge opened in 1942.", "c"),

@@ -12,7 +12,7 @@ from bench.claims import TRUE, claims
 from bench.own_pages import CASES, PAGES, Case
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.text import sentences
+from searchloop.analysis.sentences import sentences
 from tests.growth import check_growth
 from tests.tables import cut, each_row
 

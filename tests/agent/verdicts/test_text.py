@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from searchloop.agent.verdicts.compare import align
-from searchloop.agent.verdicts.text import sentences, tokens
+from searchloop.agent.verdicts.text import tokens
 from searchloop.analysis.language import language
+from searchloop.analysis.sentences import sentences
 from tests.tables import each_row
 
 

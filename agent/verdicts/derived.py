@@ -1,0 +1,135 @@
+"""Finds what a claim works out from two numbers of the page: a sum, a share, a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
+from typing import NamedTuple
+
+from searchloop.agent.verdicts.numbers import Number, is_year
+from searchloop.agent.verdicts.page import Page
+from searchloop.agent.verdicts.text import Token
+
+_ROWS, _NUMBERS = 40, 12  # of tables that are looked at, and numbers of one sentence or cell
+_COUNTED = 100  # smaller numbers without a unit are days, or come out by chance
+_BOUND = 1.05  # times a bound that tells something
+_LOOSE, _EXACT = 0.05, 0.02  # share that rounding may take, with "about" and without
+
+
+class Side(NamedTuple):
+    """Numbers of the page, and what stands beside them: a sentence, or a cell with its heads."""
+
+    sentence: int
+    said: list[Token]
+    numbers: list[Number]
+
+
+class Pair(NamedTuple):
+    """Where the page gives a number, as it stands or worked out from two."""
+
+    one: Side
+    other: Side
+    worked: bool
+
+
+def derived(
+    wanted: Number, page: Page, near: Sequence[int], weights: Mapping[str, float]
+) -> Pair | None:
+    """Returns where the page gives the number of a claim, or two numbers that give it, if anywhere.
+
+    Two places must each hold something of the claim that the other does not.
+    """
+    if (not wanted.unit and wanted.value < _COUNTED) or is_year(wanted.value):
+        return None
+    plain, best, most = wanted._replace(kind=""), None, 0.0
+    for one, other, way in _sides(page, near):
+        for side in (one, other):
+            if any(n.unit == wanted.unit and plain.held_by(n) for n in side.numbers):
+                return Pair(side, side, False)
+        mine, theirs = (weights.keys() & {t.key for t in side.said} for side in (one, other))
+        if one.sentence != other.sentence and not (mine - theirs and theirs - mine):
+            continue
+        same = one is other
+        pairs = combinations(one.numbers, 2) if same else product(one.numbers, other.numbers)
+        cover = sum(weights[key] for key in mine | theirs)
+        if cover > most and any(_gives(wanted, a, b, way) for a, b in pairs):
+            best, most = Pair(one, other, True), cover
+    return best
+
+
+def _sides(page: Page, near: Sequence[int]) -> Iterator[tuple[Side, Side, str]]:
+    """Yields two cells of a row, of a column, and whatever else is near the claim."""
+    places = {k + by for k in near for by in (-1, 0, 1) if 0 <= k + by < len(page.spans)}
+    rows = []
+    for k in sorted(page.cells)[:_ROWS]:
+        label, *cells = page.cells[k]
+        heads = [[*label.said, *cell.head, *cell.said] for cell in cells]
+        rows.append([Side(k, said, _numbers(c.said)) for said, c in zip(heads, cells, strict=True)])
+    for row in rows:
+        yield from ((*pair, "change") for pair in combinations(row, 2))
+    for above, below in combinations(rows, 2):
+        yield from ((*pair, "share") for pair in zip(above, below, strict=False))
+    sides = [Side(k, page.tokens(k), _numbers(page.tokens(k))) for k in places - page.cells.keys()]
+    sides = sorted(side for side in sides if side.numbers)
+    yield from ((side, side, "") for side in sides)
+    yield from ((*pair, "") for pair in combinations(sides, 2))
+    yield from ((cell, side, "") for row in rows for cell in row for side in sides)
+
+
+def _numbers(tokens: Sequence[Token]) -> list[Number]:
+    return [t.number for t in tokens if t.number and t.number.value > 0][:_NUMBERS]
+
+
+def _gives(wanted: Number, one: Number, other: Number, way: str) -> bool:
+    high, low = (one, other) if one.value >= other.value else (other, one)
+    if all(is_year(n.value) and not n.unit for n in (high, low)):
+        return wanted.unit in ("year", "") and _is(wanted, high.value - low.value, "")
+    if wanted.unit in ("%", "times"):
+        return _share(wanted, high, low, way)
+    values: list[tuple[float, str]] = []
+    for count, whole in ((one, other), (other, one)):
+        if count.unit == "%" != whole.unit and count.value < 100:
+            values += [
+                (whole.value * p / 100, whole.unit) for p in (count.value, 100 - count.value)
+            ]
+        elif not count.unit and 1 < count.value <= _COUNTED and count.value % 1 == 0:
+            values += [
+                (whole.value * count.value, whole.unit),
+                (whole.value / count.value, whole.unit),
+            ]
+    if one.unit == other.unit:
+        values += [(high.value - low.value, one.unit), (high.value + low.value, one.unit)]
+    return any(_is(wanted, value, unit) for value, unit in values)
+
+
+def _share(wanted: Number, high: Number, low: Number, way: str) -> bool:
+    """Tells whether the two numbers of one measure stand in this relation."""
+    measures = {high.unit, low.unit} - {""}
+    by = high.value / low.value
+    if len(measures) > 1 or not (_telling(high) and _telling(low)):
+        return False
+    if "%" in measures:
+        return _is(wanted, high.value + low.value if wanted.unit == "%" else by, wanted.unit)
+    if wanted.unit == "times":
+        return _is(wanted, by, "times")
+    while high.unit != low.unit and by > 500:  # `118.6 million euros, up from 105.9`
+        by /= 1000
+    changes = [abs(by - 1), abs(1 - 1 / by)] * (way != "share")
+    return any(_is(wanted, 100 * v, "%") for v in changes + [min(by, 1 / by)] * (way != "change"))
+
+
+def _telling(number: Number) -> bool:
+    """Tells of a number whose shares are not likely to come out by chance."""
+    return bool(number.unit) or number.value >= 10 or number.value % 1 > 0
+
+
+def _is(wanted: Number, value: float, unit: str) -> bool:
+    mine, given = wanted.beside(Number(value, unit)) or (1, 0)
+    if value <= 0 or not given:
+        return False
+    if wanted.kind in ("more", "less"):
+        share = given / mine if wanted.kind == "more" else mine / given
+        return 1 < share <= _BOUND
+    written, most = (wanted.zeros(), _LOOSE) if wanted.kind else (wanted.step, _EXACT)
+    slack = min(written * mine / wanted.value / 2, most * mine)
+    return abs(mine - given) <= max(1e-9 * mine, slack)

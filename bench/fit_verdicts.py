@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.labelled import Labelled, read
-from searchloop.agent.verdicts.check import closest
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.score import features
+from searchloop.agent.verdicts.score import closest, features
 from searchloop.agent.verdicts.text import blanked
 from searchloop.agent.verdicts.vetoes import veto
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import unescape
-from typing import NamedTuple
 
 from searchloop.agent.types import VerdictName
-from searchloop.agent.verdicts.compare import Comparison, turned_by_gap
-from searchloop.agent.verdicts.derived import derived
-from searchloop.agent.verdicts.numbers import pattern, shares
+from searchloop.agent.verdicts.compare import turned_by_gap
+from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
-from searchloop.agent.verdicts.score import chance, content, model
+from searchloop.agent.verdicts.score import TOKENS, chance, closest
 from searchloop.agent.verdicts.text import (
     PIECE,
     SPACELESS,
@@ -26,14 +24,9 @@ from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, ve
 from searchloop.analysis.language import SCRIPTS, language
 from searchloop.analysis.sentences import sentences
 
-FEW = "Too few of the claim's words stand together in the source."
-_LEAST = 0.4  # share of the claim's content, by weight, below which a window is not looked at
 _LONGEST = 2_000  # characters of a claim that are compared
-_TOKENS = 2_000  # and tokens, of a claim and of a window
-_WINDOWS, _WORK = 8, 2_000  # compared word by word, and their tokens
 _TELLING = 8  # words that tell a language, if it is known here
 _MOST = 0.95  # share of a claim that a quotation fills, where nothing else needs to be compared
-_SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
 
 
 # Behind `Yes,` and `The report says that` the claim begins, before `, according to the report` it
@@ -204,77 +197,6 @@ def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
     return _at(page, name, start, end, found.fault)
 
 
-class Found(NamedTuple):
-    """The window that decides: its sentences, how likely they support the claim, and what not."""
-
-    seen: Comparison
-    first: int
-    last: int
-    chance: float
-    fault: str
-
-
-def closest(claim: str, page: Page) -> Found | str:
-    """Returns the sentences of the page that bear most on a claim, or why there are none."""
-    said = tokens(claim, page.lang)[:_TOKENS]
-    weights = {t.key: page.weight(t.key) for t in content(said)}
-    if len(weights) < 2:
-        return "The claim is too short to be compared."
-    windows = _windows(page, weights)
-    if not windows:
-        return "Nothing like it stands in the source."
-    found: list[Found] = []
-    left = _WORK
-    for cover, first, last in windows[:_WINDOWS]:
-        if left > 0 and (cover >= _LEAST or not found):
-            row = page.row(first, set(weights)) if first == last else []
-            window = row or [t for k in range(first, last + 1) for t in page.tokens(k)]
-            left -= len(window)
-            seen = Comparison(said, window[:_TOKENS], weights, page)
-            found.append(_seen(seen, first, last, bool(row)))
-            if first == last and found[-1].seen.near and not found[-1].fault:
-                break  # nothing outdoes the source's own sentence
-    found += _worked_out(claim, max(found, key=_rank), page)
-    best = max(_deciding(found), key=_rank)
-    return best._replace(fault=veto(best.seen) or FEW) if best.fault == FEW else best
-
-
-def _seen(seen: Comparison, first: int, last: int, row: bool = False) -> Found:
-    """Judges a window; cells have no verbs, so that they may hold less of a claim."""
-    lower = row and not any(t.capital for t in seen.lost)
-    likely, least = chance(seen), model()["threshold_row" if lower else "threshold"]
-    few = "" if likely >= least else FEW
-    return Found(seen, first, last, likely, few if few and not seen.near else veto(seen) or few)
-
-
-def _worked_out(claim: str, best: Found, page: Page) -> list[Found]:
-    """Returns the sentences whose numbers give those that a claim has and the page has not."""
-    seen, text = best.seen, page.text.casefold()
-    if seen.near or not best.fault:
-        return []
-    parts = [
-        each for each in shares(claim, page.lang) if claim[each[1] : each[2]].casefold() not in text
-    ]
-    said = {t for t in seen.given for _, start, end in parts if start <= t.start < end}
-    lost = [t for t in seen.lost if t.number and t not in said and not page.gives(t)]
-    wanted = [*(share for share, _, _ in parts), *(t.number for t in lost if t.number)]
-    near = page.nearest(set(seen.weights))
-    pairs = [pair for n in wanted if (pair := derived(n, page, near, seen.weights))]
-    if len(pairs) < len(wanted) or not any(pair.worked or parts for pair in pairs):
-        return []
-    sides = {id(side.said): side for pair in pairs for side in pair[:2]}.values()
-    window = [t for side in sides for t in side.said]
-    end = max(t.end for t in window)
-    window += [t._replace(start=end, end=end) for t in seen.given if t in said or t in lost]
-    return [
-        _seen(
-            replace(seen, window=window[:_TOKENS], derived=len(wanted)),
-            min(s.sentence for s in sides),
-            max(s.sentence for s in sides),
-        )
-    ]
-
-
 def together(claim: str, pages: Sequence[Page]) -> list[Verdict]:
     """Returns a verdict for each page where all of them together support a claim, else none.
 
@@ -290,7 +212,7 @@ def together(claim: str, pages: Sequence[Page]) -> list[Verdict]:
     covers = [each.seen.cover for each in found]
     if len(found) < len(pages) or min(covers) < _SHARE:
         return []
-    window = [token for each in found for token in each.seen.window][:_TOKENS]
+    window = [token for each in found for token in each.seen.window][:TOKENS]
     seen = replace(found[0].seen, window=window)
     if seen.cover - max(covers) < _MORE or chance(seen) < _SURELY or veto(seen):
         return []
@@ -302,44 +224,6 @@ def together(claim: str, pages: Sequence[Page]) -> list[Verdict]:
 # Of the claim, what the pages together hold more than the best of them, and what each holds; and
 # the chance that is asked of several, whose sentences nobody wrote side by side.
 _MORE, _SHARE, _SURELY = 0.1, 0.2, 0.8
-
-
-def _deciding(found: list[Found]) -> list[Found]:
-    """Returns the shortest windows that are nearly the claim; without one, all windows.
-
-    A sentence that is the claim but for a number decides, whatever stands around it; but sentences
-    that hold all of the claim in order decide with it.
-    """
-    near = [each for each in found if each.seen.near]
-    shortest = min((each.last - each.first for each in near), default=0)
-    return [each for each in near if each.last - each.first == shortest or each.seen.whole] or found
-
-
-def _rank(each: Found) -> tuple[bool, bool, float, int, int]:
-    denied = bool(each.fault) and accused(each.seen, each.fault)
-    return not each.fault, denied, each.chance, each.first - each.last, -each.first
-
-
-def _windows(page: Page, weights: Mapping[str, float]) -> list[tuple[float, int, int]]:
-    """Returns (share of the weights it may hold, first, last sentence), the best first.
-
-    Numbers count as held: only the comparison reads their scale and words.
-    """
-    ranges = {
-        (k + before, k + behind)
-        for k in page.nearest(set(weights))
-        for before, behind in _SHAPES
-        if k + before >= 0 and k + behind < len(page.spans)
-        if before == behind or not page.has_items(k + before, k + behind)
-    }
-    total = sum(weights.values())
-    places = {key: {*page.holding(key)} for key in weights if key[0] not in "#~"}
-    found = []
-    for first, last in ranges:
-        window = range(first, last + 1)
-        held = sum(w for k, w in weights.items() if not places.get(k, {first}).isdisjoint(window))
-        found.append((held / total, first, last))
-    return sorted(found, key=lambda each: (-each[0], each[2] - each[1], each[1]))
 
 
 def _at(page: Page, name: VerdictName, start: int, end: int, reason: str) -> Verdict:

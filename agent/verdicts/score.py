@@ -1,4 +1,6 @@
-"""Says how likely a source supports a claim: a logistic regression on numbers of no one language.
+"""Finds the sentences that bear most on a claim, and says how likely they support it.
+
+The chance is a logistic regression on numbers of no one language.
 
 `python -m bench.fit_verdicts` fits the weights of `score.json`.
 """
@@ -7,15 +9,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from searchloop.agent.verdicts.compare import Comparison, aligned
-from searchloop.agent.verdicts.numbers import ABOUT
-from searchloop.agent.verdicts.text import Token
+from searchloop.agent.verdicts.derived import derived
+from searchloop.agent.verdicts.numbers import ABOUT, shares
+from searchloop.agent.verdicts.page import Page
+from searchloop.agent.verdicts.text import Token, tokens
+from searchloop.agent.verdicts.vetoes import accused, veto
+
+FEW = "Too few of the claim's words stand together in the source."
+_LEAST = 0.4  # share of the claim's content, by weight, below which a window is not looked at
+_WINDOWS, _WORK = 8, 2_000  # compared word by word, and their tokens
+_SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
+TOKENS = 2_000  # of a claim and of a window
 
 
 @cache
@@ -73,3 +85,112 @@ def _shared(ours: Sequence[Token], theirs: Sequence[Token], length: int) -> floa
         for side in (ours, theirs)
     )
     return len(own & have) / max(1, len(own))
+
+
+class Found(NamedTuple):
+    """The window that decides: its sentences, how likely they support the claim, and what not."""
+
+    seen: Comparison
+    first: int
+    last: int
+    chance: float
+    fault: str
+
+
+def closest(claim: str, page: Page) -> Found | str:
+    """Returns the sentences of the page that bear most on a claim, or why there are none."""
+    said = tokens(claim, page.lang)[:TOKENS]
+    weights = {t.key: page.weight(t.key) for t in content(said)}
+    if len(weights) < 2:
+        return "The claim is too short to be compared."
+    windows = _windows(page, weights)
+    if not windows:
+        return "Nothing like it stands in the source."
+    found: list[Found] = []
+    left = _WORK
+    for cover, first, last in windows[:_WINDOWS]:
+        if left > 0 and (cover >= _LEAST or not found):
+            row = page.row(first, set(weights)) if first == last else []
+            window = row or [t for k in range(first, last + 1) for t in page.tokens(k)]
+            left -= len(window)
+            seen = Comparison(said, window[:TOKENS], weights, page)
+            found.append(_seen(seen, first, last, bool(row)))
+            if first == last and found[-1].seen.near and not found[-1].fault:
+                break  # nothing outdoes the source's own sentence
+    found += _worked_out(claim, max(found, key=_rank), page)
+    best = max(_deciding(found), key=_rank)
+    return best._replace(fault=veto(best.seen) or FEW) if best.fault == FEW else best
+
+
+def _seen(seen: Comparison, first: int, last: int, row: bool = False) -> Found:
+    """Judges a window; cells have no verbs, so that they may hold less of a claim."""
+    lower = row and not any(t.capital for t in seen.lost)
+    likely, least = chance(seen), model()["threshold_row" if lower else "threshold"]
+    few = "" if likely >= least else FEW
+    return Found(seen, first, last, likely, few if few and not seen.near else veto(seen) or few)
+
+
+def _worked_out(claim: str, best: Found, page: Page) -> list[Found]:
+    """Returns the sentences whose numbers give those that a claim has and the page has not."""
+    seen, text = best.seen, page.text.casefold()
+    if seen.near or not best.fault:
+        return []
+    parts = [
+        each for each in shares(claim, page.lang) if claim[each[1] : each[2]].casefold() not in text
+    ]
+    said = {t for t in seen.given for _, start, end in parts if start <= t.start < end}
+    lost = [t for t in seen.lost if t.number and t not in said and not page.gives(t)]
+    wanted = [*(share for share, _, _ in parts), *(t.number for t in lost if t.number)]
+    near = page.nearest(set(seen.weights))
+    pairs = [pair for n in wanted if (pair := derived(n, page, near, seen.weights))]
+    if len(pairs) < len(wanted) or not any(pair.worked or parts for pair in pairs):
+        return []
+    sides = {id(side.said): side for pair in pairs for side in pair[:2]}.values()
+    window = [t for side in sides for t in side.said]
+    end = max(t.end for t in window)
+    window += [t._replace(start=end, end=end) for t in seen.given if t in said or t in lost]
+    return [
+        _seen(
+            replace(seen, window=window[:TOKENS], derived=len(wanted)),
+            min(s.sentence for s in sides),
+            max(s.sentence for s in sides),
+        )
+    ]
+
+
+def _deciding(found: list[Found]) -> list[Found]:
+    """Returns the shortest windows that are nearly the claim; without one, all windows.
+
+    A sentence that is the claim but for a number decides, whatever stands around it; but sentences
+    that hold all of the claim in order decide with it.
+    """
+    near = [each for each in found if each.seen.near]
+    shortest = min((each.last - each.first for each in near), default=0)
+    return [each for each in near if each.last - each.first == shortest or each.seen.whole] or found
+
+
+def _rank(each: Found) -> tuple[bool, bool, float, int, int]:
+    denied = bool(each.fault) and accused(each.seen, each.fault)
+    return not each.fault, denied, each.chance, each.first - each.last, -each.first
+
+
+def _windows(page: Page, weights: Mapping[str, float]) -> list[tuple[float, int, int]]:
+    """Returns (share of the weights it may hold, first, last sentence), the best first.
+
+    Numbers count as held: only the comparison reads their scale and words.
+    """
+    ranges = {
+        (k + before, k + behind)
+        for k in page.nearest(set(weights))
+        for before, behind in _SHAPES
+        if k + before >= 0 and k + behind < len(page.spans)
+        if before == behind or not page.has_items(k + before, k + behind)
+    }
+    total = sum(weights.values())
+    places = {key: {*page.holding(key)} for key in weights if key[0] not in "#~"}
+    found = []
+    for first, last in ranges:
+        window = range(first, last + 1)
+        held = sum(w for k, w in weights.items() if not places.get(k, {first}).isdisjoint(window))
+        found.append((held / total, first, last))
+    return sorted(found, key=lambda each: (-each[0], each[2] - each[1], each[1]))

@@ -161,7 +161,11 @@ def _country(raw: str) -> str | None:
 
 def _ranges(mapping: Mapping[str, str]) -> tuple[str, ...]:
     ranges = _parts(mapping, "SEARCH_ALLOW_RANGES")
-    parse_ranges(ranges)  # raises SettingError
+    try:
+        parse_ranges(ranges)
+    except SettingError as error:
+        words = f"SEARCH_ALLOW_RANGES: {error.message}"
+        raise SettingError("config", words, error.remedy) from error
     return ranges
 
 

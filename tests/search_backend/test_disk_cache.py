@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import sqlite3
@@ -285,17 +284,6 @@ def test_answers_come_back_as_they_were(tmp_path: Path, answer: SearchAnswer) ->
     clock.now += 40
     assert later.get("key") is None
     assert AnswerCache(Cache(disk, front), "other").get("key") is None
-
-
-def test_another_versions_answer_is_not_used(tmp_path: Path) -> None:
-    """A shape that this version does not know counts as nothing."""
-    clock = Clock()
-    disk = Disk(tmp_path, MB, clock=clock)
-    store = AnswerCache(Cache(disk, clock), "scope")
-    store.put("key", ANSWER, 60)
-    for broken in ({}, {"results": 5}, {**ANSWER.as_json(), "results": [{"x": 1}]}):
-        disk.put("SearchAnswer", "scope\n'key'", json.loads(json.dumps(broken)), 60)
-        assert AnswerCache(Cache(disk, clock), "scope").get("key") is None
 
 
 def chain(home: Path, asked: list[str], **changes: object) -> Chain:

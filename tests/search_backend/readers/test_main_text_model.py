@@ -7,10 +7,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.blocks import Layout, layout, written
 from searchloop.search_backend.readers._html.choose import (
-    GENRES,
     About,
     chosen,
-    model,
     once,
     page_names,
 )
@@ -94,10 +92,3 @@ def test_what_a_page_says_in_two_places_is_kept_once() -> None:
     found = once(page, list(range(len(page.blocks))), same_ways(page.boxes))
     assert found == [*range(9), len(page.blocks) - 1]
     assert once(page, [13, 14], same_ways(page.boxes)) == [13, 14]
-
-
-def test_the_model_that_is_shipped_fits_the_features() -> None:
-    """All sorts have a weight, and cuts are shares."""
-    found = model()
-    assert {len(row) for row in found.genres.values()} == {len(GENRES)}
-    assert all(0 < cut < 1 for cut in found.cut)

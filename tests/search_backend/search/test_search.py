@@ -72,18 +72,6 @@ def statuses(answer: object) -> list[tuple[str, str]]:
     return [(a.engine, a.status) for a in answer.attempts]  # type: ignore[attr-defined]
 
 
-def test_an_engine_with_a_fault_of_its_own_leads_on(tmp_path: Path) -> None:
-    """It does not keep the next one from answering, and stays on record."""
-    faulty = engine("one", Script(KeyError("x")))
-    answer = chain(tmp_path, faulty, engine("two", Script(hits("https://b.example/")))).search(
-        Query("tea")
-    )
-    assert answer.engine == "two"
-    assert statuses(answer) == [("one", "error"), ("two", "ok")]
-    assert answer.attempts[0].error is not None
-    assert answer.attempts[0].error.message.endswith(".")
-
-
 @pytest.mark.parametrize(
     ("first", "library", "expected"),
     [([], [], "empty"), (NETWORK, [], "error"), (BLOCKED, [], "blocked")],

@@ -28,6 +28,7 @@ _MOST_RULES, _MOST_LINES = 64 * 1024, 2_000  # bytes and lines of one .gitignore
 # Of a pattern's regular expression: stars side by side, a star with what stands before the next
 # one in a name, and `/**/` with the folders before the next one.
 _STARS = re.compile(r"(?:\[\^/\]\*){2,}")
+_NOT_THESE = re.compile(r"\[\^(?![/\]])")  # which is no slash either, as git reads it
 _BEFORE_STAR = re.compile(
     r"\[\^/\]\*((?:\\.|\[\^?\]?(?:\\.|[^\]\\])*+\](?!\*)|[^\\\[\]()/])+?)(?=\[\^/\]\*)"
 )
@@ -182,6 +183,7 @@ def _linear(pattern: str) -> str:
     The first place where the text behind a star stands is as good as any later one, as long as
     another star follows. Otherwise one line of a stranger's `.gitignore` would never end.
     """
+    pattern = _NOT_THESE.sub("[^/", pattern)
     pattern = _BEFORE_STAR.sub(r"(?>[^/]*?\1)", _STARS.sub("[^/]*", pattern))
     return _BEFORE_FOLDERS.sub(r"(?>(?:/.+?)??/\1(?=/))", pattern)
 

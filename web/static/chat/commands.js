@@ -47,6 +47,7 @@ export function asking(facts, page) {
   /** Asks with exactly the settings on show, in the chat on show; true once the server has the question. */
   async function send(text, more = {}, place = facts.place) {
     place.asked = true;
+    place.aside = Boolean(more.aside || more.folders); // the chat does not keep what this question is asked with
     await changing;
     const sent = await done(async () => {
       if (!place.session.id) await begin(place);

@@ -89,7 +89,7 @@ export function learn(facts, { turns }, events) {
   facts.place.endings = (facts.place.endings ?? 0) + ends.length;
   if (ends.length) facts.place.ended = ends.at(-1).reason;
   const started = events.findLast(e => e.type === "run_started");
-  if (started && !facts.session.pending) {
+  if (started && !facts.session.pending && !facts.place.aside) {
     const { model, mode, search } = started;
     const { native_search } = model === facts.session.model ? facts.session : {};
     facts.session = { ...facts.session, model, mode, search: search ?? facts.session.search, native_search };

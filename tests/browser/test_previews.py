@@ -137,6 +137,8 @@ def test_mermaid_is_drawn_by_a_library_that_reaches_nothing(
     kept = house.home / "data" / "mermaid.min.js"
     expect(told).to_contain_text(f"curl -Lo '{kept}' https://")
     expect(page.locator("#preview")).to_have_count(0)
+    last_turn(page).get_by_role("button", name="Preview").click()
+    expect(told).to_have_count(1)
     kept.write_text(LIBRARY.format(at=f"http://127.0.0.1:{canary.server_port}"))
     frame = shown(page, ollama, "mermaid", "flowchart LR\n  Quay --> Ebb")
     expect(frame.locator("svg text")).to_have_text("flowchart LR")

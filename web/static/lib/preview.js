@@ -15,6 +15,7 @@ let shut = () => {};
 /** Shows the text of a code block of this kind beside the chat; `from` has the focus back at the end. */
 export async function preview(kind, text, from) {
   const library = kind === "mermaid" ? await mermaid().catch(failure => errorBox(failure, { tone: "info" })) : null;
+  from.closest(".code").querySelector(".note")?.remove();
   if (library instanceof Element) return from.closest(".code").append(library);
   const sheet = open(`${t("preview.open")}: ${kind.toUpperCase()}`, from, [
     iconButton("large", t("preview.large"), () => enlarge(sheet)),

@@ -107,9 +107,9 @@ def _with_command(argv: list[str]) -> list[str]:
         return [first, "serve", *rest]
     if first in COMMANDS or first in ("-h", "--help", "-V", "--version"):
         return argv
-    from difflib import get_close_matches
+    from searchloop.analysis.told import did_you_mean
 
-    mistyped = " " not in first and get_close_matches(first, COMMANDS)
+    mistyped = " " not in first and did_you_mean(first, COMMANDS)
     return argv if mistyped else ["ask", *argv]
 
 

@@ -116,7 +116,7 @@ def _alias(args: argparse.Namespace) -> int:
             change_alias(home, args.name, None if gone else whole_name(agent, args.model))
     found = {k: v for k, v in aliases(home).items() if args.model or args.name in (None, k)}
     if args.name and not (found or args.model):
-        raise _no_alias(args.name)
+        raise _no_alias(args.name, aliases(home))
     lines = [f"{name:<14} {one_line(model)}" for name, model in found.items()]
     return tell(args, {"aliases": found}, *(lines or ["No short names yet."]))
 
@@ -223,17 +223,18 @@ def aliases(home: Path) -> dict[str, str]:
     return {name: model for name, model in found.items() if isinstance(model, str)}
 
 
-def _no_alias(name: str) -> ConfigError:
+def _no_alias(name: str, known: Iterable[str]) -> ConfigError:
     """Says that there is no such short name."""
     what = f"There is no short name {name[:60]!r}."
-    return ConfigError("no_alias", what, "`searchloop models alias` lists those there are.")
+    near = did_you_mean(name, known)
+    return ConfigError("no_alias", what, f"{near}`searchloop models alias` lists those there are.")
 
 
 def change_alias(home: Path, name: str, model: str | None) -> None:
     """Gives a model a short name; None removes it. Raises ConfigError, StoreError."""
     known = aliases(home)
     if model is None and name not in known:
-        raise _no_alias(name)
+        raise _no_alias(name, known)
     if not _ALIAS.fullmatch(name):
         what = f"{name[:60]!r} cannot be the short name of a model."
         raise ConfigError("bad_alias", what, "Use small letters, digits, dots and hyphens.")

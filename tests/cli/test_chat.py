@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 from pathlib import Path
 
-import pytest
-
-from searchloop.cli.main import main
 from searchloop.render.words import words_of
 from tests.attached import png
-from tests.cli.conftest import Cli, Ran
+from tests.cli.conftest import Cli
 from tests.cli.screen import MODEL, Terminal, called, online, said, serving
 
 QUESTION = "How does the search switch decide between native and local search?"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Runs `searchloop ARGS` in this process; keyword arguments are settings."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith(("SEARCH", "OPENAI"))]:
-        monkeypatch.delenv(name)
-
-    def run(*args: str, **settings: str) -> Ran:
-        base = {"HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
-        for name, value in {**base, "SEARCHLOOP_OFFLINE": "1", **settings}.items():
-            monkeypatch.setenv(name, value)
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(list(args))
-        return Ran(code, out.getvalue(), err.getvalue())
-
-    return run
 
 
 def test_the_commands_are_listed_in_the_readers_language(cli: Cli) -> None:
@@ -47,7 +22,7 @@ def test_the_commands_are_listed_in_the_readers_language(cli: Cli) -> None:
         assert told == known
 
 
-def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
+def test_a_chat_in_lines(cli: Cli) -> None:
     """Questions, commands and mistakes, one a line; settings are kept for the session."""
     lines = [
         *("/help", "/search on", QUESTION, "/sources", "/mode root", "/nope\x1b[31m", "/model x"),
@@ -74,11 +49,11 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
         assert words in ran.err, words
     assert "\x1b" not in ran.out + ran.err
     assert "never read" not in ran.out
-    (session,) = here("sessions", "-o", "json").json["sessions"]
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
     assert (session["messages"], session["mode"]) == (2, "plan")
 
 
-def test_a_file_goes_with_the_next_question(here: Cli, cli: Cli, tmp_path: Path) -> None:
+def test_a_file_goes_with_the_next_question(cli: Cli, tmp_path: Path) -> None:
     """Only with that; one that is refused stays for the question after a change of the model."""
     (tmp_path / "dial.png").write_bytes(png())
     (tmp_path / "notes.md").write_text("High water is at noon.")
@@ -97,48 +72,48 @@ def test_a_file_goes_with_the_next_question(here: Cli, cli: Cli, tmp_path: Path)
     assert "notes.md" in ran.out
 
 
-def test_a_chat_is_summarised_by_hand(here: Cli, cli: Cli) -> None:
+def test_a_chat_is_summarised_by_hand(cli: Cli) -> None:
     """One line says so; the chat goes on and keeps its turns."""
     ran = cli("chat", stdin="\n".join([QUESTION] * 4 + ["/compact", "/compact", QUESTION]))
     assert ran.code == 0
     assert "A summary of 2 turns now goes to the model." in ran.out
     assert "There is nothing to summarise" in ran.out
-    (session,) = here("sessions", "-o", "json").json["sessions"]
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
     assert session["messages"] == 5
 
 
-def test_an_empty_chat_leaves_nothing(here: Cli, cli: Cli) -> None:
+def test_an_empty_chat_leaves_nothing(cli: Cli) -> None:
     """A session in which nothing was asked is not kept."""
     assert cli("chat", "--agent", "editor", stdin="/mode plan\n").code == 0
-    assert here("sessions", "-o", "json").json["sessions"] == []
-    assert here("chat", "--agent", "nobody").code == 2
+    assert cli("sessions", "-o", "json").json["sessions"] == []
+    assert cli("chat", "--agent", "nobody").code == 2
 
 
-def test_a_file_is_made_and_undone(here: Cli, tmp_path: Path) -> None:
+def test_a_file_is_made_and_undone(cli: Cli, tmp_path: Path) -> None:
     """--workspace gives file tools, --approve auto lets them write, `undo` takes it back."""
     (tmp_path / "ws").mkdir()
     replies = (called("create_file", path="notes/a.txt", content="hi\n"), said("Done."))
     with serving(*replies) as server:
-        ran = here(
+        ran = cli(
             *("ask", "--mode", "agent", "--workspace", "ws", "--approve", "auto", "Write it"),
             **online(server),
         )
     assert (ran.code, ran.out.strip()) == (0, "Done.")
     assert "Made notes/a.txt" in ran.err
     assert (tmp_path / "ws" / "notes" / "a.txt").read_text() == "hi\n"
-    (session,) = here("sessions", "-o", "json").json["sessions"]
-    undone = here("sessions", "undo", session["id"])
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
+    undone = cli("sessions", "undo", session["id"])
     assert undone.out.strip() == "As before: notes/a.txt"
     assert list((tmp_path / "ws").iterdir()) == []
-    assert here("sessions", "undo", session["id"]).code == 2
-    assert here("sessions", "undo", "nobody").code == 2
+    assert cli("sessions", "undo", session["id"]).code == 2
+    assert cli("sessions", "undo", "nobody").code == 2
 
 
-def test_without_a_terminal_nothing_is_written(here: Cli, tmp_path: Path) -> None:
+def test_without_a_terminal_nothing_is_written(cli: Cli, tmp_path: Path) -> None:
     """Nobody can be asked, so the call is refused and the model told."""
     (tmp_path / "ws").mkdir()
     with serving(called("create_file", path="a.txt", content="x"), said("I may not.")) as server:
-        ran = here("ask", "--mode", "agent", "--workspace", "ws", "Write", **online(server))
+        ran = cli("ask", "--mode", "agent", "--workspace", "ws", "Write", **online(server))
         told = server.requests[-1].json["messages"][-1]["content"]
     assert ran.out.strip() == "I may not."
     assert "nobody can be asked" in told
@@ -146,69 +121,69 @@ def test_without_a_terminal_nothing_is_written(here: Cli, tmp_path: Path) -> Non
     assert list((tmp_path / "ws").iterdir()) == []
 
 
-def test_a_refused_workspace_leaves_no_session(here: Cli) -> None:
+def test_a_refused_workspace_leaves_no_session(cli: Cli) -> None:
     """The home folder, and a question that cannot be sent: in words, and nothing is kept."""
-    assert "it holds everything you have" in here("ask", "--workspace", ".", "Hello").err
-    assert here("ask", "--agent", "editor", "-m", "nonsense", "Hello").code == 2
-    assert here("sessions", "-o", "json").json["sessions"] == []
+    assert "it holds everything you have" in cli("ask", "--workspace", ".", "Hello").err
+    assert cli("ask", "--agent", "editor", "-m", "nonsense", "Hello").code == 2
+    assert cli("sessions", "-o", "json").json["sessions"] == []
 
 
-def test_a_plan_is_shown_and_run(here: Cli) -> None:
+def test_a_plan_is_shown_and_run(cli: Cli) -> None:
     """`--mode plan` prints the plan, `--run-plan` hands it to agent mode in the same session."""
     steps = [{"text": "Read it", "files": ["a.txt"]}, {"text": "Change it"}]
     with serving(
         called("present_plan", title="Better", steps=steps), said("It is better then."), said("OK.")
     ) as server:
-        planned = here("ask", "--mode", "plan", "Plan it", **online(server))
-        done = here("ask", "-c", "--run-plan", "-o", "json", **online(server))
+        planned = cli("ask", "--mode", "plan", "Plan it", **online(server))
+        done = cli("ask", "-c", "--run-plan", "-o", "json", **online(server))
         asked = server.requests[-1].json["messages"][-1]["content"]
     steps_shown = "1. Read it - Touches: `a.txt`\n2. Change it\n"
     assert planned.out.startswith(f"**Plan: Better**\n\n{steps_shown}")
     assert done.json["answer"] == "OK."
     assert "Carry out this plan: Better" in asked
-    (session,) = here("sessions", "-o", "json").json["sessions"]
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
     assert (session["mode"], session["messages"]) == ("agent", 2)
 
 
-def test_a_plan_in_text_runs_when_the_user_says_so(here: Cli) -> None:
+def test_a_plan_in_text_runs_when_the_user_says_so(cli: Cli) -> None:
     """The answer stays text; `--run-plan` makes a plan of its list, and that is what is run."""
     with serving(said("Do:\n1. Read `a.txt`\n2. Write"), said("OK.")) as server:
-        planned = here("ask", "--mode", "plan", "Plan it", **online(server))
-        assert here("ask", "-c", "--run-plan", **online(server)).code == 0
+        planned = cli("ask", "--mode", "plan", "Plan it", **online(server))
+        assert cli("ask", "-c", "--run-plan", **online(server)).code == 0
         asked = server.requests[-1].json["messages"][-1]["content"]
     assert "2 steps can be made a plan" in planned.err
     assert not planned.out.startswith("Plan:")
     assert "1. Read `a.txt`\n   Touches: a.txt\n2. Write" in asked
 
 
-def test_what_run_plan_needs(here: Cli) -> None:
+def test_what_run_plan_needs(cli: Cli) -> None:
     """A session with a plan, and no question beside it."""
-    assert "No session was named" in here("ask", "--run-plan").err
-    assert here("ask", "Hello").code == 0
-    assert "There is no plan" in here("ask", "-c", "--run-plan").err
-    assert "takes no question" in here("ask", "-c", "--run-plan", "and then?").err
+    assert "No session was named" in cli("ask", "--run-plan").err
+    assert cli("ask", "Hello").code == 0
+    assert "There is no plan" in cli("ask", "-c", "--run-plan").err
+    assert "takes no question" in cli("ask", "-c", "--run-plan", "and then?").err
 
 
-def test_agents_from_made_to_removed(here: Cli, tmp_path: Path) -> None:
+def test_agents_from_made_to_removed(cli: Cli, tmp_path: Path) -> None:
     """Listed, made, changed, used and removed; a session keeps what it was given."""
-    assert "researcher" in here("agents").out
+    assert "researcher" in cli("agents").out
     (tmp_path / "rhyme.txt").write_text("Rhyme.")
     made = ("--system", "@rhyme.txt", "--tools", "read_*, list_directory", "--servers", "none")
-    assert here("agents", "create", "poet", *made, "--mode", "plan").code == 0
-    changed = here("agents", "edit", "poet", "--description", "Rhymes\x1b[1m", "--mode", "")
+    assert cli("agents", "create", "poet", *made, "--mode", "plan").code == 0
+    changed = cli("agents", "edit", "poet", "--description", "Rhymes\x1b[1m", "--mode", "")
     assert "\x1b" not in changed.out
-    shown = here("agents", "show", "poet", "-o", "json").json
+    shown = cli("agents", "show", "poet", "-o", "json").json
     assert (shown["tools"], shown["servers"]) == (["read_*", "list_directory"], [])
     assert (shown["system"], shown["mode"], shown["search"]) == ("Rhyme.", None, "off")
     with serving(said("In rhyme.")) as server:
-        assert here("ask", "--agent", "poet", "Speak", **online(server)).code == 0
+        assert cli("ask", "--agent", "poet", "Speak", **online(server)).code == 0
         assert "Rhyme." in str(server.requests[-1].json["messages"][0])
-    assert here("agents", "delete", "poet").code == 0
-    assert here("agents", "show", "poet").code == 2
-    (session,) = here("sessions", "-o", "json").json["sessions"]
+    assert cli("agents", "delete", "poet").code == 0
+    assert cli("agents", "show", "poet").code == 2
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
     assert session["agent"] == "poet"
     for bad in (("create", "coder"), ("create", "Big"), ("edit", "coder"), ("delete", "coder")):
-        assert here("agents", *bad).code == 2, bad
+        assert cli("agents", *bad).code == 2, bad
 
 
 def test_alt_and_enter_begin_a_new_line(tmp_path: Path) -> None:

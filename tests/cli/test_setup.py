@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +13,7 @@ from searchloop.agent.settings import load_environment
 from searchloop.cli.main import main
 from searchloop.cli.setup import Setup
 from searchloop.search_backend.readers import find_services
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, Ran
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.pages.test_reading import NAMES, case
 from tests.search_backend.search.engine_cases import BY_NAME
@@ -25,20 +22,6 @@ from tests.search_backend.search.zim_archives import write
 KEY = "k-0123456789"
 # An address that needs no look-up; only a fake is told it.
 PAGE = "http://93.184.215.14/app"
-
-
-@dataclass
-class Ran:
-    """What a command printed, and how it ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """Standard output as JSON."""
-        return json.loads(self.out)
 
 
 Here = Callable[..., Ran]

@@ -13,6 +13,7 @@ from tests.cli.conftest import Cli
 WRONG = {
     "aks hi": "did you mean ask",
     "serv": "did you mean serve",
+    "comp": "did you mean completions",
     "modles": "did you mean models",
     "sessions improt x.json": "did you mean import",
     "mcp lst": "did you mean list",

@@ -128,7 +128,7 @@ export function serverForm(add, given = "") {
 
   // At the field that the server names; where it names none, under the form.
   function refused(failure) {
-    const named = /'(command|args|env|url|headers)'/.exec(failure.message)?.[1];
+    const named = /(?:: |')(command|args|env|url|headers)\b/.exec(failure.message)?.[1];
     const name =
       BLAMED[failure.code] ??
       (named === "args" ? "command" : named) ??

@@ -107,9 +107,8 @@ def _with_command(argv: list[str]) -> list[str]:
         return [first, "serve", *rest]
     if first in COMMANDS or first in ("-h", "--help", "-V", "--version"):
         return argv
-    from searchloop.analysis.told import did_you_mean
-
-    mistyped = " " not in first and did_you_mean(first, COMMANDS)
+    near = import_module("searchloop.analysis.told").did_you_mean
+    mistyped = " " not in first and near(first, COMMANDS)
     return argv if mistyped else ["ask", *argv]
 
 

@@ -107,7 +107,7 @@ def _with_command(argv: list[str]) -> list[str]:
         return [first, "serve", *rest]
     if first in COMMANDS or first in ("-h", "--help", "-V", "--version"):
         return argv
-    near = import_module("searchloop.analysis.told").did_you_mean
+    near = import_module("searchloop.cli.terminal.examples").did_you_mean
     mistyped = " " not in first and near(first, COMMANDS)
     return argv if mistyped else ["ask", *argv]
 

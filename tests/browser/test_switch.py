@@ -211,6 +211,7 @@ def test_each_mode_and_each_place_says_what_it_is(page: Page) -> None:
             "AutoOur engines: this model has no search of its own.",
             "Model’s ownThis model has no web search of its own.",
             "Local (Library)Our engines, asked in this order: Library.",
+            "LibraryOnly your library and pages already read",
         ]
     )
     page.keyboard.press("ArrowDown")

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from searchloop.search_backend import engines
-from searchloop.search_backend.engines import Engine, find_engines
+from searchloop.search_backend.engines import Engine, own_engines
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.readers import Service, find_services, services
@@ -41,7 +41,7 @@ def placed(folder: Path, package: ModuleType, name: str, code: str) -> Iterator[
 def heron(tmp_path: Path) -> Iterator[Engine]:
     """The engine, found by its file name."""
     for _ in placed(tmp_path, engines, "heron", ENGINE):
-        yield find_engines.__wrapped__()["heron"]
+        yield own_engines.__wrapped__()["heron"]
 
 
 @pytest.fixture

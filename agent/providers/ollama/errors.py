@@ -18,6 +18,7 @@ from typing import Any
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.refusals import sentence
+from searchloop.analysis.told import did_you_mean
 
 _READ = 4096  # characters that are searched for the cause
 NOT_OLLAMA = "Check OLLAMA_HOST and what stands before that server."
@@ -76,7 +77,7 @@ def _get_model(name: str, config: Config, installed: Sequence[str]) -> str:
     if config.address.cloud:
         return "See `searchloop models` for the names that this account can use."
     listed = f", or pick one that is there: {', '.join(installed[:8])}" if installed else ""
-    return f"Get it with `ollama pull {name}`{listed}."
+    return f"{did_you_mean(name, installed)}Get it with `ollama pull {name}`{listed}."
 
 
 def _sign_in(link: str, config: Config) -> str:

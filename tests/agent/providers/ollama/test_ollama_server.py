@@ -242,6 +242,20 @@ def test_a_model_can_be_deleted() -> None:
             host(server, lambda provider: provider.unload("tiny"))
 
 
+def test_a_model_with_a_slip_in_its_name_is_told_with_the_one_that_is_there() -> None:
+    """Once the server's list is known, which the page and `searchloop models` ask for."""
+
+    async def work(provider: Ollama) -> None:
+        await provider.models()
+        async for _ in provider.stream(Request("qwen4:8b", [Message("user", "hi")])):
+            pass
+
+    refused = pytest.raises(ProviderError, match="has no model 'qwen4:8b'")
+    with FakeOllama([QWEN], [say("Hi")]) as server, refused as caught:
+        host(server, work)
+    assert caught.value.remedy.startswith("Did you mean qwen3:8b? Get it with `ollama pull qwen4")
+
+
 def test_a_server_that_is_gone_has_its_remedy() -> None:
     """Unloading and deleting on a server that is not there names the command that starts it."""
     url = closed_address()

@@ -2,7 +2,7 @@
 
 FILE is a development set in one of the forms that `bench.labelled` reads. The weights come from a
 ridge-penalised logistic regression. What precision each chance has on five held-out fifths is
-printed; the thresholds, one for rows of tables, are read from that and given. Only claims that
+printed; the thresholds, one for claims of few words, are read from that and given. Only claims that
 no veto touches are fitted, and each by its best window: the one that today's weights choose, so run
 it until the figures stand still.
 """
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Fits, prints the curve, and writes the file."""
     parser = argparse.ArgumentParser(prog="python -m bench.fit_verdicts", description=__doc__)
     parser.add_argument("files", type=Path, nargs="+")
-    parser.add_argument("--thresholds", type=float, nargs=2, default=(0.65, 0.55))
+    parser.add_argument("--thresholds", type=float, nargs=2, default=(0.63, 0.735))
     parser.add_argument("--ridge", type=float, default=10.0)
     args = parser.parse_args(argv)
     labelled = [each for file in args.files for each in read(file)]
@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = {
         "weights": {n: round(w, 3) for n, w in zip(names, weights[1:], strict=True)},
         "bias": round(weights[0], 3),
-        **dict(zip(("threshold", "threshold_row"), args.thresholds, strict=True)),
+        **dict(zip(("threshold", "threshold_short"), args.thresholds, strict=True)),
     }
     _SCORE.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
     print(made)

@@ -11,6 +11,8 @@ from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token
 
 _ROWS, _NUMBERS = 40, 12  # of tables that are looked at, and numbers of one sentence or cell
+_FEW = 4  # numbers of a sentence that is held against others: many give anything by chance
+_LONG = 200  # sentences of a page that has everything
 _COUNTED = 100  # smaller numbers without a unit are days, or come out by chance
 _BOUND = 1.05  # times a bound that tells something
 _LOOSE, _EXACT = 0.05, 0.02  # share that rounding may take, with "about" and without
@@ -72,6 +74,7 @@ def _sides(page: Page, near: Sequence[int]) -> Iterator[tuple[Side, Side, str]]:
     sides = [Side(k, page.tokens(k), _numbers(page.tokens(k))) for k in places - page.cells.keys()]
     sides = sorted(side for side in sides if side.numbers)
     yield from ((side, side, "") for side in sides)
+    sides = [side for side in sides if len(side.numbers) <= _FEW and len(page.spans) <= _LONG]
     yield from ((*pair, "") for pair in combinations(sides, 2))
     yield from ((cell, side, "") for row in rows for cell in row for side in sides)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from searchloop.agent.verdicts.compare import Comparison, aligned
@@ -27,6 +28,7 @@ FEW = "Too few of the claim's words stand together in the source."
 _LEAST = 0.4  # share of the claim's content, by weight, below which a window is not looked at
 _WINDOWS, _WORK = 8, 2_000  # compared word by word, and their tokens
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
+_SHORT = 7  # content words of a claim that must be surer
 TOKENS = 2_000  # of a claim and of a window
 
 
@@ -65,17 +67,33 @@ def features(found: Comparison) -> dict[str, float]:
     absent = [t for t in ours if t.key in lost]
     runs = [sum(1 for _ in run) for gone, run in groupby(missing) if gone]
     rarest = max((found.weights.get(t.key, 0) for t in absent), default=0)
+    page = found.page
+    denials = [sum(t.kind == "not" for t in side) for side in (found.claim, found.window)]
     return {
         "cover": found.cover,
+        "cover_squared": found.cover**2,
+        "held": 1 - sum(missing) / size,
         "order": len(aligned(ours, theirs)) / size,
+        "joined": _joined(ours, theirs, page),
         "fours": _shared(found.claim, found.window, 4),
         "run": max(runs, default=0) / size,
         "names_lost": min(3, sum(t.capital for t in absent)),
         "rarest": rarest,
+        "first": float(bool(missing) and missing[0]),
         "last": float(bool(missing) and missing[-1]),
         "window": math.log(max(1, len(theirs)) / size),
+        "denials": float((denials[0] - denials[1]) % 2),
         "derived": float(found.derived > 0),
     }
+
+
+def _joined(ours: Sequence[Token], theirs: Sequence[Token], page: Page) -> float:
+    """Returns the share of the claim's neighbours that the window has in no one sentence."""
+    places: dict[str, set[int]] = defaultdict(set)
+    for token in theirs:
+        places[token.key].add(page.sentence_of(token.start))
+    pairs = [(places[a.key], places[b.key]) for a, b in pairwise(ours)]
+    return sum(bool(a and b and not a & b) for a, b in pairs) / max(1, len(pairs))
 
 
 def _shared(ours: Sequence[Token], theirs: Sequence[Token], length: int) -> float:
@@ -123,9 +141,11 @@ def closest(claim: str, page: Page) -> Found | str:
 
 
 def _seen(seen: Comparison, first: int, last: int, row: bool = False) -> Found:
-    """Judges a window; cells have no verbs, so that they may hold less of a claim."""
-    lower = row and not any(t.capital for t in seen.lost)
-    likely, least = chance(seen), model()["threshold_row" if lower else "threshold"]
+    """Judges a window; few words and strange names must be surer, cells may hold less."""
+    strange = any(t.named and t.kind == "word" and not seen.page.has(t.key) for t in seen.given)
+    kind = "_short" if strange or len(seen.weights) <= _SHORT else ""
+    sure = seen.derived or (row and not any(t.capital for t in seen.lost))
+    likely, least = chance(seen), model()["threshold" if sure else f"threshold{kind}"]
     few = "" if likely >= least else FEW
     return Found(seen, first, last, likely, few if few and not seen.near else veto(seen) or few)
 
@@ -148,7 +168,8 @@ def _worked_out(claim: str, best: Found, page: Page) -> list[Found]:
     sides = {id(side.said): side for pair in pairs for side in pair[:2]}.values()
     window = [t for side in sides for t in side.said]
     end = max(t.end for t in window)
-    window += [t._replace(start=end, end=end) for t in seen.given if t in said or t in lost]
+    told = {t.start for t in (*said, *lost)}
+    window += [t._replace(start=end, end=end) for t in seen.given if t.start in told]
     return [
         _seen(
             replace(seen, window=window[:TOKENS], derived=len(wanted)),

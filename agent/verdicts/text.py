@@ -149,6 +149,10 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
         kind = _kind_at(text, pieces, i, word, lang, out)
         key = "not" if kind == "not" else word if kind == "stop" else key_of(piece[0], lang)
         known = numbers.UNITS.get(word) if kind == "word" else None
+        if known and out and out[-1].word in _ONE and (taken := _and_half(text, pieces, i)):
+            skip = i + 1 + taken
+            out[-1] = _numeral(Number(1.5, known), out[-1].start, pieces[skip - 1].end())
+            continue
         if known and (len(word) > 2 or (out and out[-1].number)):
             key = f"~{known}"  # however it is written
         named = kind == "word" and _named(text, piece, lang)
@@ -157,6 +161,13 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
     return _joined_numbers(text, out)
 
 
+def _and_half(text: str, pieces: list[re.Match[str]], i: int) -> int:
+    """Returns how many pieces `and a half` takes behind a unit, as in `an hour and a half`."""
+    added, _, _, taken = numbers.follow(lambda k: _joined(text, pieces, i, k), 1, "")
+    return taken if added else 0
+
+
+_ONE = ("a", "an", "one", "una", "une")
 _YEARS, _SPAN = 200, re.compile(r"年(?!\d|[一二三四五六七八九十]{1,2}月)")  # `18年`, not `98年5月`
 _RANGE = re.compile(r"\s?[-–~～]\s?| (?:to|and|or|bis|und|oder|a|y|o|à|et|ou) |至|到|から")
 _MORE_OF_IT = re.compile(r"\s?[^\W\d_]+(?:,? (?:and|und|y|et) |,? )")

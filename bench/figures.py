@@ -55,8 +55,8 @@ FIGURES = (
            "FeverSymmetric/symmetric_v0.2/fever_symmetric_test.jsonl",
            "TalSchuster/FeverSymmetric"),
     Figure("written", "docs/about/figures.md, README.md: claims as models write them",
-           f"bench.support --labelled {_CLAIMS}/unseen.txt {_CLAIMS}/written.txt "
-           f"{_CLAIMS}/forms.txt"),
+           f"bench.support --labelled {_CLAIMS}/unseen.txt {_CLAIMS}/unseen_two.txt "
+           f"{_CLAIMS}/written.txt {_CLAIMS}/forms.txt"),
     Figure("sentences", "docs/about/figures.md, README.md: claims made from paragraphs",
            "bench.support --sentences 250 --xquad {}", "xquad", "google-deepmind/xquad"),
     Figure("audits", "docs/about/figures.md: what an audit finds", "bench.audits"),

@@ -190,10 +190,13 @@ def test_a_home_that_takes_nothing(state: Any, tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         shelf, disk = Library(tmp_path / name, dict), Disk(tmp_path / name, 4 * MOST)
         opened = {"url": URL, "chat": "old"}
-        app(tmp_path / name, library=shelf, disk=disk).post("/api/open-page", json=opened)
+        client = app(tmp_path / name, library=shelf, disk=disk)
+        client.post("/api/open-page", json=opened)
+        # What a first search reads of the program: the user may not see the folder of the clone.
+        client.post("/api/web-search", json={"query": "coffee", "chat": "old"})
         disk.close()
     with state(tmp_path / "home") as home:
-        client = app(home)
+        client = app(home, library=Library(home, dict))
         found = client.post("/api/web-search", json={"query": "tea", "chat": "new"}).json
         assert (found["status"], found["engine"]) == ("ok", "good")
         other = {"url": f"{URL}/2", "chat": "new"}

@@ -15,6 +15,7 @@ _FEW = 4  # numbers of a sentence that is held against others: many give anythin
 _LONG = 200  # sentences of a page that has everything
 _COUNTED = 100  # smaller numbers without a unit are days, or come out by chance
 _BOUND = 1.05  # times a bound that tells something
+_NEARLY = 0.4  # of the words that the best two places hold: less gives anything by chance
 _LOOSE, _EXACT = 0.05, 0.02  # share that rounding may take, with "about" and without
 
 
@@ -39,39 +40,46 @@ def derived(
 ) -> Pair | None:
     """Returns where the page gives the number of a claim, or two numbers that give it, if anywhere.
 
-    Two places must each hold something of the claim that the other does not.
+    Two places must each hold something of the claim that the other does not, and nearly as much of
+    it as any two.
     """
     if (not wanted.unit and wanted.value < _COUNTED) or is_year(wanted.value):
         return None
-    plain, best, most = wanted._replace(kind=""), None, 0.0
-    for one, other, way in _sides(page, near):
-        for side in (one, other):
-            if any(n.unit == wanted.unit and plain.held_by(n) for n in side.numbers):
-                return Pair(side, side, False)
-        mine, theirs = (weights.keys() & {t.key for t in side.said} for side in (one, other))
-        if one.sentence != other.sentence and not (mine - theirs and theirs - mine):
-            continue
+    pairs, plain = list(_sides(page, near)), wanted._replace(kind="")
+    sides = {id(side): side for *both, _ in pairs for side in both}
+    for side in sides.values():
+        if any(n.unit == wanted.unit and plain.held_by(n) for n in side.numbers):
+            return Pair(side, side, False)
+    held = {key: weights.keys() & {t.key for t in side.said} for key, side in sides.items()}
+    found: list[tuple[float, Side, Side, str]] = []
+    for one, other, way in pairs:
+        mine, theirs = held[id(one)], held[id(other)]
+        if one.sentence == other.sentence or (mine - theirs and theirs - mine):
+            found.append((sum(weights[key] for key in mine | theirs), one, other, way))
+    most = max((cover for cover, *_ in found), default=0.0)
+    for cover, one, other, way in sorted(found, key=lambda each: -each[0]):
+        if cover < _NEARLY * most:
+            return None
         same = one is other
-        pairs = combinations(one.numbers, 2) if same else product(one.numbers, other.numbers)
-        cover = sum(weights[key] for key in mine | theirs)
-        if cover > most and any(_gives(wanted, a, b, way) for a, b in pairs):
-            best, most = Pair(one, other, True), cover
-    return best
+        numbers = combinations(one.numbers, 2) if same else product(one.numbers, other.numbers)
+        if any(_gives(wanted, a, b, way) for a, b in numbers):
+            return Pair(one, other, True)
+    return None
 
 
 def _sides(page: Page, near: Sequence[int]) -> Iterator[tuple[Side, Side, str]]:
     """Yields two cells of a row, of a column, and whatever else is near the claim."""
     places = {k + by for k in near for by in (-1, 0, 1) if 0 <= k + by < len(page.spans)}
     rows = []
-    for k in sorted(page.cells)[:_ROWS]:
-        label, *cells = page.cells[k]
+    for k in sorted(page.rows)[:_ROWS]:
+        label, *cells = page.cells(k)
         heads = [[*label.said, *cell.head, *cell.said] for cell in cells]
         rows.append([Side(k, said, _numbers(c.said)) for said, c in zip(heads, cells, strict=True)])
     for row in rows:
         yield from ((*pair, "change") for pair in combinations(row, 2))
     for above, below in combinations(rows, 2):
         yield from ((*pair, "share") for pair in zip(above, below, strict=False))
-    sides = [Side(k, page.tokens(k), _numbers(page.tokens(k))) for k in places - page.cells.keys()]
+    sides = [Side(k, page.tokens(k), _numbers(page.tokens(k))) for k in places - page.rows.keys()]
     sides = sorted(side for side in sides if side.numbers)
     yield from ((side, side, "") for side in sides)
     sides = [side for side in sides if len(side.numbers) <= _FEW and len(page.spans) <= _LONG]

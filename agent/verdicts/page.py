@@ -123,6 +123,7 @@ class Page:
         self.title = title
         self.readable = len(_GARBAGE.findall(self.text)) * 20 <= len(self.text)
         self._tokens: dict[int, list[Token]] = {}
+        self._cells: dict[int, list[Cell]] = {}
         self._places: dict[str, list[int]] = {}
 
     @cached_property
@@ -203,26 +204,32 @@ class Page:
         )
 
     @cached_property
-    def cells(self) -> dict[int, list[Cell]]:
-        """{sentence: its cells} of the rows of tables."""
-        found: dict[int, list[Cell]] = {}
+    def rows(self) -> dict[int, list[tuple[re.Match[str], re.Match[str]]]]:
+        """{sentence: (cell, its head) of each column} of the rows of tables."""
+        found: dict[int, list[tuple[re.Match[str], re.Match[str]]]] = {}
         for table in TABLE.finditer(self.clean):
-            heads = [
-                tokens(self.clean, self.lang, *cell.span())
-                for cell in CELL.finditer(self.clean, *table.span("heads"))
-            ]
-            named = CELL.findall(table["heads"])
+            heads = list(CELL.finditer(self.clean, *table.span("heads")))
             at = table.start("rows")
             for row in table["rows"].splitlines(keepends=True):
                 cells = list(CELL.finditer(self.clean, at, at + len(row)))
                 if len(cells) == len(heads):
-                    told = f"{named[0]} {cells[0][0]}"
-                    found[self.sentence_of(at + 1)] = [
-                        Cell(head, self._cell(cell.span(), f"{name} {told}"))
-                        for cell, head, name in zip(cells, heads, named, strict=True)
-                    ]
+                    found[self.sentence_of(at + 1)] = list(zip(cells, heads, strict=True))
                 at += len(row)
         return found
+
+    def cells(self, sentence: int) -> list[Cell]:
+        """Returns the cells of a row; an empty list for a sentence that is none."""
+        if sentence not in self._cells:
+            columns = self.rows.get(sentence, ())
+            told = " ".join(f"{head[0]} {cell[0]}" for cell, head in columns[:1])
+            self._cells[sentence] = [
+                Cell(
+                    tokens(self.clean, self.lang, *head.span()),
+                    self._cell(cell.span(), f"{head[0]} {told}"),
+                )
+                for cell, head in columns
+            ]
+        return self._cells[sentence]
 
     def _cell(self, span: tuple[int, int], heads: str) -> list[Token]:
         """Returns the tokens of a cell; behind a bare number, the same in the heads' measure."""
@@ -239,7 +246,7 @@ class Page:
 
     def row(self, sentence: int, keys: set[str] | None = None) -> list[Token]:
         """Returns the cells of a row, those that hold one of these keys behind their heads."""
-        cells = self.cells.get(sentence, ())
+        cells = self.cells(sentence)
         held = [keys is None or any(t.key in keys for t in cell.said) for cell in cells]
         parts = zip(cells, held, strict=True)
         return [t for cell, holds in parts for t in (cell.head * holds + cell.said)]

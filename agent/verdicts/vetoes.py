@@ -340,10 +340,10 @@ def column(found: Comparison) -> str:
 
 def _cells(found: Comparison) -> list[Cell]:
     """Returns the cells of the window, if it is the row of a table."""
-    if not found.page.cells:
+    if not found.page.rows:
         return []
-    rows = {found.page.sentence_of(t.start) for t in found.window} & found.page.cells.keys()
-    return found.page.cells[min(rows)] if len(rows) == 1 else []
+    rows = {found.page.sentence_of(t.start) for t in found.window} & found.page.rows.keys()
+    return found.page.cells(min(rows)) if len(rows) == 1 else []
 
 
 VETOES: dict[str, Callable[[Comparison], str]] = {

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import re
+from pathlib import Path
+
+from bench.labelled import read
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from tests.tables import each_row
@@ -60,3 +65,18 @@ def test_a_page_full_of_numbers_is_read_within_bounds() -> None:
         f"| Name | First | Second |\n|---|---|---|\n{rows}\n" + "1, 2, 3, 4, 5, 6. " * 2_000
     )
     assert check("The first row has 12,345 metres and a third of it.", page).verdict == "unclear"
+
+
+def test_another_number_hardly_comes_out_by_chance() -> None:
+    """In claims as models write them, tables among their pages, one number is exchanged."""
+    chance, ticked, changed = random.Random(5), 0, 0
+    for each in read(Path(__file__).with_name("unseen.txt")):
+        if found := list(re.finditer(r"\d[\d,.]*\d|\d", each.claim)):
+            start, end = chance.choice(found).span()
+            digits = re.sub(r"\d", lambda _: str(chance.randint(1, 9)), each.claim[start:end])
+            if digits != each.claim[start:end]:
+                claim = each.claim[:start] + digits + each.claim[end:]
+                ticked += check(claim, Page(each.text)).verdict == "supported"
+                changed += 1
+    assert changed > 150
+    assert ticked <= 0.06 * changed

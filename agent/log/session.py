@@ -22,8 +22,11 @@ FAR = 1e11  # seconds from 1970 on that no clock shows, and no calendar holds
 CHOSEN_BY = ("archived", "pinned", "temporary", PROVISIONAL, "project")
 
 
-class EventData(TypedDict, total=False):
-    """What events hold, by field; the table in `agent.log.events` says which has which."""
+class EventData(TypedDict):
+    """What events hold, by field; the table in `agent.log.events` says which has which.
+
+    No event holds all; where each had to be optional, checkers would refuse `event.data["text"]`.
+    """
 
     text: str
     replaces: int
@@ -102,7 +105,7 @@ class EventData(TypedDict, total=False):
 class Event:
     """One line of a log: `seq` grows within a session, `at` is in epoch seconds.
 
-    >>> Event(1, "user_message", {"text": "What is new?"}, 1795000000.0)
+    >>> Event.of(1, "user_message", {"text": "What is new?"}, 1795000000.0)
     """
 
     seq: int

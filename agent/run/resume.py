@@ -76,7 +76,7 @@ class Past:
         if asked is None:
             return None
         own = events[place:]
-        alone = Event(asked.seq, "user_message", {"text": ""}, asked.at)  # beside no other
+        alone = Event.of(asked.seq, "user_message", {"text": ""}, asked.at)  # beside no other
         whole = [e for e in own if e.type == "message" and not e.data.get("partial")]
         results = [result_from(e.data) for e in own if e.type == "tool_result"]
         said = messages_from([alone, *(e for e in own if e.type in ("message", "tool_result"))])[1:]

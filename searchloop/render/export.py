@@ -70,7 +70,8 @@ def turns(events: Iterable[Event], language: str = "en", *, shared: bool = False
         elif event.type == "plan" and found:
             found[-1].plan = plan_text(data, words)  # the last one of a turn counts
         elif event.type == "run_finished":
-            parts = [data.get("model"), origin or words.path(data["search_path"])]
+            path = origin or words.path(data["search_path"])
+            parts: list[str | None] = [data.get("model"), path]
             parts.append(words.ending(data["reason"], None if shared else data.get("error")))
             parts.append(words.say("done.unnamed", n=n) if (n := unnamed(data)) else None)
             parts.append(words[rating] if rating else None)
@@ -178,7 +179,7 @@ def trace(session: Session, events: Sequence[Event], language: str = "en") -> st
     """Renders every stored event, one a line, with recorded answers of providers."""
     lines = []
     for event in events:
-        whole = event.data if event.type == "exchange" else {}
+        whole: Mapping[str, Any] = event.data if event.type == "exchange" else {}
         lines.append(json.dumps({**public_data(event), **whole}, ensure_ascii=False))
     return "".join(f"{line}\n" for line in lines)
 

@@ -133,7 +133,7 @@ async def test_a_prompt_is_filled_from_words(tmp_path: Path) -> None:
         for name, words, remedy in (
             ("sdk:review", "", "Write /sdk:review code style"),
             ("sdk:nothing", "", "There are: review."),
-            ("nobody:review", "", "There are: sdk."),
+            ("nobody:review", "", "Choose one of sdk."),
         ):
             with pytest.raises(ConfigError) as refused:
                 await source.prompt(name, words)

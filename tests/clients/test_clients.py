@@ -14,13 +14,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.tables import each_row
+from tests.waiting import until
 from tests.web.faces import KEY, MODEL, desk, model
 
 HERE = Path(__file__).parent
@@ -60,8 +61,12 @@ def place(home: Path) -> Iterator[dict[str, str]]:
 
     def gone(asked: Received) -> Reply:
         # The last request may be of another client, which is tried at the same time.
-        waiting = [each for each in at.server.requests if b'"wait"' in each.body]
-        return json_reply(bool(waiting) and all(each.gone.wait(50) for each in waiting))
+        def waiting() -> list[Received]:
+            return [each for each in at.server.requests if b'"wait"' in each.body]
+
+        with suppress(AssertionError):  # who left before the model was asked has stopped the run
+            until(waiting, 5)
+        return json_reply(all(each.gone.wait(50) for each in waiting()))
 
     with ExitStack() as stack:
         at = stack.enter_context(desk(home / "on", model, SEARCH_ENGINES="library", **DEAD))

@@ -41,10 +41,10 @@ class SearchSettings:
     """Settings of one backend. `engines` is the chain in order; `home` contains the library.
 
     A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of
-    `cache_bytes`
-    (0 = in memory only). `readers` try a page in that order. `rules` and `country` restrict every
-    request; `allow_ranges` are private addresses to which names may lead (see `addresses`). With
-    `routed`, official sites may be asked beside the chain: unless the user has written one without.
+    `cache_bytes` (0 = in memory only). `readers` try a page in that order. `rules` and `country`
+    restrict every request; `allow_ranges` are private addresses to which names may lead (see
+    `addresses`). With `routed`, official sites may be asked beside the chain: unless the user has
+    written one without.
     """
 
     home: Path

@@ -25,7 +25,8 @@ CHOSEN_BY = ("archived", "pinned", "temporary", PROVISIONAL, "project")
 class EventData(TypedDict):
     """What events hold, by field; the table in `agent.log.events` says which has which.
 
-    No event holds all; where each had to be optional, checkers would refuse `event.data["text"]`.
+    No event has all of them. They are not marked as optional: type checkers would then refuse
+    `event.data["text"]`.
     """
 
     text: str

@@ -12,7 +12,6 @@ from searchloop.agent.verdicts.text import Token
 
 _ROWS, _NUMBERS = 40, 12  # of tables that are looked at, and numbers of one sentence or cell
 _FEW = 4  # numbers of a sentence that is held against others: many give anything by chance
-_LONG = 200  # sentences of a page that has everything
 _COUNTED = 100  # smaller numbers without a unit are days, or come out by chance
 _BOUND = 1.05  # times a bound that tells something
 _NEARLY = 0.4  # of the words that the best two places hold: less gives anything by chance
@@ -51,24 +50,24 @@ def derived(
         if any(n.unit == wanted.unit and plain.held_by(n) for n in side.numbers):
             return Pair(side, side, False)
     held = {key: weights.keys() & {t.key for t in side.said} for key, side in sides.items()}
-    found: list[tuple[float, Side, Side, str]] = []
-    for one, other, way in pairs:
+    found: list[tuple[float, Side, Side, bool]] = []
+    for one, other, grew in pairs:
         mine, theirs = held[id(one)], held[id(other)]
         if one.sentence == other.sentence or (mine - theirs and theirs - mine):
-            found.append((sum(weights[key] for key in mine | theirs), one, other, way))
+            found.append((sum(weights[key] for key in mine | theirs), one, other, grew))
     most = max((cover for cover, *_ in found), default=0.0)
-    for cover, one, other, way in sorted(found, key=lambda each: -each[0]):
+    for cover, one, other, grew in sorted(found, key=lambda each: -each[0]):
         if cover < _NEARLY * most:
             return None
         same = one is other
         numbers = combinations(one.numbers, 2) if same else product(one.numbers, other.numbers)
-        if any(_gives(wanted, a, b, way) for a, b in numbers):
+        if any(_gives(wanted, a, b, grew) for a, b in numbers):
             return Pair(one, other, True)
     return None
 
 
-def _sides(page: Page, near: Sequence[int]) -> Iterator[tuple[Side, Side, str]]:
-    """Yields two cells of a row, of a column, and whatever else is near the claim."""
+def _sides(page: Page, near: Sequence[int]) -> Iterator[tuple[Side, Side, bool]]:
+    """Yields two cells of a row (True: one grew into the other), of a column, and what is near."""
     places = {k + by for k in near for by in (-1, 0, 1) if 0 <= k + by < len(page.spans)}
     rows = []
     for k in sorted(page.rows)[:_ROWS]:
@@ -76,27 +75,24 @@ def _sides(page: Page, near: Sequence[int]) -> Iterator[tuple[Side, Side, str]]:
         heads = [[*label.said, *cell.head, *cell.said] for cell in cells]
         rows.append([Side(k, said, _numbers(c.said)) for said, c in zip(heads, cells, strict=True)])
     for row in rows:
-        yield from ((*pair, "change") for pair in combinations(row, 2))
+        yield from ((*pair, True) for pair in combinations(row, 2))
     for above, below in combinations(rows, 2):
-        yield from ((*pair, "share") for pair in zip(above, below, strict=False))
+        yield from ((*pair, False) for pair in zip(above, below, strict=False))
     sides = [Side(k, page.tokens(k), _numbers(page.tokens(k))) for k in places - page.rows.keys()]
     sides = sorted(side for side in sides if side.numbers)
-    yield from ((side, side, "") for side in sides)
-    sides = [side for side in sides if len(side.numbers) <= _FEW and len(page.spans) <= _LONG]
-    yield from ((*pair, "") for pair in combinations(sides, 2))
-    yield from ((cell, side, "") for row in rows for cell in row for side in sides)
+    yield from ((side, side, False) for side in sides)
+    sides = [side for side in sides if len(side.numbers) <= _FEW]
+    yield from ((*pair, False) for pair in combinations(sides, 2))
 
 
 def _numbers(tokens: Sequence[Token]) -> list[Number]:
     return [t.number for t in tokens if t.number and t.number.value > 0][:_NUMBERS]
 
 
-def _gives(wanted: Number, one: Number, other: Number, way: str) -> bool:
+def _gives(wanted: Number, one: Number, other: Number, grew: bool) -> bool:
     high, low = (one, other) if one.value >= other.value else (other, one)
-    if all(is_year(n.value) and not n.unit for n in (high, low)):
-        return wanted.unit in ("year", "") and _is(wanted, high.value - low.value, "")
     if wanted.unit in ("%", "times"):
-        return _share(wanted, high, low, way)
+        return _share(wanted, high, low, grew)
     values: list[tuple[float, str]] = []
     for count, whole in ((one, other), (other, one)):
         if count.unit == "%" != whole.unit and count.value < 100:
@@ -113,20 +109,16 @@ def _gives(wanted: Number, one: Number, other: Number, way: str) -> bool:
     return any(_is(wanted, value, unit) for value, unit in values)
 
 
-def _share(wanted: Number, high: Number, low: Number, way: str) -> bool:
+def _share(wanted: Number, high: Number, low: Number, grew: bool) -> bool:
     """Tells whether the two numbers of one measure stand in this relation."""
     measures = {high.unit, low.unit} - {""}
     by = high.value / low.value
     if len(measures) > 1 or not (_telling(high) and _telling(low)):
         return False
-    if "%" in measures:
-        return _is(wanted, high.value + low.value if wanted.unit == "%" else by, wanted.unit)
     if wanted.unit == "times":
         return _is(wanted, by, "times")
-    while high.unit != low.unit and by > 500:  # `118.6 million euros, up from 105.9`
-        by /= 1000
-    changes = [abs(by - 1), abs(1 - 1 / by)] * (way != "share")
-    return any(_is(wanted, 100 * v, "%") for v in changes + [min(by, 1 / by)] * (way != "change"))
+    changes = [abs(by - 1), abs(1 - 1 / by)]
+    return any(_is(wanted, 100 * v, "%") for v in changes + [min(by, 1 / by)] * (not grew))
 
 
 def _telling(number: Number) -> bool:

@@ -218,7 +218,7 @@ class Page:
         return found
 
     def cells(self, sentence: int) -> list[Cell]:
-        """Returns the cells of a row; an empty list for a sentence that is none."""
+        """Returns the cells of a row of a table; none for any other sentence."""
         if sentence not in self._cells:
             columns = self.rows.get(sentence, ())
             told = " ".join(f"{head[0]} {cell[0]}" for cell, head in columns[:1])

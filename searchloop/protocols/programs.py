@@ -22,7 +22,7 @@ from searchloop.agent.types import Limits, Search
 
 KEY = "sl-"  # how each key begins
 _FILE = "programs.json"
-_DAY = "%Y-%m-%d"
+_DAY, _MONTH = "%Y-%m-%d", "%Y-%m"
 _NAME = re.compile(r"\w[\w .+-]{0,39}")
 _BOUNDS = {"tokens": "{:,} tokens", "cost_usd": "${:g}"}
 _HOW = "The user can change that on searchloop's page: Settings, Other programs."
@@ -53,7 +53,7 @@ class Program(NamedTuple):
 
     def spent(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """Sums what was used in the period of now, from the counts of each day."""
-        now = time.strftime(_DAY if self.per == "day" else _DAY[:5], time.gmtime())
+        now = time.strftime(_DAY if self.per == "day" else _MONTH, time.gmtime())
         days = [row for row in rows if row["day"].startswith(now)]
         sums = {name: sum(day[name] for day in days) for name in ("answers", "cost_usd")}
         tokens = sum(day["input_tokens"] + day["output_tokens"] for day in days)

@@ -34,6 +34,8 @@ _TABLE = (
         (_MILL, "About 13 percent of the windows of the mill were broken.", "supported"),
         (_MILL, "Of the windows of the old mill, one in eight was broken.", "supported"),
         (_MILL, "A bed in the hostel with breakfast comes to 32 euros.", "unclear"),
+        (_MILL, "A bed in the hostel with breakfast comes to more than 30 euros.", "unclear"),
+        (_MILL, "A bed in the hostel with breakfast comes to more than 29 euros.", "supported"),
         (_MILL, "About 17 percent of the windows of the mill were broken.", "unclear"),
         (_MILL, "A third of the windows were broken.", "unclear"),
         (_TABLE, "Revenue grew by 10 percent to £660 million in 2021.", "supported"),

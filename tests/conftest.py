@@ -51,6 +51,7 @@ _ROOM = 4 << 30
 # Programs that some tests need, and the Debian packages that bring them.
 DEBIAN_PACKAGES = {
     "Chromium": "chromium",
+    "Firefox": "firefox-esr",
     "PostgreSQL": "postgresql",
     "nginx": "nginx-light",
     "npm": "nodejs npm",
@@ -78,6 +79,11 @@ FOREIGN = re.compile(
     r"|.*_(API_KEY|BASE_URL|TOKEN)|[a-z]+_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE"
     r"|LANGUAGE|LC_ALL",
     re.IGNORECASE,
+)
+
+
+linux_only = pytest.mark.skipif(
+    not Path("/proc").is_dir(), reason="what the system knows of a process is read from /proc"
 )
 
 

@@ -94,12 +94,13 @@ UNSAFE_IN_PAGE = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment"
     r"|setHTML|srcdoc|\beval\b|new Function|javascript:|\son[a-z]+\s*=\s*[\"']"
 )
-# Places of one machine (`someone` is nobody), and where packages come from; in halves, or this
-# file would match.
+# Places of one machine (`someone` is nobody): homes, and where this very clone lies; and where
+# packages come from. In halves, or this file would match.
 FOREIGN = re.compile(
     "|".join(
         [
-            r"(?<![\w.:/<-])/(?:work|root|" + r"home/(?!someone/)\w+|Users/\w+|tmp/\w+)/",
+            r"(?<![\w.:/<-])/(?:ro" + r"ot|home/(?!someone/)\w+|Users/\w+|tmp/\w+)/",
+            rf"(?<![\w.:/<-]){re.escape(str(ROOT.parent))}/(?=\w)",
             "pypi" + r"\.org|pythonhosted" + r"\.org|registry\.npmjs" + r"\.org",
             "--(?:extra-)?" + "index-url|--find" + "-links",
         ]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.browser.house import MODEL, House, LedOllama
+from tests.conftest import skip_without
 from tests.ports import free_port
 from tests.waiting import until
 
@@ -108,7 +109,7 @@ def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
     """Firefox, where it is installed; one for all cases."""
     program = shutil.which("firefox-esr") or shutil.which("firefox")
     if program is None:
-        pytest.skip("no Firefox here: sudo apt-get install firefox-esr")
+        skip_without("Firefox")
     made = Firefox(program, tmp_path_factory.mktemp("firefox"))
     yield made
     made.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import socket
 import subprocess
@@ -94,7 +93,6 @@ def test_everything_that_is_open_is_listed(cli: Cli, tmp_path: Path) -> None:
     assert "Library" not in said(cli, **env)[1]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="rights of files as POSIX has them")
 def test_a_data_folder_that_others_read_is_wide_open(cli: Cli) -> None:
     """It fails, names the files, and its own command closes it."""
     home = home_of(cli)

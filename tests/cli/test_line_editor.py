@@ -97,7 +97,6 @@ def test_a_history_that_cannot_be_written_ends_no_chat(tmp_path: Path) -> None:
 
 def test_tab_and_the_arrows_work_on_a_terminal(tmp_path: Path) -> None:
     """In a real terminal, with the real readline."""
-    pytest.importorskip("readline")
     with serving(said("Six.")) as server:
         with Terminal(tmp_path, TERM="xterm", NO_COLOR="1", **online(server)) as terminal:
             terminal.until("\n> ")

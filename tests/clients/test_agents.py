@@ -72,7 +72,7 @@ def test_an_agent_gets_its_answer(tmp_path: Path, start: Start, says: str) -> No
     """What it prints is what the model said, with our search where it asked for one."""
     program = shutil.which(start.__name__)
     if program is None:
-        pytest.skip(f"{start.__name__} is not installed")
+        pytest.skip(f"{start.__name__} is not installed; its own site says how")
     home = tmp_path / "home"
     home.mkdir()
     with desk(tmp_path / "ours", model, SEARCH_ENGINES="library") as at:

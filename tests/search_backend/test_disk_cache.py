@@ -6,7 +6,6 @@ import os
 import random
 import sqlite3
 import stat
-import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +89,6 @@ def test_a_clock_that_jumps_stops_no_cache(tmp_path: Path, jump: float) -> None:
     assert (found.age, found.value) == (30, {"n": 1})
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     """What one searches for is nobody else's business, whatever the umask or an old mode says."""
     home = tmp_path / "new"

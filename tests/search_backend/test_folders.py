@@ -220,7 +220,6 @@ def test_of_ten_thousands_of_pictures_not_each_is_told(library: Library, tmp_pat
     assert added.skipped[-1] == ("...", "5 further files are not read")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in folders")
 def test_pipes_do_not_block(library: Library, tmp_path: Path) -> None:
     """Opening one would wait for a writer for ever."""
     folder = made(tmp_path / "f", "a.md")

@@ -177,7 +177,6 @@ def test_changed_documents_are_indexed_again(tmp_path: Path) -> None:
     assert not renewed.search("kettle", 1)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX matter")
 def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
     """Also when it was made readable for others, and with a generous umask."""
     old = os.umask(0)

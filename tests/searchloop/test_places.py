@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
+import uvloop
 
 from searchloop import Agent, AsyncAgent
 from searchloop.testing import ScriptedModel, call, offline
@@ -46,7 +46,6 @@ async def test_who_hangs_up_stops_the_answer(tmp_path: Path) -> None:
 
 def test_on_uvloop(tmp_path: Path) -> None:
     """The program's loop may be another than the agent's."""
-    uvloop = pytest.importorskip("uvloop", reason="uvloop is not made for this system")
 
     async def main() -> list[str]:
         model = ScriptedModel("It is noon.", "It is one.")

@@ -47,7 +47,6 @@ def open_page(server: WholeServer, url: str) -> None:
         server.ask("POST", "/api/open-page", {"url": url})
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
 def test_a_signal_ends_a_server_with_hostile_pages_in_flight(tmp_path: Path) -> None:
     """Pages that stall for minutes, and pages that are dear to read."""
     routes = {

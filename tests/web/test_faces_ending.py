@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -18,10 +17,7 @@ from tests.fakes import FakeServer
 from tests.waiting import until
 from tests.web.faces import FACES, MODEL, model
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems"),
-]
+pytestmark = pytest.mark.integration
 
 ASK = {"name": "ask", "arguments": {"question": "wait", "model": MODEL, "search": "off"}}
 MCP = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ASK}

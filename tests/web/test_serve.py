@@ -321,7 +321,6 @@ def test_a_store_that_can_only_be_read_is_served(tmp_path: Path) -> None:
     assert re.search(r"is of a newer searchloop .* Update searchloop", err.getvalue())
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
 def test_a_server_told_to_stop_drains(tmp_path: Path) -> None:
     """The real program with an answer under way and a page that follows it: the stream ends whole,
     the run is closed in the log with what was said, the provider's connection and the port are
@@ -377,7 +376,6 @@ def drained(address: tuple[str, int], process: Any) -> str:
     return session
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
 def test_ctrl_c_stops_it_in_order(tmp_path: Path) -> None:
     """Ctrl-C is the ordinary way to stop: exit code 0, no traceback, one line in all."""
     program = (

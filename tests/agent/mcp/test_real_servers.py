@@ -18,6 +18,7 @@ import pytest
 
 from tests.agent.mcp.served import HOSTILE, Chat, by_name, run, serving, write
 from tests.agent.mcp.test_supervisor import alive, go
+from tests.conftest import linux_only
 from tests.ports import free_port
 from tests.waiting import until
 
@@ -176,7 +177,7 @@ def test_a_server_of_the_python_sdk(tmp_path: Path, way: str) -> None:
         asyncio.run(use_sdk({"url": url}, tmp_path))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
+@linux_only
 def test_kill_9_leaves_no_server_behind(tmp_path: Path) -> None:
     """npx starts node, which starts node: nothing of it outlives us for long."""
     npx = shutil.which("npx")

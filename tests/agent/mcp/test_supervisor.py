@@ -15,9 +15,10 @@ import pytest
 
 from searchloop.agent.mcp import supervisor
 from tests.agent.mcp.served import HOSTILE
+from tests.conftest import linux_only
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
+pytestmark = linux_only
 SUPERVISOR = str(Path(supervisor.__file__))
 # Starts a server as `agent.mcp.stdio` does, then waits to be killed.
 PARENT = """

@@ -190,7 +190,6 @@ print(json.dumps(resource.getrlimit(resource.RLIMIT_NOFILE)))
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of open files are Unix's")
 def test_a_server_asks_for_room_for_its_followers() -> None:
     """The usual 1,024 open files would end at the thousandth reader."""
     done = subprocess.run(

@@ -31,6 +31,7 @@ from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.settings.private_files import replace_private, write_private
 from tests.agent.scripted import no_room
+from tests.conftest import linux_only
 
 
 @pytest.fixture
@@ -233,7 +234,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="needs /proc to see what is open")
+@linux_only
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_power_cut_leaves_the_old_or_the_new(tmp_path: Path, name: str) -> None:
     """The content is on the disk before the name is changed, and the name when it returns."""
@@ -242,7 +243,7 @@ def test_a_power_cut_leaves_the_old_or_the_new(tmp_path: Path, name: str) -> Non
     assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
 
-@pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="needs /proc to see what is open")
+@linux_only
 def test_a_copy_is_there_when_it_is_said_to_be(tmp_path: Path) -> None:
     """A backup takes its name when SQLite has closed it, and the name is brought to the disk."""
     EventLog(tmp_path / "s.sqlite3").close()

@@ -25,6 +25,7 @@ from searchloop.search_backend.pages.reading import Reading, read_fetched
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.readers.services.browser import SERVICE
 from searchloop.search_backend.types import FetchFailed, FetchRefused, Page
+from tests.conftest import linux_only
 from tests.search_backend.fetch.test_addresses import REFUSED
 from tests.search_backend.hostile import PUBLIC, Internet, answer, serving
 from tests.tables import each_row
@@ -392,7 +393,7 @@ def group_of(marker: str) -> list[int]:
 
 
 @pytest.mark.integration
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+@linux_only
 @pytest.mark.parametrize(
     ("body", "options", "code"),
     [
@@ -419,7 +420,7 @@ def test_a_page_that_takes_too_much_is_killed(
 
 
 @pytest.mark.integration
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+@linux_only
 @each_row(
     "script",
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import subprocess
 import sys
 import threading
@@ -67,7 +66,6 @@ def test_the_coroutine_ends_with_the_time_of_its_caller() -> None:
     assert ended.wait(10)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 def test_a_forked_process_has_a_loop_of_its_own() -> None:
     """Servers fork their workers after the application was made, and used."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", _FORKS], timeout=60, check=False)

@@ -5,8 +5,6 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.library.index import Index
 from searchloop.search_backend.types import Page
@@ -84,7 +82,6 @@ def test_threads_search_at_the_same_time(tmp_path: Path) -> None:
     assert all(hits == found[0] for hits in found)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_fork_finds_no_open_connection(tmp_path: Path) -> None:
     """SQLite breaks when a child goes on with what its parent opened."""
     library = shelf(tmp_path, "kettle")

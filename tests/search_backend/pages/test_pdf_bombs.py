@@ -11,9 +11,8 @@ import pytest
 from searchloop.search_backend.pages.workers import Workers
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page
+from tests.conftest import linux_only
 from tests.search_backend.pages.test_workers import memory, pids
-
-pytest.importorskip("pypdfium2")
 
 URL = "https://example.org/a.pdf"
 WORDS = b"BT /F1 12 Tf 72 700 Td (The harbour was built in three stages.) Tj ET\n"
@@ -158,7 +157,7 @@ def told(page: Page) -> str:
     return page.error.code if page.error else page.text.splitlines()[0]
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+@linux_only
 @pytest.mark.parametrize("name", CASES)
 def test_a_pdf_costs_what_it_may_and_no_more(rig: Rig, name: str) -> None:
     """At most 64 MiB over a process without work; one that would take more is given up."""

@@ -16,7 +16,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pytest
 import uvicorn
 
 from searchloop.cli.serve import WORKERS as THREADS
@@ -27,6 +26,7 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.web.wsgi import OnThreads
+from tests.conftest import linux_only
 from tests.search_backend.hostile import HANG, HostileServer, Internet, answer, forever
 from tests.waiting import until
 
@@ -121,7 +121,7 @@ def stopped_worker() -> Iterator[int]:
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="stops a process")
+@linux_only
 def test_fifty_stalled_pages_leave_a_fresh_read_alone(tmp_path: Path) -> None:
     """At a name, a connection, a handshake, in a head, in a body, in extraction: somebody else who
     opens another page over HTTP has it while they still wait."""

@@ -24,6 +24,7 @@ from searchloop.search_backend.pages.worker import page_in
 from searchloop.search_backend.pages.workers import ASKER, Turns, Workers
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, SearchBackendError
+from tests.conftest import linux_only
 from tests.search_backend.documents import archive, xlsx
 from tests.tables import each_row
 from tests.waiting import until
@@ -77,7 +78,7 @@ def test_a_worker_reads_what_this_process_would(workers: Workers) -> None:
         assert asked == read(body, url=URL, content_type=kind, charset="utf-8")
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+@linux_only
 def test_the_smallest_page_is_read_elsewhere_as_well() -> None:
     """By a process that was started while the page was on its way, once."""
     pool, before = Workers(most=1, seconds=20), pids()
@@ -89,7 +90,7 @@ def test_the_smallest_page_is_read_elsewhere_as_well() -> None:
     pool.close()
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+@linux_only
 def test_a_worker_is_used_again_and_replaced_when_it_is_gone() -> None:
     """Killed by whatever hand between two pages, it is missed by nobody."""
     pool, before = Workers(most=1, seconds=20), pids()
@@ -103,7 +104,7 @@ def test_a_worker_is_used_again_and_replaced_when_it_is_gone() -> None:
     pool.close()
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+@linux_only
 def test_a_worker_without_work_ends_and_is_missed_by_nobody() -> None:
     """An idle backend has no other process; the next page starts one."""
     pool, before = Workers(most=1, seconds=20, idle=0.01), pids()
@@ -124,7 +125,7 @@ HOSTILE: Mapping[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+@linux_only
 def test_a_hostile_page_costs_little_memory() -> None:
     """At most 64 MiB at any moment over what the process has without work."""
     before, idle, ours = pids(), dict[int, int](), memory(os.getpid(), "VmRSS")
@@ -262,7 +263,7 @@ def test_whoever_asked_may_stop_the_reading() -> None:
     pool.close()
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+@linux_only
 def test_workers_end_with_a_parent_that_is_killed() -> None:
     """Nothing is left behind, not even after kill -9."""
     program = (

@@ -350,27 +350,3 @@ async def test_a_private_file_ends_native_search(tmp_path: Path) -> None:
         await house.runner.wait(house.session)
         assert model.requests[2].native_search is None
         assert house.log.session(house.session).search_path.startswith("local")
-
-
-async def test_a_long_result_is_read_on(tmp_path: Path) -> None:
-    """The model gets the beginning and a way to the rest; the surfaces are not sent the whole."""
-
-    @tool
-    async def long() -> str:
-        """Long."""
-        return "".join(f"{n:06d}\n" for n in range(10_000))
-
-    steps = [
-        calls(call("long")),
-        calls(call("read_more", 2, call_id="call-1", offset=24_000)),
-        says("So."),
-    ]
-    async with playing(tmp_path, (long,), steps) as (house, model):
-        await house.ask("Look.")
-        first = model.requests[1].messages[-1].content
-        assert "read_more" in [s.name for s in model.requests[1].tools]
-        assert "read_more" not in [s.name for s in model.requests[0].tools]
-        assert "offset 24000" in first
-        second = model.requests[2].messages[-1].content
-        assert second.startswith(f"{24_000 // 7:06d}"[24_000 % 7 :])
-        assert len(first) < 24_200

@@ -55,66 +55,41 @@ def run(
     return asyncio.run(steps())
 
 
-@pytest.mark.parametrize("effect", ["write", "exec"])
-def test_a_change_waits_for_a_yes(effect: Effect) -> None:
-    """Yes runs it once; no does not run it, and the model is told in words."""
-    act, ran = made(effect=effect)
+def test_what_a_user_answers_is_done_and_told() -> None:
+    """A yes runs once, an edited call as it was edited, a no is not asked about again."""
+    act, ran = made()
+    asked: list[Any] = []
+
+    def no(request: Mapping[str, Any]) -> ApprovalAnswer:
+        asked.append(request)
+        return says("deny")(request)
+
     (yes,) = run(act, guard(user=says("once")), call("act", text="a"))
-    (no,) = run(act, guard(user=says("deny")), call("act", text="b"))
-    assert ran == [{"text": "a", "url": ""}]
+    (edited,) = run(act, guard(user=says("once", text="better")), call("act", text="worse"))
+    refused = run(act, guard(user=no), *[call("act", n, text="same") for n in range(4)])
+    assert [r["text"] for r in ran] == ["a", "better"]
     assert not yes.is_error
-    assert no.is_error
-    assert "declined" in no.content
+    assert "The user changed the arguments to {'text': 'better'}" in edited.content
+    assert "declined" in refused[0].content
+    assert (len(asked), [r.is_error for r in refused]) == (1, [True] * 4)
 
 
-def test_the_user_may_change_the_arguments() -> None:
-    """What runs is what the user wrote, and the model is told so."""
+def test_changed_arguments_must_fit_and_meet_the_rules() -> None:
+    """A slip of the user is asked about again; a rule holds in the dialog, too."""
     act, ran = made()
-    (result,) = run(act, guard(user=says("once", text="better")), call("act", text="worse"))
-    assert ran == [{"text": "better", "url": ""}]
-    assert "The user changed the arguments to {'text': 'better'}" in result.content
-
-
-def test_changed_arguments_must_fit_too() -> None:
-    """A slip of the user is asked about again, and nothing runs meanwhile."""
-    act, ran = made()
-    answers = iter([{"txet": 1}, {"text": "right"}])
+    policy = Policy.of({"rules": [{"action": "deny", "domain": "evil.example"}]})
+    answers = iter(
+        [{"txet": 1}, {"url": "https://evil.example/"}, {"url": "https://good.example/"}]
+    )
     asked: list[str] = []
 
     def user(request: Mapping[str, Any]) -> ApprovalAnswer:
         asked.append(request["why"])
         return ApprovalAnswer("once", next(answers), "user")
 
-    run(act, guard(user=user), call("act", text="a"))
-    assert ran == [{"text": "right", "url": ""}]
-    assert "txet" in asked[1]
-
-
-def test_a_no_is_not_asked_again() -> None:
-    """A model that repeats a declined call gets the same no without the user being bothered."""
-    act, ran = made()
-    times: list[int] = []
-
-    def user(request: Mapping[str, Any]) -> ApprovalAnswer:
-        times.append(1)
-        return ApprovalAnswer("deny", request["arguments"], "user")
-
-    results = run(act, guard(user=user), *[call("act", n, text="same") for n in range(4)])
-    assert (len(times), ran) == (1, [])
-    assert all(r.is_error for r in results)
-
-
-def test_changed_arguments_meet_the_rules_too() -> None:
-    """What a rule forbids stays forbidden when the user writes it into the dialog."""
-    act, ran = made()
-    policy = Policy.of({"rules": [{"action": "deny", "domain": "evil.example"}]})
-    texts = iter(["https://evil.example/", "https://good.example/"])
-
-    def user(request: Mapping[str, Any]) -> ApprovalAnswer:
-        return ApprovalAnswer("once", {"url": next(texts)}, "user")
-
     run(act, guard(user=user, policy=policy), call("act", text="a"))
     assert [r["url"] for r in ran] == ["https://good.example/"]
+    assert "txet" in asked[1]
 
 
 @given(st.sampled_from(["name", "arguments", "description", "effect", "server"]))
@@ -158,22 +133,19 @@ def test_without_a_user_it_is_settled_before(approve: Any, effect: Effect, runs:
     assert (decided["by"], decided["decision"]) == (approve, "once" if runs else "deny")
 
 
-def test_a_rule_forbids_without_asking() -> None:
-    """Deny is a no, whatever else was approved."""
-    act, ran = made()
-    policy = Policy.of({"rules": [{"action": "deny", "tool": "act"}]})
-    key = approval_key("act", {"text": "a"}, definition(act))
-    (result,) = run(act, guard(policy=policy, always=[key], approve="auto"), call("act", text="a"))
-    assert not ran
-    assert "a rule forbids it" in result.content
-
-
-def test_a_rule_can_ask_about_reading() -> None:
-    """The strictness goes down to what only looks."""
+def test_a_rule_is_stricter_than_an_approval() -> None:
+    """Deny is a no, whatever else was approved; what only looks can be asked about, too."""
     act, ran = made(effect="read")
-    policy = Policy.of({"rules": [{"action": "confirm", "effect": "read"}]})
-    run(act, guard(policy=policy, user=says("deny")), call("act"))
-    assert not ran
+    key = approval_key("act", {"text": "a"}, definition(act))
+    ways: dict[str, dict[str, Any]] = {
+        "deny": {"always": [key], "approve": "auto"},
+        "confirm": {"user": says("deny")},
+    }
+    for action, more in ways.items():
+        policy = Policy.of({"rules": [{"action": action, "effect": "read"}]})
+        (result,) = run(act, guard(policy=policy, **more), call("act", text="a"))
+        assert ("a rule forbids it" in result.content) is (action == "deny")
+        assert not ran
 
 
 @pytest.mark.parametrize("moment", ["before", "while asked"])
@@ -313,20 +285,6 @@ def test_an_address_nobody_met_is_asked_about() -> None:
     assert [r["url"] for r in ran] == [theirs, mine]
 
 
-@pytest.mark.parametrize("mode", ["ask", "plan"])
-@given(name=st.text(max_size=12) | st.sampled_from(["write", "exec", "WRITE", "mcp_x_write"]))
-def test_no_name_opens_a_door_in_ask_and_plan(mode: Mode, name: str) -> None:
-    """Whatever is named, nothing that changes something runs."""
-    ran: Ran = []
-    effects: dict[str, Effect] = {"write": "write", "exec": "exec", "mcp_x_write": "exec"}
-    tools = [made(n, e, ran)[0] for n, e in effects.items()]
-    toolset = Toolset(tools, mode, SourceTable(), guard=guard(approve="auto", policy=ALLOW))
-    assert toolset.specs == ()
-    (answer,) = asyncio.run(toolset.call_all((ToolCall("c", name, {}),), Memory()))
-    assert answer.is_error
-    assert not ran
-
-
 def test_a_preview_that_cannot_be_made_ends_the_call() -> None:
     """Nobody is asked about a call that could not run."""
 
@@ -337,16 +295,6 @@ def test_a_preview_that_cannot_be_made_ends_the_call() -> None:
     (got,) = run(act, guard(), call("act"))
     assert not ran
     assert "not in the file" in got.content
-
-
-def test_a_suspended_tool_is_neither_offered_nor_run() -> None:
-    """A definition that changed waits for the user, whatever was approved before."""
-    act, ran = made(suspended="its definition has changed; look at it in the settings.")
-    toolset = Toolset([act], "agent", SourceTable(), guard=guard(approve="auto"))
-    assert toolset.specs == ()
-    (got,) = asyncio.run(toolset.call_all((call("act"),), Memory()))
-    assert not ran
-    assert "definition has changed" in got.content
 
 
 class ApprovalMachine(RuleBasedStateMachine):

@@ -227,11 +227,12 @@ async def test_each_source_of_results_is_bounded(tmp_path: Path, kind: str) -> N
     async with open_house(tmp_path, model, app=app, tools=[returning(kind)], bring=bring) as house:
         house.log.update_session(house.session, workspace=str(folder))
         await house.ask(f"Read {MET}", search="local", mode="ask")
-        offered = "read_more" in {spec.name for spec in model.requests[1].tools}
+        offered = ["read_more" in {spec.name for spec in r.tools} for r in model.requests]
         most = 41_000 if kind == "open_page" else SHOWN + 1000
         assert sizes(model)[1] <= most
         if name == "huge":
-            assert offered
+            assert offered[:2] == [False, True]
+            assert f"offset {SHOWN}" in model.requests[1].messages[-1].content
             assert sizes(model)[1] < sizes(model)[2] <= 2 * most
             assert model.requests[2].messages[-1].content.count("Read on with") == 1
 

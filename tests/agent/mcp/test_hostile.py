@@ -276,21 +276,6 @@ async def test_poisoned_definitions_are_cleaned_or_left_out(tmp_path: Path) -> N
         assert "40 pages" in endless["oddities"][0]
 
 
-async def test_modes_and_switches_decide_what_is_connected(tmp_path: Path) -> None:
-    """In ask and plan a server is not even started unless the user gave it such an effect."""
-    seen = tmp_path / "seen"
-    readers = {"echo": {"effect": "read"}, "env": {"enabled": False}}
-    servers = {"a": hostile("ok", seen), "b": hostile(tools=readers)}
-    async with serving(tmp_path, servers) as source:
-        for mode in ("ask", "plan"):
-            tools: list[Tool] = await source.tools(Chat(mode))  # type: ignore[arg-type]
-            assert [(t.spec.name, t.spec.effect) for t in tools] == [("mcp_b_echo", "read")]
-        assert not seen.exists()
-        agent = by_name(await source.tools(Chat("agent")))
-        assert {"mcp_a_env", "mcp_b_echo"} <= set(agent)
-        assert "mcp_b_env" not in agent
-
-
 async def test_a_server_is_not_started_for_an_agent_that_may_not_use_it(tmp_path: Path) -> None:
     """Its tools are not there, not even for `find_tool` to name."""
     seen = tmp_path / "seen"

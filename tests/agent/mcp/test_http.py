@@ -6,12 +6,16 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from searchloop.agent.errors import AgentError, ToolError
+from searchloop.agent.mcp import McpServers
 from searchloop.agent.mcp.config import Catalogue
 from searchloop.agent.mcp.login import Tokens, _Callback, log_in
 from tests.agent.mcp.http_server import Site, site
@@ -19,33 +23,33 @@ from tests.agent.mcp.served import Chat, by_name, run, serving, write
 from tests.tables import each_row
 
 
-def error_of(home: Path, url: str, seconds: float = 10.0, **env: str) -> dict[str, str]:
-    """What is said of a server that cannot be used."""
-
-    async def scenario() -> dict[str, str]:
-        servers = {"a": {"url": url, "startup_timeout": seconds}}
-        async with serving(home, servers, **env) as source:
-            assert await source.tools(Chat()) == []
-            error: dict[str, str] = source.overview()["servers"][0]["error"]
-            return error
-
-    return asyncio.run(scenario())
+async def error_of(home: Path, url: str = "", seconds: float = 10.0, **env: str) -> dict[str, str]:
+    """What is said of a server that cannot be used; without an address, of the one that is kept."""
+    servers = {"a": {"url": url, "startup_timeout": seconds}} if url else None
+    async with serving(home, servers, **env) as source:
+        assert await source.tools(Chat()) == []
+        error: dict[str, str] = source.overview()["servers"][0]["error"]
+        return error
 
 
-def test_a_server_is_reached_with_its_headers(tmp_path: Path) -> None:
+@asynccontextmanager
+async def reached(
+    home: Path, mode: str = "ok", **more: Any
+) -> AsyncIterator[tuple[Site, McpServers]]:
+    """The server, and our client of it."""
+    with site(mode) as there:
+        servers = {"a": {"type": "http", "url": f"{there.url}/mcp", **more}}
+        async with serving(home, servers, KEY="k1") as source:
+            yield there, source
+
+
+async def test_a_server_is_reached_with_its_headers(tmp_path: Path) -> None:
     """What the user gave it is sent to it, with each request."""
-
-    async def scenario(there: Site) -> None:
-        headers = {"X-Key": "${KEY}"}
-        servers = {"a": {"type": "http", "url": f"{there.url}/mcp", "headers": headers}}
-        async with serving(tmp_path, servers, KEY="k1") as source:
-            tools = by_name(await source.tools(Chat()))
-            assert (await run(tools["mcp_a_say"])).content == "said"
-            assert source.overview()["servers"][0]["state"] == "ready"
+    async with reached(tmp_path, headers={"X-Key": "${KEY}"}) as (there, source):
+        tools = by_name(await source.tools(Chat()))
+        assert (await run(tools["mcp_a_say"])).content == "said"
+        assert source.overview()["servers"][0]["state"] == "ready"
         assert {head.get("X-Key") or head.get("x-key") for _, _, head in there.seen} == {"k1"}
-
-    with site() as there:
-        asyncio.run(scenario(there))
 
 
 @pytest.mark.parametrize(
@@ -56,72 +60,68 @@ def test_a_server_is_reached_with_its_headers(tmp_path: Path) -> None:
         ("redirect", "mcp_unreachable", "status 307"),
         ("hang", "mcp_timeout", "0.5 seconds"),
         ("garbage", "mcp_unreachable", "cannot be reached"),
+        ("nobody", "mcp_unreachable", "cannot be reached"),
     ],
 )
-def test_servers_that_cannot_be_used(tmp_path: Path, mode: str, code: str, says: str) -> None:
+async def test_servers_that_cannot_be_used(tmp_path: Path, mode: str, code: str, says: str) -> None:
     """Named, with what to do; no other address is ever asked for."""
     with site(mode) as there:
-        error = error_of(tmp_path, f"{there.url}/mcp", 0.5 if mode == "hang" else 10.0)
+        url = "http://127.0.0.1:1/mcp" if mode == "nobody" else f"{there.url}/mcp"
+        error = await error_of(tmp_path, url, 0.5 if mode == "hang" else 10.0)
         assert error["code"] == code
         assert says in error["message"] + error["remedy"]
         assert set(there.paths()) <= {"/mcp"}
-        assert there.paths() or mode == "hang"  # half a second may be over before anything is sent
-
-
-def test_nobody_there_and_nothing_may_leave(tmp_path: Path) -> None:
-    """A closed port; and with SEARCHLOOP_OFFLINE only this machine is asked."""
-    assert error_of(tmp_path, "http://127.0.0.1:1/mcp")["code"] == "mcp_unreachable"
-    error = error_of(tmp_path, "https://mcp.example/mcp", SEARCHLOOP_OFFLINE="1")
-    assert error["code"] == "offline"
+        # Half a second may be over before anything is sent.
+        assert there.paths() or mode in ("hang", "nobody")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "code"),
     [
+        ("SEARCHLOOP_OFFLINE", "1", "offline"),
         ("SSL_CERT_FILE", "/nowhere/ca.pem", "bad_certificates"),
         ("https_proxy", "http://secret:abc", "bad_proxy"),
         ("https_proxy", "http://[secret", "bad_proxy"),
     ],
 )
-def test_an_environment_that_cannot_be_used(
+async def test_an_environment_that_lets_nobody_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, code: str
 ) -> None:
     """One sentence names the setting, and nothing of a proxy's password."""
     monkeypatch.setenv(name, value)
-    error = error_of(tmp_path, "https://mcp.example/mcp")
+    error = await error_of(tmp_path, "https://mcp.example/mcp", **{name: value})
     assert error["code"] == code
     assert name.upper() in error["message"] + error["remedy"]
     assert "secret" not in str(error)
 
 
-def test_this_machine_needs_no_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_this_machine_needs_no_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server here, and its key, are not taken to a proxy that cannot know it."""
     for name in ("http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-
-    async def scenario(there: Site) -> None:
-        async with serving(tmp_path, {"a": {"type": "http", "url": f"{there.url}/mcp"}}) as source:
-            assert by_name(await source.tools(Chat()))
-
-    with site() as there:
-        asyncio.run(scenario(there))
+    async with reached(tmp_path) as (_, source):
+        assert by_name(await source.tools(Chat()))
 
 
-def test_an_answer_has_an_end(tmp_path: Path) -> None:
+async def test_an_answer_has_an_end(tmp_path: Path) -> None:
     """A body of nine megabytes is not read, and the next call works."""
+    async with reached(tmp_path, "huge") as (there, source):
+        tools = by_name(await source.tools(Chat()))
+        with pytest.raises(ToolError, match="8 MB"):
+            await run(tools["mcp_a_say"])
+        there.mode = "ok"
+        assert (await run(tools["mcp_a_say"])).content == "said"
 
-    async def scenario(there: Site) -> None:
-        async with serving(tmp_path, {"a": {"url": f"{there.url}/mcp"}}) as source:
-            tools = by_name(await source.tools(Chat()))
-            with pytest.raises(ToolError, match="8 MB"):
-                await run(tools["mcp_a_say"])
-            there.mode = "ok"
-            assert (await run(tools["mcp_a_say"])).content == "said"
 
-    with site("huge") as there:
-        asyncio.run(scenario(there))
+async def test_what_runs_as_a_task_only_is_not_offered(tmp_path: Path) -> None:
+    """A tool that could never work is left out, with a word on why; others stay."""
+    async with reached(tmp_path) as (_, source):
+        tools = by_name(await source.tools(Chat()))
+        assert set(tools) == {"mcp_a_say", "mcp_a_task_optional", "mcp_a_task_forbidden"}
+        (report,) = source.overview()["servers"]
+        assert list(report["oddities"]) == ["'task_required' runs as a task only; it is left out."]
 
 
 def visit(address: str) -> int:
@@ -160,6 +160,12 @@ def logged_in(home: Path, there: Site, **oauth: object) -> str:
     return shown[0]
 
 
+def token_in(kept: Path) -> str:
+    """The token of the only server."""
+    [known] = json.loads(kept.read_text()).values()
+    return str(known["tokens"]["access_token"])
+
+
 def test_a_login_is_kept_and_used(tmp_path: Path) -> None:
     """By the address of the server, readable by the user alone; a refresh needs no person."""
     with site("login") as there:
@@ -168,9 +174,7 @@ def test_a_login_is_kept_and_used(tmp_path: Path) -> None:
         assert parse_qs(urlsplit(shown).query)["code_challenge_method"] == ["S256"]
         kept = tmp_path / "mcp_tokens.json"
         assert kept.stat().st_mode & 0o777 == 0o600
-        assert (
-            json.loads(kept.read_text())[f"{there.url}/mcp"]["tokens"]["access_token"] == "token-1"
-        )
+        assert token_in(kept) == "token-1"
 
         async def scenario() -> None:
             async with serving(tmp_path) as source:
@@ -185,23 +189,9 @@ def test_a_login_is_kept_and_used(tmp_path: Path) -> None:
         kept.write_text(json.dumps(value))
         asyncio.run(scenario())
         assert (there.refreshed, there.token) == (1, "token-2")
-        assert (
-            json.loads(kept.read_text())[f"{there.url}/mcp"]["tokens"]["access_token"] == "token-2"
-        )
+        assert token_in(kept) == "token-2"
         there.token = "revoked"
-        assert error_of_stored(tmp_path)["code"] == "mcp_login"
-
-
-def error_of_stored(home: Path) -> dict[str, str]:
-    """What is said of the server that is configured there already."""
-
-    async def scenario() -> dict[str, str]:
-        async with serving(home) as source:
-            assert await source.tools(Chat()) == []
-            error: dict[str, str] = source.overview()["servers"][0]["error"]
-            return error
-
-    return asyncio.run(scenario())
+        assert asyncio.run(error_of(tmp_path))["code"] == "mcp_login"
 
 
 def test_a_login_that_is_not_one(tmp_path: Path) -> None:
@@ -257,19 +247,3 @@ def test_a_client_registered_by_hand_is_used(tmp_path: Path) -> None:
         query = parse_qs(urlsplit(shown).query)
         assert query["client_id"] == ["mine"]
         assert there.registered == {}
-
-
-def test_what_runs_as_a_task_only_is_not_offered(tmp_path: Path) -> None:
-    """A tool that could never work is left out, with a word on why; others stay."""
-
-    async def scenario(there: Site) -> None:
-        async with serving(tmp_path, {"a": {"url": f"{there.url}/mcp"}}) as source:
-            tools = by_name(await source.tools(Chat()))
-            assert set(tools) == {"mcp_a_say", "mcp_a_task_optional", "mcp_a_task_forbidden"}
-            (report,) = source.overview()["servers"]
-            assert list(report["oddities"]) == [
-                "'task_required' runs as a task only; it is left out."
-            ]
-
-    with site() as there:
-        asyncio.run(scenario(there))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -16,9 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.mcp.served import HOSTILE, Chat, by_name, run, serving, write
-from tests.agent.mcp.test_supervisor import alive, go
-from tests.conftest import linux_only
+from tests.agent.mcp.served import Chat, by_name, run, serving
 from tests.ports import free_port
 from tests.waiting import until
 
@@ -28,22 +25,6 @@ NODE = ROOT / "tests" / "node" / "node_modules" / ".bin"
 SDK = str(Path(__file__).with_name("sdk_server.py"))
 SLOW: dict[str, Any] = {"startup_timeout": 90}  # seconds: node starts slowly on a busy machine
 # Uses the servers of SEARCHLOOP_HOME, says so, and waits to be killed.
-PARENT = """
-import asyncio, pathlib, sys
-from searchloop.agent.mcp import McpServers
-from searchloop.agent.settings import Settings
-from tests.agent.mcp.served import Chat
-
-async def main():
-    servers = McpServers(Settings.load())
-    for name in ("npx", "bad"):
-        assert (await servers.test(name))["state"] == "ready"
-    tools = await servers.tools(Chat())
-    pathlib.Path(sys.argv[1]).write_text(str(len(tools)))
-    await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
 
 
 def node_path() -> str:
@@ -175,39 +156,3 @@ def test_a_server_of_the_python_sdk(tmp_path: Path, way: str) -> None:
     port = free_port()
     with listening([sys.executable, SDK, "http", str(port)], port) as url:
         asyncio.run(use_sdk({"url": url}, tmp_path))
-
-
-@linux_only
-def test_kill_9_leaves_no_server_behind(tmp_path: Path) -> None:
-    """npx starts node, which starts node: nothing of it outlives us for long."""
-    npx = shutil.which("npx")
-    assert npx
-    servers = {
-        "npx": {"command": npx, "args": ["--no-install", "mcp-server-everything", "stdio"], **SLOW},
-        "bad": {"command": sys.executable, "args": [HOSTILE, "stubborn"], **SLOW},
-    }
-    servers["npx"]["cwd"] = str(ROOT / "tests" / "node")
-    write(tmp_path, servers)
-    ready = tmp_path / "ready"
-    env = {"PATH": node_path(), "SEARCHLOOP_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    env["HOME"] = str(tmp_path)
-    with subprocess.Popen([sys.executable, "-c", PARENT, str(ready)], env=env) as parent:
-        until(lambda: parent.poll() is not None or (ready.exists() and ready.read_text()))
-        below = children(parent.pid)
-        names = [Path(f"/proc/{pid}/cmdline").read_text() for pid in below]
-        assert sum("mcp-server-everything" in name for name in names) >= 2, names
-        assert all(alive(pid) for pid in below)
-        parent.send_signal(signal.SIGKILL)
-        parent.wait()
-        go(below)
-
-
-def children(pid: int) -> list[int]:
-    """All processes below this one."""
-    found, waiting = list[int](), [pid]
-    while waiting:
-        tasks = Path(f"/proc/{waiting.pop()}/task")
-        new = [int(p) for t in tasks.iterdir() for p in (t / "children").read_text().split()]
-        found += new
-        waiting += new
-    return found

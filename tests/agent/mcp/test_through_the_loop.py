@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -136,18 +135,6 @@ async def test_ask_and_plan_reach_no_tool_that_changes(tmp_path: Path, mode: str
         check_calls_are_answered(list(model.requests[1].messages))
 
 
-async def test_without_a_user_calls_are_denied_or_all_allowed(tmp_path: Path) -> None:
-    """`--approve never` and `auto`; a mark of the server's own makes no difference."""
-    seen = tmp_path / "seen"
-    step = calls(call("mcp_a_echo", text="x"))
-    servers = {"a": hostile("ok", seen)}
-    async with house_with(tmp_path, servers, step, says("No."), step) as (house, _):
-        await house.ask("Do it.", mode="agent", approve="never")
-        assert seen_calls(seen) == []
-        await house.ask("Do it.", mode="agent", approve="auto")
-        assert seen_calls(seen) == ["call echo"]
-
-
 async def test_no_key_reaches_a_server_in_arguments(tmp_path: Path) -> None:
     """Neither one of ours, nor what another server was given, whoever agrees."""
     seen = tmp_path / "seen"
@@ -196,25 +183,6 @@ async def test_a_link_in_a_result_is_no_address_that_was_met(tmp_path: Path) -> 
         await house.runner.wait(house.session)
         assert "https://evil.example" in results(model)[0]
         assert "/api/open-page" not in [path for path, _ in app.requests]
-
-
-async def test_found_tools_are_offered_from_the_next_step_on(tmp_path: Path) -> None:
-    """A small model gets names; it can call what it found, and what it names exactly."""
-    steps = (
-        calls(call("mcp_a_tool_7", 1)),
-        calls(call("find_tool", 2, query="mcp_b_echo")),
-        calls(call("mcp_b_echo", 3, text="hi")),
-    )
-    servers = {"a": hostile("many"), "b": hostile()}
-    async with house_with(tmp_path, servers, *steps, window=20_000) as (house, model):
-        await house.ask("Do it.", mode="agent", approve="auto")
-        offered = [{t.name for t in r.tools if "mcp" in t.name} for r in model.requests]
-        named = {"mcp_a_tool_7"}
-        assert offered == [set(), named, {*named, "mcp_b_echo"}, {*named, "mcp_b_echo"}]
-        told = results(model, 3)
-        assert "no tool called" not in told[0]
-        assert json.dumps("Says it.") in told[1]
-        assert "you said hi" in told[2]
 
 
 @pytest.mark.parametrize("ending", ["there", "stopped"])

@@ -12,29 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from searchloop import Agent
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.log.events import Event, messages_from
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import NamedAgent, built_in, settings_of
-from searchloop.agent.run.question import StandardTools, open_session, without_spare
+from searchloop.agent.run.question import StandardTools, without_spare
 from searchloop.agent.run.undo import undo_files
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, ToolContext
 from searchloop.agent.tools.present_plan import (
     find_plan,
     listed_steps,
-    offer,
     plan_data,
     plan_from_answer,
     present_plan,
     run_text,
 )
 from searchloop.agent.tools.workspace import Workspace
-from searchloop.agent.types import Capabilities, Message, Mode, ToolResult
+from searchloop.agent.types import Capabilities, Mode, ToolResult
 from tests.agent.scripted import (
     House,
     Memory,
@@ -159,15 +155,6 @@ def test_which_list_is_taken() -> None:
     assert listed_steps("In 1990. It was\n1990. It") == []
 
 
-@given(st.lists(st.sampled_from(["1. a", "2. b", "3) c", "- d", "# e", " f", "", "9. g"])))
-def test_steps_of_any_text_are_its_own_words(lines: list[str]) -> None:
-    """Whatever the text, each step is made of what stands in it, in order."""
-    text = "\n".join(lines)
-    squeezed = "".join(text.split())
-    for step in listed_steps(text):
-        assert "".join(step.split())[:1] in squeezed
-
-
 def test_the_plan_that_is_meant() -> None:
     """The newest, or the one of this id; a clear word when there is none."""
     events = [Event(n, "plan", {"plan_id": f"p{n}", "title": "T"}, 0.0) for n in (1, 2)]
@@ -177,17 +164,6 @@ def test_the_plan_that_is_meant() -> None:
         with pytest.raises(AgentError) as caught:
             find_plan(log, plan_id)
         assert caught.value.code == "no_plan"
-
-
-def test_what_agent_mode_is_told() -> None:
-    """The whole plan as a question, so that another model can carry it out as well."""
-    _, heard = presented()
-    (plan,) = heard.of("plan")
-    assert run_text(plan) == (
-        "Carry out this plan: Better config\n\n"
-        "1. Read the config\n   Touches: app/config.toml\n   Sources: [1]\n"
-        "2. Change it\n   Sources: [1]"
-    )
 
 
 @pytest.mark.parametrize(
@@ -218,18 +194,6 @@ async def test_an_agent_that_cannot_run_a_plan_says_so(
         if not runs:
             assert finished.data["error"]["code"] == "agent_cannot_run"
             assert "a.md" in finished.data["error"]["message"]
-
-
-def test_text_is_offered_as_a_plan_and_not_passed_off_as_one() -> None:
-    """An answer with a list is offered; one that was handed over, or has no list, is not."""
-    done = Message("tool", "ok", tool_name="present_plan", details={"kind": "plan"})
-    failed = Message("tool", "no", tool_name="present_plan", is_error=True)
-    notice = offer(ANSWER, [failed])
-    assert notice
-    assert notice["code"] == "plan_in_text"
-    assert "3 steps" in notice["message"]
-    assert offer(ANSWER, [failed, done]) is None
-    assert offer("Nothing to do.", []) is None
 
 
 LIST = "1. Read `a.txt`\n2. Change `b.txt`"
@@ -296,7 +260,9 @@ async def test_a_plan_is_handed_to_agent_mode(tmp_path: Path) -> None:
         plan = find_plan(house.log.read(house.session))
         await house.ask(run_text(plan), mode="agent", approve="auto", plan=plan)
         assert "present_plan" not in offered(model)
-        assert "Carry out this plan: Better a" in model.requests[-1].messages[-3].content
+        assert model.requests[-1].messages[-3].content == (
+            "Carry out this plan: Better a\n\n1. Change a\n   Touches: a.txt"
+        )
         assert house.log.session(house.session).mode == "agent"
     assert (tmp_path / "ws" / "a.txt").read_text() == "two\n"
 
@@ -385,21 +351,3 @@ async def test_a_broken_copy_of_an_agent_is_named(tmp_path: Path) -> None:
         house.log.update_session(house.session, broken)
         with pytest.raises(ConfigError, match="tools"):
             await house.ask("go")
-
-
-def test_files_and_undo_as_a_library(tmp_path: Path) -> None:
-    """As in docs/guides/library-use.md: a session with a folder, a change, and the way back."""
-    (tmp_path / "ws").mkdir()
-    (tmp_path / "ws" / "todo.md").write_text("b\na\n")
-    own = settings(tmp_path / "home")
-    change = call("replace_in_file", path="todo.md", old_text="b\na", new_text="a\nb")
-    model = Scripted([calls(change), says("Sorted.")])
-    with Agent(own, bring=[Workspace.of(own)], providers=[model]) as agent:
-        wanted = {"workspace": str(tmp_path / "ws"), "agent": "coder"}
-        session = open_session(agent.log, own, wanted)
-        assert (session.mode, session.search) == ("agent", "off")
-        answer = agent.ask("Sort the list in todo.md.", session=session.id, approve="auto")
-        assert answer.text == "Sorted."
-        assert (tmp_path / "ws" / "todo.md").read_text() == "a\nb\n"
-        assert undo_files(agent.log, own, session.id) == ["todo.md"]
-        assert (tmp_path / "ws" / "todo.md").read_text() == "b\na\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,20 +64,18 @@ def test_only_the_vendors_origin_is_the_vendor(base: str, official: bool) -> Non
 NOW = 1_700_000_000.0
 
 
-def test_waits_grow_and_end() -> None:
-    """Two waits, the second up to twice the first, then no more."""
-    waits = Delays(lambda: 1.0)
-    assert [waits.next(None), waits.next(None), waits.next(None)] == [0.5, 1.0, None]
-
-
-def test_the_server_is_believed() -> None:
-    """A named time is waited for exactly."""
-    assert Delays(lambda: 0.3).next(7.5) == 7.5
-
-
-def test_a_long_wait_is_no_wait() -> None:
-    """More than a minute is given up at once."""
-    assert Delays().next(61.0) is None
+@each_row(
+    ("luck", "asked", "waits"),
+    [
+        (1.0, [None, None, None], [0.5, 1.0, None]),  # the second is up to twice the first
+        (0.3, [7.5], [7.5]),  # a server that names a time is believed
+        (0.3, [61.0], [None]),  # and given up where that is more than a minute
+    ],
+)
+def test_waits_grow_and_end(luck: float, asked: list[Any], waits: list[Any]) -> None:
+    """What is waited before each try; None gives up."""
+    delays = Delays(lambda: luck)
+    assert [delays.next(each) for each in asked] == waits
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 100)), max_size=10), st.floats(0, 1))

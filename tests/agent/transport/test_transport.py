@@ -19,7 +19,6 @@ from searchloop.agent.transport.transport import Timeouts, Transport
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.ports import closed_port
 from tests.tables import each_row
-from tests.waiting import LATE
 
 CERTIFICATE = Path(__file__).parents[2] / "search_backend" / "data" / "ca.pem"
 KEY = "sk-canary-0123456789abcdef"
@@ -270,23 +269,6 @@ def test_silence_ends(reply: Reply) -> None:
         assert server.requests[0].gone.wait(90)
     assert isinstance(error, ProviderError)
     assert (error.code, error.retryable) == ("timeout", False)
-
-
-def test_leaving_early_closes_the_socket() -> None:
-    """An answer that nobody reads any more is not paid for any longer."""
-    with FakeServer([Reply([b"x"], end="stall")]) as server:
-
-        async def work(transport: Transport) -> bool:
-            async def give_up() -> None:
-                async with transport.post(server.url, HEADERS, b"") as response:
-                    await anext(response.chunks())
-                    raise LookupError
-
-            with pytest.raises(LookupError):
-                await give_up()
-            return await asyncio.to_thread(server.requests[0].gone.wait, LATE)
-
-        assert run(work)
 
 
 @each_row(

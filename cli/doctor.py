@@ -250,8 +250,7 @@ def _search(settings: Settings) -> Iterator[Finding]:
         return
     usable = [e for e in engines if e["available"] and e["position"]]
     usable.sort(key=itemgetter("position"))
-    asked = _asked([e["name"] for e in usable])
-    faults = {name: fault for name, (fault, _) in asked.items() if fault}
+    faults = _faults([e["name"] for e in usable])
     works = [e["name"] for e in usable if e["name"] not in faults]
     if works:
         yield Finding("ok", "Search", ", then ".join(works))
@@ -263,40 +262,34 @@ def _search(settings: Settings) -> Iterator[Finding]:
         again = f"searchloop search --engine {name} test"
         command = f"searchloop setup --engine {name}" if name in keyed else again
         yield Finding("hint", f"Search engine {name}", said, command)
-    for name, (_, how) in asked.items():
-        if not how:
-            continue
-        alone = how.startswith("by words alone")
-        again = f"searchloop search --engine {name} test" if alone else ""
-        yield Finding("hint" if alone else "ok", f"Search engine {name}", f"searches {how}", again)
     more = [e for e in engines if e["missing"]]
     if more:
         said = ", ".join(f"{e['name']} ({' '.join(e['missing'])})" for e in more)
         yield Finding("hint", "More engines", said, f"searchloop setup --engine {more[0]['name']}")
 
 
-def _asked(names: list[str]) -> dict[str, tuple[str, str]]:
-    """Asks each engine once, all at the same time; returns the fault of each, and what it found
-    results by, each empty if there is nothing to tell."""
+def _faults(names: list[str]) -> dict[str, str]:
+    """Asks each engine once, all at the same time; returns the faults of those that have one."""
 
-    def ask(name: str) -> tuple[str, str]:
+    def ask(name: str) -> str:
         query = {"query": "searchloop", "max_results": 1, "engine": name}
         try:
             answer = ask_backend("/api/web-search", query)
         except AgentError as error:
-            return str(error), ""
+            return str(error)
         attempts = answer["attempts"]
         if answer["status"] in ("ok", "empty"):
-            return "", next(filter(None, (attempt.get("how") for attempt in attempts)), "")
+            return ""
         said = (error_words(attempt.get("error")) for attempt in attempts)
-        return next(filter(None, said), answer["status"]), ""
+        return next(filter(None, said), answer["status"])
 
     pool = ThreadPoolExecutor(max_workers=len(names) or 1)
     asked = {name: pool.submit(ask, name) for name in names}
     wait(asked.values(), _PATIENCE)
     pool.shutdown(wait=False, cancel_futures=True)
-    late = f"it gave no answer within {_PATIENCE:g} seconds", ""
-    return {name: each.result() if each.done() else late for name, each in asked.items()}
+    late = f"it gave no answer within {_PATIENCE:g} seconds"
+    told = {name: each.result() if each.done() else late for name, each in asked.items()}
+    return {name: fault for name, fault in told.items() if fault}
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:

@@ -122,8 +122,7 @@ class Attempt(_Shape):
     """One engine asked, or skipped for the reason in `error`.
 
     `ms` is wall time; it includes the `waited_ms` for the engine's rate limit. `why` says why an
-    official site was asked beside or instead of the chain, `query` the keywords that it got, `how`
-    by what it found results: "by words and meaning".
+    official site was asked beside or instead of the chain, `query` the keywords that it got.
     """
 
     engine: str
@@ -133,7 +132,6 @@ class Attempt(_Shape):
     waited_ms: int = 0
     why: str = ""
     query: str = ""
-    how: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
 from searchloop.agent.tools.dispatcher import Fence, noted
 from searchloop.agent.types import ANYWHERE, NativeSearch, Notice, ToolResult, ToolSpec, Usage
-from searchloop.analysis.told import ended
 
 SEARCHED = Usage(searches=1)
 _WHY = 200  # characters of what an engine said
@@ -115,9 +114,6 @@ def search_notes(answer: Mapping[str, Any]) -> list[dict[str, str]]:
     sites = [f"{a['engine']} ({a['why']})" for a in answer["attempts"] if a.get("why")]
     if sites:
         notes.append(Notice("asked_sites", f"Also asked: {', '.join(sites)}."))
-    for how in filter(None, (a.get("how") for a in answer["attempts"])):
-        words, alone = ended(f"The library was searched {how}"), how.startswith("by words alone")
-        notes.append(Notice("words_alone", words) if alone else Notice("by_meaning", words))
     if missed := ", ".join(answer.get("not_applied", ())):
         notes.append(Notice("not_applied", f"Not every engine could respect {missed}."))
     if (minutes := answer.get("age", 0) // 60) >= _OLD:

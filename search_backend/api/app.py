@@ -27,7 +27,6 @@ from werkzeug.exceptions import HTTPException
 
 from searchloop.analysis.addresses import network_of
 from searchloop.search_backend.api import openapi, payload
-from searchloop.search_backend.api.embeddings import embedder
 from searchloop.search_backend.api.schemas import MOST_FILE
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.kept import Cache
@@ -174,13 +173,6 @@ def describe_readers(settings: SearchSettings) -> list[dict[str, Any]]:
     return rows
 
 
-def _shelf(settings: SearchSettings) -> Library:
-    shelf = Library(settings.home, read=WORKERS.read, embedder=embedder(settings))
-    if shelf.meaning:
-        shelf.meaning.start()
-    return shelf
-
-
 def create_app(
     settings: SearchSettings,
     *,
@@ -199,7 +191,7 @@ def create_app(
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
-    shelf = library or _shelf(settings)
+    shelf = library or Library(settings.home, read=WORKERS.read)
     cache = Cache(disk or Disk(settings.home, settings.cache_bytes))
     chain = chain or Chain(settings, shelf, engines, cache=cache, apart=WORKERS)
     pages = make_pages(settings, shelf, fetch, cache, engines)

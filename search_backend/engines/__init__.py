@@ -79,7 +79,7 @@ class Engine:
 
     The official search of a single site has `kinds`, the best first: the kinds of questions
     (search/kinds.toml) for which it may be asked beside the chain, by keywords. `sites` are the
-    hosts of its results, if they are few. `how` says in words how results are found just now.
+    hosts of its results, if they are few.
 
     An engine whose results have addresses of its own `scheme`, or stand on `sites` that only it can
     read, has `open`. That returns the text of an address, plain or HTML, or a `Fetched` as if a
@@ -104,7 +104,6 @@ class Engine:
     kinds: tuple[str, ...] = ()
     sites: tuple[str, ...] = ()
     untested: bool = False
-    how: Callable[[Access], str] | None = None
 
     def __post_init__(self) -> None:
         if self.scheme and self.open is None:

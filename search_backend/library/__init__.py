@@ -5,7 +5,7 @@ or where a checkout has them), folders and files that the user adds, and opened 
 "pages", bounded, the oldest removed first). Adding again reads only what changed. Documents have
 addresses library://COLLECTION/PATH, which are opened from the index, never from a disk or network.
 
-Others may import: file_text, meaning, roots.
+Others may import: file_text, roots.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from searchloop.search_backend.library.file_text import ReadPage
 from searchloop.search_backend.library.finding import Hit, named, search
 from searchloop.search_backend.library.folders import check_patterns
 from searchloop.search_backend.library.index import Document, Index, Root, drop, no_room, put, renew
-from searchloop.search_backend.library.meaning import Embed, Meaning
 from searchloop.search_backend.library.roots import (
     DOCS,
     PAGES,
@@ -113,37 +112,23 @@ class Library:
         documents: Callable[[], Mapping[str, str]] = builtin_documents,
         most_pages: int = MOST_PAGES,
         read: ReadPage = read,
-        embedder: tuple[str, Embed] | None = None,
     ) -> None:
-        """`read` turns the bytes of files into pages; large ones belong into a worker process.
-
-        `embedder` names a model and makes its vectors, by which passages are found, too.
-        """
+        """`read` turns the bytes of files into pages; large ones belong into a worker process."""
         self.read = read
         self._fresh_until = 0.0
         self._index = Index(home / "library.sqlite3")
-        self.meaning = Meaning(self._index, *embedder) if embedder else None
         self._documents = documents
         self._most_pages = most_pages
         self._lock = threading.Lock()
         self._ready = (0, 0)  # the file that has our own documents
         self.renewal: threading.Thread | None = None  # while an older index is analysed again
 
-    def search(
-        self, text: str, limit: int, folders: Sequence[str] = (), *, by_meaning: bool = True
-    ) -> list[Hit]:
+    def search(self, text: str, limit: int, folders: Sequence[str] = ()) -> list[Hit]:
         """Returns the best passages for a question in plain words, of these folders alone if any
-        are named, by path or collection. Raises SearchBackendError if none of them is there.
-
-        Without `by_meaning` no embedding server is asked.
-        """
+        are named, by path or collection. Raises SearchBackendError if none of them is there."""
         self._refresh()
         self.reread(PATIENCE)
-        meaning = self.meaning if by_meaning else None
-        if meaning:
-            meaning.start()
-        near = meaning.near if meaning else None
-        return search(self._index, text, limit, folders, near, _notes)
+        return search(self._index, text, limit, folders, _notes)
 
     def named(self, part: str, limit: int) -> list[dict[str, str]]:
         """Returns the documents with these letters in their title or address."""

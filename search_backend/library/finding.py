@@ -3,8 +3,6 @@
 It proposes what holds the rarest word or two of the others, a few of thousands, and only if
 these are too few what holds any word: to score each of those takes five times as long.
 
-Where passages have vectors, the order by words and the order by meaning are fused by ranks.
-https://plg.uwaterloo.ca/~gvcormac/cormacksigir09-rrf.pdf
 Work is bounded whatever is asked: the PROPOSING rarest words propose, at most PROPOSED passages are
 looked at, and RANKED documents are scored with all words.
 """
@@ -27,7 +25,6 @@ from searchloop.search_backend.text.ranking import HEADING, TITLE, Scorer, excer
 PASSAGES_PER_DOCUMENT = 3
 PROPOSING, PROPOSED, RANKED = 8, 20_000, 30
 OURS = 0.5  # what a passage of this project's own documents counts: people ask about their texts
-RRF, MEANING = 60, 2.0  # a constant, and what a rank by meaning counts beside one by words
 MOST_WORDS, COUNTED = 32, 200  # words searched for, and words looked up to find the rarest
 
 _PROPOSE = f"""
@@ -42,7 +39,7 @@ JOIN roots r ON r.id = d.root
 """
 _BY_DOCUMENT = f"rowid / {MOST_PASSAGES}", RANKED
 _BY_PASSAGE = "rowid", 2 * RANKED
-_WITHIN = f"AND {{}} / {MOST_PASSAGES} IN (SELECT id FROM documents WHERE root IN ({{}}))"
+_WITHIN = f"AND rowid / {MOST_PASSAGES} IN (SELECT id FROM documents WHERE root IN ({{}}))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +66,21 @@ def search(
     text: str,
     limit: int,
     folders: Sequence[str] = (),
-    near: Callable[[str, str], list[int]] | None = None,
     notes: Callable[[sqlite3.Connection, list[str]], Mapping[str, str]] | None = None,
 ) -> list[Hit]:
     """Returns the best passages for a question in plain words, of these folders if any are named.
 
-    Each document comes once before any comes twice, at most PASSAGES_PER_DOCUMENT times. `near`
-    returns the rows nearest to a question by meaning (see `Meaning.near`), `notes` why the texts
-    at some of the addresses are old.
+    Each document comes once before any comes twice, at most PASSAGES_PER_DOCUMENT times. `notes`
+    returns why the texts at some of the addresses are old.
     """
-    roots, rows = "", list[int]()
-    if folders:
-        with index.open() as connection:
-            roots = roots_within(connection, folders)
-    if near:  # asks a server: no transaction stays open meanwhile
-        rows = near(text, roots and _WITHIN.format("row", roots))
     with index.open() as connection:
+        roots = roots_within(connection, folders) if folders else ""
         langs = [lang for (lang,) in connection.execute("SELECT lang FROM languages")]
-        close = _scored(connection, rows)
         for every in (False, True):  # function words count if no other word is known
             words = wanted(text, langs, every=every)[:COUNTED]
             scorer, asked = _asked(connection, words)
             ranked = partial(_ranked, connection, scorer, asked, roots)
-            found = _best(ranked if asked else lambda _: [], limit, close)
-            if found:
+            if found := _best(ranked, limit) if asked else []:
                 break
         shown = [_hit(connection, each.row, words) for each in found]
         told = notes(connection, [urldefrag(hit.url).url for hit in shown]) if notes else {}
@@ -135,34 +123,8 @@ def _any(terms: Iterable[str]) -> str:
     return " OR ".join(f'"{term}"' for term in terms)
 
 
-def _scored(connection: sqlite3.Connection, rows: Sequence[int]) -> list[_Scored]:
-    """Returns the passages of these rows that are still there."""
-    query = f"""SELECT d.digest, r.kind = 'docs' FROM terms t JOIN documents d
-        ON d.id = t.rowid / {MOST_PASSAGES} JOIN roots r ON r.id = d.root WHERE t.rowid = ?"""
-    known = ((row, connection.execute(query, (row,)).fetchone()) for row in rows)
-    return [_Scored(OURS if told[1] else 1.0, row, told[0]) for row, told in known if told]
-
-
-def _fused(words: Sequence[_Scored], close: Sequence[_Scored]) -> list[_Scored]:
-    """Orders documents by their ranks in both lists; the passage is that of the words, if any."""
-    scores, first = dict[int | str, float](), dict[int | str, _Scored]()
-    for each, weight in ((words, 1.0), (close, MEANING)):
-        met = set[int | str]()
-        for one in each:
-            name = one.digest or one.document
-            if name not in met:
-                met.add(name)
-                worth = weight * (one.score if each is close else 1.0) / (RRF + len(met))
-                scores[name] = scores.get(name, 0.0) + worth
-                first.setdefault(name, one)
-    return [first[name] for name in sorted(scores, key=lambda name: -scores[name])]
-
-
-def _best(
-    ranked: Callable[[tuple[str, int]], list[_Scored]], limit: int, close: Sequence[_Scored]
-) -> list[_Scored]:
-    spread = _distinct(ranked(_BY_DOCUMENT))
-    spread = (_fused(spread, close) if close else spread)[:limit]
+def _best(ranked: Callable[[tuple[str, int]], list[_Scored]], limit: int) -> list[_Scored]:
+    spread = _distinct(ranked(_BY_DOCUMENT))[:limit]
     if len(spread) < limit:
         allowed = {each.document: PASSAGES_PER_DOCUMENT - 1 for each in spread}
         taken = {each.row for each in spread}
@@ -188,7 +150,7 @@ def _ranked(
     by: tuple[str, int],
 ) -> list[_Scored]:
     found, (each, most) = list[_Scored](), by
-    query = _PROPOSE.format(each=each, within=roots and _WITHIN.format("rowid", roots))
+    query = _PROPOSE.format(each=each, within=roots and _WITHIN.format(roots))
     some = " OR ".join(asked)
     pairs = (f"({one}) AND ({' OR '.join(asked[n:])})" for n, one in enumerate(asked[1:-1], 2))
     rows = connection.execute(query, (some, " OR ".join([asked[0], *pairs]), most)).fetchall()

@@ -27,7 +27,7 @@ from searchloop.search_backend.cache.chats import CHAT_TABLES, leave_nothing
 from searchloop.search_backend.text.passages import Passage, split
 from searchloop.search_backend.types import SearchBackendError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 ANALYSIS = 1  # the number of the rules by which passages are cut and analysed
 MOST_PASSAGES = 65_536
 RENEWED = 20  # documents of one transaction, so that others may write
@@ -54,11 +54,9 @@ CREATE TABLE totals (passages INTEGER NOT NULL, length INTEGER NOT NULL);
 INSERT INTO totals VALUES (0, 0);
 CREATE TABLE languages (lang TEXT PRIMARY KEY) WITHOUT ROWID
 """
-# A vector for each passage, `row` as in `terms`, and the model that made them all (see `meaning`).
-_SCHEMA_3 = """
-CREATE TABLE vectors (row INTEGER PRIMARY KEY, signs BLOB NOT NULL, numbers BLOB NOT NULL);
-CREATE TABLE embedding (model TEXT NOT NULL)
-"""
+# Version 3 had vectors of an embedding model beside the words.
+_SCHEMA_4 = "DROP TABLE IF EXISTS vectors; DROP TABLE IF EXISTS embedding"
+_STEPS = (_SCHEMA, _SCHEMA_2, "", _SCHEMA_4)
 # The state of each file that was opened, and of each folder; and of whom each page is.
 _MORE = (
     "CREATE TABLE IF NOT EXISTS files (root INTEGER NOT NULL, path TEXT NOT NULL,"
@@ -266,7 +264,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise sqlite3.DatabaseError(f"it was written by a newer version (format {version})")
-    for statement in (_SCHEMA, _SCHEMA_2, _SCHEMA_3)[version:] if version < SCHEMA_VERSION else ():
+    for statement in _STEPS[version:]:
         for part in statement.split(";"):
             connection.execute(part)
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -332,8 +330,7 @@ def drop_terms(connection: sqlite3.Connection, document: int) -> None:
     counts = connection.execute(query, rows).fetchone()
     query = "UPDATE totals SET passages = passages - ?, length = length - ?"
     connection.execute(query, counts)
-    for table in ("terms", "vectors"):
-        connection.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", rows)
+    connection.execute("DELETE FROM terms WHERE rowid BETWEEN ? AND ?", rows)
 
 
 def renew(index: Index) -> threading.Thread | None:

@@ -6,7 +6,6 @@ domain rules emptied all lead to the next engine. `schedule` decides which engin
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from searchloop.analysis.told import one_of
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.results import AnswerCache
 from searchloop.search_backend.engines import Access, Apart, Engine, find_engines, titles
-from searchloop.search_backend.fetch.client import in_thread, run
+from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.merge import filtered
@@ -39,9 +38,6 @@ from searchloop.search_backend.types import (
 _OPTIONS = ("time_range", "country", "language", "safe_search")
 # Wishes that narrow a search; domains and safe search are rules.
 _LOOSENED = ("time_range", "country", "language")
-HOW_SECONDS = 0.5  # in which an engine may say how it searches
-
-_log = logging.getLogger(__name__)
 
 
 class Chain:
@@ -182,8 +178,6 @@ class Chain:
         )
         outcomes = run(one.run(chain, seconds), timeout=None)
         attempts = tuple(outcome.attempt for outcome in outcomes)
-        if not query.offline:  # offline the library is searched by words
-            attempts = tuple(map(self._with_how, attempts))
         dropped = filtered(query, sum(o.dropped for o in outcomes), sum(o.stale for o in outcomes))
         found = [outcome for outcome in outcomes if outcome.results]
         if not found:
@@ -203,16 +197,6 @@ class Chain:
             not_applied=tuple(o for o in _OPTIONS if getattr(query, o) and o not in respected),
             ranking=tuple(Ranking(one.result.url, one.reasons) for one in ranked),
         )
-
-    def _with_how(self, attempt: Attempt) -> Attempt:
-        if (how := self._schedule.engines[attempt.engine].how) is None:
-            return attempt
-        try:
-            told = in_thread(lambda: how(self._access)).result(HOW_SECONDS)
-        except Exception as error:  # a fault of somebody's engine, or it does not end
-            _log.warning("%s does not say how it searches: %r", attempt.engine, error)
-            return attempt
-        return replace(attempt, how=str(told))
 
     def _free(self, engine: Engine) -> bool:
         return self._routed(engine) and not self._schedule.rests(engine)

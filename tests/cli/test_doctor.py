@@ -241,22 +241,6 @@ def test_each_engine_is_asked_once(cli: Cli) -> None:
     assert without["Search"]["command"] == "export SEARCH_ENGINES=ddg,library"
 
 
-def test_a_search_by_meaning_is_told(cli: Cli) -> None:
-    """With an embedding model the report says how the library is searched, or what fails."""
-    vectors = {"data": [{"index": 0, "embedding": [0.5] * 8}]}
-    with FakeServer(lambda received: json_reply(vectors)) as server:
-        for address, state, says in (
-            (server.url, "ok", "searches by words and meaning"),
-            (closed_address(), "hint", "searches by words alone: "),
-        ):
-            settings = {"SEARCH_ENGINES": "library", "OLLAMA_HOST": closed_address()}
-            settings |= {"SEARCHLOOP_EMBEDDINGS": "m", "EMBEDDINGS_BASE_URL": f"{address}/v1"}
-            _, found = findings(cli, **settings)
-            engine = found["Search engine library"]
-            assert engine["state"] == state
-            assert engine["said"].startswith(says)
-
-
 def test_a_new_token_is_kept_and_not_shown(cli: Cli) -> None:
     """`config --new-token` replaces the file and says what follows; one that is set elsewhere is
     changed there."""

@@ -387,16 +387,22 @@ def test_a_reader_that_breaks_costs_one_file(tmp_path: Path) -> None:
 
 
 def test_a_home_of_an_earlier_version_opens(tmp_path: Path) -> None:
-    """Documents without a stored state of their file are not read again."""
+    """Documents without a stored state of their file are not read again; the vectors of an
+    embedding model, which version 3 kept, go."""
     library = Library(tmp_path / "home", dict)
     folder = made(tmp_path / "f", "a.md")
     library.add(folder)
     with Index(tmp_path / "home" / "library.sqlite3").open(write=True) as connection:
         connection.execute("DROP TABLE files")
         connection.execute("DROP TABLE folders")
+        connection.execute("CREATE TABLE vectors (row INTEGER PRIMARY KEY)")
+        connection.execute("PRAGMA user_version = 3")
     later = Library(tmp_path / "home", dict)
     assert later.list()[-1].documents == 1
     assert later.add(folder).unchanged == 1
+    with Index(tmp_path / "home" / "library.sqlite3").open() as connection:
+        query = "SELECT name FROM sqlite_schema WHERE name = 'vectors'"
+        assert connection.execute(query).fetchall() == []
 
 
 def test_our_own_data_is_left_out(tmp_path: Path) -> None:

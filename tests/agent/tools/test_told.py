@@ -140,7 +140,6 @@ DECISIONS: dict[type, dict[str, tuple[SearchAnswer | PageView, str] | str]] = {
         "waited_ms": "how long it took does not change what was found",
         "why": (attempt(why="looks like a paper"), "Also asked: zinc (looks like a paper)."),
         "query": "the words that a site got; its results show what they found",
-        "how": (attempt(how="by words and meaning"), "The library was searched by words and mea"),
     },
     Filtered: {
         "rule": (filtered(rule="allowed_domains=a.example"), "by allowed_domains=a.example."),

@@ -109,11 +109,10 @@ def wired(step: str, url: str, misbehave: Callable[[], Any]) -> Engine:
         "parse": lambda response, keys: [GOOD],
         "then": lambda response, keys: None,
         "cannot": lambda query: frozenset(),
-        "how": lambda access: "by words",
     }
     steps[step] = lambda *_: misbehave()
     wire = Wire(*(steps[name] for name in ("request", "parse", "then")))
-    return Engine("bad", "Bad", wire=wire, cannot=steps["cannot"], how=steps["how"])
+    return Engine("bad", "Bad", wire=wire, cannot=steps["cannot"])
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +122,7 @@ def url() -> Iterator[str]:
         yield server.url
 
 
-STEPS = ("request", "then", "parse", "cannot", "how")
+STEPS = ("request", "then", "parse", "cannot")
 
 
 @each_row("step", STEPS)
@@ -141,10 +140,7 @@ def test_the_functions_of_an_engine_may_fail(
     for _ in range(2):
         answer = asked(tmp_path, wired(step, url, misbehave))
         first = answer.attempts[0]
-        if step == "how":
-            assert (answer.engine, first.how) == ("bad", "" if kind else "7")
-        else:
-            assert (answer.engine, first.status) == ("good", "error")
+        assert (answer.engine, first.status) == ("good", "error")
 
 
 @contextmanager
@@ -170,9 +166,6 @@ def test_what_never_ends_holds_no_search(tmp_path: Path, url: str) -> None:
         }
         for step, one in held.items():
             answer = one.result(60)
-            if step == "how":
-                assert (answer.engine, answer.attempts[0].how) == ("bad", "")
-                continue
             first = answer.attempts[0]
             assert (answer.engine, first.status) == ("good", "error"), step
             assert first.error is not None

@@ -39,13 +39,8 @@ export async function libraryPage(body, { store }) {
     card({ id: "folders", title: t("library.folders"), state: total }, list),
     card({ id: "add-folder", title: t("library.new") }, form),
   );
-  for (const [id, name, hint] of [
-    ["archives", "ZIM_FILES"],
-    ["meaning", "SEARCHLOOP_EMBEDDINGS", t("library.meaning.hint")],
-  ]) {
-    const control = settingField(store, name, { hint });
-    if (control) body.append(card({ id, title: t(`library.${id}`) }, control));
-  }
+  const archives = settingField(store, "ZIM_FILES");
+  if (archives) body.append(card({ id: "archives", title: t("library.archives") }, archives));
   let drawn = new Map(); // what a row is about -> the row
   await draw();
 

@@ -53,7 +53,6 @@ const PLACES = {
   SEARCH_ENGINES: "search",
   SEARCHLOOP_CLIENT_SEARCH: "programs",
   ZIM_FILES: "library",
-  SEARCHLOOP_EMBEDDINGS: "library",
   SEARCHLOOP_OFFLINE: "privacy",
   SEARCHLOOP_CHATS: "privacy",
 };

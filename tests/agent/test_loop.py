@@ -14,7 +14,7 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import tool
 from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.types import Citation, Limits, Mark, Message, Mode, Request, StopReason, Usage
-from tests.agent.scripted import Memory, Scripted, Step, call, calls, native, says
+from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
 from tests.tables import each_row
 
 ran: list[str] = []
@@ -156,13 +156,6 @@ def test_usage_is_summed_over_the_steps() -> None:
     first = says("", why="tool_calls", usage=Usage(10, 1), tool_calls=(call("note", word="a"),))
     played = Played(first, says("Done.", usage=Usage(20, 2, cached_tokens=7)))
     assert played.outcome.usage._replace(seconds=None) == Usage(30, 3, cached_tokens=7)
-
-
-def test_the_providers_own_searches_are_told() -> None:
-    """Searches and page reads of the provider go out as activity, in order."""
-    played = Played(native("At noon.", "https://tide.example/"))
-    kinds = [kind for kind, _ in played.memory.events]
-    assert kinds == ["SearchStarted", "SearchFinished", "PageOpened", "message"]
 
 
 def test_the_parts_of_a_paused_answer_are_one_answer() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -122,11 +122,10 @@ class Server:
 class World:
     """Two servers, and what the clients were told."""
 
-    def __init__(self, home: Path, make: Callable[[Path, list[str]], Server] = Server) -> None:
+    def __init__(self, home: Path) -> None:
         self._home = home
-        self._make = make
         self.saved: list[str] = []
-        self.servers = [make(home, self.saved) for _ in range(2)]
+        self.servers = [Server(home, self.saved) for _ in range(2)]
         self.session = self.servers[0].log.create_session(model=MODEL, mode="agent").id
         self.sent: list[str] = []
         self.stopped: list[tuple[int, int]] = []  # the last event before, and after it was said
@@ -152,8 +151,6 @@ class World:
             last = server.log.last_seq(self.session) or 0
             if await server.runner.cancel(self.session):
                 self.stopped.append((last, server.log.last_seq(self.session) or 0))
-        elif action.startswith("until "):
-            await self._until(server, action.removeprefix("until "))
         elif action in ("approve", "deny"):
             self._decide(server, "once" if action == "approve" else "deny")
         else:
@@ -180,12 +177,6 @@ class World:
                     server.runner.approvals.answer(self.session, event.data["call_id"], decision)
                     self.allowed += decision == "once"
 
-    async def _until(self, server: Server, kind: str) -> None:
-        """However slow the machine is."""
-        async for batch in server.log.follow(self.session):
-            if any(event.type == kind for event in batch):
-                return
-
     async def _follow(self, server: Server, got: list[Event]) -> None:
         with suppress(AgentError):  # the server is gone, and so is the stream
             async for batch in server.log.follow(self.session):
@@ -196,7 +187,7 @@ class World:
         dead = self.servers[which]
         dead.db.dead = True
         await dead.close()
-        fresh = self.servers[which] = self._make(self._home, self.saved)
+        fresh = self.servers[which] = Server(self._home, self.saved)
         with fresh.db.transaction() as db:
             owner = dead.runner._leases._name
             db.execute("UPDATE runs SET beat = -1e9 WHERE owner = ?", (owner,))
@@ -289,15 +280,14 @@ def whole_calls(events: list[Event]) -> None:
 def test_any_history_makes_sense(ops: list[Op]) -> None:
     """Sends, stops, edits, decisions, switches, reloads, kills and takeovers, in any order."""
 
-    play(history(ops))
-
-
-async def history(ops: list[Op], make: Callable[[Path, list[str]], Server] = Server) -> None:
-    """Does this, and judges what came of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder), make)
+    async def history() -> None:
+        world = World(folder)
         for client, action in ops:
             await world.do(client, action)
         events = await world.end()
         judge(world, events)
-        assert check(Path(folder) / "sessions.sqlite3") == []
+        assert check(folder / "sessions.sqlite3") == []
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        play(history())

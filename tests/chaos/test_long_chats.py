@@ -85,33 +85,6 @@ async def test_a_vendor_that_refuses_a_long_chat_gets_a_summary(
             assert table.numbered(1) or vendor == "openai-chat"
 
 
-async def test_a_local_servers_window_is_kept_with_a_summary(tmp_path: Path) -> None:
-    """The list of models tells it: no turn is left out in silence, no request is refused."""
-    dialect = dialects.load("openai-chat")
-    window = 4096
-    listed = {"data": [{"id": dialect.models[0], "max_model_len": window}]}
-
-    def answer(received: Received) -> Reply:
-        if received.method == "GET":
-            return json_reply(listed)
-        assert len(received.body) < 4 * window
-        text = SUMMARY if b"You summarise the earlier part" in received.body else "ebb " * 400
-        return reply(dialect, dialect.text(text))
-
-    with FakeServer(answer) as server:
-        async with House(tmp_path, dialect, server.url) as house:
-            await house.runner.registry.models()
-            for n in range(20):
-                told = await house.ask(f"Sea {n}?", search="off")
-                assert told["reason"] == "stop", told
-                asked = server.requests[-1].body.decode()
-                made = [e.data for e in house.events() if e.type == "summary"]
-                left = range(len(made[-1]["turns"]) if made else 0, n)
-                assert all(f"Sea {turn}?" in asked for turn in left)
-                assert ("Sturmvogel" in asked) == bool(made)
-            assert 2 <= len(made) <= 10
-
-
 WINDOW = 4096  # tokens that each of the five servers reads, at four characters
 TURNS = 40
 ORDERS = {name: (*(n for n in dialects.names() if n != name), name) for name in dialects.names()}

@@ -15,9 +15,9 @@ from typing import Any
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
 from searchloop.agent.log.events import DELTAS, Event
-from tests.chaos.dialects import Asked, Dialect, load
+from tests.agent.scripted import MODEL
 from tests.crash.mortal import AGAIN, QUESTION
-from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.crash.working import STEPS
 
 ROOT = Path(__file__).parent.parent.parent
 ONCE = {  # what tells an event of a run from any other of its type
@@ -30,72 +30,6 @@ ONCE = {  # what tells an event of a run from any other of its type
     "approval_requested": "call_id",
     "approval_decided": "call_id",
 }
-STEPS = ("search", "save", "answer", "again")
-_AFTER_SAVE = (
-    "kept for good",
-    "whether it took effect",
-    "not allowed",
-    "declined",
-    "no tool called",
-)
-
-
-class Model:
-    """A model that searches, saves, answers, and knows from the request alone where it is."""
-
-    def __init__(self) -> None:
-        self._conversations: dict[str, Conversation] = {}
-        self.server = FakeServer(self._reply)
-
-    def conversation(self, name: str, provider: str) -> Conversation:
-        """A new one, at an address of its own."""
-        made = Conversation(load(provider), f"{self.server.url}/{name}")
-        self._conversations[name] = made
-        return made
-
-    def _reply(self, received: Received) -> Reply:
-        _, name, rest = received.path.split("/", 2)
-        return self._conversations[name].reply(received, f"/{rest}")
-
-
-class Conversation:
-    """What was asked of the model, and which of the vendor's rules were broken."""
-
-    def __init__(self, dialect: Dialect, url: str) -> None:
-        self.dialect = dialect
-        self.url = url
-        self.asked: list[str] = []
-        self.broken: list[str] = []
-
-    def reply(self, received: Received, path: str) -> Reply:
-        """What the model says to this request."""
-        known = self.dialect.aside(received.method, path)
-        if known is not None:
-            return json_reply(known)
-        body = received.json
-        try:
-            self.dialect.check(body, path)
-        except AssertionError as error:
-            self.broken.append(str(error))
-        text = json.dumps(body)
-        self.dialect.hear(body)
-        step = self._step(text)
-        self.asked.append(step)
-        if step == "search":
-            pieces = self.dialect.calls(Asked("web_search", '{"query": "tides"}'), text="I look.")
-        elif step == "save":
-            pieces = self.dialect.calls(Asked("save", '{"text": "07:40"}'))
-        else:
-            pieces = self.dialect.text("It is ", "at 07:40", " [1]." if step == "answer" else ".")
-        return Reply(pieces, headers={"content-type": self.dialect.content_type})
-
-    @staticmethod
-    def _step(text: str) -> str:
-        if AGAIN in text:
-            return "again"
-        if any(mark in text for mark in _AFTER_SAVE):
-            return "answer"
-        return "save" if "harbour.example" in text else "search"
 
 
 class Zygote:
@@ -134,39 +68,29 @@ class Zygote:
         self._process.stdout.close()
 
 
-def lives(
-    zygote: Zygote,
-    model: Model,
-    where: Callable[[Path], str],
-    provider: str,
-    mode: str,
-    **death: Any,
-) -> bool:
+def lives(zygote: Zygote, where: Callable[[Path], str], mode: str, **death: Any) -> bool:
     """Two lives of one session, the first cut short; False when death came too late."""
     with tempfile.TemporaryDirectory(prefix="crash-") as folder:
         home = Path(folder)
         store = where(home)
         log = EventLog(store)
-        session = log.create_session(model="builtin:extractive").id
-        talk = model.conversation(home.name, provider)
-        order = {"home": str(home), "store": store, "session": session, "url": talk.url}
-        order |= {"provider": provider, "mode": mode}
+        session = log.create_session(model=MODEL, search="local").id
+        order = {"home": str(home), "store": store, "session": session, "mode": mode}
         first = zygote.live(**order, **death, ask=[QUESTION])
         before = log.read(session)
-        asked = list(talk.asked)
+        early = _lines(home / "asked")
         acknowledged = (home / "acknowledged").exists()
         second = zygote.live(**order, ask=[AGAIN])
         after = log.read(session)
         log.close()
-        told = [f"{provider} {mode} {death}: {first} {second}", str([e.type for e in after])]
+        told = [f"{mode} {death}: {first} {second}", str([e.type for e in after])]
         problems = [
             *([] if second["code"] == 0 else ["the second life failed"]),
             *([] if first["killed"] or first["code"] == 0 else ["the first life failed"]),
             *_lost(before, after, acknowledged),
             *_doubled(after),
-            *_asked_again(before, asked, talk.asked),
+            *_asked_again(before, early, _lines(home / "asked")),
             *_effects(home, after, mode),
-            *talk.broken,
             *check(store),
         ]
         last = after[-1] if after else None
@@ -174,6 +98,10 @@ def lives(
             problems.append("the session cannot go on")
         assert not problems, "\n".join([*problems, *told])
         return bool(first["killed"])
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
 
 
 def _lost(before: list[Event], after: list[Event], acknowledged: bool) -> Iterable[str]:
@@ -200,15 +128,14 @@ def _doubled(after: list[Event]) -> Iterable[str]:
 
 def _asked_again(before: list[Event], early: list[str], asked: list[str]) -> Iterable[str]:
     """What the log held when the first life ended is not asked for again."""
-    held = STEPS[: sum(e.type == "message" for e in before)]
+    held = list(STEPS)[: sum(e.type == "message" for e in before)]
     for step in asked[len(early) :]:
         if step in held:
             yield f"asked again: {step}"
 
 
 def _effects(home: Path, after: list[Event], mode: str) -> Iterable[str]:
-    ledger = home / "effects"
-    times = len(ledger.read_text().splitlines()) if ledger.exists() else 0
+    times = len(_lines(home / "effects"))
     results = [e.data for e in after if e.type == "tool_result" and e.data["name"] == "save"]
     unknown = [r for r in results if r["details"].get("error", {}).get("code") == "outcome_unknown"]
     if times > 1:

@@ -15,24 +15,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import Leases
-from searchloop.agent.run.runner import Runner
-from searchloop.agent.settings import Environment, Settings
-from searchloop.agent.tools import tool
-from searchloop.agent.tools.backend import LocalBackend
-from searchloop.agent.transport.transport import Transport
-from tests.agent.scripted import SearchApp, found, page
-from tests.chaos.dialects import PAGE, load
-from tests.cli.warm import load_package
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.types import Request, StreamEvent
+from tests.crash.working import Thinking, Working
 
-QUESTION, AGAIN = "When is high water?", "And now?"
-SAVED = "kept for good"
+QUESTION, AGAIN = "When is high water?", "And again?"
 
 
 class Fuse:
@@ -93,81 +87,78 @@ class FusedLeases(Leases):
         return self._fuse.around(super().release)(*args, **kwargs)
 
 
-class FusedTransport(Transport):
-    """A transport with a point before and after each request to a model."""
+class FusedModel(Thinking):
+    """A model with a point before and after each request, which it notes in a file."""
 
-    def __init__(self, fuse: Fuse) -> None:
-        super().__init__()
-        self._fuse = fuse
+    def __init__(self, home: Path, fuse: Fuse) -> None:
+        super().__init__([])
+        self._home, self._fuse = home, fuse
 
-    def post(self, *args: Any, **kwargs: Any) -> Any:
-        """See Transport."""
-        return self._fuse.around(super().post)(*args, **kwargs)
+    def asked(self, step: str) -> None:
+        """See Thinking."""
+        with open(self._home / "asked", "a", encoding="utf-8") as file:
+            file.write(f"{step}\n")
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """See Thinking."""
+        self._fuse.point()
+        async for event in super().stream(request):
+            yield event
+        self._fuse.point()
 
 
-class Life:
+class Life(Working):
     """One process's work on one session: the order says which, and when to die."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        self._order = order
-        self._home = Path(order["home"])
-        self.fuse = Fuse(order.get("fatal", 0))
-        dialect = load(order["provider"])
-        flags = {"SEARCHLOOP_HOME": str(self._home), **dialect.settings(order["url"])}
-        settings = Settings.load(Environment({"flag": flags}))
-        self.log = FusedLog(order["store"], self.fuse)
-        routes = {
-            "/api/web-search": found(PAGE, "https://harbour.example/"),
-            "/api/open-page": page("High water is at 07:40."),
-        }
-        backend = LocalBackend(SearchApp(routes))
-        transport = FusedTransport(self.fuse)
-        self.runner = Runner(settings, self.log, backend, [self._save()], transport)
-        self._model = f"{dialect.name}:{dialect.models[0]}"
+        self._order, self.fuse = order, Fuse(order.get("fatal", 0))
+        home = Path(order["home"])
+        model = FusedModel(home, self.fuse)
+        super().__init__(
+            home, lambda path: FusedLog(order["store"], self.fuse), order["session"], model
+        )
 
-    def _save(self) -> Any:
-        point, home = self.fuse.point, self._home
+    def save_tool(self) -> Tool:
+        """See Working."""
+        point, home = self.fuse.point, Path(self._order["home"])
 
         @tool(effect="write")
-        def save(text: str) -> str:
+        def save() -> str:
             """Keeps a line in a file."""
             point()
             with open(home / "effects", "a", encoding="utf-8") as ledger:
                 ledger.write("saved\n")
             half = home / "saved.half"
-            half.write_text(text)
+            half.write_text("07:40")
             point()
             half.replace(home / "saved")
             point()
-            return SAVED
+            return "kept"
 
         return save
 
     async def live(self) -> None:
-        """Goes on with what was left, or asks the first question; then asks again if told to."""
-        session = self._order["session"]
-        approving = asyncio.create_task(self._approve(session))
+        """Goes on with what was left, then asks the questions of the order."""
+        approving = asyncio.create_task(self._approve())
         await self.runner.recover()
-        await self.runner.wait(session)
+        await self.runner.wait(self.session)
         for text in self._order["ask"]:
-            await self.runner.start(
-                session, text, model=self._model, mode=self._order["mode"], search="local"
-            )
-            (self._home / "acknowledged").write_text(text)
+            await self.runner.start(self.session, text, mode=self._order["mode"])
+            (self.home / "acknowledged").write_text(text)
             self.fuse.point()
-            await self.runner.wait(session)
+            await self.runner.wait(self.session)
         approving.cancel()
-        await self.runner.aclose()
-        self.log.close()
+        await self.close()
 
-    async def _approve(self, session: str) -> None:
+    async def _approve(self) -> None:
         """The user, who says yes to everything."""
-        async for batch in self.log.follow(session):
+        async for batch in self.log.follow(self.session):
             for event in batch:
                 if event.type == "approval_requested":
                     answer = self.fuse.around(self.runner.approvals.answer)
                     try:
-                        await asyncio.to_thread(answer, session, event.data["call_id"], "once")
+                        call = event.data["call_id"]
+                        await asyncio.to_thread(answer, self.session, call, "once")
                     except AgentError:
                         continue  # it was answered in an earlier life
 
@@ -203,6 +194,4 @@ def obey(carry_out: Callable[[dict[str, Any]], Any]) -> None:
 
 
 if __name__ == "__main__":
-    for package in ("providers", "search", "transport", "verdicts"):
-        load_package(f"searchloop.agent.{package}")
     obey(fork)

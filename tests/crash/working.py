@@ -27,9 +27,19 @@ from tests.agent.scripted import (
     settings,
 )
 
+STEPS = {
+    "search": calls(call("web_search", 1, query="tides"), text="I look."),
+    "save": calls(call("save", 2)),
+    "answer": says("Whole."),
+    "again": says("More."),
+}
+
 
 class Thinking(Scripted):
     """A model that searches, saves and answers, and knows from the transcript where it is."""
+
+    def asked(self, step: str) -> None:
+        """Hears which step it is."""
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See Scripted."""
@@ -37,10 +47,10 @@ class Thinking(Scripted):
         check_calls_are_answered(messages)
         last = max(i for i, m in enumerate(messages) if m.role == "user")
         results = sum(m.role == "tool" for m in messages[last:])
-        search = calls(call("web_search", 1, query="tides"))
         again = "again" in messages[last].content
-        steps = [says("More.")] if again else [search, calls(call("save", 2)), says("Whole.")]
-        self.steps = [steps[min(results, len(steps) - 1)]]
+        step = "again" if again else list(STEPS)[min(results, 2)]
+        self.asked(step)
+        self.steps = [STEPS[step]]
         async for event in super().stream(request):
             yield event
 
@@ -49,18 +59,23 @@ class Working:
     """A runner on a store in `home`; `saved` counts how often the file was written."""
 
     def __init__(
-        self, home: Path, make: Callable[[Path], EventLog] = EventLog, session: str | None = None
+        self,
+        home: Path,
+        make: Callable[[Path], EventLog] = EventLog,
+        session: str | None = None,
+        model: Thinking | None = None,
     ) -> None:
         self.home = home
         self.log = make(home / "sessions.sqlite3")
-        self.model = Thinking([])
         self.saved = 0
         backend = LocalBackend(SearchApp({"/api/web-search": found("https://tides.example/")}))
-        tools, own = [self._save()], settings(home)
-        self.runner = Runner(own, self.log, backend, tools, providers=[self.model])
+        tools, own, model = [self.save_tool()], settings(home), model or Thinking([])
+        self.runner = Runner(own, self.log, backend, tools, providers=[model])
         self.session = session or self.log.create_session(model=MODEL, search="local").id
 
-    def _save(self) -> Tool:
+    def save_tool(self) -> Tool:
+        """The tool that writes the file."""
+
         @tool(effect="write")
         async def save() -> str:
             """Keep it."""
@@ -73,9 +88,9 @@ class Working:
 
         return save
 
-    async def ask(self, text: str, approve: Approve = "auto") -> None:
+    async def ask(self, text: str, approve: Approve = "auto", mode: str = "agent") -> None:
         """One question, to the end of its run."""
-        await self.runner.start(self.session, text, mode="agent", approve=approve)
+        await self.runner.start(self.session, text, mode=mode, approve=approve)
         await self.runner.wait(self.session)
 
     async def goes_on(self) -> None:

@@ -107,15 +107,6 @@ def test_no_gap_and_no_double_whoever_appends(ops: list[Op]) -> None:
         other.close()
 
 
-async def test_stored_first_then_live(log: EventLog, session: str) -> None:
-    """A follower that comes late gets the past in one batch, then the present."""
-    log.append(session, [("notice", {"n": n}) for n in range(5)])
-    async with aclosing(log.follow(session, after=2)) as batches:
-        assert [e.seq for e in await anext(batches)] == [3, 4, 5]
-        log.append(session, [("notice", {})])
-        assert [e.seq for e in await anext(batches)] == [6]
-
-
 async def test_a_follower_that_lags_holds_little(log: EventLog, session: str) -> None:
     """However much comes, the queue is bounded, and the reader still gets all of it."""
     async with aclosing(log.follow(session)) as batches:
@@ -138,14 +129,6 @@ async def test_a_number_from_the_future_is_no_trap(log: EventLog, session: str) 
     await joined(log, session)
     log.append(session, [END])
     assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [4]
-
-
-async def test_another_process_is_noticed(log: EventLog, other: EventLog, session: str) -> None:
-    """What another process appends comes without anything happening in this one."""
-    reading = asyncio.create_task(follow_to_the_end(log, session))
-    await joined(log, session)
-    other.append(session, [("notice", {}), END])
-    assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [1, 2]
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
@@ -185,13 +168,4 @@ async def test_deleting_ends_its_followers(log: EventLog, session: str) -> None:
     await joined(log, session, 3)
     await asyncio.to_thread(log.delete_session, session)
     assert await asyncio.wait_for(asyncio.gather(*readers), 60) == [[], [], []]
-    assert not log._followers
-
-
-async def test_a_follower_that_leaves_is_forgotten(log: EventLog, session: str) -> None:
-    """Closing the iterator takes its queue away."""
-    log.append(session, [("notice", {})])
-    async with aclosing(log.follow(session)) as batches:
-        await anext(batches)
-        assert log._followers
     assert not log._followers

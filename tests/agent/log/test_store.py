@@ -311,21 +311,6 @@ def test_one_run_a_session(log: EventLog, session: str) -> None:
     assert not log.leases.release(first)
 
 
-def test_deleting_takes_everything(log: EventLog, session: str) -> None:
-    """Events, claim and session are gone; its neighbour is not."""
-    other = log.create_session(model="m").id
-    log.append(other, [asked("stay")])
-    log.append(session, [asked("go")])
-    log.leases.claim(session, "r", "host/1/a")
-    log.delete_session(session)
-    assert log.read(session) == []
-    assert log.leases.held() == []
-    assert log.last_seq(session) is None
-    assert [s.id for s in log.sessions()] == [other]
-    with pytest.raises(Conflict):
-        log.session(session)
-
-
 def test_half_a_character_and_no_number_are_stored(log: EventLog, session: str) -> None:
     """A lone surrogate, a NaN and a stranger become what JSON can say: nothing breaks the log."""
     data = {
@@ -375,15 +360,6 @@ def test_a_clock_that_jumps_moves_a_run_at_most(log: EventLog, session: str, hou
         log.append(session, [delta("x")], fence=lease.fence)
     assert caught.value.code == "fenced"
     assert log.append(session, [delta("x")], fence=taken.fence)
-
-
-def test_old_temporary_sessions_are_found_however_many_are_newer(log: EventLog) -> None:
-    """Those of this person, without a run."""
-    passing = [log.create_session(model="m:x", settings={"temporary": True}).id for _ in "ab"]
-    log.create_session(model="m:x")
-    log.leases.claim(passing[1], "run", "here")
-    assert log.left_over(0.0) == [passing[0]]
-    assert log.left_over(3600) == []
 
 
 DAY = 86_400.0

@@ -9,7 +9,6 @@ import asyncio
 import os
 import platform
 import resource
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -26,19 +25,14 @@ from searchloop.agent.log.leases import Lease, machine
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import delete_session, make_plan
-from searchloop.agent.tools import tool
 from tests.agent.scripted import (
     House,
     Scripted,
-    call,
-    calls,
-    check_calls_are_answered,
     open_house,
     says,
     settings,
 )
 
-ROOT = Path(__file__).parents[3]
 HERE = machine()
 _BOOT = HERE.rpartition("/")[2]
 NAMESAKES = (  # holders with this machine's name of which we cannot know whether they live
@@ -192,33 +186,6 @@ async def test_two_who_recover_say_it_once(tmp_path: Path, dead: int) -> None:
             log.close()
 
 
-async def test_a_full_disk_ends_the_run_and_room_mends_the_session(tmp_path: Path) -> None:
-    """With no room for the end the run stops; with room again its end is written, no restart."""
-
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    size = 0
-
-    @tool
-    async def fill() -> str:
-        """Fill the disk."""
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-        return "full " * 5000
-
-    script = [calls(call("fill")), says("Whole.")]
-    async with open_house(tmp_path, model := Scripted(script), tools=[fill]) as house:
-        size = os.stat(f"{house.log.where}-wal").st_size
-        try:
-            await house.runner.start(house.session, "hi")
-            await house.runner.wait(house.session)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert "run_finished" not in house.kinds()
-        assert len(model.requests) == 1
-        assert (await house.ask("again")).data["answer"] == "Whole."
-        assert house.kinds().count("run_finished") == 2
-        check_calls_are_answered(list(model.requests[1].messages))
-
-
 async def test_a_full_disk_lets_a_session_be_deleted(tmp_path: Path) -> None:
     """The search backend makes room; it is asked for that also where the session never searched."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -241,84 +208,6 @@ async def test_a_full_disk_lets_a_session_be_deleted(tmp_path: Path) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert asked == ["/api/forget"]
         assert house.log.sessions() == []
-
-
-CHILD = """
-import sys
-from pathlib import Path
-from searchloop import Agent
-from searchloop.agent.tools import tool
-from searchloop.agent.types import TextDelta
-from tests.agent.scripted import Hold, Scripted, call, calls, settings
-
-@tool(effect="write")
-async def act() -> str:
-    "Change something, then never come back."
-    with open(sys.argv[1] + "/acted", "a") as file:
-        file.write("x")
-    await Hold().wait()
-
-hold = Hold()
-step = {"text": [TextDelta("Half an "), TextDelta("answer"), hold], "silent": [hold],
-        "tool": calls(call("act"), text="I act.")}[sys.argv[2]]
-own = settings(Path(sys.argv[1]))
-store = own.home / "sessions.sqlite3"
-agent = Agent(own, store=store, tools=[act], providers=[Scripted([step])])
-for event in agent.stream("hi", mode="agent", approve="auto"):
-    print(event.type, flush=True)
-"""
-
-
-def kill_at(home: Path, moment: str, last: str) -> None:
-    """Runs a process that answers, and kills it once it has told of `last`."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(home), moment],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    seen: list[str] = []
-    for line in child.stdout:
-        seen.append(line.strip())
-        if last in seen and (moment != "tool" or (home / "acted").exists()):
-            break
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    child.stdout.close()
-    assert last in seen, seen
-
-
-@pytest.mark.parametrize(
-    ("moment", "last", "told"),
-    [
-        ("silent", "run_started", ["hi"]),
-        ("text", "text_delta", ["hi"]),
-        ("tool", "tool_started", ["hi", "I act.", "searchloop stopped while this call ran"]),
-    ],
-)
-async def test_kill_9_in_the_middle(
-    tmp_path: Path, moment: str, last: str, told: list[str]
-) -> None:
-    """The run goes on from its log, and no tool that changes something runs a second time."""
-    kill_at(tmp_path, moment, last)
-
-    model = Scripted([says("Whole.")])
-    async with open_house(tmp_path, model) as house:
-        (session,) = [s for s in house.log.sessions() if s.title == "hi"]
-        house.session = session.id
-        assert session.running
-        assert await house.runner.recover() == 1
-        await house.runner.wait(session.id)
-        assert house.log.last_event(session.id).data["answer"] == "Whole."
-        messages = list(model.requests[0].messages)
-        check_calls_are_answered(messages)
-        assert [m.content[: len(t)] for m, t in zip(messages, told, strict=True)] == told
-    if moment == "tool":
-        assert (tmp_path / "acted").read_text() == "x"
-    db = sqlite3.connect(tmp_path / "sessions.sqlite3")
-    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    db.close()
 
 
 P = ParamSpec("P")

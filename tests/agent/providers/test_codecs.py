@@ -166,7 +166,8 @@ def test_each_provider_is_held_to_the_contract() -> None:
     assert {row.values[0] for row in RECORDINGS} == set(BY_NAME)
 
 
-ODD = (None, True, 7, 1.5, "x", [1], {"a": 1})
+ODD = (None, "x", {"a": 1}, LookupError)  # for each field; of these others one for each
+ODDER = (True, 7, 1.5, [1])
 STREAMS = [row for row in RECORDINGS if (row.values[1]["response"].get("status") or 200) < 400]
 Path = tuple[str | int, ...]
 
@@ -238,7 +239,7 @@ def test_a_field_that_is_odd_or_gone(
     """No field of a server makes a session that cannot go on, or a count that is none."""
     data, kind = wire(exchange["response"])
     events = events_of(data, kind)
-    for odd in (*ODD, LookupError):
+    for odd in (*ODD, ODDER[len(repr(path)) % len(ODDER)]):
         changed = with_odd(events[number], path, odd)
         check_odd(name, b"".join((*events[:number], changed, *events[number + 1 :])), kind)
 

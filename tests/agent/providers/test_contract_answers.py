@@ -183,6 +183,37 @@ def test_marks_of_vendors_are_gone(vendor: Vendor, size: int) -> None:
     assert shown(events) == end.message.content
 
 
+# What a model prints -> its thinking and its answer.
+PRINTED = {
+    "<think>a</think>b": ("a", "b"),
+    "\n <think>\na\n</think>\n\nb": ("a\n", "b"),
+    "<think>\n\n</think>\n\nb": ("", "b"),
+    "<thinking>a </think> c</thinking>b": ("a </think> c", "b"),
+    "<think>a</think> <think>c</think>b": ("ac", "b"),
+    "</think>\n\nb": ("", "b"),
+    "<think>a</thi": ("a</thi", ""),
+    # The prompt has opened the block: only its end is printed.
+    "First the timetable.\n</think>\n\nAt 07:40.": ("First the timetable.", "At 07:40."),
+    "Let me see.</think>At 07:40.": ("Let me see.", "At 07:40."),
+}
+# Tags elsewhere, halves of them, and talk about them.
+NO_THINKING = (
+    *("b <think>a</think>", "Write <think> first.", "<thin", "<thinker> is a word", "  b", " \n"),
+    *("The tag `</think>` ends it.\n", 'Write "</think>" here.', "Nothing follows.\n</think>\n"),
+    *("```\nx</think>\ny\n```\nThat is all.", "It ends with </think> and goes on.", "<b>bold</b>"),
+    "```\n<think>\n</think>\n```\nThat is the form.",
+)
+
+
+@each_row("vendor", [CHAT, OLLAMA])
+@each_row("text", [*PRINTED, *NO_THINKING])
+def test_printed_thinking(vendor: Vendor, text: str) -> None:
+    """A block at the start is thinking, or what stands before a lone end; talk of it is text."""
+    for pieces in ([text], list(text)):
+        message = vendor.finished(vendor.wire(vendor.says(*pieces))).message
+        assert (message.thinking, message.content) == PRINTED.get(text, ("", text))
+
+
 # --- errors ---
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.providers._answer import ThinkSplitter, split_late
+from searchloop.agent.providers._answer import ThinkSplitter
 from searchloop.agent.providers.ollama.config import parse_address, read_config
 from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.types import (
@@ -21,7 +21,6 @@ from searchloop.agent.types import (
     StreamEvent,
     TextDelta,
     ThinkingDelta,
-    ToolCall,
     ToolSpec,
 )
 from tests.agent.providers.vendors import OLLAMA, USER, lines, shown
@@ -74,32 +73,6 @@ def split(*pieces: str) -> tuple[str, str]:
     )
 
 
-@each_row(
-    ("content", "thinking", "answer"),
-    [
-        ("<think>a</think>b", "a", "b"),
-        ("\n <think>\na\n</think>\n\nb", "a\n", "b"),
-        ("<think>\n\n</think>\n\nb", "", "b"),
-        ("<thinking>a </think> c</thinking>b", "a </think> c", "b"),
-        ("<think>a</think> <think>c</think>b", "ac", "b"),
-        ("</think>\n\nb", "", "b"),
-        ("<think>a", "a", ""),
-        ("<think>a</thi", "a</thi", ""),
-        ("b <think>a</think>", "", "b <think>a</think>"),
-        ("Write <think> first.", "", "Write <think> first."),
-        ("<thin", "", "<thin"),
-        ("<thinker> is a word", "", "<thinker> is a word"),
-        ("  b", "", "  b"),
-        (" \n", "", " \n"),
-        ("<b>bold</b>", "", "<b>bold</b>"),
-    ],
-)
-def test_think_tags(content: str, thinking: str, answer: str) -> None:
-    """A block at the start is thinking, one anywhere else is text; whole or letter by letter."""
-    assert split(content) == (thinking, answer)
-    assert split(*content) == (thinking, answer)
-
-
 PARTS = st.sampled_from(
     ["<think>", "</think>", "<thinking>", "</thinking>", "<th", "ink>", "</", "a", " ", "\n", "<"]
 )
@@ -121,43 +94,7 @@ def test_ordinary_text_is_never_swallowed(content: str) -> None:
     assert split(*content) == ("", content)
 
 
-def test_a_block_that_the_template_opened() -> None:
-    """A lone closing tag on its line makes what stands before it thinking, in the final message."""
-    done = last(decode(stream(*text("First the", " timetable.\n</th", "ink>\n", "\nAt 07:40."))))
-    assert (done.message.thinking, done.message.content) == ("First the timetable.", "At 07:40.")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "End it with </think> and go on.",
-        "```\n<think>\n</think>\n```\nThat is the form.",
-        "Nothing follows.\n</think>\n",
-    ],
-)
-def test_talk_about_the_tag_stays_text(content: str) -> None:
-    """A closing tag in prose, in a code block or at the very end takes nothing away."""
-    assert split_late(content) == ("", content)
-    assert last(decode(stream(*text(content)))).message.content == content
-
-
 # --- encoding ---------------------------------------------------------------------------------
-
-
-def test_calls_and_results_on_the_wire() -> None:
-    """Arguments are an object; a result names its tool and its call."""
-    asked = Message("assistant", "", tool_calls=(ToolCall("c1", "web_search", {"query": "ø"}),))
-    answer = Message("tool", "[1] Found.", tool_call_id="c1", tool_name="web_search")
-    sent = ask(USER, asked, answer)["messages"]
-    assert sent[1]["tool_calls"] == [
-        {"id": "c1", "function": {"index": 0, "name": "web_search", "arguments": {"query": "ø"}}}
-    ]
-    assert sent[2] == {
-        "role": "tool",
-        "tool_name": "web_search",
-        "tool_call_id": "c1",
-        "content": "[1] Found.",
-    }
 
 
 def test_thinking_goes_back_inside_its_turn_only() -> None:

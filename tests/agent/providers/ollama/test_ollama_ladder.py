@@ -47,15 +47,20 @@ def study(server: FakeOllama, session: Desk, questions: list[str], model: str = 
             assert question in [m["content"] for m in body["messages"] if m["role"] == "user"]
 
 
-@pytest.mark.parametrize("native", [False, True])
-def test_a_long_research_session_in_a_small_window(tmp_path: Path, native: bool) -> None:
-    """Nine turns, 12 searches and 20 pages in 4,096 tokens: nothing is refused, cut or lost."""
+@pytest.mark.parametrize(("native", "letters"), [(False, 4), (True, 2.5)])
+def test_a_long_research_session_in_a_small_window(
+    tmp_path: Path, native: bool, letters: float
+) -> None:
+    """Nine turns, 12 searches and 20 pages in 4,096 tokens: nothing is refused, cut or lost.
+
+    Where tokens are shorter than planned, the plan is corrected by a few refusals.
+    """
     questions, script = research()
-    model = Model("qwen3:4b", num_ctx=4096, native=native)
+    model = Model("qwen3:4b", num_ctx=4096, native=native, letters=letters)
     with FakeOllama([model], script) as server, desk(server, tmp_path, lake(12_000, 6)) as session:
         study(server, session, questions)
-    assert len(server.chats) == len(script) == len(server.prompt_tokens)
-    assert max(map(count_tokens, server.chats)) <= 4096 - 700
+    assert len(server.prompt_tokens) == len(script)
+    assert max(server.prompt_tokens) <= 4096
     windows = [body.get("options", {}).get("num_ctx") for body in server.chats]
     known = windows.index(4096)
     assert set(windows[:known]) <= {None}
@@ -63,23 +68,16 @@ def test_a_long_research_session_in_a_small_window(tmp_path: Path, native: bool)
     for body in server.chats:
         check(body)
         assert body["truncate"] is False
+    assert any(d.get("shortened") for d in session.details())
+    if letters < 4:
+        assert len(server.chats) - len(script) <= 3
+        return
+    assert len(server.chats) == len(script)
+    assert max(map(count_tokens, server.chats)) <= 4096 - 700
     assert not session.notices()
     assert not server.summaries, "old pages and calls are enough"
     reused = [d["prefix_reused"] for d in session.details() if "prefix_reused" in d]
     assert reused.count(1.0) >= len(reused) // 3, reused
-    assert any(d.get("shortened") for d in session.details())
-
-
-@pytest.mark.parametrize("letters", [2.5, 6])
-def test_a_tokenizer_that_differs_from_the_estimate(tmp_path: Path, letters: float) -> None:
-    """Where tokens are shorter than planned, the same session is corrected and loses nothing."""
-    questions, script = research()
-    model = Model("qwen3:4b", num_ctx=4096, letters=letters)
-    with FakeOllama([model], script) as server, desk(server, tmp_path, lake(12_000, 6)) as session:
-        study(server, session, questions)
-    assert len(server.prompt_tokens) == len(script)
-    assert max(server.prompt_tokens) <= 4096
-    assert len(server.chats) - len(script) <= 3  # refused for their size, never cut
 
 
 def test_a_question_too_large_for_the_window_is_told_before(tmp_path: Path) -> None:

@@ -192,45 +192,11 @@ def printed(text: str) -> bytes:
     return b"".join(chunk({"content": p}) for p in pieces) + chunk({}, "stop") + DONE
 
 
-LATE = [
-    "Let me see.\n</think>\n\nAt 07:40.",
-    "Let me see.</think>At 07:40.",
-    "Let me see.\n</think>At 07:40.",
-]
-
-
-@each_row("text", LATE)
-@each_row("host", ["127.0.0.1", "chat.example"])
-@each_row("model", ["qwq:32b", "tidewater-8b"])
-def test_thinking_that_the_prompt_opened(text: str, host: str, model: str) -> None:
-    """Only its end is printed: what stands before it is no answer."""
-    if text.startswith("Let me see.\n</think>At") and model == "tidewater-8b":
-        text = text.replace("see.\n", "see.")
-    events = decode(printed(text), model, host)
-    message = finished(events).message
-    assert (message.content, message.thinking.strip()) == ("At 07:40.", "Let me see.")
-    if (host, model) == ("127.0.0.1", "qwq:32b"):
-        assert shown(events) == "At 07:40."
-        assert any(isinstance(e, ThinkingDelta) for e in events)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The tag `</think>` ends it.\n",
-        'Write "</think>" here.',
-        "```\nx</think>\ny\n```\nThat is all.",
-        "It ends with </think> and goes on.",
-        "At 07:40.",
-    ],
-)
-def test_an_answer_about_the_tag_stays_whole(text: str) -> None:
-    """Neither quoted nor in code does it end anything."""
-    assert finished(decode(printed(text))).message.content == text
-
-
-def test_a_thinking_model_that_did_not_think() -> None:
-    """Its answer is shown, once it is known to be one."""
+def test_a_model_whose_prompt_opens_its_thinking() -> None:
+    """On a server of one's own what it thinks is shown as that; an answer alone is no thinking."""
+    events = decode(printed("Let me see.\n</think>At 07:40."), "qwq:32b", "127.0.0.1")
+    assert shown(events) == "At 07:40."
+    assert any(isinstance(e, ThinkingDelta) for e in events)
     events = decode(printed("At 07:40."), "qwq:32b", "127.0.0.1")
     assert finished(events).message.content == shown(events) == "At 07:40."
     with_member = chunk({"reasoning_content": "Hm."}) + printed("At 07:40.")

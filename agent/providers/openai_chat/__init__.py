@@ -42,8 +42,7 @@ from searchloop.agent.providers.openai_chat.models import (
 )
 from searchloop.agent.providers.openai_chat.request import encode_messages
 from searchloop.agent.providers.openai_chat.response import ChatDecoder
-from searchloop.agent.providers.openai_chat.window import ContextWindow, kind_of
-from searchloop.agent.transport.exchange import document_of
+from searchloop.agent.providers.openai_chat.window import ContextWindow
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -94,7 +93,6 @@ class OpenAIChat:
         self._window = ContextWindow(
             lambda model: self._listed.capabilities(model).context,
             self._list,
-            self._get_beside,
             server.root,
         )
 
@@ -115,7 +113,7 @@ class OpenAIChat:
         """See `Provider.stream`. Tries again without what the server refused."""
         learnt = shown = False
         while not shown:
-            sent = await self._window.fitted(request) if self._server.own else request
+            sent = self._window.fitted(request) if self._server.own else request
             try:
                 async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
@@ -155,14 +153,8 @@ class OpenAIChat:
     async def _list(self, seconds: float = LIST_SECONDS) -> list[str]:
         learn = self._listed.learn
         names = await fetched(self._codec, self._transport, "models", learn, seconds)
-        self._window.kind = kind_of("owner", self._listed.owner) or self._window.kind
+        self._window.meet(self._listed.owner)
         return names
-
-    async def _get_beside(self, path: str) -> Any:
-        """Gets a path beside /v1, where local servers tell more than this API knows."""
-        url = f"{self._server.root}/{path}"
-        _, answer = await self._transport.fetch(url, self._codec.headers(), timeout=LIST_SECONDS)
-        return document_of(answer)
 
     async def models(self) -> list[ModelInfo]:
         """See `Provider.models`. Returns one entry that names what is missing, if anything is."""

@@ -230,7 +230,6 @@ class Cutting(FakeServer):
 
 
 LONG = (Message("user", "x" * 4000), Message("assistant", "Yes."), Message("user", "y" * 27_000))
-OLLAMA_PS = {"/api/ps": {"models": [{"name": "m:latest", "context_length": 4096}]}}
 
 
 def notices(events: list[StreamEvent]) -> list[Notice]:
@@ -239,13 +238,13 @@ def notices(events: list[StreamEvent]) -> list[Notice]:
 
 def test_a_prompt_that_was_cut_without_a_word() -> None:
     """It is told once, with the better door; from then on nothing longer is sent."""
-    with Cutting(4096, OLLAMA_PS, "fp_ollama") as server:
+    with Cutting(4096, {}, "fp_ollama") as server:
         said = [*research(8), Message("user", "And on Sunday?")]
         first, second = told(server, *said, times=2)
     (notice,) = notices(first)
     assert notice.code == "prompt_cut"
     assert "read 2,050 of about" in notice.message
-    assert "4,096" in notice.message
+    assert "4,100" in notice.message
     assert f"OLLAMA_HOST={server.url} and choose ollama:m" in notice.remedy
     assert notices(second) == []
     assert server.taken[0] > 4096
@@ -254,7 +253,7 @@ def test_a_prompt_that_was_cut_without_a_word() -> None:
 
 def test_a_question_that_is_cut_says_so_before_it_is_sent_again() -> None:
     """Once the window is known, what cannot fit is refused in our words, with the better door."""
-    with Cutting(4096, OLLAMA_PS, "fp_ollama") as server, pytest.raises(ProviderError) as caught:
+    with Cutting(4096, {}, "fp_ollama") as server, pytest.raises(ProviderError) as caught:
         told(server, *LONG, times=2)
     assert caught.value.code == "question_too_long"
     assert "OLLAMA_HOST=" in caught.value.remedy
@@ -279,43 +278,10 @@ def test_a_cut_of_a_server_that_tells_nothing(keep: int, shortened: bool) -> Non
 
 def test_a_count_that_differs_but_fits_is_no_cut() -> None:
     """A text of blanks has few tokens: the server's window is large enough, so nobody is told."""
-    places = {"/api/ps": {"models": [{"name": "m:latest", "context_length": 32_768}]}}
-    with Cutting(3000, places, "fp_ollama", keep=600) as server:
+    places = {"/v1/models": {"data": [{"id": "m", "max_model_len": 32_768}]}}
+    with Cutting(3000, places, keep=600) as server:
         (events,) = told(server, *LONG)
     assert notices(events) == []
-
-
-@pytest.mark.parametrize(
-    ("owner", "path", "answer"),
-    [
-        ("library", "/api/ps", OLLAMA_PS["/api/ps"]),
-        (
-            "organization_owner",
-            "/api/v0/models",
-            {
-                "data": [
-                    {"id": "o", "max_context_length": 9},
-                    {"id": "m", "loaded_context_length": 4096},
-                ]
-            },
-        ),
-        ("llamacpp", "/props", {"default_generation_settings": {"n_ctx": 4096}}),
-    ],
-)
-def test_where_each_server_tells_its_window(owner: str, path: str, answer: Any) -> None:
-    """A refusal that names no size is looked up in the place of that kind of server."""
-    listed = {"data": [{"id": "m", "owned_by": owner}]}
-
-    class Told(Small):
-        def _reply(self, request: Received) -> Reply:
-            if request.path == path:
-                return json_reply(answer)
-            return json_reply(listed) if request.method == "GET" else super()._reply(request)
-
-    with Told(4096, MUTE) as server:
-        (end,) = ask(server, *research(4), Message("user", "And on Sunday?"))
-    assert end.message.content == "At 07:40."
-    assert path in [r.path for r in server.requests]
 
 
 def test_the_better_door_is_listed() -> None:

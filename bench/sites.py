@@ -1,14 +1,13 @@
-"""300 questions of ten kinds with the web search down and no key: do they reach an official page?
+"""210 questions of seven kinds, the web search down and no key: do they reach an official page?
 
 python -m bench.sites: what the router asks, and the answers of modelled sites.
 
 data/site_questions.tsv has 30 questions of each kind, the sites that have an authoritative page for
-it, its title, and the beginning of its text as we wrote it down. Three figures come of it: how
-often such a site is among the two asked beside a chain that works; among those asked instead of one
-that does not; and how often its page is found. A modelled site knows its own pages of the file by
-title and two lines at most, and answers with those that hold every keyword that it gets (wikidata:
-whose names begin with them), the shortest titles first. The real sites know millions of other
-pages, and the whole text of each: nothing here measures that.
+it, its title, and the beginning of its text as we wrote it down. Two figures come of it: how often
+such a site is among those asked, and how often its page is found. A modelled site knows its own
+pages of the file by title and two lines at most, and answers with those that hold every keyword
+that it gets, the shortest titles first. The real sites know millions of other pages, and the whole
+text of each: nothing here measures that.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from typing import Any
 from searchloop.search_backend.engines import Access, Engine, find_engines
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.search.router import choose
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 
@@ -50,11 +48,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reach:
-    """What became of a question: a site of its page was asked beside the chain, or instead of it;
-    the page was found."""
+    """What became of a question: a site of its page was asked; the page was found."""
 
-    beside: bool
-    instead: bool
+    asked: bool
     found: bool
 
 
@@ -83,11 +79,8 @@ def modelled(name: str, known: Sequence[Asked]) -> Callable[[Query, Access], lis
     pages = [page for page in known if name in page.sites]
 
     def search(query: Query, _access: Access) -> list[SearchResult]:
-        words, text = _words(query.text), _folded(query.text)
-        if name == "wikidata":
-            hits = [page for page in pages if _folded(page.title).startswith(text)]
-        else:
-            hits = [p for p in pages if all(w in _folded(f"{p.title} {p.text}") for w in words)]
+        words = _words(query.text)
+        hits = [p for p in pages if all(w in _folded(f"{p.title} {p.text}") for w in words)]
         hits.sort(key=lambda page: len(page.title))
         return [
             SearchResult(p.title, f"https://{name}.example/{pages.index(p)}", p.text, name)
@@ -118,20 +111,17 @@ def model(known: Sequence[Asked], home: Path) -> list[Answer]:
 
 def judge(one: Asked, answer: Answer) -> Reach:
     """Compares an answer with the page that was wanted: its title, from one of its sites."""
-    query = Query(one.question)
-    chosen = choose(query, SITES.values(), instead=False)
-    beside = {choice.engine.name for choice in chosen}
-    instead = {attempt["engine"] for attempt in answer["attempts"]}
+    asked = {attempt["engine"] for attempt in answer["attempts"]}
     found = any(
         result["source"] in one.sites and _folded(one.title) in _folded(result["title"])
         for result in answer["results"]
     )
-    return Reach(bool(beside & {*one.sites}), bool(instead & {*one.sites}), found)
+    return Reach(bool(asked & {*one.sites}), found)
 
 
 def table(known: Sequence[Asked], reached: Sequence[Reach]) -> str:
     """One line a kind, and all of them."""
-    lines = [f"{'kind':<14}{'questions':>9}{'beside':>9}{'instead':>9}{'found':>9}"]
+    lines = [f"{'kind':<14}{'questions':>9}{'asked':>9}{'found':>9}"]
     kinds = [*dict.fromkeys(one.kind for one in known), ""]
     for kind in kinds:
         mine = [r for one, r in zip(known, reached, strict=True) if kind in ("", one.kind)]

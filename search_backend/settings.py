@@ -29,7 +29,7 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("SEARCHLOOP_HOME", "", "Folder for the library (library.sqlite3) and other data"),
     ("SEARCHLOOP_OFFLINE", "", "1 = nothing may leave this machine"),
 )
-SITES = "sites"  # in a chain: official sites may be asked beside it
+SITES = "sites"  # in a chain: official sites are asked when it has failed
 CACHE_SECONDS = 300.0  # the same search gets the same answer
 CACHE_BYTES = 64 * 2**20  # size of the file of answers and pages
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -43,8 +43,8 @@ class SearchSettings:
     A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of
     `cache_bytes` (0 = in memory only). `readers` try a page in that order. `rules` and `country`
     restrict every request; `allow_ranges` are private addresses to which names may lead (see
-    `addresses`). With `routed`, official sites may be asked beside the chain: unless the user has
-    written one without.
+    `addresses`). With `routed`, official sites are asked when the chain has failed: unless the user
+    has written one without.
     """
 
     home: Path
@@ -93,7 +93,7 @@ class SearchSettings:
         )
 
     def with_engines(self, names: Sequence[str], own: Iterable[str]) -> SearchSettings:
-        """Returns settings with another chain, beside which no official site is asked.
+        """Returns settings with another chain, in whose place no official site is asked.
 
         Raises SettingError for a name that is neither an engine's nor in `own`.
         """

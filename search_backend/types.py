@@ -122,7 +122,7 @@ class Attempt(_Shape):
     """One engine asked, or skipped for the reason in `error`.
 
     `ms` is wall time; it includes the `waited_ms` for the engine's rate limit. `why` says why an
-    official site was asked beside or instead of the chain, `query` the keywords that it got.
+    official site was asked in place of the chain, `query` the keywords that it got.
     """
 
     engine: str
@@ -145,7 +145,7 @@ class Filtered(_Shape):
 
 @dataclass(frozen=True, slots=True)
 class Ranking(_Shape):
-    """Why a result stands where it does, in words: "1st of ddg", "official site"."""
+    """Why a result stands where it does, in words: "place 1 of ddg"."""
 
     url: str
     reasons: tuple[str, ...]

@@ -81,7 +81,7 @@ LARGER: Mapping[str, str] = {}
 VENDORS = (
     "anthropic|arxiv|brave|claude|crawl4ai|crossref|ddgs?|deepseek|duckduckgo|exa|firecrawl|gemini"
     "|jina|kagi|linkup|mojeek|ollama|openai|openalex|perplexity|pubmed|searxng|serper"
-    "|tavily|wikidata|wikipedia"
+    "|tavily|wikipedia"
 )
 VENDOR = re.compile(rf"(?<![a-z])({VENDORS})(?![a-z0-9])", re.IGNORECASE)
 # Help texts, defaults and the page's catalogue of words name vendors because people do.

@@ -78,8 +78,8 @@ class Engine:
     checked against documentation only, never against a recorded answer.
 
     The official search of a single site has `kinds`, the best first: the kinds of questions
-    (search/kinds.toml) for which it may be asked beside the chain, by keywords. `sites` are the
-    hosts of its results, if they are few.
+    (search/kinds.toml) for which it is asked when the chain has failed, by keywords. `sites` are
+    the hosts of its results, if they are few.
 
     An engine whose results have addresses of its own `scheme`, or stand on `sites` that only it can
     read, has `open`. That returns the text of an address, plain or HTML, or a `Fetched` as if a

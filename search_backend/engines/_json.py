@@ -40,9 +40,7 @@ def json_engine(
     key: Setting | None = None,
     header: str = "Authorization",
     headers: Callable[[Keys], Mapping[str, str]] = lambda _keys: {},
-    given: Mapping[str, str] | None = None,
     more: tuple[Setting, ...] = (),
-    needs: tuple[str, ...] = (),
     sign: str = "",
     quota: Iterable[int] = (402,),
     keep: Callable[[Row], bool] = lambda _row: True,
@@ -52,43 +50,33 @@ def json_engine(
 
     `call` is a method and a path below `address`: the name and the default of the setting of the
     base URL. `ask` returns the parameters of a GET or the JSON of a POST; those without a value are
-    left out, and `given` adds the values of settings by name. The rows stand at the path `found`
-    (keys); an answer with the key `sign` may leave an empty list out. Only rows to `keep` are read.
-    The required `key` travels in `header` ("" = in none). `more` are further settings, of which
-    those in `needs` are required. The statuses `quota` mean "used up".
+    left out. The rows stand at the path `found` (keys); an answer with the key `sign` may leave an
+    empty list out. Only rows to `keep` are read. The required `key` travels in `header`. `more` are
+    further settings. The statuses `quota` mean "used up".
     """
     method, _, path = call.partition(" ")
+    bearer = "Bearer " if header == "Authorization" else ""
 
     def request(query: Query, keys: Keys) -> HttpRequest:
-        settings = {parameter: keys.get(setting) for parameter, setting in (given or {}).items()}
-        sent = {**headers(keys), **_signed(keys, key, header)}
+        sent = {**headers(keys), **({header: bearer + keys.get(key.name, "")} if key else {})}
         url = base(keys, *address) + path
-        return (get if method == "GET" else post)(url, said({**ask(query), **settings}), sent)
+        return (get if method == "GET" else post)(url, said(ask(query)), sent)
 
     def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         listed = rows(checked(response, title, quota), *found.split(), title=title, sign=sign)
-        return _results(filter(keep, listed), name, title, fields)
+        kept = filter(keep, listed)
+        if isinstance(fields, tuple):
+            return results(kept, name, title, *fields)
+        return usable((result(name, *fields(row)) for row in kept), title)
 
     place = Setting(address[0], f"Another server of {title}", address[1])
     return Engine(
         *(name, title),
-        needs=((key.name,) if key else ()) + needs,
+        needs=(key.name,) if key else (),
         wire=Wire(request, parse),
         settings=((key,) if key else ()) + (*more, place),
         **traits,
     )
-
-
-def _signed(keys: Keys, key: Setting | None, header: str) -> dict[str, str]:
-    if key is None or not header:
-        return {}
-    return {header: ("Bearer " if header == "Authorization" else "") + keys.get(key.name, "")}
-
-
-def _results(found: Iterable[Row], name: str, title: str, fields: Fields) -> list[SearchResult]:
-    if isinstance(fields, tuple):
-        return results(found, name, title, *fields)
-    return usable((result(name, *fields(row)) for row in found), title)
 
 
 def said(values: Mapping[str, object]) -> dict[str, object]:

@@ -173,8 +173,7 @@ class Chain:
         one = OneSearch(
             *(self._schedule, self._http, self._access, query),
             by_name=name is not None,
-            beside=choose(query, sites, instead=False),
-            instead=choose(query, sites, instead=True),
+            sites=choose(query, sites),
         )
         outcomes = run(one.run(chain, seconds), timeout=None)
         attempts = tuple(outcome.attempt for outcome in outcomes)

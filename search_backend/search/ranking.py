@@ -1,8 +1,7 @@
 """Puts the results of several engines into one order, each page once, and says why.
 
-The order of the engine that answered is kept; what an official site has found for a question of its
-kind stands between, best first. A page that two engines have found counts for both. For a question
-about news, what is new comes first.
+The order of each engine that answered is kept. A page that two engines have found counts for both.
+For a question about news, what is new comes first.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from searchloop.search_backend.search.schedule import Outcome
 from searchloop.search_backend.types import Query, SearchResult
 
 _FLATNESS = 10.0  # a score is 1 / (_FLATNESS + place): larger, and places matter less
-_MOST_BESIDE = 3  # results of an official site beside those of the chain
 # Days since a page was published, and by how much its score grows if news are wanted.
 _NEW = ((3, 2.0), (8, 1.7), (32, 1.4), (366, 1.0))
 _OLD, _UNDATED = 0.5, 0.9
@@ -45,15 +43,12 @@ def work_key(url: str) -> str:
 def rank(outcomes: Sequence[Outcome], query: Query, today: date | None = None) -> list[Ranked]:
     """Returns at most `query.max_results` results of these engines, best first, cleaned."""
     pages: dict[str, Ranked] = {}
-    alone = all(outcome.attempt.why for outcome in outcomes)
     for outcome in outcomes:
-        official = bool(outcome.attempt.why)
-        most = _MOST_BESIDE if official and not alone else None
         seen: set[str] = set()
-        for found in outcome.results[:most]:
+        for found in outcome.results:
             if (key := work_key(found.url)) not in seen:
                 seen.add(key)
-                _add(pages, key, found, outcome.attempt.engine, len(seen), official=official)
+                _add(pages, key, found, outcome.attempt.engine, len(seen))
     ranked = list(pages.values())
     if wants_news(query.text) or query.time_range in ("d", "w"):
         for page in ranked:
@@ -63,12 +58,8 @@ def rank(outcomes: Sequence[Outcome], query: Query, today: date | None = None) -
     return [Ranked(cleaned(page.result), page.score, page.reasons) for page in kept]
 
 
-def _add(
-    pages: dict[str, Ranked], key: str, found: SearchResult, engine: str, at: int, *, official: bool
-) -> None:
-    # Of two first places the official one counts more.
-    score = (1.01 if official else 1.0) / (_FLATNESS + at)
-    reasons = (f"place {at} of {engine}", *(["official site"] if official else []))
+def _add(pages: dict[str, Ranked], key: str, found: SearchResult, engine: str, at: int) -> None:
+    score, reasons = 1 / (_FLATNESS + at), (f"place {at} of {engine}",)
     known = pages.get(key)
     if known is None:
         pages[key] = Ranked(found, score, reasons)

@@ -1,4 +1,4 @@
-"""Decides which official sites are asked beside the chain: those of the kind of a question.
+"""Decides which official sites are asked when the chain has failed: those of a question's kind.
 
 kinds.toml holds the kinds and the words by which they are known; an engine declares its kinds. Each
 choice says why, for the trail. Such sites match names and keywords, so a question is cut down to
@@ -21,8 +21,6 @@ from searchloop.search_backend.engines import Engine
 from searchloop.search_backend.fetch.host_check import Rules
 from searchloop.search_backend.types import Query
 
-MOST_BESIDE, MOST_INSTEAD = 2, 6  # beside a chain that works; instead of one that does not
-_ENOUGH = 2  # the score of one name or topic, or of two hints
 _EXAMINED = 300  # characters of a question
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # Guessed by their function words, where a question is too short to tell its language surely.
@@ -35,16 +33,12 @@ class Kind(NamedTuple):
 
     looks: str
     names: re.Pattern[str]
-    topics: re.Pattern[str]
-    hints: re.Pattern[str]
+    words: re.Pattern[str]
 
     def score(self, text: str) -> int:
-        """Returns 2 for each name and topic, and 1 for each hint."""
-        weighed = ((self.names, 2), (self.topics, 2), (self.hints, 1))
-        return sum(
-            weight * len({match[0].lower() for match in pattern.finditer(text)})
-            for pattern, weight in weighed
-        )
+        """Returns how many of its words stand in `text`."""
+        found = (match for pattern in (self.names, self.words) for match in pattern.finditer(text))
+        return len({match[0].lower() for match in found})
 
 
 class Routed(NamedTuple):
@@ -64,7 +58,7 @@ class _Data(NamedTuple):
 def _data() -> _Data:
     read = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
     kinds = {
-        name: Kind(one["looks"], *(_pattern(one.get(n, ())) for n in ("names", "topics", "hints")))
+        name: Kind(one["looks"], *(_pattern(one.get(n, ())) for n in ("names", "words")))
         for name, one in read["kind"].items()
     }
     works = {name: re.compile(one, re.IGNORECASE) for name, one in read["works"].items()}
@@ -118,28 +112,21 @@ def _trimmed(words: Iterable[str], stops: frozenset[str]) -> str:
     return " ".join(kept)
 
 
-def choose(query: Query, engines: Iterable[Engine], *, instead: bool) -> list[Routed]:
-    """Returns the engines with kinds that fit `query`, best first.
-
-    They are at most two beside a chain that works; with `instead`, when the chain has failed, all
-    that fit by any word, and those for any question.
-    """
+def choose(query: Query, engines: Iterable[Engine]) -> list[Routed]:
+    """Returns the engines that fit `query` by any word, best first, and those for any question."""
     data, text = _data(), _plain(query.text)[:_EXAMINED]
     rules = Rules(query.allowed_domains, query.blocked_domains)
     engines = [engine for engine in engines if _within(engine, rules)]
     kinds = {kind for engine in engines for kind in engine.kinds}
     scores = {kind: data.kinds[kind].score(text) for kind in kinds}
-    if instead:
-        scores["general"] = 1
+    scores["general"] = 1
     found = []
     for engine in engines:
         ranked = [(scores[kind] - at / 2, kind) for at, kind in enumerate(engine.kinds)]
-        fits = [one for one in ranked if scores[one[1]] >= (1 if instead else _ENOUGH)]
-        if fits:
+        if fits := [one for one in ranked if scores[one[1]]]:
             score, kind = max(fits)
             found.append((score, Routed(engine, f"looks like {data.kinds[kind].looks}")))
-    found.sort(key=lambda one: -one[0])
-    return [choice for _, choice in found][: MOST_INSTEAD if instead else MOST_BESIDE]
+    return [choice for _, choice in sorted(found, key=lambda one: -one[0])]
 
 
 def _plain(text: str) -> str:

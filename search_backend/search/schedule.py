@@ -4,8 +4,8 @@ The next engine is asked when the one before has failed, has found nothing, or h
 within its patience; the first good answer ends the search. Engines still running then are
 cancelled, so one that hangs delays a search only once.
 
-Official sites that the router has chosen are asked at the same moment as the chain, or together
-when no engine of the web has answered. They have a patience of their own and end no search.
+Official sites that the router has chosen are asked, all together, when no engine of the web has
+answered.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ from searchloop.search_backend.types import (
 # Seconds without an answer after which an engine is late: an API, and one that is `slow` or has a
 # search of its own.
 PATIENCE, PATIENCE_WITH_SLOW = 1.0, 3.0
-# The same for official sites, beside a chain and instead of it. Whose turn is later is left out.
-PATIENCE_BESIDE, PATIENCE_INSTEAD = 1.5, 3.0
+PATIENCE_WITH_SITES = 3.0  # the same for official sites; whose turn is later is left out
 MOST_WORDS = 800  # characters of what an engine says of its failure
 MOST_STUCK = 8  # calls of an engine that were given up and have not ended
 T = TypeVar("T")
@@ -244,7 +243,7 @@ class Schedule:
 class OneSearch:
     """Asks engines for `query`. With `by_name`, engines are asked even if they rest.
 
-    `beside` are asked along with the chain, `instead` when nothing of the web has answered.
+    `sites` are asked when nothing of the web has answered.
     """
 
     def __init__(
@@ -255,8 +254,7 @@ class OneSearch:
         query: Query,
         *,
         by_name: bool = False,
-        beside: Sequence[Routed] = (),
-        instead: Sequence[Routed] = (),
+        sites: Sequence[Routed] = (),
     ) -> None:
         self._schedule = schedule
         self._clock = schedule.clock
@@ -264,9 +262,8 @@ class OneSearch:
         self._access = access
         self._query = query
         self._by_name = by_name
-        self._beside, self._instead = beside, instead
+        self._sites = self._waiting = sites
         self._calls: dict[asyncio.Task[object], _Call] = {}
-        self._fell_back = False
         self._outcomes: list[Outcome] = []
 
     async def run(self, chain: Sequence[Engine], seconds: float) -> list[Outcome]:
@@ -277,7 +274,6 @@ class OneSearch:
         """
         end = self._clock() + seconds
         try:
-            self._start_chosen(self._beside, PATIENCE_BESIDE)
             for engine in chain:
                 if not engine.remote:  # asked when none of the web is at work
                     await self._fall_back(end)
@@ -293,12 +289,11 @@ class OneSearch:
                     await self._wait(min(late, end) if self._clock() < end else inf, task)
             await self._fall_back(end)
             await self._wait(end)
-            await self._wait_for_chosen(end)
             self._give_up()
         finally:
             for task in self._calls:
                 task.cancel()
-        chosen = (choice.engine for choice in (*self._beside, *self._instead))
+        chosen = (choice.engine for choice in self._sites)
         order = {engine.name: at for at, engine in enumerate((*chain, *chosen))}
         return sorted(self._outcomes, key=lambda o: order[o.attempt.engine])
 
@@ -313,32 +308,22 @@ class OneSearch:
         return keywords(self._query, engine.kinds) if engine.kinds else self._query
 
     async def _fall_back(self, end: float) -> None:
-        """Asks the sites that fit when no engine of the chain's web has answered."""
-        if self._fell_back or self._has_results() or not self._failed():
+        """Asks the sites that fit when no engine of the chain's web has answered, and waits until
+        all of them have answered or are late."""
+        sites, self._waiting = self._waiting, ()
+        if not self._failed() or self._clock() >= end:
             return
-        self._fell_back = True  # from now on their results count
-        if self._clock() < end:
-            self._start_chosen(self._instead, PATIENCE_INSTEAD)
-            await self._wait_for_chosen(end)
+        for choice in sites:
+            self._start(choice.engine, choice.why, PATIENCE_WITH_SITES)
+        while late := [call.late for call in self._calls.values() if call.why]:
+            if (seconds := min(max(late), end) - self._clock()) <= 0:
+                return
+            await self._collect(seconds)
 
     def _failed(self) -> bool:
         """True unless an engine of the chain has answered, even if it has found nothing."""
         mine = [o.attempt for o in self._outcomes if not o.attempt.why]
         return all(attempt.status in ("error", "blocked", "skipped") for attempt in mine)
-
-    def _start_chosen(self, choices: Sequence[Routed], patience: float) -> None:
-        met = {o.attempt.engine for o in self._outcomes}
-        met |= {call.engine.name for call in self._calls.values()}
-        for choice in choices:
-            if choice.engine.name not in met:
-                self._start(choice.engine, choice.why, patience)
-
-    async def _wait_for_chosen(self, end: float) -> None:
-        """Waits until all sites have answered or are late."""
-        while late := [call.late for call in self._calls.values() if call.why]:
-            if (seconds := min(max(late), end) - self._clock()) <= 0:
-                return
-            await self._collect(seconds)
 
     def _start(
         self, engine: Engine, why: str = "", patience: float = inf
@@ -409,15 +394,10 @@ class OneSearch:
 
     async def _wait(self, until: float, task: asyncio.Task[object] | None = None) -> None:
         """Waits until `task` or all of the chain have ended, one has results, or it is `until`."""
-        while self._at_work(task) and not self._has_results():
+        while (task in self._calls if task else self._calls) and not self._has_results():
             if (seconds := until - self._clock()) <= 0:
                 return
             await self._collect(seconds)
-
-    def _at_work(self, task: asyncio.Task[object] | None) -> bool:
-        if task is not None:
-            return task in self._calls
-        return any(not call.why or self._fell_back for call in self._calls.values())
 
     async def _collect(self, seconds: float) -> None:
         """Waits at most so long for the next answers, and judges them."""
@@ -432,7 +412,7 @@ class OneSearch:
             self._note(judged, call.why)
 
     def _has_results(self) -> bool:
-        return any(o.results for o in self._outcomes if self._fell_back or not o.attempt.why)
+        return any(o.results for o in self._outcomes)
 
 
 def lacks(engine: Engine, missing: tuple[str, ...]) -> tuple[str, str]:

@@ -1,8 +1,9 @@
 """Official search APIs of single sites that want no key: one file each.
 
-Such a site is asked by name, where `SEARCH_ENGINES` names it, and where `search/router.py` sees
-that a question is of one of its `kinds`. Their operators ask for a way to reach whoever sends
-requests, and for few of them: each engine sends `polite` headers and declares its rate.
+Such a site is asked by name, where `SEARCH_ENGINES` names it, and when the chain has failed and
+`search/router.py` sees that a question is of one of its `kinds`. Their operators ask for a way to
+reach whoever sends requests, and for few of them: each engine sends `polite` headers and declares
+its rate.
 """
 
 from __future__ import annotations

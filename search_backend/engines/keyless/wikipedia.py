@@ -55,6 +55,6 @@ ENGINE = Engine(
     wire=Wire(request, parse),
     settings=SETTINGS,
     rate=2.0,
-    kinds=("encyclopedia", "person", "place", "general"),
+    kinds=("encyclopedia", "place", "general"),
     sites=("wikipedia.org",),
 )

@@ -5,7 +5,7 @@ recordings/README.md says which of the recorded bodies are invented.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from searchloop.search_backend.engines import Engine, find_engines
@@ -45,7 +45,6 @@ class Case:
     header: str = "authorization"
     prefix: str = "Bearer "
     suffix: str = ""
-    extra: dict[str, str] = field(default_factory=dict)
 
     @property
     def engine(self) -> Engine:
@@ -54,7 +53,7 @@ class Case:
 
     def keys(self, url: str) -> dict[str, str]:
         """Settings with which it asks the server at `url`."""
-        found = {self.address: url + self.suffix, **self.extra}
+        found = {self.address: url + self.suffix}
         if self.key:
             found[self.key] = "k-0123456789"
         return found
@@ -113,23 +112,13 @@ CASES = (
     ),
     Case("jina", "JINA_SEARCH_BASE_URL", "/", "GET", "JINA_API_KEY"),
     Case("ollama", "OLLAMA_SEARCH_BASE_URL", "/api/web_search", key="OLLAMA_API_KEY"),
-    Case(
-        *("google_pse", "GOOGLE_PSE_BASE_URL", "/customsearch/v1", "GET", "GOOGLE_PSE_API_KEY"),
-        header="x-goog-api-key",
-        prefix="",
-        extra={"GOOGLE_PSE_ENGINE_ID": "cx-1"},
-    ),
     Case("firecrawl", "FIRECRAWL_BASE_URL", "/v2/search", key="FIRECRAWL_API_KEY"),
     Case("arxiv", "ARXIV_BASE_URL", "/api/query", "GET"),
     Case("crossref", "CROSSREF_BASE_URL", "/works", "GET"),
     Case("github", "GITHUB_API_BASE_URL", "/search/repositories", "GET"),
-    Case("hackernews", "HACKERNEWS_BASE_URL", "/search", "GET"),
-    Case("mdn", "MDN_BASE_URL", "/api/v1/search", "GET"),
-    Case("openlibrary", "OPENLIBRARY_BASE_URL", "/search.json", "GET"),
     Case("openstreetmap", "NOMINATIM_BASE_URL", "/search", "GET"),
     Case("pubmed", "PUBMED_BASE_URL", "/esearch.fcgi", "GET"),
     Case("stackexchange", "STACKEXCHANGE_BASE_URL", "/search/advanced", "GET"),
-    Case("wikidata", "WIKIDATA_BASE_URL", "/w/api.php", "GET"),
     Case("wikipedia", "WIKIPEDIA_BASE_URL", "/w/api.php", "GET"),
     Case("generic", "SEARCH_ENDPOINT", "/find", key="SEARCH_API_KEY", suffix="/find"),
 )

@@ -386,10 +386,6 @@ def test_an_engine_without_a_real_answer_says_so() -> None:
         ("crossref", "https://doi.org/", "Communicating Ecology", "", None),
         ("github", "https://github.com/cjauvin/tetris-c64", "cjauvin/tetris-c64", "stars)", None),
         (
-            *("openlibrary", "https://openlibrary.org/works/OL100672W", "Candide"),
-            *("by Voltaire, William Fleming, Philip Littell", None),
-        ),
-        (
             *("openstreetmap", "https://www.openstreetmap.org/way/437595031", "Ditsch, Lindower"),
             *("OpenStreetMap contributors", None),
         ),
@@ -404,10 +400,6 @@ def test_an_engine_without_a_real_answer_says_so() -> None:
                 "Statically delete",
             ),
             *("1 answers, score 2; javascript, typescript", "2018-02-18"),
-        ),
-        (
-            *("wikidata", "https://www.wikidata.org/wiki/Q36724", "Attila the Hun"),
-            *("King of the Hunnic Empire", None),
         ),
         ("wikipedia", "https://en.wikipedia.org/wiki/Earth", "Earth", "", None),
     ],

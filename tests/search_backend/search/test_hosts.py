@@ -28,19 +28,14 @@ HOSTS = {
     "exa": "api.exa.ai",
     "firecrawl": "api.firecrawl.dev",
     "github": "api.github.com",
-    "google_pse": "www.googleapis.com",
-    "hackernews": "hn.algolia.com",
     "jina": "s.jina.ai",
-    "mdn": "developer.mozilla.org",
     "ollama": "ollama.com",
-    "openlibrary": "openlibrary.org",
     "openstreetmap": "nominatim.openstreetmap.org",
     "perplexity": "api.perplexity.ai",
     "pubmed": "eutils.ncbi.nlm.nih.gov",
     "serper": "google.serper.dev",
     "stackexchange": "api.stackexchange.com",
     "tavily": "api.tavily.com",
-    "wikidata": "www.wikidata.org",
     "wikipedia": "en.wikipedia.org",
 }
 READERS = {
@@ -68,7 +63,7 @@ class Names(EngineHttp):
 
 def usual(settings: Sequence[Setting]) -> dict[str, str]:
     """Keys, and the addresses that hold where none is set."""
-    return {s.name: s.default or "x" for s in settings if s.secret or s.default or "ID" in s.name}
+    return {s.name: s.default or "x" for s in settings if s.secret or s.default}
 
 
 def test_an_engine_asks_the_one_host_that_its_name_stands_for(tmp_path: Path) -> None:

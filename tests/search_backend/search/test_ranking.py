@@ -14,17 +14,17 @@ from searchloop.search_backend.search.ranking import Ranked, rank, work_key
 from searchloop.search_backend.search.router import wants_news
 from searchloop.search_backend.search.schedule import Outcome
 from searchloop.search_backend.types import Attempt, Query, SearchResult
-from tests.search_backend.search.test_router import Site, house
+from tests.search_backend.search.test_router import DOWN, Site, house
 from tests.tables import each_row
 
 TODAY = date(2026, 11, 22)
 
 
-def outcome(engine: str, *urls: str, why: str = "", dates: tuple[str | None, ...] = ()) -> Outcome:
+def outcome(engine: str, *urls: str, dates: tuple[str | None, ...] = ()) -> Outcome:
     """What one engine has found."""
     dated = (*dates, *[None] * len(urls))
     results = [SearchResult(u, u, "", engine, d) for u, d in zip(urls, dated, strict=False)]
-    return Outcome(Attempt(engine, "ok", 1, why=why), tuple(results))
+    return Outcome(Attempt(engine, "ok", 1), tuple(results))
 
 
 def order(*outcomes: Outcome, text: str = "tea", most: int = 20) -> list[Ranked]:
@@ -99,10 +99,8 @@ def test_two_works_stay_two(different: tuple[str, str]) -> None:
 def test_a_date_that_one_engine_knows_is_kept() -> None:
     """The first result is shown, with the other's date."""
     web = outcome("web", "https://doi.org/10.5555/tea")
-    official = outcome(
-        "crossref", "https://doi.org/10.5555/tea", why="looks like a DOI", dates=("2020-01-02",)
-    )
-    (page,) = order(web, official)
+    other = outcome("crossref", "https://doi.org/10.5555/tea", dates=("2020-01-02",))
+    (page,) = order(web, other)
     assert (page.result.source, page.result.published) == ("web", "2020-01-02")
 
 
@@ -150,8 +148,8 @@ def test_a_blocked_site_is_never_shown(tmp_path: Path, url: str) -> None:
     that the router has chosen."""
     kept = keep([SearchResult("x", url, "", "web")], BLOCKED)
     assert (kept.results, kept.outside) == ((), 1)
-    sites = {"web": Site([url, "https://good.example/"]), "hackernews": Site([url])}
-    query = Query("hacker news about tea", blocked_domains=("bad.example",))
+    sites = {"web": Site(DOWN), "crossref": Site([url, "https://good.example/"])}
+    query = Query("papers about tea", blocked_domains=("bad.example",))
     answer = house(tmp_path, sites).search(query)
     assert [r.url for r in answer.results] == ["https://good.example/"]
 
@@ -172,10 +170,11 @@ def test_a_page_that_only_names_a_blocked_site_stays(url: str) -> None:
 
 def test_reasons_are_given_on_request(tmp_path: Path) -> None:
     """`ranking` is in the answer to `explain`, one entry for each result, in its order."""
-    sites = {"web": Site(["https://a.example/"]), "arxiv": Site(["https://arxiv.org/abs/1"])}
+    found = Site(["https://arxiv.org/abs/1"]), Site(["https://a.example/"])
+    sites = {"web": Site(DOWN), "arxiv": found[0], "crossref": found[1]}
     answer = house(tmp_path, sites).search(Query("papers about tea"))
     assert "ranking" not in answer.as_json()
     assert answer.as_json(explain=True)["ranking"] == [
-        {"url": "https://arxiv.org/abs/1", "reasons": ["place 1 of arxiv", "official site"]},
-        {"url": "https://a.example/", "reasons": ["place 1 of web"]},
+        {"url": "https://arxiv.org/abs/1", "reasons": ["place 1 of arxiv"]},
+        {"url": "https://a.example/", "reasons": ["place 1 of crossref"]},
     ]

@@ -1,4 +1,4 @@
-"""Official sites beside the chain: which are asked, with what, why, and what they never do."""
+"""Official sites in place of a chain that failed: which are asked, with what, why, and when not."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from searchloop.search_backend.engines import Access, Engine, default_chain, fin
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.search.router import choose, keywords, language_of, wants_news
-from searchloop.search_backend.search.schedule import PATIENCE_BESIDE
+from searchloop.search_backend.search.schedule import PATIENCE_WITH_SITES
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
 from tests.tables import each_row
 from tests.waiting import LATE
 
 SITES = [engine for engine in find_engines().values() if engine.kinds]
-BLOCKED = EngineError("blocked", "It wants a CAPTCHA.", "Wait.")
+DOWN = EngineError("blocked", "It wants a CAPTCHA.", "Wait.")
 PAPER = "papers about sparse attention"
 
 
-def chosen(text: str, *, instead: bool = False, **options: object) -> list[str]:
+def chosen(text: str, **options: object) -> list[str]:
     """The names of the sites that are asked."""
     query = Query(text, **options)  # type: ignore[arg-type]
-    return [choice.engine.name for choice in choose(query, SITES, instead=instead)]
+    return [choice.engine.name for choice in choose(query, SITES)]
 
 
 @each_row(
@@ -43,7 +43,7 @@ def chosen(text: str, *, instead: bool = False, **options: object) -> list[str]:
         ("什么是光合作用？", "wikipedia", "光合作用"),
         ("光合成とは何ですか？", "wikipedia", "光合成"),
         ("Что такое фотосинтез?", "wikipedia", "фотосинтез"),
-        ("Who invented the telephone?", "wikidata", "telephone"),
+        ("Who invented the telephone?", "wikipedia", "telephone"),
         ("attention is all you need paper", "arxiv", "attention is all you need"),
         ("稀疏注意力的论文 arxiv", "arxiv", "稀疏注意力"),
         ("arxiv 1706.03762", "arxiv", "1706.03762"),
@@ -52,43 +52,38 @@ def chosen(text: str, *, instead: bool = False, **options: object) -> list[str]:
         ("布洛芬的副作用", "pubmed", "布洛芬的副作用"),
         ("how to undo the last git commit", "stackexchange", "undo the last git commit"),
         ("TypeError: 'NoneType' object is not iterable", "stackexchange", "TypeError"),
-        ("css grid align items", "mdn", "css grid align items"),
+        ("css grid align items", "stackexchange", "css grid align items"),
         ("github repo of ripgrep", "github", "ripgrep"),
         ("ripgrep 的源码仓库", "github", "ripgrep"),
-        ("who wrote the book Dune", "openlibrary", "Dune"),
-        ("¿Quién escribió Cien años de soledad?", "openlibrary", "Cien años de soledad"),
         ("Where is Machu Picchu?", "openstreetmap", "Machu Picchu"),
         ("Wo liegt der Bodensee?", "openstreetmap", "Bodensee"),
         ("金阁寺在哪里？", "openstreetmap", "金阁寺"),
-        ("hacker news discussion about sqlite", "hackernews", "sqlite"),
     ],
 )
 def test_a_question_reaches_the_site_of_its_kind(question: str, first: str, asked: str) -> None:
     """By words of several languages; the site gets what the question is about."""
     names = chosen(question)
     assert names[0] == first, names
-    assert len(names) <= 2
     assert keywords(Query(question), find_engines()[first].kinds).text.startswith(asked)
 
 
 @each_row(
     "question",
     [
-        *("best pizza recipe", "cheap flights to Lisbon", "how do I fold a paper plane"),
+        *("best pizza recipe", "cheap flights to Lisbon"),
         *("weather tomorrow", "Rezept für Apfelkuchen", "tienda de zapatos", "猫 可爱"),
         *("translate good morning into French", "is it going to rain", "x", "?", "123"),
     ],
 )
-def test_other_questions_are_the_chains_alone(question: str) -> None:
-    """A site that cannot know is not asked; an encyclopedia may stand in for a failed chain."""
-    assert chosen(question) == []
-    assert "wikipedia" in chosen(question, instead=True)
+def test_other_questions_are_the_encyclopedias(question: str) -> None:
+    """A site that cannot know is not asked; an encyclopedia may know anything."""
+    assert chosen(question) == ["wikipedia"]
 
 
 def test_a_choice_says_why() -> None:
     """In words that complete "asked NAME: ..."."""
-    why = {c.engine.name: c.why for c in choose(Query(PAPER), SITES, instead=False)}
-    assert set(why.values()) == {"looks like a paper"}
+    why = {c.engine.name: c.why for c in choose(Query(PAPER), SITES)}
+    assert why["arxiv"] == why["crossref"] == "looks like a paper"
 
 
 def test_rules_for_domains_leave_out_sites_in_vain() -> None:
@@ -119,11 +114,11 @@ def test_the_language_of_a_question(text: str, language: str | None) -> None:
     assert language_of(text) == language
 
 
-@given(st.text(max_size=400), st.booleans())
-def test_any_question_can_be_routed(text: str, instead: bool) -> None:
-    """Bounded, never without words to ask, never a fault."""
+@given(st.text(max_size=400))
+def test_any_question_can_be_routed(text: str) -> None:
+    """To somebody, never without words to ask, never a fault."""
     query = Query(text.strip() or "?")
-    assert len(choose(query, SITES, instead=instead)) <= (6 if instead else 2)
+    assert choose(query, SITES)
     for engine in SITES:
         assert keywords(query, engine.kinds).text
     wants_news(text)
@@ -131,9 +126,9 @@ def test_any_question_can_be_routed(text: str, instead: bool) -> None:
 
 def test_signs_are_looked_for_at_the_beginning() -> None:
     """A question of any length costs the same, and a text put behind it chooses no site."""
-    assert chosen("tea " * 200 + "papers about sparse attention") == []
+    assert chosen("tea " * 200 + "papers about sparse attention") == ["wikipedia"]
     for text in ("a" * 2000, "when was " + "x " * 900, "1 " * 1000, "10 " + "street " * 280):
-        choose(Query(text), SITES, instead=True)
+        choose(Query(text), SITES)
 
 
 class Site:
@@ -150,7 +145,7 @@ class Site:
         return [SearchResult(f"Title of {u}", u, "x", "x") for u in self.answer]
 
 
-WEB, MORE = "https://web.example/", "https://more.example/"
+WEB, WIKI = "https://web.example/", "https://en.wikipedia.org/wiki/Attention"
 ARXIV, ALEX = "https://arxiv.org/abs/1706.03762", "https://doi.org/10.5555/2"
 
 
@@ -184,54 +179,41 @@ def trail(answer: SearchAnswer) -> list[tuple[str, str, str]]:
     return [(a.engine, a.status, a.why) for a in answer.attempts]
 
 
-def test_a_site_stands_beside_the_chain(tmp_path: Path) -> None:
-    """Its results stand between the chain's, which stays the engine that answered."""
-    arxiv = Site([ARXIV, f"{ALEX}1", f"{ALEX}2", f"{ALEX}3"])
-    chain = house(tmp_path, {"web": Site([WEB, MORE]), "arxiv": arxiv})
-    answer = chain.search(Query(PAPER))
-    assert [r.url for r in answer.results] == [ARXIV, WEB, f"{ALEX}1", MORE, f"{ALEX}2"]
-    assert answer.engine == "web"
-    assert trail(answer) == [("web", "ok", ""), ("arxiv", "ok", "looks like a paper")]
-    assert arxiv.asked == ["sparse attention"]
-    assert answer.attempts[1].as_json()["query"] == "sparse attention"
-
-
 def test_sites_answer_when_the_chain_is_blocked(tmp_path: Path) -> None:
-    """All that fit are asked, and what they found is the answer; the block stays on record."""
-    wiki, local = Site(["https://en.wikipedia.org/wiki/Attention"]), Site([])
-    sites = {"web": Site(BLOCKED), "arxiv": Site([ARXIV]), "wikipedia": wiki, "github": Site([])}
-    answer = house(tmp_path, {**sites, "local": local}).search(Query(PAPER))
+    """All that fit are asked, by keywords, and what they found is the answer, place by place; the
+    block stays on record."""
+    wiki, local = Site([WIKI]), Site([])
+    sites = {"web": Site(DOWN), "arxiv": Site([ARXIV, f"{ALEX}1"]), "wikipedia": wiki}
+    house_ = house(tmp_path, {**sites, "github": (github := Site([])), "local": local})
+    answer = house_.search(Query(PAPER))
     assert (answer.status, answer.engine) == ("ok", "arxiv")
-    assert {r.url for r in answer.results} == {ARXIV, "https://en.wikipedia.org/wiki/Attention"}
-    assert trail(answer)[0][:2] == ("web", "blocked")
-    assert sites["github"].asked == []
-    assert local.asked == []
+    assert [r.url for r in answer.results] == [ARXIV, WIKI, f"{ALEX}1"]
+    assert trail(answer)[:2] == [("web", "blocked", ""), ("arxiv", "ok", "looks like a paper")]
+    assert sites["arxiv"].asked == ["sparse attention"]
+    assert answer.attempts[1].as_json()["query"] == "sparse attention"
+    assert github.asked == local.asked == []
 
 
 @pytest.mark.parametrize("answer", [[], EngineError("network", "Down.", "Wait.")])
 def test_a_site_without_results_changes_nothing(
     tmp_path: Path, answer: list[str] | Exception
 ) -> None:
-    """A blocked web search that sites cannot make up for is blocked, not empty; an empty one stays
-    empty; a good one stays good."""
-    for web, status in ((BLOCKED, "blocked"), ([], "empty"), ([WEB], "ok")):
-        sites = {"web": Site(web), "arxiv": Site(answer), "wikipedia": Site(answer)}
+    """A blocked web search that sites cannot make up for is blocked, not empty. One that worked,
+    though it found nothing, is believed: no site is asked."""
+    for web, status in ((DOWN, "blocked"), ([], "empty"), ([WEB], "ok")):
+        arxiv = Site(answer)
+        sites = {"web": Site(web), "arxiv": arxiv, "wikipedia": Site(answer)}
         assert house(tmp_path, sites).search(Query(PAPER)).status == status
-
-
-def test_a_web_that_found_nothing_is_believed(tmp_path: Path) -> None:
-    """Only failure calls the other sites in."""
-    wiki = Site(["https://en.wikipedia.org/wiki/Tea"])
-    chain = house(tmp_path, {"web": Site([]), "wikipedia": wiki})
-    assert chain.search(Query("tea leaves of the moon")).status == "empty"
-    assert wiki.asked == []
+        assert bool(arxiv.asked) is (web is DOWN)
 
 
 def test_a_chain_that_the_user_wrote_is_kept_to(tmp_path: Path) -> None:
-    """With SEARCH_ENGINES nobody else is asked, and sites named there are asked like any other."""
+    """With SEARCH_ENGINES nobody else is asked, and sites named there are asked like any other; an
+    engine that a request names is asked alone."""
     arxiv = Site([ARXIV])
-    sites = {"web": Site(BLOCKED), "arxiv": arxiv}
+    sites = {"web": Site(DOWN), "arxiv": arxiv}
     assert house(tmp_path, sites, routed=False).search(Query(PAPER)).status == "blocked"
+    assert house(tmp_path, sites).search(Query(PAPER), "web").status == "blocked"
     assert arxiv.asked == []
     named = house(tmp_path, sites, routed=False, engines=("arxiv",)).search(Query(PAPER))
     assert (named.engine, trail(named)) == ("arxiv", [("arxiv", "ok", "")])
@@ -243,47 +225,39 @@ def test_a_chain_that_the_user_wrote_is_kept_to(tmp_path: Path) -> None:
     assert not {engine.name for engine in SITES} & {*default_chain(find_engines(), {})}
 
 
-def test_a_named_engine_is_asked_alone(tmp_path: Path) -> None:
-    """`engine` in a request means that one and no other."""
-    arxiv = Site([ARXIV])
-    answer = house(tmp_path, {"web": Site([WEB]), "arxiv": arxiv}).search(Query(PAPER), "web")
-    assert (trail(answer), arxiv.asked) == ([("web", "ok", "")], [])
-
-
 def test_a_site_that_hangs_holds_nobody(tmp_path: Path) -> None:
-    """The chain's results come without it, and it is told as late."""
+    """The other's results come without it, and it is told as late."""
     now, gate = [100.0], threading.Event()
 
     def hang(_query: Query, _access: Access) -> list[SearchResult]:
-        now[0] += PATIENCE_BESIDE + 0.1
+        now[0] += PATIENCE_WITH_SITES + 0.1
         gate.wait(LATE)
         return []
 
-    chain = house(tmp_path, {"web": Site([WEB]), "arxiv": hang}, lambda: now[0])
-    answer = chain.search(Query(PAPER))
+    sites = {"web": Site(DOWN), "arxiv": hang, "wikipedia": Site([WIKI])}
+    answer = house(tmp_path, sites, lambda: now[0]).search(Query(PAPER))
     gate.set()
-    assert [r.url for r in answer.results] == [WEB]
-    assert trail(answer)[1][:2] == ("arxiv", "error")
-    assert answer.attempts[1].error is not None
-    assert answer.attempts[1].error.code == "timeout"
+    assert [r.url for r in answer.results] == [WIKI]
+    late = {a.engine: a for a in answer.attempts}["arxiv"]
+    assert (late.status, late.error and late.error.code) == ("error", "timeout")
 
 
 def test_the_rates_of_sites_are_kept(tmp_path: Path) -> None:
     """Three seconds between two requests to arXiv: a question in between goes without it."""
     arxiv = Site([ARXIV])
-    chain = house(tmp_path, {"web": Site([WEB]), "arxiv": arxiv}, lambda: 100.0)
+    sites = {"web": Site(DOWN), "arxiv": arxiv, "wikipedia": Site([WIKI])}
+    chain = house(tmp_path, sites, lambda: 100.0)
     assert len(chain.search(Query(PAPER)).results) == 2
     again = chain.search(Query("papers about dense attention"))
-    assert [r.url for r in again.results] == [WEB]
-    assert again.attempts[1].error is not None
-    assert again.attempts[1].error.code == "busy"
-    assert len(arxiv.asked) == 1
+    assert [r.url for r in again.results] == [WIKI]
+    late = {a.engine: a for a in again.attempts}["arxiv"]
+    assert (late.error and late.error.code, len(arxiv.asked)) == ("busy", 1)
 
 
 def test_a_site_that_failed_rests_and_is_not_chosen(tmp_path: Path) -> None:
     """The other that fits is asked, and nothing of the first stands in the trail."""
     sites = {
-        "web": Site([WEB]),
+        "web": Site(DOWN),
         "arxiv": Site(EngineError("quota", "Used up.", "Wait.", 3_600)),
         "crossref": Site(["https://doi.org/10.5555/1"]),
     }
@@ -295,7 +269,7 @@ def test_a_site_that_failed_rests_and_is_not_chosen(tmp_path: Path) -> None:
 
 def test_wishes_that_a_site_cannot_respect_are_told(tmp_path: Path) -> None:
     """A time range is applied to its dates here; what has no date stays, and that is told."""
-    sites = {"web": Site([WEB]), "arxiv": Site([ARXIV])}
+    sites = {"web": Site(DOWN), "arxiv": Site([ARXIV])}
     answer = house(tmp_path, sites).search(Query(PAPER, time_range="y"))
     assert "time_range" in answer.not_applied
 

@@ -22,7 +22,7 @@ import {
 
 const TRIAL = "weather"; // what a test searches for
 const OFFLINE = "offline";
-const SITES = "sites"; // in the list of engines: official sites may be asked beside them
+const SITES = "sites"; // in the list of engines: official sites are asked when they fail
 const CHAIN = "SEARCH_ENGINES";
 
 /** Engines, each with its state and a test, and what every search is held to. */

@@ -20,7 +20,7 @@ from searchloop.agent.verdicts.text import (
     kind_of,
     tokens,
 )
-from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, veto
+from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, doubts, veto
 from searchloop.analysis.language import SCRIPTS, language
 from searchloop.analysis.sentences import sentences
 
@@ -167,7 +167,8 @@ def _verbatim(claim: str, page: Page) -> Verdict | None:
     around = {page.sentence_of(start), page.sentence_of(end - 1)}
     for token in (t for k in around for t in page.tokens(k) if t.start < start or t.end > end):
         cut = token.number and token.start < end and token.end > start
-        if cut or token.kind == "not" or (token.word in _NO and 0 <= start - token.end < 2):
+        turned = token.kind == "not" or doubts(token)
+        if cut or turned or (token.word in _NO and 0 <= start - token.end < 2):
             return None
     return _at(page, "supported", start, end, "The source says it in these sentences.")
 

@@ -107,15 +107,21 @@ def degree(found: Comparison) -> str:
     if not found.near:
         return ""
     pairs = aligned(found.claim, found.window)
+    behind = _LED if found.page.lang == "ja" else -1  # `下げるかもしれない`
     one, other = ([None if _is_name(t) else _DEGREES.get(_said(t)) for t in side]
                   for side in (found.claim, found.window))  # fmt: skip
     sides = ((one, other, {i for i, _ in pairs}, _LESS), (other, one, {j for _, j in pairs}, _MORE))
     for kinds, beside, held, free in sides:
         for at, kind in enumerate(kinds):
             told = kind and kind not in free and kind not in beside
-            if told and not held.isdisjoint(range(at + 1, at + 1 + _LED)):
+            if told and not held.isdisjoint(range(at - behind, at + 1 + _LED)):
                 return DEGREE
     return ""
+
+
+def doubts(token: Token) -> bool:
+    """Tells of a word that makes what follows it uncertain, as `may` and `if`."""
+    return _DEGREES.get(_said(token)) in ("doubt", "if")
 
 
 def _is_name(token: Token) -> bool:

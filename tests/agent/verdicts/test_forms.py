@@ -54,6 +54,20 @@ def test_a_denial_takes_the_tick_in_any_language(pair: str) -> None:
     assert check(said, Page(denied)).verdict not in _TICKED
 
 
+# A sentence, and the same in doubt.
+_DOUBTED = Path(__file__).with_name("doubts.txt").read_text("utf-8").splitlines()
+
+
+@each_row("pair", _DOUBTED, ids=lambda text: text.partition(" | ")[2][:40])
+def test_what_the_page_doubts_gets_no_tick(pair: str) -> None:
+    """It is not accused, and a claim that keeps the doubt is supported."""
+    said, _, doubted = pair.partition(" | ")
+    page = Page(f"The report is from May. {doubted} It has ninety pages.")
+    assert check(said, page).verdict == "unclear"
+    assert check(doubted, page).verdict in _TICKED
+    assert check(said, Page(said)).verdict in _TICKED
+
+
 _MARKS = """
 ❝❞ ❛❜ ‟” ｢｣ ﹃﹄ ≪≫ ⟪⟫ ⟨⟩ ＇＇ 〝〟 〟〟 “„ ““ 《》 〈〉 【】 〖〗 〔〕 ´´ “" <<.>> ,,.'' ,,." ´´.´´
 &quot;.&quot; &laquo;.&raquo;

@@ -18,6 +18,7 @@ from searchloop.agent.settings import Environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ModelInfo
 
+DECIDES = "systemone"  # its models answer no questions of people
 README = Path(__file__).resolve().parent.parent / "README.md"
 START, END = "<!-- providers -->\n", "<!-- /providers -->"
 HEAD = (
@@ -94,7 +95,7 @@ def main(arguments: list[str]) -> int:
 
 def table() -> str:
     """The rows, by provider."""
-    return HEAD + "".join(row(name) for name in names())
+    return HEAD + "".join(row(name) for name in names() if name != DECIDES)
 
 
 def row(name: str) -> str:

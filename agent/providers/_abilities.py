@@ -66,16 +66,18 @@ def never(model: str) -> bool:
 class Abilities:
     """What a provider can do beyond answering; the defaults are those of one that only answers.
 
-    `writes`: it is a language model, so it can also write titles, summaries and JSON. `options`
-    names the options that its API takes. `files(model)` returns the media types of files that go to
-    a model as they are. `drops(request)` returns True if the provider, which alone knows the window
-    of a model, would leave out turns: a summary is better. `listing()` asks the server for the
-    names of its models and raises AgentError. `hosts` manages the models on the user's own server.
-    `local(model)` returns True if nothing that is asked leaves this machine, as far as is known.
-    `twin` is a provider with the same server; a model that both list is shown with that one.
+    `writes`: it is a language model, so it can also write titles, summaries and JSON; one that
+    `decides` writes nothing and fills in schemas of choices. `options` names the options that its
+    API takes. `files(model)` returns the media types of files that go to a model as they are.
+    `drops(request)` returns True if the provider, which alone knows the window of a model, would
+    leave out turns: a summary is better. `listing()` asks the server for the names of its models
+    and raises AgentError. `hosts` manages the models on the user's own server. `local(model)`
+    returns True if nothing that is asked leaves this machine, as far as is known. `twin` is a
+    provider with the same server; a model that both list is shown with that one.
     """
 
     writes: bool = True
+    decides: bool = False
     options: tuple[str, ...] = ()
     files: Callable[[str], Awaitable[frozenset[str]]] = no_files
     drops: Callable[[Request], Awaitable[bool]] | None = None

@@ -394,7 +394,8 @@ class Checks:
 def reader_of(model: str, provider: Provider, name: str, price: Price) -> ModelReader:
     """Returns a model that reads. Raises ConfigError for one that cannot."""
     provider.check(name)
-    if not abilities_of(provider).writes:
+    able = abilities_of(provider)
+    if not (able.writes or able.decides):
         words = f"{model} is no language model."
         raise ConfigError("no_model", words, "Choose a model that can read.")
     return ModelReader(model, provider, name, price)

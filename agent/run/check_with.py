@@ -15,6 +15,7 @@ from searchloop.agent.calls.instructions import bare_json, misfit
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log.window import tokens
 from searchloop.agent.observe import asked_apart
+from searchloop.agent.providers import abilities_of
 from searchloop.agent.text import neutral
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.types import NOTHING, Message, Request, Streams, Usage, VerdictName
@@ -59,6 +60,16 @@ _SCHEMA: Mapping[str, Any] = {
 }
 # Nothing supports it. A model that says otherwise says yes to everything.
 _CONTROL = "The harbour froze on 31 February, and 417 purple camels crossed it on the ice."
+_MEANS: Mapping[str, VerdictName] = {
+    "supported": "supported",
+    "contradicted": "contradicted",
+    "neither": "unclear",
+}
+_DECIDE = (
+    "Read only the sentences of the claim with the id {}. Do they say all of that claim "
+    "(supported), do they say otherwise (contradicted), or neither?"
+)
+_RELY = "Which of the sentences of the claim with the id {}, counted from 1, decides about it?"
 NO_FORM = "The model's answer is not in the form that was asked for, so its verdicts do not count."
 ALL_YES = "The model says yes to a claim that nothing supports, so no verdict was changed."
 
@@ -131,8 +142,9 @@ async def read_by(
     try:
         if _LISTS_NONE in model:
             return await _one_by_one(provider, model, whole)
+        ask = _decided if abilities_of(provider).decides else _listed
         for text, count in prompts(whole, window):
-            part = await _listed(provider, model, text, count)
+            part = await ask(provider, model, text, whole[at : at + count])
             usage += part.usage
             said |= {at + number: each for number, each in part.said.items()}
             at += count
@@ -146,8 +158,9 @@ async def read_by(
     return Reading(said, usage, error)
 
 
-async def _listed(provider: Streams, model: str, text: str, count: int) -> Reading:
+async def _listed(provider: Streams, model: str, text: str, reads: Sequence[ToRead]) -> Reading:
     """Asks about the claims of one text."""
+    count = len(reads)
     request = Request(
         model,
         [Message("user", text)],
@@ -166,6 +179,29 @@ async def _listed(provider: Streams, model: str, text: str, count: int) -> Readi
         at: ModelSaid(each["verdict"], each["sentence"])
         for at in range(count)
         if (each := found.get(at + 1))
+    }
+    return Reading(said, end.usage)
+
+
+async def _decided(provider: Streams, model: str, text: str, reads: Sequence[ToRead]) -> Reading:
+    """Lets a model that writes nothing choose a verdict and a sentence for each claim of a text."""
+    control = ToRead(_CONTROL, reads[0].sentences)
+    asked: dict[str, Any] = {}
+    for at, read in enumerate((*reads, control), 1):
+        asked[f"verdict {at}"] = {"enum": [*_MEANS], "description": _DECIDE.format(at)}
+        numbers = [str(number) for number in range(1, len(read.sentences) + 1)]
+        if len(numbers) > 1:
+            asked[f"sentence {at}"] = {"enum": numbers, "description": _RELY.format(at)}
+    end = await asked_apart(
+        provider, Request(model, [Message("user", text)], schema={"properties": asked})
+    )
+    found = json.loads(end.message.content)
+    if found.get(f"verdict {len(reads) + 1}") == "supported":
+        return Reading({}, end.usage, ALL_YES)
+    said = {
+        at: ModelSaid(_MEANS[verdict], read.sentences[int(found.get(f"sentence {at + 1}", 1)) - 1])
+        for at, read in enumerate(reads)
+        if (verdict := found.get(f"verdict {at + 1}")) in _MEANS and read.sentences
     }
     return Reading(said, end.usage)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -14,8 +15,10 @@ import pytest
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import Event, citation_from
 from searchloop.agent.log.session import checked
+from searchloop.agent.providers import load
 from searchloop.agent.run.check_with import ToRead, estimate, read_by
 from searchloop.agent.search.verdict_words import unnamed
+from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
     Citation,
@@ -28,6 +31,7 @@ from searchloop.agent.types import (
 )
 from tests.agent.providers.vendors import ANTHROPIC, GEMINI, OPENAI, Vendor
 from tests.agent.scripted import House, Scripted, SearchApp, calls, open_house, page, says
+from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.recorded import exchanges, recordings, row_id
 from tests.tables import each_row
 
@@ -424,3 +428,62 @@ async def test_a_model_reads_every_claim_and_says_where_it_ends() -> None:
         [], lambda items: all_but_the_last(items) if items[0]["claim"] == reads[0].claim else ""
     )
     assert len((await read_by(broken, "one", reads)).said) == 40
+
+
+def decides(*probabilities: Mapping[str, float]) -> Callable[[Received], Reply]:
+    """A server of decision models: verdicts as given, in turn, and always the second sentence."""
+
+    def answer(received: Received) -> Reply:
+        questions = received.json["questions"]
+        answers = {}
+        for name, question in questions.items():
+            kind, _, number = name.partition(" ")
+            shares = {"2": 1.0} if kind == "sentence" else probabilities[int(number) - 1]
+            assert set(shares) <= set(question["criteria"])
+            choice = max(shares, key=lambda option: shares[option])
+            answers[name] = {"type": "choice", "choice": choice, "probabilities": shares}
+        return json_reply({"model": "d-1", "answers": answers, "usage": {"input_tokens": 80}})
+
+    return answer
+
+
+YES, OTHERWISE, NEITHER = ({name: 0.9} for name in ("supported", "contradicted", "neither"))
+READS = [ToRead(PARAPHRASE, ("The sea is near.", "The old bridge opened in 1932."))]
+
+
+@each_row(
+    ("answer", "expected", "error"),
+    [
+        (decides(YES, NEITHER), {0: ("supported", READS[0].sentences[1])}, ""),
+        (decides(OTHERWISE, NEITHER), {0: ("contradicted", READS[0].sentences[1])}, ""),
+        (decides(NEITHER, NEITHER), {0: ("unclear", READS[0].sentences[1])}, ""),
+        (decides(YES, YES), {}, "says yes"),
+        (lambda _: json_reply({"answers": {}}), {}, ""),
+        (
+            lambda _: json_reply({"answers": {"verdict 1": {"type": "noul"}}}),
+            {},
+            "did not answer as its API says",
+        ),
+        (lambda _: json_reply({"error": {"message": "no key"}}, 401), {}, "SYSTEMONE_API_KEY"),
+    ],
+)
+def test_a_decision_model_reads(answer: Any, expected: Any, error: str) -> None:
+    """It chooses a verdict and a sentence for each claim, in one request; what it leaves out or
+    cannot say changes nothing, and is told."""
+
+    async def main() -> None:
+        with FakeServer(answer) as server:
+            env = {"SYSTEMONE_BASE_URL": f"{server.url}/v1", "SYSTEMONE_API_KEY": "key-of-a-test"}
+            async with aclosing(Transport()) as wire:
+                found = await read_by(load("systemone", env, wire), "d-1", READS)
+            sent = server.requests[0]
+            assert (sent.path, sent.headers["authorization"]) == (
+                "/v1/systemone",
+                "Bearer key-of-a-test",
+            )
+            assert READS[0].sentences[1] in sent.json["state"]
+        assert {at: tuple(said) for at, said in found.said.items()} == expected
+        assert error in found.error
+        assert bool(found.error) == bool(error)
+
+    asyncio.run(main())

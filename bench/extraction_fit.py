@@ -24,13 +24,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from selectolax.lexbor import LexborHTMLParser
-
 from bench.extraction import WORD, Sample, wcxb
 from bench.extraction_labels import right_blocks
 from searchloop.search_backend.readers._html import about as _about
 from searchloop.search_backend.readers._html.blocks import Layout, layout, roles, written
-from searchloop.search_backend.readers._html.bounds import bounded
+from searchloop.search_backend.readers._html.bounds import parsed
 from searchloop.search_backend.readers._html.choose import GENRES, About, context, page_names
 from searchloop.search_backend.readers._html.features import (
     columns,
@@ -78,8 +76,7 @@ class Example:
 def example(sample: Sample) -> Example:
     """The page as the reader sees it."""
     body = gzip.decompress(sample.file.read_bytes())
-    markup = bounded(decode(body, "utf-8"))[0]
-    tree = LexborHTMLParser(markup)
+    tree, _ = parsed(decode(body, "utf-8"))
     about = About(_about.kind(_about.metadata(tree, sample.url)), sample.url)
     show(tree)
     page = layout(written(tree))

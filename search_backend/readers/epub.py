@@ -6,8 +6,6 @@ import posixpath
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from selectolax.lexbor import LexborHTMLParser
-
 from searchloop.search_backend.readers._archive import (
     LOCKED,
     MOST_MARKUP,
@@ -16,7 +14,7 @@ from searchloop.search_backend.readers._archive import (
     UnreadableDocument,
     archive_reader,
 )
-from searchloop.search_backend.readers._html.bounds import bounded
+from searchloop.search_backend.readers._html.bounds import parsed
 from searchloop.search_backend.text.clean import binary_share, decode
 
 _CONTAINER = "META-INF/container.xml"
@@ -63,7 +61,7 @@ def _chapters(archive: Archive, package: str) -> list[str]:
 
 
 def _body(markup: str) -> str:
-    tree = LexborHTMLParser(bounded(markup)[0])
+    tree, _ = parsed(markup)
     return (tree.body.html or "") if tree.body is not None else ""
 
 

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from selectolax.lexbor import LexborHTMLParser
-
 from searchloop.search_backend.plugin.challenge_pages import ASKS_FOR_SCRIPTS
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html import about as _about
 from searchloop.search_backend.readers._html.blocks import Box, Layout, layout, written
-from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
+from searchloop.search_backend.readers._html.bounds import MOST_BYTES, parsed
 from searchloop.search_backend.readers._html.choose import About, chosen
 from searchloop.search_backend.readers._html.features import within
 from searchloop.search_backend.readers._html.markdown import markdown
@@ -76,8 +74,7 @@ def _uncollected() -> Iterator[None]:
 @_uncollected()
 def read(body: bytes, url: str, charset: str | None) -> Page:
     """Returns the page with title, byline, date, language, links; needs_js for an empty shell."""
-    markup, cut = bounded(decode(body[:MOST_BYTES], charset))
-    tree = LexborHTMLParser(markup)
+    tree, cut = parsed(decode(body[:MOST_BYTES], charset))
     # Read before scripts go: some pages tell their date only there.
     metadata = _about.metadata(tree, url)
     page = Page(
@@ -93,19 +90,18 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     show(tree)
     written_body = written(tree)
     links = _about.links(metadata, tree, url)
-    # Each of these is as large as the page.
-    del markup, tree
+    del tree  # which is as large as the page
     text, unseen = _main(layout(written_body), About(_about.kind(metadata), url), metadata.base)
     page = replace(page, text=text, links=links, invisible=unseen)
     if len(text.split(None, SHELL_WORDS)) >= SHELL_WORDS:
         return page
     # So few pages come here that parsing these again is cheaper than asking all what follows.
-    return _unless_shell(page, bounded(decode(body[:MOST_BYTES], charset))[0])
+    return _unless_shell(page, decode(body[:MOST_BYTES], charset))
 
 
 def _unless_shell(page: Page, markup: str) -> Page:
     """Returns a page of few words, or needs_js in its place if scripts would bring the others."""
-    tree = LexborHTMLParser(markup)
+    tree, _ = parsed(markup)
     if tree.css_first("script") is None:
         return page
     is_app = tree.css_first(_APP_ROOT) is not None or _WAITS.fullmatch(page.text) is not None

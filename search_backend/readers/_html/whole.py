@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from selectolax.lexbor import LexborHTMLParser
-
 from searchloop.search_backend.readers._html import about as _about
 from searchloop.search_backend.readers._html.blocks import layout, written
-from searchloop.search_backend.readers._html.bounds import bounded
+from searchloop.search_backend.readers._html.bounds import parsed
 from searchloop.search_backend.readers._html.markdown import markdown
 from searchloop.search_backend.readers._html.parts.visible import show
 from searchloop.search_backend.text.clean import cleaned, one_line
@@ -18,8 +16,7 @@ from searchloop.search_backend.types import Page
 
 def whole_page(markup: str, url: str, title: str = "") -> Page:
     """Returns everything that is shown of some HTML as Markdown, and its links."""
-    markup, cut = bounded(markup)
-    tree = LexborHTMLParser(markup)
+    tree, cut = parsed(markup)
     metadata = _about.metadata(tree, url)
     show(tree)
     body = written(tree)

@@ -9,9 +9,8 @@ from html import escape
 
 from hypothesis import given
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser
 
-from searchloop.search_backend.readers._html.bounds import bounded
+from searchloop.search_backend.readers._html.bounds import parsed
 from searchloop.search_backend.readers._html.hidden import remove_hidden
 from tests.growth import grows_too_fast
 from tests.tables import each_row
@@ -24,7 +23,7 @@ K = f"<p class=k>{WORD}</p>"
 def is_seen(body: str, head: str = "") -> bool:
     """Whether the word of a page with this in it is left."""
     markup = f"<!doctype html><html><head>{head}</head><body>{SHOWN}{body}{SHOWN}</body></html>"
-    tree = LexborHTMLParser(bounded(markup)[0])
+    tree, _ = parsed(markup)
     remove_hidden(tree)
     assert tree.body is not None
     text = tree.body.text(deep=True)

@@ -125,27 +125,6 @@ def test_any_lists_inside_lists(items: list[tuple[bool, list[object]]], is_numbe
     assert text_of(markup) == text.rstrip("\n")
 
 
-def test_a_page_that_is_written_anew_keeps_what_shapes_it() -> None:
-    """Large or strange markup loses attributes, but none of these."""
-    parts = {
-        "<ol start=4 reversed><li value=9>a</ol>": "9. a",
-        "<ul><li><input type=checkbox checked> b</ul>": "- [x] b",
-        "<ul><li data-checked=true>B</ul>": "- [x] B",
-        "<p><span role=checkbox aria-checked=true></span> bb": "[x] bb",
-        "<pre><a data-nosnippet>1</a>go\n</pre>": "```\ngo\n```",
-        "<table><tr><th>c<th>d<tr><td><img alt=Y><td><i aria-label=N></i></table>": "| Y | N |",
-        "<pre data-lang=go>e</pre>": "```go\ne\n```",
-        "<p>f<sup><a href='#1'>1</a></sup>": "f[1]",
-        "<math display=block><mfrac linethickness=0><mi>g</mi><mn>1</mn></mfrac></math>": (
-            "$${g \\atop 1}$$"
-        ),
-        "<script type='math/tex; mode=display'>h < 2</script>": "$$h < 2$$",
-        "<p><img class=latex alt='i^2' src=x>": "$i^2$",
-    }
-    text = text_of("<div>x" * 300 + "</div>" * 300 + "".join(parts))
-    assert [part for part in parts.values() if part not in text] == []
-
-
 @each_row(
     ("sheet", "markup", "text"),
     [

@@ -5,11 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.readers._html.blocks import layout
-from searchloop.search_backend.readers._html.bounds import DEEPEST, bounded
 from searchloop.search_backend.readers._html.parts.complete import with_parts
 from searchloop.search_backend.types import Page
 from tests.tables import each_row
@@ -306,15 +304,6 @@ def test_an_unknown_element_is_no_hindrance() -> None:
     assert text.count("three stages") == 9
 
 
-def test_the_head_of_a_page_that_is_written_anew_stays_a_head() -> None:
-    """A doctype or an instruction is no text, so what follows it is still the head."""
-    written, _ = bounded(f"<!DOCTYPE html><?x y?><head><title>T</title></head>{'<i>x' * 4500}")
-    tree = LexborHTMLParser(written)
-    assert tree.css_first("head title") is not None
-    assert tree.body is not None
-    assert set(tree.body.text()) == {"x", " "}
-
-
 def test_scripts_do_not_push_the_text_of_a_page_beyond_the_cap() -> None:
     """Shops write megabytes of them before the first word; what is told of the page stays."""
     told = '<script type="application/ld+json">{"datePublished": "2026-03-04"}</script>'
@@ -322,33 +311,6 @@ def test_scripts_do_not_push_the_text_of_a_page_beyond_the_cap() -> None:
     found = page(f"{script}<main>{f'<p>{WORDS * 3}</p>' * 3}</main><!--{script}-->", told)
     assert (found.text.count("three stages"), found.cut) == (9, False)
     assert found.published == "2026-03-04"
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        '<a href="/a" with" class="b">link</a>',
-        '<option lang-value="ko");">x</option>',
-        "<img alt='it's' src=x>",
-    ],
-)
-def test_a_stray_quote_does_not_swallow_the_page(broken: str) -> None:
-    """A quote opens a value only behind an equals sign; markup written anew keeps the rest."""
-    markup = f"{broken}<p>kept text</p>{'<b>x' * 4500}"
-    written, _ = bounded(markup)
-    assert written != markup
-    body = LexborHTMLParser(written).body
-    assert body is not None
-    assert "kept text" in body.text()
-
-
-def test_a_large_page_of_ordinary_markup_is_left_alone() -> None:
-    """To write it anew would take most of the time of reading it; a deep one is."""
-    ordinary = f"<main>{f'<section><p>{WORDS}</p></section>' * 2500}</main>"
-    assert ordinary.count("<p>") > DEEPEST
-    assert bounded(ordinary)[0] is ordinary
-    deep = "<div>" * 5000 + ordinary
-    assert bounded(deep)[0].count("<div>") < 300
 
 
 @pytest.mark.parametrize(

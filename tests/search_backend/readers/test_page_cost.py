@@ -10,7 +10,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from bench.page_cost import PAGES, TEXTS, WORK
-from searchloop.search_backend.readers._html.bounds import bounded, clear_names
+from searchloop.search_backend.readers._html.bounds import parsed
 from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade
 from searchloop.search_backend.readers.html import read
@@ -45,7 +45,7 @@ def test_the_cost_of_a_text_grows_with_its_size(name: str, texts: list[str]) -> 
 
 def steps(markup: str) -> int:
     """The steps that hiding costs in a page."""
-    return MOST_STEPS - remove_hidden(LexborHTMLParser(bounded(markup)[0])).left
+    return MOST_STEPS - remove_hidden(parsed(markup)[0]).left
 
 
 @each_row("name", PAGES)
@@ -94,15 +94,3 @@ def test_python_looks_for_garbage_again_after_a_page(charset: Any) -> None:
         with contextlib.suppress(AttributeError, TypeError):
             read(b"<p>Some words.", "https://a.example/", charset)
         assert gc.isenabled() is is_on
-
-
-@each_row(
-    "markup",
-    [
-        *("<div ='x><i>'>", '<a b="c"="d e=">">', '<a b=c"d e=">">', "<a / ='>'>", "<a <b>"),
-        *("<a b='", "a < b", "<p " + "a " * 200 + ">", "<p" + " a=b" * 200 + ">", "<a 'b='c'>"),
-    ],
-)
-def test_what_could_be_read_in_two_ways_is_not_clear(markup: str) -> None:
-    """Strange quotes, signs left alone and very many attributes."""
-    assert clear_names("<p>x</p>" + markup) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from searchloop.search_backend.plugin.answers import judge
 from searchloop.search_backend.readers import find_readers, read, reader_for_name
-from searchloop.search_backend.readers._html.bounds import DEEPEST, bounded
+from searchloop.search_backend.readers._html.bounds import DEEPEST, MOST_ELEMENTS, parsed
 from searchloop.search_backend.types import Page
 from tests.growth import check_growth
 from tests.tables import each_row
@@ -78,13 +78,14 @@ def test_any_markup_can_be_read(markup: str) -> None:
 
 
 def test_a_bounded_page_keeps_its_text() -> None:
-    """Levels beyond the bound go, what they hold stays."""
-    deep = "<div>" * 5_000 + "<p class='a>b' onclick='x'>core &amp; more</p>" + "</div>" * 5_000
-    markup, cut = bounded(deep)
-    assert markup.count("<div>") == DEEPEST
-    assert '<p class="a>b">core &amp; more</p>' in markup
-    assert not cut
-    assert bounded("x" * 3_000_000)[1]
+    """Levels beyond the bound go, what they hold stays; what is too long or too much is cut."""
+    tree, cut = parsed("<div>" * 5_000 + "<p>core</p>" + "</div>" * 5_000)
+    assert tree.body is not None
+    assert ((tree.body.html or "").count("<div>"), cut) == (DEEPEST - 2, False)
+    assert tree.body.text() == "core"
+    tree, cut = parsed("<br>" * (MOST_ELEMENTS + 1))
+    assert (len(tree.css("br")), cut) == (MOST_ELEMENTS, True)
+    assert parsed("x" * 3_000_000)[1]
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "text/html", "text/markdown"])

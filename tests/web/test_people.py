@@ -1,6 +1,6 @@
 """Several people on one server: whatever they do, none of them sees anything of another.
 
-The steps are made from /api/openapi.json, so a new route is walked without being named here.
+The requests are made from /api/openapi.json, so a new route is asked without being named here.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import asyncio
 import json
 import re
 from base64 import b64encode
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from random import Random
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -27,11 +27,12 @@ from searchloop.web.app import WebApp
 from searchloop.web.gate.access import Access, People
 from tests.fakes import FakeServer, json_reply
 from tests.ports import closed_address
+from tests.waiting import eventually
 from tests.web.house import HOST, PORT, TOKEN, Answer, lived, request
 
 HEADER = "x-user"
-PEOPLE = {"anna@example.org": "annaqz", "Bob Ünal": "bobqz"}  # a name, and how their words begin
-ADMIN = "the boss"
+ANNA, BOB, ADMIN = "anna@example.org", "Bob Ünal", "the boss"
+WORDS = {ANNA: "annaqz", BOB: "bobqz"}  # how the words of each begin
 # Answers that need a model which calls tools, changed files, a server that answers or a body that
 # is no JSON; other tests lead to them.
 RARE = {
@@ -43,8 +44,6 @@ RARE = {
     *("get /api/mermaid", "post /api/prompts", "post /api/templates"),
     "get /api/sessions/{id}/attachments/{digest}/pages/{page}",
 }
-NOTE = "The {}plan in a file."
-SERVERS = 8  # MCP servers that the operator gave to each person
 
 
 @asynccontextmanager
@@ -74,290 +73,165 @@ async def ask(app: WebApp, person: str, method: str, target: str, body: Any = No
     return await request(app, method, target, headers, body, enough=lambda body: True)
 
 
-class Walk:
-    """Steps of two people by turns, made from the description of the API."""
+def folders(home: Path) -> dict[str, Path]:
+    """The folder of each person."""
+    return {path.read_text()[:-1]: path.parent for path in home.glob("people/*/name")}
 
-    def __init__(self, app: WebApp, home: Path, seed: int) -> None:
-        self.app, self.home, self.random = app, home, Random(seed)
-        described = document()
-        self.schemas = described["components"]["schemas"]
-        self.operations = [
-            (method, path, operation)
-            for path, methods in described["paths"].items()
-            for method, operation in methods.items()
-        ]
-        self.sessions: dict[str, list[str]] = {name: [] for name in PEOPLE}
-        self.projects: dict[str, list[str]] = {name: [] for name in PEOPLE}
-        self.seen: dict[str, set[str]] = {}  # values of fields, whoever sent or got them
-        # Words of the other that a person wrote in a request of their own: an attacker who guesses.
-        self.told: dict[str, set[str]] = {name: set() for name in PEOPLE}
-        self.called: Counter[tuple[str, str]] = Counter()
-        self.done: Counter[str] = Counter()
-        self.programs = ["none"]
-        self.folders: dict[str, str] = {}
-        self.digests: list[str] = []
 
-    async def begin(self) -> None:
-        """Each person gets a folder with a document, and says something that only they know."""
-        for name, word in PEOPLE.items():
-            assert (await ask(self.app, name, "GET", "/api/me")).data["name"] == name
-            place = next(
-                p.parent for p in self.home.glob("people/*/name") if p.read_text()[:-1] == name
-            )
-            folder = place / "files" / "notes"
-            folder.mkdir(parents=True)
-            (folder / "note.md").write_text(f"# {word}doc\n\nThe {word}plan of the harbour.\n")
-            self.folders[name] = str(folder)
-            closed = {"url": "http://127.0.0.1:1/mcp", "disabled": True}
-            servers = {f"{word}server{n}": closed for n in range(SERVERS)}
-            (place / "data" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-            made = await ask(self.app, name, "POST", "/api/sessions", {"search": "off"})
-            self._learn(name, made)
-            note = NOTE.format(word)
-            file = {"name": f"{word}.txt", "media_type": "text/plain", "data": base64(note)}
-            self.digests.append(sha256(note.encode()).hexdigest())
-            said = {"text": f"Where is the {word}plan?", "attachments": [file]}
-            sent = f"/api/sessions/{made.data['id']}/messages"
-            assert (await ask(self.app, name, "POST", sent, said)).status == 202
-            await self._settle()
-            own = f"/api/sessions/{made.data['id']}/attachments/{self.digests[-1]}"
-            assert note in (await ask(self.app, name, "GET", own)).body.decode()
-            self.done["get /api/sessions/{id}/attachments/{digest}"] += 1
-            kept = {"name": f"{word}project", "instructions": f"Tell the {word}plan."}
-            self._learn(name, await ask(self.app, name, "POST", "/api/projects", kept))
-            files = f"/api/projects/{self.projects[name][0]}/files"
-            assert (await ask(self.app, name, "POST", files, file)).status == 201
-            own = f"{files}/{self.digests[-1]}"
-            assert note in (await ask(self.app, name, "GET", own)).body.decode()
-            self.done["get /api/projects/{project}/files/{digest}"] += 1
-        self.seen["path"] = {*self.folders.values(), str(self.home), "/etc"}
-        self.seen["workspace"] = set(self.seen["path"])
+@dataclass
+class Belongings:
+    """What a person has: it fills the places of a request by their names."""
 
-    async def step(self) -> None:
-        """One request of one of them, judged."""
-        person = self.random.choice(list(PEOPLE))
-        asking = self.random.random() < 0.15  # a chat with answers has more to hide
-        wanted = [op for op in self.operations if op[1].endswith("/messages")] if asking else []
-        method, path, operation = self.random.choice(wanted or self.operations)
-        if (method, path) == ("delete", "/api/sessions") and self.random.random() < 0.98:
-            return  # it ends what the others are about
-        target, sessions = self._target(person, path, operation)
-        body = self._body(person, operation)
-        answer = await ask(self.app, person, method.upper(), target, body)
-        called = f"{method} {path}"
-        self.called[person, called] += 1
-        self.done[called] += answer.status < 300
-        sent = target + json.dumps(body, ensure_ascii=False)
-        self._judge(person, called, sent, sessions, answer)
-        self._learn(person, answer)
-        await self._settle()
+    word: str
+    folder: Path
+    note: str
+    session: str = ""
+    project: str = ""
 
-    def _judge(
-        self, person: str, called: str, sent: str, sessions: list[str], answer: Answer
-    ) -> None:
-        text = answer.body.decode("utf-8", "replace") + str(answer.headers)
-        for other in [name for name in PEOPLE if name != person]:
-            word = PEOPLE[other] + r"\w*"
-            self.told[person] |= set(re.findall(word, sent))
-            ids = self.sessions[other] + self.projects[other]
-            marks = [word, *ids, re.escape(self.folders[other])]
-            found = set(re.findall("|".join(marks), text)) - self.told[person]
-            leaked = [mark for mark in found if mark not in sent]
-            assert not leaked, f"{person} saw {leaked} of {other}: {called} {sent}"
-            if any(named in ids for named in sessions):
-                assert 400 <= answer.status < 500, f"{person} reached {other}: {called}"
-        assert answer.status not in (500, 0), f"{called} {sent}: {text[:500]}"
-
-    def _learn(self, person: str, answer: Answer) -> None:
-        if answer.headers.get("content-type") != "application/json" or not answer.body:
-            return
-        level: list[Any] = [answer.data]
-        while level:
-            value = level.pop()
-            if isinstance(value, dict):
-                for key, inner in value.items():
-                    if isinstance(inner, str) and 0 < len(inner) < 200:
-                        self.seen.setdefault(key, set()).add(inner)
-                    level.append(inner)
-            elif isinstance(value, list):
-                level.extend(value)
-        if answer.status == 201 and "search_path" in answer.data:
-            self.sessions[person].append(answer.data["id"])
-        if answer.status == 201 and "ends" in answer.data:
-            self.programs.append(answer.data["name"])
-        if answer.status == 201 and "chats" in answer.data:
-            self.projects[person].append(answer.data["id"])
-
-    async def _settle(self) -> None:
-        """Lets answers end; those that wait for an approval are stopped."""
-        for tenant in list(self.app._tenants.values()):
-            runner = tenant.services.runner
-            for _ in range(200):
-                if not (runner._tasks or runner._starting):
-                    break
-                await asyncio.sleep(0.005)
-            for session in list(runner._tasks):
-                await runner.cancel(session)
-
-    def _target(
-        self, person: str, path: str, operation: Mapping[str, Any]
-    ) -> tuple[str, list[str]]:
-        """A path with its places filled, and the sessions and projects named in it."""
-        named, query = [], []
-        for parameter in operation["parameters"]:
-            name, place = parameter["name"], parameter["in"]
-            if place == "query":
-                if self.random.random() < 0.3:
-                    query.append(f"{name}={quoted(self._value(person, name, parameter['schema']))}")
-                continue
-            value = self._value(person, name, {"type": "string"})
-            if name == "id":
-                value = self._session(person)
-                named.append(value)
-            elif name == "project":
-                value = self._project(person)
-                named.append(value)
-            elif name == "program":
-                value = self.random.choice(self.programs)
-            elif name == "digest":
-                value = self.random.choice(self.digests)
-            elif name in ("turn", "n"):
-                value = str(self.random.choice((1, 1, 1, 2, 5)))
-            elif path.startswith("/api/mcp/"):
-                owner = self.random.choice(list(PEOPLE.values()))
-                value = f"{owner}server{self.random.randrange(SERVERS)}"
-            elif path.startswith("/api/agents/"):
-                value = self.random.choice(["researcher", *self._agents()])
-            elif path.startswith("/static/"):
-                value = "app.js"
-            path = path.replace(f"{{{name}}}", quoted(value))
-        return path + ("?" + "&".join(query) if query else ""), named
-
-    def _agents(self) -> list[str]:
-        words = tuple(PEOPLE.values())
-        return [name for name in sorted(self.seen.get("name", ())) if name.startswith(words)][:9]
-
-    def _session(self, person: str) -> str:
-        if self.random.random() < 0.3:  # the one in which something was said
-            return self.sessions[person][0]
-        every = [one for own in self.sessions.values() for one in own[:1] + own[-6:]]
-        return self.random.choice([*every, "nosuchsession"])
-
-    def _project(self, person: str) -> str:
-        if self.random.random() < 0.5:
-            return self.projects[person][-1]
-        return self.random.choice([one for own in self.projects.values() for one in own[-3:]])
-
-    def _body(self, person: str, operation: Mapping[str, Any]) -> Any:
-        if "requestBody" not in operation:
-            return None
-        return self._value(
-            person, "", operation["requestBody"]["content"]["application/json"]["schema"]
-        )
-
-    def _value(self, person: str, name: str, schema: Mapping[str, Any]) -> Any:
+    def value(self, place: str, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+        """Something that may stand in a place of this name and form."""
         if "$ref" in schema:
-            schema = self.schemas[schema["$ref"].rpartition("/")[2]]
+            schema = schemas[schema["$ref"].rpartition("/")[2]]
+        kinds = schema.get("type", "string")
+        kind = kinds[0] if isinstance(kinds, list) else kinds
+        known = {
+            "id": self.session, "ids": self.session, "project": self.project,
+            "digest": sha256(self.note.encode()).hexdigest(), "turn": "1",
+            "path": str(self.folder), "workspace": str(self.folder), "url": "library://notes/note.md",
+            "model": "builtin:extractive", "q": "plan", "query": "plan of the harbour",
+            "folders": "notes", "config": '{"mcpServers": {"x": {"url": "http://h.example"}}}',
+            "data": b64encode(b"A file of whoever asks.").decode(), "tags": "tag",
+        }  # fmt: skip
+        if place == "settings":
+            return {"SEARCHLOOP_LIMITS": "steps=3"}
         if "enum" in schema:
-            return self.random.choice(schema["enum"])
-        kind = schema.get("type", "string")
-        kind = kind[0] if isinstance(kind, list) else kind
-        if kind == "object":
-            return self._object(person, name, schema)
+            return schema["enum"][0]
         if kind == "array":
-            return [self._value(person, name, schema.get("items", {"type": "string"}))]
-        if kind == "boolean":
-            return self.random.random() < 0.5
-        if kind in ("integer", "number"):
-            return self.random.choice((0, 1, 2, 3, 10))
-        return self._text(person, name)
-
-    def _object(self, person: str, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        if name == "settings":
-            return {"SEARCH_BLOCKED_DOMAINS": f"{self._text(person, '')}.example"}
-        needed = schema.get("required", ())
-        return {
-            field: self._value(person, field, inner)
-            for field, inner in schema.get("properties", {}).items()
-            if field in needed or self.random.random() < 0.4
-        }
-
-    def _text(self, person: str, name: str) -> str:
-        if name == "model" and self.random.random() < 0.9:
-            return "builtin:extractive"
-        if name == "config":
-            return json.dumps({"mcpServers": {self._text(person, ""): {"url": "http://h.example"}}})
-        if name == "project":
-            return self._project(person)
-        if name == "ids":
-            return self._session(person)
-        if name == "data":
-            return base64(NOTE.format(PEOPLE[person]))
-        if name == "query":
-            return f"{self.random.choice(list(PEOPLE.values()))[:-2]} plan of the harbour"
-        # The field `answer` of a run is no guess at the `answer` of somebody's instructions.
-        known = sorted(self.seen.get(name, ())) if name != "answer" else []
-        if known and self.random.random() < 0.5:
-            return self.random.choice(known)
-        return f"{PEOPLE[person]}{self.random.randrange(10_000)}"
+            return [self.value(place, schema.get("items", {}), schemas)]
+        if kind == "object":
+            fields = schema.get("properties", {})
+            return {f: self.value(f, fields[f], schemas) for f in schema.get("required", ())}
+        return {"boolean": True, "integer": 2, "number": 2}.get(kind, known.get(place, "x"))
 
 
-def base64(text: str) -> str:
-    """As a file goes along with a question."""
-    return b64encode(text.encode()).decode()
+@dataclass
+class Walk:
+    """Requests to every route, which name the things of somebody."""
+
+    app: WebApp
+    described: Mapping[str, Any]
+    of: dict[str, Belongings]
+
+    @classmethod
+    async def begun(cls, app: WebApp, home: Path) -> Walk:
+        """Each person has a folder with a document, and a thing of each kind only they know."""
+        walk = cls(app, document(), {})
+        for name, word in WORDS.items():
+            assert (await ask(app, name, "GET", "/api/me")).data["name"] == name
+            place = folders(home)[name]
+            own = Belongings(word, place / "files" / "notes", f"The {word}plan in a file.")
+            walk.of[name] = own
+            own.folder.mkdir(parents=True)
+            (own.folder / "note.md").write_text(f"# {word}doc\n\nThe {word}plan of the harbour.\n")
+            servers = {f"{word}thing": {"url": "http://127.0.0.1:1/mcp", "disabled": True}}
+            (place / "data" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+            file = {"name": f"{word}.txt", "data": b64encode(own.note.encode()).decode()}
+            template = {"command": f"{word}thing", "content": f"The {word}plan"}
+            for kind, body in (
+                ("sessions", {"search": "off"}),
+                ("projects", {"name": f"{word}project", "instructions": f"Tell the {word}plan."}),
+                ("agents", {"name": f"{word}thing", "system": f"Tell the {word}plan."}),
+                ("programs", {"name": f"{word}thing"}),
+                ("templates", {"templates": [template]}),
+                ("library", {"path": str(own.folder)}),
+            ):
+                made = await ask(app, name, "POST", f"/api/{kind}", body)
+                assert made.status < 300, made.body
+                own.session = made.data["id"] if kind == "sessions" else own.session
+                own.project = made.data["id"] if kind == "projects" else own.project
+            said = {"text": f"Where is the {word}plan?", "attachments": [file]}
+            chat, project = f"/api/sessions/{own.session}", f"/api/projects/{own.project}"
+            assert (await ask(app, name, "POST", f"{chat}/messages", said)).status == 202
+            assert (await ask(app, name, "POST", f"{project}/files", file)).status == 201
+            await walk.settled()
+        return walk
+
+    async def settled(self) -> None:
+        """Lets answers end."""
+        runners = [tenant.services.runner for tenant in self.app._tenants.values()]
+        await eventually(lambda: not any(each._tasks or each._starting for each in runners))
+
+    def is_operators(self, route: str) -> bool:
+        """Tells a route that concerns the whole server."""
+        method, path = route.split(" ")
+        return "x-whose" in self.described["paths"][path][method]
+
+    def requests(self, whose: Belongings) -> Iterator[tuple[str, str, str, Any]]:
+        """(route, method, target, body): each route with what it needs, and with each thing that it
+        may be given besides. Deletions come last."""
+        schemas = self.described["components"]["schemas"]
+        routes = [(m, p, o) for p, ms in self.described["paths"].items() for m, o in ms.items()]
+        for method, path, operation in sorted(routes, key=lambda r: (r[0] == "delete", -len(r[1]))):
+            target, queries = path, [""]
+            for each in operation["parameters"]:
+                name, shape = each["name"], each["schema"]
+                if each["in"] == "query":
+                    queries.append(f"?{name}={quote(str(whose.value(name, shape, schemas)))}")
+                    continue
+                named = name in ("name", "program")
+                value = f"{whose.word}thing" if named else whose.value(name, {}, schemas)
+                if path.startswith(("/static/", "/api/keys/")):
+                    value = "BRAVE_API_KEY" if "keys" in path else "app.js"
+                target = target.replace(f"{{{name}}}", quote(value, safe=""))
+            bodies: list[Any] = [None]
+            if content := operation.get("requestBody"):
+                ref = content["content"]["application/json"]["schema"]["$ref"]
+                schema = schemas[ref.rpartition("/")[2]]
+                least = whose.value("", schema, schemas)
+                more = {f: s for f, s in schema.get("properties", {}).items() if f not in least}
+                bodies = [least, *({**least, f: whose.value(f, more[f], schemas)} for f in more)]
+            for query, body in [(q, bodies[0]) for q in queries] + [("", b) for b in bodies[1:]]:
+                yield f"{method} {path}", method.upper(), target + query, body
 
 
-def quoted(text: Any) -> str:
-    """Part of an address."""
-    from urllib.parse import quote
-
-    return quote(str(text), safe="")
-
-
-async def walked(home: Path, store: Path | str, steps: int, seed: int) -> None:
-    """So many steps, and what must hold at their end."""
+async def test_nobody_sees_anything_of_another(tmp_path: Path, store: Path | str) -> None:
+    """Bob asks every route for Anna's things, by their names and with each field that may name one:
+    no answer holds a word, an id or a folder of hers that he did not write, and whatever names a
+    chat or project of hers is refused. Afterwards each route does for Anna what it is for, so
+    nothing of hers was lost; an administrator sees counts and none of it."""
+    home = tmp_path / "home"
     async with server(home, store) as app:
-        walk = Walk(app, home, seed)
-        await walk.begin()
-        for _ in range(steps):
-            await walk.step()
-        if steps >= 1000:
-            every = {f"{method} {path}" for method, path, _ in walk.operations}
-            assert {called for _, called in walk.called} == every
-            failed = {called for called in every if not walk.done[called]}
-            operators = {
-                f"{m} {p}" for m, p, o in walk.operations if o.get("x-whose", "anyone") != "anyone"
-            }
-            assert not failed - RARE - operators, " ".join(sorted(failed - RARE - operators))
+        walk = await Walk.begun(app, home)
+        hers, his = walk.of[ANNA], walk.of[BOB]
+        marks = re.compile(rf"{hers.word}\w*|{hers.session}|{hers.project}|{hers.folder}")
+        for route, method, target, body in walk.requests(hers):
+            answer = await ask(app, BOB, method, target, body)
+            sent = target + json.dumps(body)
+            text = answer.body.decode("utf-8", "replace") + str(answer.headers)
+            seen = {mark for mark in marks.findall(text) if mark not in sent}
+            assert not seen, f"{route} {sent}: {text[:500]}"
+            assert answer.status not in (500, 0), f"{route} {sent}: {text[:500]}"
+            if hers.session in sent or hers.project in sent:
+                assert answer.status >= 400 or "?" in target, f"{route} {sent}"
+            await walk.settled()
+        worked, every = set[str](), set[str]()
+        for route, method, target, body in walk.requests(hers):
+            every.add(route)
+            if route not in worked:
+                answer = await ask(app, ANNA, method, target, body)
+                assert answer.status not in (500, 0), f"{route}: {answer.body!r}"
+                worked |= {route} if answer.status < 300 else set()
+                await walk.settled()
+        assert {route for route in every - worked - RARE if not walk.is_operators(route)} == set()
         uses = await ask(app, ADMIN, "GET", "/api/usage")
-        assert {use["person"] for use in uses.data["uses"]} <= set(PEOPLE)
-        for word in PEOPLE.values():
-            listed = await ask(app, ADMIN, "GET", "/api/sessions")
-            assert word not in (uses.body + listed.body).decode().replace("annaqz@", "")
-    for name, word in PEOPLE.items():
-        place = Path(walk.folders[name]).parents[1]
-        other = next(w for w in PEOPLE.values() if w != word).encode()
-        held = [p for p in place.rglob("*") if p.is_file() and other + b"plan" in p.read_bytes()]
-        assert held == []
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.torture)])
-async def test_nobody_sees_anything_of_another(
-    seed: int, tmp_path: Path, store: Path | str
-) -> None:
-    """A sample of the walk: every answer to one holds no word, no id and no folder of the other."""
-    await walked(tmp_path / "home", store, 300, seed)
-
-
-@pytest.mark.torture
-async def test_nobody_sees_anything_of_another_in_5000_steps(
-    tmp_path: Path, store: Path | str
-) -> None:
-    """The whole walk: every route by both of them, and each route works for somebody."""
-    await walked(tmp_path / "home", store, 5_000, 7)
-
-
-ANNA, BOB = PEOPLE
+        assert {use["person"] for use in uses.data["uses"]} <= set(WORDS)
+        listed = (await ask(app, ADMIN, "GET", "/api/sessions")).body
+        assert not [
+            w for w in WORDS.values() if w in (uses.body + listed).decode().replace(ANNA, "")
+        ]
+    for mine, other in ((hers, his), (his, hers)):
+        files = [p for p in mine.folder.parents[1].rglob("*") if p.is_file()]
+        assert not [p for p in files if f"{other.word}plan".encode() in p.read_bytes()]
 
 
 async def test_each_person_has_their_own_everything(tmp_path: Path, store: Path | str) -> None:
@@ -441,10 +315,10 @@ async def test_folders_of_the_machine_are_not_theirs(kind: str, tmp_path: Path) 
     """A person's folders lie in their own one, whatever a link in it says; the server's data, its
     system and other people's folders are refused."""
     async with server(tmp_path / "home", tmp_path / "s") as app:
-        for name in PEOPLE:
+        for name in WORDS:
             await ask(app, name, "GET", "/api/me")
         home = tmp_path / "home"
-        places = {p.read_text()[:-1]: p.parent for p in home.glob("people/*/name")}
+        places = folders(home)
         mine, hers = places[BOB] / "files", places[ANNA] / "files"
         (hers / "note.md").write_text("hers")
         (mine / "link").symlink_to(hers)
@@ -550,12 +424,12 @@ def test_settings_for_all_are_read_by_all(tmp_path: Path) -> None:
 async def test_deleting_everything_is_ones_own(tmp_path: Path, store: Path | str) -> None:
     """All chats of the person, temporary ones too; nobody else's."""
     async with server(tmp_path / "home", store) as app:
-        for person in PEOPLE:
+        for person in WORDS:
             for more in ({}, {"temporary": True}):
                 made = await ask(app, person, "POST", "/api/sessions", more)
-                words = {"text": f"What does {PEOPLE[person]} plan?"}
+                words = {"text": f"What does {WORDS[person]} plan?"}
                 await ask(app, person, "POST", f"/api/sessions/{made.data['id']}/messages", words)
         deleted = await ask(app, ANNA, "DELETE", "/api/sessions")
         assert deleted.data == {"deleted": 2}
-        left = [(await ask(app, p, "GET", "/api/sessions")).data["sessions"] for p in PEOPLE]
+        left = [(await ask(app, p, "GET", "/api/sessions")).data["sessions"] for p in WORDS]
         assert [len(each) for each in left] == [0, 1]

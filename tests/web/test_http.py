@@ -112,11 +112,13 @@ class Hasty(BoundedHead):
     head_seconds = 0.2
 
 
-def test_slow_clients_are_cut() -> None:
-    """A request whose head does not arrive ends by itself, the first as well as a later one."""
+def test_slow_and_idle_clients_are_cut() -> None:
+    """A request whose head does not arrive ends by itself, the first as well as a later one; so
+    does a connection after its answer, which an empty line does not keep open."""
     with serving(Hasty) as server, contextlib.ExitStack() as after:
+        server.server.config.timeout_keep_alive = 10_000
         clients = []
-        for start in (b"", GOOD[:20], GOOD[:-6], b"PUT /", GOOD + GOOD[:20]):
+        for start in (b"", GOOD[:20], GOOD[:-6], b"PUT /", GOOD + GOOD[:20], GOOD, GOOD + b"\r\n"):
             address = ("127.0.0.1", server.port)
             clients.append(after.enter_context(socket.create_connection(address, timeout=90)))
             clients[-1].sendall(start)
@@ -126,7 +128,34 @@ def test_slow_clients_are_cut() -> None:
                     pass
 
 
-@pytest.mark.parametrize(
+class Crowded(BoundedHead):
+    """Has room for four that wait, and no other limit of time that a test could meet."""
+
+    head_seconds = 10_000.0
+    most_waiting, crowded_seconds = 4, 0.3
+
+
+def test_half_sent_heads_do_not_crowd_out_others() -> None:
+    """Of twelve connections that wait, those above the limit are closed, the oldest first; the
+    others go on, and a whole request is answered all the while."""
+    with serving(Crowded) as server, contextlib.ExitStack() as stack:
+        waiting = []
+        for _ in range(12):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            one.settimeout(90)
+            one.sendall(GOOD[:20])
+            waiting.append(one)
+        last = GOOD.replace(b"host:h", b"host:h\r\nConnection: close")
+        assert server.ask(last)[:12] == b"HTTP/1.1 200"
+        for one in waiting[:8]:
+            with contextlib.suppress(ConnectionResetError):
+                assert one.recv(10) == b""
+        for one in waiting[8:]:
+            one.sendall(GOOD[20:])
+            assert one.recv(12) == b"HTTP/1.1 200"
+
+
+@each_row(
     ("target", "host"),
     [
         (b"/host", b"127.0.0.1:1"),

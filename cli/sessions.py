@@ -168,8 +168,6 @@ def _restore(settings: Settings, words: list[str], args: argparse.Namespace) -> 
     if found.aside:
         read = f"{found.saved} sessions read from the damaged store{gaps}."
         lines.append(f"{read} It is kept: {found.aside}")
-    elif not source:
-        lines.append(f"{found.saved} sessions are back: an earlier restore was ended now.")
     if source:
         kept = f" {found.kept} were there already and stay as they are." if found.kept else ""
         lines.append(f"{found.done} sessions brought back{'' if found.aside else gaps}.{kept}")

@@ -8,8 +8,8 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -22,8 +22,7 @@ from searchloop.agent.log.session import CHOSEN_BY, FAR, chosen_by
 from searchloop.agent.log.sqlite.file import (
     beside,
     check_closed,
-    finish,
-    replace_store,
+    set_aside,
     sqlite_errors,
 )
 from searchloop.agent.settings.private_files import sync_folder
@@ -75,18 +74,22 @@ class Restored(NamedTuple):
 def restore(where: Path | str, source: Path | None) -> Restored:
     """Restores the sessions of a copy that the log lacks, and the legible ones of a damaged store.
 
-    The copy's version of a session with gaps wins. Raises ConfigError, StoreError.
+    The damaged store gets another name first. The copy's version of a session with gaps wins.
+    Raises ConfigError, StoreError.
     """
     if source is not None and not source.is_file():
         raise ConfigError("no_file", f"There is no file {source}.", "Name a copy.")
-    ended = finish(Path(where))
-    if _damaged(where):
-        return _renewed(Path(where), source)
-    if source is None and not ended:
-        words = "The sessions are whole: there is nothing to restore."
-        raise ConfigError("not_damaged", words, "Name a copy: searchloop sessions restore FILE")
-    with closing(open_store(where)) as ours:
-        return _brought(source, ours) if source else Restored(saved=len(_sessions(ours)))
+    with _opened(source) if source else nullcontext() as copy:
+        aside = set_aside(Path(where)) if _damaged(where) else None
+        if not (copy or aside):
+            words = "The sessions are whole: there is nothing to restore."
+            remedy = "Name a copy, or a damaged store: searchloop sessions restore FILE"
+            raise ConfigError("not_damaged", words, remedy)
+        with closing(open_store(where)) as ours:
+            better = {row[0] for row in _sessions(copy)} if copy else set[str]()
+            saved, _, gaps = _legible(aside, ours, better) if aside else (0, 0, 0)
+            done, kept, more = _copies(copy, ours) if copy else (0, 0, 0)
+            return Restored(done, kept, saved, gaps + more, aside)
 
 
 def _damaged(where: Path | str) -> bool:
@@ -102,40 +105,15 @@ def _damaged(where: Path | str) -> bool:
         return True
 
 
-def _renewed(path: Path, source: Path | None) -> Restored:
-    """Makes the new store beside the old one and replaces that when it is complete."""
-    with beside(path) as new:
-        with closing(open_store(new)) as ours:
-            found = _filled(ours, path, source)
-        return found._replace(aside=replace_store(path, new))
-
-
-def _filled(ours: Database, path: Path, source: Path | None) -> Restored:
-    """Copies what can be read of a damaged store, and what a copy has for the gaps."""
+def _legible(aside: Path, ours: Database, better: Container[str]) -> tuple[int, int, int]:
+    """Copies what can be read of a damaged store, as `_copies` does."""
     try:
-        with _opened(path) as rest:
-            done, _, gaps = _copies(rest, ours, partly=False)
-            found = _brought(source, ours) if source else Restored()
-            partly, *_ = _copies(rest, ours) if gaps else (0, 0, 0)
-            return found._replace(saved=done + partly, gaps=found.gaps + partly)
+        with _opened(aside) as rest:
+            return _copies(rest, ours, better)
     except (ConfigError, StoreError) as error:
         if error.code not in ("damaged", "no_copy"):
             raise
-    return _brought(source, ours) if source else Restored()  # nothing of it can be read
-
-
-def _brought(source: Path, ours: Database) -> Restored:
-    """Restores the sessions of a copy; of a damaged copy those that can be read."""
-    try:
-        with _opened(source) as copy:
-            done, known, _ = _copies(copy, ours, partly=False)
-            gaps, *_ = _copies(copy, ours)
-            return Restored(done + gaps, known, gaps=gaps)
-    except StoreError as error:
-        if error.code != "damaged":
-            raise
-        why = f"{source} cannot be read ({error.__cause__ or error})."
-        raise StoreError("damaged", why, _AGAIN) from error
+        return 0, 0, 0
 
 
 @contextmanager
@@ -150,8 +128,14 @@ def _opened(source: Path) -> Iterator[Database]:
             if Path(f"{source}{side}").is_file():
                 shutil.copy(f"{source}{side}", f"{copy}{side}")
         _check_copy(copy, source)
-        with closing(open_store(copy)) as db:
-            yield db
+        try:
+            with closing(open_store(copy)) as db:
+                yield db
+        except StoreError as error:
+            if error.code != "damaged":
+                raise
+            why = f"{source} cannot be read ({error.__cause__ or error})."
+            raise StoreError("damaged", why, _AGAIN) from error
 
 
 def _begin_copy(half: Path) -> None:
@@ -176,20 +160,23 @@ def _check_copy(copy: Path, source: Path) -> None:
         raise ConfigError("no_copy", f"{source} is no copy of sessions.", _AGAIN)
 
 
-def _copies(source: Database, target: Database, *, partly: bool = True) -> tuple[int, int, int]:
+def _copies(
+    source: Database, target: Database, better: Container[str] = ()
+) -> tuple[int, int, int]:
     """Copies the sessions that `target` lacks; returns (copied, present already, with gaps).
 
-    Those with gaps are copied only `partly`.
+    Leaves out those with gaps that somebody has `better`.
     """
     copy_projects(source, target)
     known = {row[0] for row in _sessions(target)}
     wanted = [row for row in _sessions(source) if isinstance(row[0], str)]
     fresh = [row for row in wanted if row[0] not in known]
-    gaps = [row for row in fresh if _has_gaps(source, row)]
-    done = fresh if partly else [row for row in fresh if row not in gaps]
+    broken = [row for row in fresh if _has_gaps(source, row)]
+    done = [row for row in fresh if row not in broken or row[0] not in better]
     for row in done:
-        _copied(source, target, row, gaps=row in gaps)
-    return len(done), len(wanted) - len(fresh), len(gaps)
+        _copied(source, target, row, gaps=row in broken)
+    gaps = sum(row in broken for row in done)
+    return len(done), len(wanted) - len(fresh), gaps
 
 
 def _has_gaps(db: Database, session: Sequence[Any]) -> bool:

@@ -1,7 +1,4 @@
-"""Opens, migrates and replaces the SQLite file, and converts every error to StoreError.
-
-A replacement survives the death of its process: the next one that opens the file finishes it.
-"""
+"""Opens, migrates and renames the SQLite file, and converts every error to StoreError."""
 
 from __future__ import annotations
 
@@ -21,12 +18,6 @@ from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Steps
 from searchloop.agent.settings.private_files import sync_folder
 from searchloop.agent.text import column_values
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 
 # [what, remedy] by code; read at once, as a system without files to spare reads none later.
 _WORDS = json.loads(Path(__file__).with_name("failures.json").read_text("utf-8"))
@@ -196,7 +187,6 @@ def _use_wal(db: sqlite3.Connection) -> None:
 def _prepare(path: Path) -> None:
     """Makes folder (0700) and file (0600) before SQLite does; its side files copy the mode."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    finish(path)
     fresh = not path.exists()
     if not fresh and not path.stat().st_size and wal_size(path):  # SQLite would discard the log
         raise fault("damaged", path, "the file is empty, and its log of changes is not")
@@ -243,60 +233,21 @@ def check_closed(path: Path) -> None:
     _remove(path, *_SIDES)
 
 
-def replace_store(path: Path, new: Path) -> Path:
-    """Replaces a store by a closed one; returns the old one's path. Raises OSError, StoreError."""
-    check_closed(new)
+def set_aside(path: Path) -> Path:
+    """Gives a damaged store and its log of changes another name, which it returns.
+
+    It keeps its old one until it has the new. Raises StoreError.
+    """
     name = f"{path.name}.damaged-{datetime.now():%Y%m%d-%H%M%S}"
     names = (path.with_name(f"{name}{more}") for more in ("", *(f"-{n}" for n in range(2, 1000))))
-    aside = next(_twins(path), None) or next(each for each in names if not each.exists())
-    for side in ("-wal", ""):  # the file itself last: with it all of them are there
-        old, twin = Path(f"{path}{side}"), Path(f"{aside}{side}")
-        if old.exists() and not twin.exists():
-            try:
-                os.link(old, twin)
-            except OSError:  # a file system without links
-                shutil.copyfile(old, twin)
-    with _locked(new):
-        os.replace(new, _whole(path))
+    aside = next(each for each in names if not each.exists())
+    with sqlite_errors(path):
+        for side in ("", "-wal"):
+            if (old := Path(f"{path}{side}")).exists():
+                try:
+                    os.link(old, f"{aside}{side}")
+                except OSError:  # a file system without links
+                    shutil.copyfile(old, f"{aside}{side}")
+        _remove(path, "", *_SIDES)
         sync_folder(path.parent)
-        _put(path)
     return aside
-
-
-def finish(path: Path) -> bool:
-    """Finishes the `replace_store` of a process that died; False if there is none. Others wait."""
-    whole = _whole(path)
-    with suppress(FileNotFoundError), _locked(whole) as found:
-        if not os.path.samestat(whole.stat(), found):
-            return False
-        if next(_twins(path), None) is None:
-            whole.unlink()  # it was of another store, which is not here any more
-            return False
-        _put(path)
-        return True
-    return False
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[os.stat_result]:
-    """Locks this file, whatever its name is by now, against other replacements."""
-    with path.open("rb") as file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield os.fstat(file.fileno())
-
-
-def _whole(path: Path) -> Path:
-    return path.with_name(f".{path.name}.whole")
-
-
-def _put(path: Path) -> None:
-    """Renames the new store, after removing the old one's log: SQLite would apply it to the new."""
-    _remove(path, *_SIDES)
-    os.replace(_whole(path), path)
-    sync_folder(path.parent)
-
-
-def _twins(path: Path) -> Iterator[Path]:
-    """Yields the other names that a `replace_store` gave to the same file."""
-    return (p for p in path.parent.glob(f"{path.name}.damaged-*") if p.samefile(path))

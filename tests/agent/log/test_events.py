@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.log import EventLog
-from searchloop.agent.log.backup import check
 from searchloop.agent.log.events import (
     STOPPED,
     Event,
@@ -231,17 +227,3 @@ def test_one_bit_is_noticed(seq: int, at: float, name: str, bit: int) -> None:
     else:
         row[name] = flipped(value, bit) if isinstance(value, str) else value ^ 1 << bit % 31
     assert data_in(**row) is None
-
-
-def test_another_word_is_no_answer(tmp_path: Path) -> None:
-    """An event that is JSON still, and not what was written, is marked; the rest is read."""
-    path = tmp_path / "sessions.sqlite3"
-    with closing(EventLog(path)) as log:
-        session = log.create_session(model="m").id
-        log.append(session, [("user_message", {"text": "When?"}), ("notice", {"text": "07:40"})])
-    path.write_bytes(path.read_bytes().replace(b"07:40", b"17:40"))
-    with closing(EventLog(path)) as log:
-        question, told = log.read(session)
-        assert question.data == {"text": "When?"}
-        assert (told.type, told.data["code"]) == ("notice", "damaged")
-    assert check(path) == [f"session {session}: event 2 is damaged"]

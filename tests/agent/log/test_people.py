@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -145,32 +144,3 @@ def test_a_copy_keeps_whose_it_is(store: Path | str, tmp_path: Path) -> None:
     with closing(EventLog(tmp_path / "new.sqlite3")) as log:
         assert log.of_person("anna").session(hers).title == HERS
         assert log.sessions() == []
-
-
-def test_what_is_saved_of_a_damaged_store_keeps_its_owner(tmp_path: Path) -> None:
-    """And a session whose row is lost is shown to nobody, where there are several people."""
-    path = tmp_path / "s.sqlite3"
-    with closing(EventLog(path)) as log:
-        hers, lost = filled(log.of_person("anna")), filled(log.of_person("bob"))
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("DELETE FROM sessions WHERE id = ?", (lost,))
-        db.commit()
-    with path.open("r+b") as file:  # the last page: an index, or the events
-        file.seek(-200, 2)
-        file.write(b"\xff" * 200)
-    restore(path, None) if damaged(path) else None
-    with closing(EventLog(path)) as log:
-        assert log.of_person("anna").session(hers).title == HERS
-        for other in (log, log.of_person("bob"), log.of_person("anna")):
-            assert lost not in [s.id for s in other.sessions()]
-            assert outcome(other.session, lost) == "no_session"
-
-
-def damaged(path: Path) -> bool:
-    """Whether SQLite itself says so."""
-    with closing(sqlite3.connect(path)) as db:
-        try:
-            return bool(db.execute("PRAGMA integrity_check").fetchone()[0] != "ok")
-        except sqlite3.DatabaseError:
-            return True

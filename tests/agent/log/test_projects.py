@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -118,27 +117,4 @@ def test_projects_are_in_a_copy_and_come_back(tmp_path: Path) -> None:
         [found] = log.of_person("anna").projects.all()
         assert (found.name, found.chats, len(found.files)) == ("Hers", 1, 1)
         data = log.of_person("anna").projects.attachments.data(found.id, found.files[0].digest)
-        assert data == b"some words"
-
-
-def test_projects_of_a_damaged_store_are_saved(tmp_path: Path) -> None:
-    """A page of the events is gone, the project and its file are not."""
-    path = tmp_path / "s.sqlite3"
-    with closing(EventLog(path)) as log:
-        made = log.projects.create("House", {"instructions": "Be brief."})
-        log.projects.add_files(made.id, [file("a")])
-        chat = log.create_session(model="m").id
-        log.append(chat, [("user_message", {"text": "word " * 4000})])
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")
-        [root] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events'").fetchone()
-        [size] = db.execute("PRAGMA page_size").fetchone()
-    with path.open("r+b") as opened:
-        opened.seek((root - 1) * size)
-        opened.write(b"\xff" * size)
-    restore(path, None)
-    with closing(EventLog(path)) as log:
-        [found] = log.projects.all()
-        assert (found.name, found.instructions, len(found.files)) == ("House", "Be brief.", 1)
-        data = log.projects.attachments.data(found.id, found.files[0].digest)
         assert data == b"some words"

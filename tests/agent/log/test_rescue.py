@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.errors import AgentError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import Restored, backup, check, restore
 from searchloop.agent.log.events import Event, message_data
@@ -66,6 +66,7 @@ def leaf(data: bytes, words: bytes) -> Callable[[bytes], bytes]:
 
 DAMAGE: dict[str, tuple[Callable[[bytes], bytes], int]] = {
     # what became of the file, and how many sessions are whole all the same
+    "first page": (page(1), 0),
     "sessions": (page(2), 0),
     "index of sessions": (page(4), SESSIONS),
     "in the middle": (lambda data: leaf(data, b'"3-15"')(data), SESSIONS - 2),
@@ -74,7 +75,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], int]] = {
 }
 
 
-LOST = ("sessions", "cut off")  # only a copy helps
+LOST = ("first page", "sessions", "cut off")  # only a copy helps
 
 
 @pytest.mark.parametrize("name", DAMAGE)
@@ -253,30 +254,6 @@ def test_a_copy_fills_the_gaps(tmp_path: Path, whole: bytes) -> None:
     with closing(EventLog(path)) as log:
         assert [e.data["text"] for e in log.read(later)] == ["after the copy"]
         assert all(len(log.read(s.id)) in (1, 120) for s in log.sessions())
-
-
-def test_a_whole_store_is_not_restored(tmp_path: Path, whole: bytes) -> None:
-    """There is nothing to bring back; the file stays where it is."""
-    (tmp_path / "s.sqlite3").write_bytes(whole)
-    with pytest.raises(ConfigError, match="nothing to restore"):
-        restore(tmp_path / "s.sqlite3", None)
-    assert [path.name for path in tmp_path.iterdir()] == ["s.sqlite3"]
-
-
-@pytest.mark.parametrize("lost", [100, PAGE])
-def test_without_its_first_page_a_file_needs_a_copy(
-    tmp_path: Path, whole: bytes, lost: int
-) -> None:
-    """It is called damaged, kept aside, and all that the copy holds comes back."""
-    path = tmp_path / "s.sqlite3"
-    path.write_bytes(whole)
-    backup(path, tmp_path / "copy")
-    path.write_bytes(b"\xff" * lost + whole[lost:])
-    assert code_of(lambda: EventLog(path)) == "damaged"
-    found = restore(path, tmp_path / "copy")
-    assert (found.done, found.saved, found.gaps) == (SESSIONS, 0, 0)
-    assert found.aside is not None
-    assert check(path) == []
 
 
 def test_nothing_can_be_read(tmp_path: Path) -> None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -360,24 +358,25 @@ turns = st.builds(
 )
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One log for all walks; dead processes need not say so in the test's output."""
-    logging.getLogger("searchloop.agent.run.runner").disabled = True
-    yield tmp_path_factory.mktemp("walks")
-    logging.getLogger("searchloop.agent.run.runner").disabled = False
-
-
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(turns, min_size=1, max_size=7))
 def test_any_walk_can_go_on(home: Path, walk: list[Turn]) -> None:
     """Each request keeps its vendor's rules, offers the chosen search, and extends the last."""
+    take_walk(home, walk)
+
+
+def take_walk(
+    home: Path, walk: list[Turn], check: Callable[[str, Any], None] = lambda name, body: None
+) -> None:
+    """Plays a session; `check` gets each request, with the provider's name."""
 
     async def scenario() -> None:
         session = Walk(home)
         try:
             for turn in walk:
                 await session.take(turn)
+                for dialect, _, body in session.transport.sent:
+                    check(dialect.name, body)
         finally:
             await session.close()
 

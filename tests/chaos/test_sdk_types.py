@@ -8,38 +8,21 @@ Where a type is known to be too strict or too lax, it is said here by name.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from searchloop.agent import providers
-from searchloop.agent.errors import ConfigError, NativeSearchRejected
-from searchloop.agent.settings import Environment
-from searchloop.agent.types import Message, NativeSearch, Request, ToolSpec
-from tests.chaos import dialects
-from tests.chaos.test_interleavings import Played, Turn, Walk
+from tests.chaos.test_interleavings import Turn, take_walk, turns
 
 pytestmark = pytest.mark.integration
 
 Body = dict[str, Any]
-SAVE = ToolSpec(
-    "save_note",
-    "Keeps a note.",
-    {
-        "type": "object",
-        "properties": {"text": {"type": "string"}, "tags": {"type": ["array", "null"]}},
-        "required": ["text"],
-        "additionalProperties": False,
-    },
-)
-SEARCH = NativeSearch(("a.example",), (), "DK", 3)
-
 
 # --- the vendors' types ---
 
@@ -161,87 +144,18 @@ FITS: dict[str, Callable[[Body], None]] = {
     "openai": openai_fits,
     "openai-chat": chat_fits,
 }
-EVERY = pytest.mark.parametrize("name", FITS)
 
 
-# --- what we send ---
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(turns, min_size=1, max_size=7))
+def test_conversations(home: Path, walk: list[Turn]) -> None:
+    """Every request of any session, whoever took part in it."""
 
+    def fits_too(name: str, body: Body) -> None:
+        if name in FITS:
+            FITS[name](json.loads(json.dumps(body)))
 
-def turn(provider: str, *acts: str, search: str = "off", end: str = "thought") -> Turn:
-    """A turn in agent mode with tools."""
-    return Turn(provider, False, search, "agent", acts, end, tools=True, restart=False)
-
-
-def walk(name: str) -> list[Turn]:
-    """Own turns of every kind, and between them those of all others."""
-    own = [
-        turn(name),
-        turn(name, "three calls", "broken call"),
-        turn(name, "unknown tool", "our search", "our page", search="local"),
-        turn(name, "search and call", "their search", search="auto", end="searched"),
-        turn(name, "pause", search="auto", end="searched"),
-        turn(name, search="auto", end="stop: searching"),
-        turn(name, "call", end="stop: calling"),
-        turn(name, end="crash: talking"),
-        turn(name, search="auto"),
-        replace(turn(name, search="native", end="searched"), tools=False),
-        turn(name),
-    ]
-    others = [other for other in dialects.names() if other != name]
-    foreign = [turn(other, "three calls", "their search", search="auto") for other in others]
-    return [*own, *foreign, turn(name, "call", search="auto"), turn(name, "call"), turn(name)]
-
-
-@EVERY
-async def test_conversations(name: str, tmp_path: Path) -> None:
-    """Every request of a long session, whoever took part in it."""
-    sent: list[Body] = []
-    session = Walk(tmp_path)
-    try:
-        for each in walk(name):
-            await session.take(each)
-            sent.extend(body for d, _, body in session.transport.sent if d.name == name)
-    finally:
-        await session.close()
-    assert len(sent) >= 20
-    for body in sent:
-        FITS[name](body)
-
-
-@EVERY
-@pytest.mark.parametrize("searching", [SEARCH, SEARCH._replace(country=None)])
-def test_options(name: str, searching: NativeSearch) -> None:
-    """Every option that a request may have, with and without tools."""
-    dialect = dialects.load(name)
-    question = Message("user", "When is high water?")
-    model = dialect.searcher
-    requests = [
-        Request(dialect.models[0], (question,), "Be brief.", (SAVE,), max_output_tokens=99),
-        Request(dialect.models[0], (question,), "Be brief.", (SAVE,), answer_now=True),
-        Request(model, (question,), native_search=NativeSearch()),
-        Request(model, (question,), native_search=searching, session_id="s" * 80),
-        Request(model, (question,), native_search=NativeSearch(("a.example", "b.example"))),
-        Request(model, (question,), native_search=NativeSearch((), ("c.example",))),
-    ]
-    for request in requests:
-        body = asyncio.run(body_of(name, request))
-        assert body is not None or request.native_search not in (None, NativeSearch())
-        if body is not None:
-            FITS[name](body)
-
-
-async def body_of(name: str, request: Request) -> Body | None:
-    """The body that this provider sends, or None when it says that it cannot do that."""
-    dialect = dialects.load(name)
-    transport = Played({name: dialect})
-    env = Environment({"flag": dialect.settings(f"http://127.0.0.1:9/{name}")})
-    provider = providers.load(name, env, transport)
-    try:
-        async for _ in provider.stream(request):
-            pass
-    except (ConfigError, NativeSearchRejected):
-        return None
-    return transport.sent[0][2]
+    take_walk(home, walk, fits_too)
 
 
 def test_the_types_are_read_strictly() -> None:

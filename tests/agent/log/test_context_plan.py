@@ -153,14 +153,6 @@ def test_being_asked_for_the_answer_is_no_question(turns: int) -> None:
     assert texts(fitted.messages[-5:]) == texts([*found, nudge])
 
 
-def test_a_search_that_shrinks_keeps_its_addresses() -> None:
-    """Titles, numbers and addresses stay, extracts go."""
-    said = [user("When?"), *search(1)]
-    short = brief(said[2], said).content
-    assert "[3] Page 3 https://a.example/3" in short
-    assert "snippet" not in short
-
-
 def test_one_result_never_takes_it_all() -> None:
     """A page larger than the window is cut, and says so."""
     said = [user("When?"), *page(1, filler(200_000))]
@@ -170,16 +162,6 @@ def test_one_result_never_takes_it_all() -> None:
     assert len(fitted.messages[-1].content) > 2000
 
 
-def test_many_results_at_once_still_fit() -> None:
-    """Twenty pages in one step fit a small window, the last of them longest."""
-    made = [page(n, filler(8000)) for n in range(1, 21)]
-    every = Message("assistant", "", tool_calls=tuple(c for m, _ in made for c in m.tool_calls))
-    said = [user("When?"), every, *(result for _, result in made)]
-    fitted = fit(said, Budget(4096, 300))
-    assert fitted.tokens + Budget(4096).answer <= 4096
-    check_calls_are_answered(fitted.messages)
-
-
 def test_a_question_that_is_too_large_is_an_error() -> None:
     """Nothing is cut from a question: it is refused with both sizes."""
     with pytest.raises(ProviderError) as caught:
@@ -187,12 +169,6 @@ def test_a_question_that_is_too_large_is_an_error() -> None:
     assert caught.value.code == "question_too_long"
     assert "4,096" in caught.value.message
     assert not caught.value.retryable
-
-
-def test_a_window_smaller_than_the_tools_is_an_error() -> None:
-    """A window that the system text alone fills is an error as well."""
-    with pytest.raises(ProviderError):
-        fit([user("Hello")], Budget(1000, 990))
 
 
 def test_thinking_counts_in_its_turn_only() -> None:

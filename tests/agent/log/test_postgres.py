@@ -142,26 +142,6 @@ async def follow(log: EventLog, session: str, into: list[Event]) -> None:
         into += batch
 
 
-@pytest.mark.parametrize(("dead", "numbers"), [(False, range(1, 30)), (True, (1, 3, 5))])
-def test_no_lost_answer_doubles_anything(
-    tmp_path: Path, postgres: Postgres, dead: bool, numbers: range
-) -> None:
-    """Whichever append of a run it is, and whether the server can be asked or not."""
-    url = postgres.url()
-    with Wire(postgres.port, APPEND) as wire:
-        hits = 0
-        for number in numbers:
-            home = tmp_path / str(number)
-            home.mkdir()
-            arm = partial(wire.lose, number, dead=dead)
-            hit = asyncio.run(breaks(home, through(wire, url), wire, arm))
-            hits += hit
-            if not hit:
-                break
-    assert hits >= 3
-    assert check(url) == []
-
-
 def cuts(folder: Path, postgres: Postgres, step: int, *, asks: bool) -> int:
     """How many cuts, one after each `step` bytes of a run, were met."""
     url, done = postgres.url(), 0

@@ -13,7 +13,6 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import backup, restore
 from searchloop.agent.log.contract import AttachedFile
 from searchloop.agent.types.attachments import Attachment
-from tests.waiting import LATE
 
 
 def file(name: str, data: bytes = b"some words") -> AttachedFile:
@@ -88,18 +87,6 @@ def test_a_project_is_found_by_its_name(log: EventLog) -> None:
         log.projects.named("house")
     with pytest.raises(ConfigError, match="There is no project"):
         log.projects.named("Boat")
-
-
-def test_archived_chats_are_listed_by_themselves(log: EventLog) -> None:
-    """And found by what was said in them."""
-    kept, away = (log.create_session(model="m").id for _ in range(2))
-    log.append(away, [("user_message", {"text": "Where do puffins nest?"})])
-    log.update_session(away, {"archived": True})
-    assert [s.id for s in log.sessions(archived=False)] == [kept]
-    assert [s.id for s in log.sessions(archived=True)] == [away]
-    assert {s.id for s in log.sessions()} == {kept, away}
-    log.chat_search.moment = LATE  # which a slow machine may need
-    assert list(log.find("puffins")) == [away]
 
 
 def test_projects_are_in_a_copy_and_come_back(tmp_path: Path) -> None:

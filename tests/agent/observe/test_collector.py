@@ -171,16 +171,6 @@ def test_the_terminal_tells_a_collector_too(command: str, tmp_path: Path) -> Non
     assert all("How does it" not in json.dumps(line) for line in lines)
 
 
-def test_a_collector_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
-    """Nothing listens there: the answer comes all the same, and the program ends."""
-    env = {"SEARCHLOOP_HOME": str(tmp_path), "SEARCHLOOP_OFFLINE": "1"}
-    env["SEARCHLOOP_OTEL_ENDPOINT"] = "http://127.0.0.1:9"
-    # A process of its own: what still tries to send would go on in this one.
-    done = ran(tmp_path, env, "ask", "What is this?", "-m", "builtin:extractive")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-
-
 _ASKED = """
 import json, resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

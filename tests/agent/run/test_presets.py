@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -54,23 +53,6 @@ def test_the_built_in_ones(tmp_path: Path) -> None:
     assert all(p.builtin and p.description and p.system for p in found)
     assert {p.search for p in found} == {"off"}
     assert [p.name for p in found] == sorted(p.name for p in found)
-
-
-def test_made_changed_and_removed(tmp_path: Path) -> None:
-    """An agent is a private file that another process reads; what was not named stays."""
-    presets = NamedAgents(tmp_path)
-    data = {"description": "Says it in rhyme", "system": "Rhyme.", "model": "ollama:qwen3:8b"}
-    presets.create("poet", {**data, "tools": ["read_*"]})
-    assert NamedAgents(tmp_path).get("poet").tools == ("read_*",)
-    changed = presets.change("poet", {"mode": "plan", "model": None})
-    assert (changed.system, changed.mode, changed.model) == ("Rhyme.", "plan", None)
-    file = tmp_path / "agents" / "poet.json"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert "poet" in [p.name for p in presets.all()]
-    presets.delete("poet")
-    assert code_of(lambda: presets.get("poet")) == "no_agent"
-    assert code_of(lambda: presets.delete("poet")) == "no_agent"
 
 
 def test_a_built_in_one_can_be_changed_and_comes_back(tmp_path: Path) -> None:

@@ -23,9 +23,7 @@ from searchloop.agent.log.events import Event, message_data
 from searchloop.agent.log.leases import holder
 from searchloop.agent.log.postgres import MOST_BYTES, append_values
 from searchloop.agent.log.sqlite import SqliteDatabase
-from searchloop.agent.run.recorder import WINDOW, BatchWriter, Recorder
-from searchloop.agent.run.runner import Runner
-from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.types import (
     Message,
     PageOpened,
@@ -35,7 +33,6 @@ from searchloop.agent.types import (
     ThinkingDelta,
     Usage,
 )
-from tests.agent.scripted import MODEL, Scripted, SearchApp, no_room, says, settings
 from tests.postgres import Postgres
 from tests.waiting import eventually, until
 
@@ -153,19 +150,6 @@ async def test_a_store_that_fails_ends_the_listening(tmp_path: Path) -> None:
             await recorder.finish([("run_finished", {})])
 
 
-async def test_nothing_ticks_after_the_end(tmp_path: Path) -> None:
-    """Once it is finished a recorder writes nothing more."""
-
-    async with recording(tmp_path) as (recorder, log, session):
-        recorder.delta(TextDelta("One"))
-        recorder.delta(TextDelta(" two"))
-        await recorder.finish([("run_finished", {})])
-        last = log.last_seq(session)
-        await asyncio.sleep(WINDOW * 2)
-        assert log.last_seq(session) == last
-        assert log.last_event(session).type == "run_finished"
-
-
 class Counting(EventLog):
     """A log that counts how often it was asked to write."""
 
@@ -215,25 +199,6 @@ def test_one_that_is_fenced_out_stops_only_itself(store: Path | str) -> None:
     assert second.code == "fenced"
     assert isinstance(third, Conflict)
     assert [said(log, session) for session in sessions] == ["xx", "", ""]
-    log.close()
-
-
-async def test_a_full_disk_is_told_to_each_and_loses_no_word(tmp_path: Path) -> None:
-    """All who spoke learn it at their next word, and what they had said is written at the end."""
-    log = EventLog(tmp_path / "s.sqlite3")
-    together = BatchWriter(log)
-    sessions = [log.create_session(model="m").id for _ in range(2)]
-    runs = [Recorder(together, session, "off") for session in sessions]
-    with no_room(tmp_path / "s.sqlite3"):
-        for run in runs:
-            run.delta(TextDelta("kept"))
-        await eventually(lambda: all(run._failed for run in runs))
-        for run in runs:
-            with pytest.raises(StoreError):
-                run.delta(TextDelta("lost"))
-    for run in runs:
-        await run.finish([])
-    assert [said(log, session) for session in sessions] == ["kept", "kept"]
     log.close()
 
 
@@ -315,20 +280,4 @@ async def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path
     store.down = False
     await asyncio.wait_for(recorder.finish([]), 60)
     assert said(log, session) == "half."
-    log.close()
-
-
-@pytest.mark.integration
-async def test_two_hundred_runs_share_ten_connections(postgres: Postgres, tmp_path: Path) -> None:
-    """All at once on one process: each answers whole, none is told that the store is down."""
-    log = EventLog(postgres.url())
-    script = [says("High water is at 07:40.") for _ in range(200)]
-    backend = LocalBackend(SearchApp({}))
-    runner = Runner(settings(tmp_path), log, backend, providers=[Scripted(script)])
-    sessions = [log.create_session(model=MODEL).id for _ in range(200)]
-    await asyncio.gather(*(runner.start(session, "When?") for session in sessions))
-    await asyncio.gather(*(runner.wait(session) for session in sessions))
-    ends = [log.last_event(session).data for session in sessions]
-    assert {(end["reason"], end["answer"]) for end in ends} == {("stop", "High water is at 07:40.")}
-    await runner.aclose()
     log.close()

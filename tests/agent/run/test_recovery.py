@@ -22,7 +22,6 @@ import pytest
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import Lease, machine
-from searchloop.agent.run.runner import Runner
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import delete_session, make_plan
 from tests.agent.scripted import (
@@ -163,27 +162,6 @@ async def test_a_run_that_had_ended_is_not_ended_twice(tmp_path: Path, dead: int
         house.log.leases.claim(house.session, finished.data["run_id"], f"{HERE}/{dead}/x")
         assert await house.runner.recover() == 1
         assert house.kinds().count("run_finished") == 1
-
-
-async def test_two_who_recover_say_it_once(tmp_path: Path, dead: int) -> None:
-    """Any number of processes may start at once: the end is written by one of them."""
-
-    model = Scripted([says("Whole.")])
-    async with open_house(tmp_path, model) as house:
-        left_behind(house, f"{HERE}/{dead}/x")
-        logs = [EventLog(house.log.where) for _ in range(4)]
-        made = [
-            Runner(house.runner._settings, log, house.runner._backend, providers=[model])
-            for log in logs
-        ]
-        assert sum(await asyncio.gather(*(runner.recover() for runner in made))) == 1
-        for runner in made:
-            await runner.wait(house.session)
-        assert house.kinds().count("run_finished") == 1
-        runners = made
-        for runner, log in zip(runners, logs, strict=True):
-            await runner.aclose()
-            log.close()
 
 
 async def test_a_full_disk_lets_a_session_be_deleted(tmp_path: Path) -> None:

@@ -196,16 +196,6 @@ async def test_a_second_refusal_is_told_with_its_remedy(tmp_path: Path) -> None:
         assert ended.data["reason"] == "stop", ended.data
 
 
-async def test_a_first_question_that_is_too_long_costs_no_summary(tmp_path: Path) -> None:
-    """There is nothing to summarise."""
-    model = Remembering(1500)
-
-    async with open_house(tmp_path, model) as house:
-        ended = await house.ask("word " * 5000)
-        assert ended.data["error"]["code"] == "context_length"
-    assert len(model.requests) == 1
-
-
 async def filled(house: House, turns: int = 4) -> list[int]:
     """Asks some questions; returns their numbers."""
     for turn in range(turns):
@@ -263,18 +253,6 @@ async def test_a_summary_that_the_user_edits_counts_from_then_on(tmp_path: Path)
         assert "RIGHT" in text
         assert "WRONG" not in text
         assert len(summaries(house)) == 2
-
-
-async def test_two_turns_are_never_summarised_by_hand(tmp_path: Path) -> None:
-    """The model is not even asked; the chat is free again."""
-    model = script(3)
-
-    async with open_house(tmp_path, model) as house:
-        await filled(house, 2)
-        await house.runner.compact(house.session)
-        await house.runner.wait(house.session)
-        assert not summaries(house)
-        assert (await house.ask("Still there?")).data["answer"] == "Answer 2."
 
 
 async def test_a_busy_chat_is_not_summarised_and_a_summarised_one_is_busy(tmp_path: Path) -> None:

@@ -1,12 +1,8 @@
-"""`searchloop ask`, from the question to the exit code."""
+"""`searchloop ask`, from the question and what is asked beside it to the exit code."""
 
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +13,9 @@ from searchloop.cli.show import as_text
 from tests.agent.providers.vendors import OPENAI, SSE
 from tests.agent.scripted import page
 from tests.attached import png
-from tests.cli.conftest import CLEAN, Cli
-from tests.fake_ollama import FakeOllama, Model, say
+from tests.cli.conftest import Cli
+from tests.cli.screen import Terminal, online, said, serving
+from tests.fake_ollama import FakeOllama, Model, call, say
 from tests.fakes import FakeServer, Reply, json_reply
 
 QUESTION = "How does the search switch decide between native and local search?"
@@ -61,7 +58,9 @@ def test_nothing_found_is_no_success(cli: Cli, where: dict[str, str]) -> None:
 
 
 def test_a_bare_machine_answers_with_checked_sources(cli: Cli) -> None:
-    """No key, no model server, no network: quotes from the library, numbered and verified."""
+    """No key, no model server, no network: quotes from the library, numbered and verified; without
+    --web nothing is searched.
+    """
     ran = cli("ask", "--web", "-o", "json", QUESTION)
     told = ran.json
     assert ran.code == 0
@@ -74,6 +73,8 @@ def test_a_bare_machine_answers_with_checked_sources(cli: Cli) -> None:
         )
     assert {s["state"] for s in told["sources"]} >= {"cited", "opened"}
     assert told["usage"]["searches"] == 1
+    told = cli("ask", "-o", "json", QUESTION).json
+    assert (told["search_path"], told["usage"]["searches"]) == ("off", 0)
 
 
 def test_files_go_with_a_question(cli: Cli, tmp_path: Path) -> None:
@@ -100,32 +101,6 @@ def test_the_text_form_reads_like_an_answer(cli: Cli) -> None:
     assert ran.out.index("passages match") < ran.out.index("Sources") < ran.out.index("library://")
     assert "Searching the web: “" in ran.err
     assert "\n  Read library://" in ran.err
-
-
-def test_a_terminal_shows_the_answer_once(tmp_path: Path) -> None:
-    """On a terminal the answer is there however quickly it came, and it is there once."""
-    ours, theirs = pty.openpty()
-    settings = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
-    with os.fdopen(ours, "rb", buffering=0) as screen:
-        subprocess.run(
-            [sys.executable, "-m", "searchloop.cli", "ask", "Hello"],
-            env=settings,
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            stdout=theirs,
-            timeout=200,
-            check=True,
-        )
-        os.close(theirs)
-        shown = screen.read(4096).decode()
-    assert shown.count("I am not a language model") == 1
-    assert shown.endswith("language model.\r\n")
-
-
-def test_search_is_off_until_it_is_asked_for(cli: Cli) -> None:
-    """Without --web nothing is searched."""
-    told = cli("ask", "-o", "json", QUESTION).json
-    assert (told["search_path"], told["usage"]["searches"]) == ("off", 0)
 
 
 def test_stream_json_ends_with_the_run(cli: Cli) -> None:
@@ -174,40 +149,31 @@ def test_searches_are_held_to_the_sites_asked_for(cli: Cli) -> None:
     assert local["citations"] == []
 
 
-def test_ollama_searches_locally(cli: Cli) -> None:
-    """A local model asks for `web_search`; it gets results of ours, and its answer is cited."""
-    call = {"function": {"name": "web_search", "arguments": {"query": "native local search"}}}
-    steps = [
-        [{"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": False}],
-        [{"message": {"role": "assistant", "content": "The switch decides [1]."}, "done": False}],
-    ]
-    end = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
-    replies = [
-        Reply(
-            "".join(json.dumps(line) + "\n" for line in [*step, end]).encode(),
-            headers={"content-type": "application/x-ndjson"},
-        )
-        for step in steps
-    ]
-    chats = []
-
-    def answer(request: Any) -> Reply:
-        if request.path != "/api/chat":
-            return json_reply({"models": []})
-        chats.append(request.json)
-        return replies[len(chats) - 1]
-
-    with FakeServer(answer) as server:
-        ran = cli(
-            "ask", "-m", "ollama:small", "--web", "-o", "json", QUESTION, OLLAMA_HOST=server.url
-        )
-    assert ran.json["answer"] == "The switch decides [1]."
-    assert [c["n"] for c in ran.json["citations"]] == [1]
-    assert ran.json["search_path"] == "local:library"
-    assert [t["function"]["name"] for t in chats[0]["tools"]] == ["open_page", "web_search"]
-    result = chats[1]["messages"][-1]
+def test_a_local_model_searches_with_our_tools(cli: Cli) -> None:
+    """It asks for `web_search` and gets results of ours; its answer is cited, and no control
+    character of it reaches the terminal.
+    """
+    text = "The switch\x1b]8;;http://x\x07 decides\x9b [1]."
+    script = [call("web_search", {"query": "native local search"}), say(text)]
+    with FakeOllama([Model("small", num_ctx=32_768)], script * 2) as server:
+        ask = ("ask", "-m", "ollama:small", "--web", QUESTION)
+        told = cli(*ask, "-o", "json", OLLAMA_HOST=server.url).json
+        shown = cli(*ask, OLLAMA_HOST=server.url).out
+        first, second, *_ = server.chats
+    assert (told["answer"], told["search_path"]) == (text, "local:library")
+    assert [c["n"] for c in told["citations"]] == [1]
+    assert [t["function"]["name"] for t in first["tools"]] == ["open_page", "web_search"]
+    result = second["messages"][-1]
     assert (result["role"], result["tool_name"]) == ("tool", "web_search")
     assert "library://docs/search-switch.md" in result["content"]
+    assert not set(shown) & {chr(c) for c in (*range(9), *range(11, 32), *range(127, 160))}
+
+
+def test_a_terminal_shows_the_answer_once(tmp_path: Path) -> None:
+    """On a terminal the answer is there however quickly it came, and it is there once."""
+    with Terminal(tmp_path, "ask", "Hello") as terminal:
+        code, shown = terminal.ended()
+    assert (code, shown.count("I am not a language model")) == (0, 1)
 
 
 def test_the_speed_of_a_local_model_is_told(cli: Cli) -> None:
@@ -227,42 +193,11 @@ def test_the_speed_of_a_local_model_is_told(cli: Cli) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "words"),
-    [
-        (["   "], 2, "The question is empty"),
-        (["-m", "nonsense", "hi"], 2, "There is no model 'nonsense'. Asked: builtin."),
-        (["-m", "nobody:x", "hi"], 2, "There is no model 'nobody:x'. Asked: builtin."),
-        (["-m", "builtin:x", "hi"], 2, "no model builtin:x"),
-        (["-m", "openai:gpt-5.5", "hi"], 2, "OPENAI_API_KEY"),
-        (["--search", "native", "hi"], 2, "Choose local search"),
-        (["--session", "none", "hi"], 2, "There is no session 'none'"),
-        (["-c", "hi"], 2, "no session to go on with"),
-        (["--max-steps", "0", "hi"], 2, "must be at least 1"),
-        (["-m", "ollama:small", "hi"], 1, "ollama serve"),
-    ],
-)
-def test_bad_input_names_the_remedy(cli: Cli, args: list[str], code: int, words: str) -> None:
-    """One clear sentence on stderr, the right exit code, and nothing stored."""
-    ran = cli("ask", *args, OLLAMA_HOST="127.0.0.1:9")
-    assert ran.code == code
-    assert words in ran.err
-    assert ran.err.count("\n") <= 8
-
-
 def test_a_refused_question_is_json_too(cli: Cli) -> None:
     """With -o json a question that cannot be sent is a `run_finished` with an error."""
     told = cli("ask", "-o", "json", "-m", "openai:gpt-5.5", "hi").json
     assert (told["type"], told["reason"]) == ("run_finished", "error")
     assert told["error"]["code"] == "missing_key"
-
-
-def test_a_question_of_a_megabyte_is_refused_in_words(cli: Cli) -> None:
-    """Too long a question is not sent, and the message says what to do instead."""
-    ran = cli("ask", stdin="x" * 1_048_576)
-    assert ran.code == 2
-    assert "1,000,000" in ran.err
-    assert "library add" in ran.err
 
 
 def test_a_read_only_folder_is_said(cli: Cli, tmp_path: Path) -> None:
@@ -281,18 +216,57 @@ def test_a_limit_is_told_with_its_own_code(cli: Cli) -> None:
     assert ran.json["answer"]
 
 
-def test_terminal_text_cannot_steer_the_terminal(cli: Cli) -> None:
-    """Control characters of an answer are not printed."""
-    evil = {
-        "message": {"role": "assistant", "content": "a\x1b]8;;http://x\x07b\x9bc"},
-        "done": True,
-    }
-    reply = Reply(
-        json.dumps(evil).encode() + b"\n", headers={"content-type": "application/x-ndjson"}
-    )
-    with FakeServer([reply]) as server:
-        ran = cli("ask", "-m", "ollama:small", "hi", OLLAMA_HOST=server.url)
-    assert not set(ran.out) & {chr(c) for c in (*range(9), *range(11, 32), *range(127, 160))}
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "ids": {"type": "array"}},
+    "required": ["city", "ids"],
+}
+GOOD = '{"city": "Oslo", "ids": [1, 7]}'
+
+
+def asked(cli: Cli, *args: str, answers: tuple[str, ...]) -> tuple[Any, list[Any]]:
+    """How `ask` ran, and the requests that it made."""
+    with serving(*map(said, answers)) as server:
+        ran = cli("ask", "--no-web", *args, **online(server))
+        return ran, [r.json for r in server.requests if r.path.endswith("/chat/completions")]
+
+
+def test_options_and_system_text_are_sent(cli: Cli, tmp_path: Path) -> None:
+    """The text may be in a file."""
+    (tmp_path / "pirate.txt").write_text("Talk like a pirate.", "utf-8")
+    options = ("--option", "temperature=0.2", "--option", "stop=END", "--option", "max_tokens=9")
+    ran, (body,) = asked(cli, "-s", "@pirate.txt", *options, "Who?", answers=("Arr.",))
+    assert (ran.code, ran.out) == (0, "Arr.\n")
+    assert (body["temperature"], body["stop"], body["max_tokens"]) == (0.2, ["END"], 9)
+    assert body["messages"][0]["content"].endswith("Talk like a pirate.")
+
+
+def test_a_structured_answer_is_json_alone(cli: Cli, tmp_path: Path) -> None:
+    """For a pipe into another program; one that does not fit fails with a sentence after a second
+    try.
+    """
+    (tmp_path / "city.json").write_text(json.dumps(SCHEMA), "utf-8")
+    ask = ("--schema", "city.json", "Which?")
+    ran, (body,) = asked(cli, *ask, answers=(f"```\n{GOOD}\n```",))
+    assert (ran.code, json.loads(ran.out)) == (0, json.loads(GOOD))
+    sent = body["response_format"]["json_schema"]["schema"]
+    assert sent == {"additionalProperties": False, **SCHEMA}
+    ran, bodies = asked(cli, *ask, answers=("Oslo", '{"city": "O"}'))
+    assert (ran.code, len(bodies)) == (1, 2)
+    assert "does not fit the schema" in ran.err
+    assert "'ids' is a required property" in ran.err
+
+
+def test_a_chat_keeps_its_instructions(cli: Cli) -> None:
+    """Each question of it has them."""
+    with serving(said("Arr."), said("Aye.")) as server:
+        args = ("chat", "-s", "Be brief.", "--option", "seed=3")
+        assert cli(*args, stdin="One?\nTwo?\n", **online(server)).code == 0
+        bodies = [r.json for r in server.requests if r.path.endswith("/chat/completions")]
+    for body in bodies:
+        assert body["seed"] == 3
+        assert "Be brief." in body["messages"][0]["content"]
+    assert len(bodies) == 2
 
 
 def test_a_plan_names_the_sources_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,17 +123,6 @@ def test_ctrl_c_prints_the_part_that_is_done(tmp_path: Path) -> None:
     assert "this is the part that was done" in out
 
 
-def test_bad_usage_is_named(cli: Cli, env: dict[str, str], tmp_path: Path) -> None:
-    """An unknown name, an empty report, a missing file, one that is too large."""
-    ran = cli("audit", "report.md", "--fail-on", "wrong", **env)
-    assert ran.code == 2
-    assert "'wrong' is none of contradicted" in ran.err
-    assert cli("audit", "-", stdin=" \n", **env).code == 2
-    assert "missing.md could not be read" in cli("audit", "missing.md", **env).err
-    (tmp_path / "large.md").write_bytes(b"a " * 6_000_000)
-    assert "larger than 10 MB" in cli("audit", "large.md", **env).err
-
-
 def test_check_fails_on_verdicts_too(cli: Cli, env: dict[str, str], tmp_path: Path) -> None:
     """One claim, and a batch whose lines are all answered."""
     (tmp_path / "page.txt").write_text(WALL, "utf-8")

@@ -66,42 +66,6 @@ def test_the_nearest_words_are_told_as_such(cli: Cli, tmp_path: Path) -> None:
     assert told.endswith("\n  The nearest words there: Bridge · opened 1931\n")
 
 
-def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
-    """Each in one sentence on stderr, with the code of bad input."""
-    (tmp_path / "blob.bin").write_bytes(bytes(range(256)) * 9)
-    (tmp_path / "page.txt").write_text(PAGE, "utf-8")
-    (tmp_path / "empty.txt").write_text(" \n", "utf-8")
-    (tmp_path / "locked.pdf").write_bytes(LOCKED_PDF)
-    (tmp_path / "locked.zip").write_bytes(b"PK\x03\x04\x14\0\1\0" + bytes(range(256)))
-    office = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le")
-    (tmp_path / "locked.xlsx").write_bytes(office)
-    (tmp_path / "utf37.txt").write_bytes(PAGE.encode("cp500") * 9)
-    with (tmp_path / "large.txt").open("wb") as large:
-        large.truncate(100 * 2**20)
-    for words, told in (
-        (("check",), "The claim is empty."),
-        (("check", " ", "page.txt"), "The claim is empty."),
-        (("check", "A claim."), "There is no source."),
-        (("check", "A claim.", "missing.txt"), "missing.txt could not be read"),
-        (("check", "A claim.", "a.example/x"), "Check the path, or begin with https://."),
-        (("check", "A claim.", "blob.bin"), "blob.bin could not be read: a binary file."),
-        (("check", "A claim.", "empty.txt"), "empty.txt could not be read: no text in it."),
-        (("check", "A claim.", "locked.pdf"), "read: This PDF needs a password. Save a copy"),
-        (("check", "A claim.", "locked.zip"), "read: an archive with a password. Save it"),
-        (("check", "A claim.", "locked.xlsx"), "read: an Office file with a password. Save it"),
-        (("check", "A claim.", "large.txt"), "large.txt is larger than 10 MB."),
-        (("check", "A claim.", "file:///tmp/a%00b"), "could not be read: embedded null byte."),
-        (("check", "A claim.", "https://a b.example/"), "SEARCHLOOP_OFFLINE is set"),
-        (("check", "A claim.", "utf37.txt"), "The source holds no readable text."),
-        (("check", "A claim.", "page.txt", "--batch", "a.jsonl"), "--batch brings its own claims."),
-        (("check", "--batch", "missing.jsonl"), "missing.jsonl could not be read"),
-    ):
-        ran = cli(*words)
-        assert (ran.code, ran.out) == (2, ""), words
-        assert told in ran.err
-        assert ran.err.count("\n") == 1
-
-
 def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
     """A line that is no question is named, and the others are answered."""
     asked = [

@@ -11,7 +11,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,27 +18,6 @@ from searchloop.cli.arguments import as_json, number, safe
 from searchloop.cli.main import parse
 from tests.cli.conftest import CLEAN, ROOT, Cli
 from tests.tables import each_row
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "words"),
-    [
-        (["search", " "], 2, "The query is empty. Write what to search for."),
-        (["search", "--engine", "nope", "x"], 2, "no engine named 'nope'"),
-        (["open", ""], 2, "The address is empty."),
-        (["open", "ftp://a.example/"], 2, "not an absolute http or https address"),
-        (["open", "http://127.0.0.1:9/"], 1, "No public web server could be reached"),
-        (["library", "add", "/no/such/folder"], 2, "Check the path."),
-        (["library", "remove", "/no/such/folder"], 2, "is not in the library"),
-        (["library", "remove", "docs"], 2, "own documents, which are always in the library"),
-    ],
-)
-def test_bad_input_has_its_own_code(cli: Cli, args: list[str], code: int, words: str) -> None:
-    """What the user can correct ends in 2, what failed in 1; both in one sentence."""
-    ran = cli(*args, SEARCHLOOP_OFFLINE="")
-    assert (ran.code, ran.out) == (code, "")
-    assert words in ran.err
-    assert ran.err.count("\n") == 1
 
 
 def test_a_question_needs_no_command(cli: Cli) -> None:

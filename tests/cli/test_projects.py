@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.cli.conftest import Cli
 
 ASK = ("ask", "-m", "builtin:extractive", "--no-web")
@@ -57,27 +55,6 @@ def test_chats_are_moved_and_deleted_with_their_project(cli: Cli) -> None:
     assert cli("projects", "move", "none", one).code == 0
     assert cli("projects", "delete", "One", "--chats", "delete").code == 0
     assert ids(cli) == [one]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("projects", "show", "nothing"),
-        ("projects", "create", " "),
-        ("projects", "create", "x", "--agent", "nobody"),
-        ("projects", "move", "nothing", "a"),
-        ("projects", "move", "none", "a"),
-        ("sessions", "archive"),
-        ("sessions", "archive", "nothing"),
-        (*ASK, "--project", "nothing", "Why?"),
-    ],
-)
-def test_what_is_wrong_is_said(cli: Cli, words: tuple[str, ...]) -> None:
-    """In one sentence, and nothing is left behind."""
-    done = cli(*words)
-    assert done.code in (1, 2)
-    assert done.err.startswith("searchloop")
-    assert (ids(cli), cli("projects").out) == ([], "No projects.\n")
 
 
 def test_sessions_are_archived_and_come_back(cli: Cli) -> None:

@@ -1,8 +1,9 @@
-"""`searchloop sessions`: copies, checks, and stopping what a dead process left."""
+"""`searchloop sessions` and `export`: copies, checks, and stopping what a dead process left."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -141,3 +142,24 @@ def test_chats_of_elsewhere_are_brought_in_and_written_out(cli: Cli, tmp_path: P
     page = cli("sessions", "export", "--html").out
     assert page.startswith("<!doctype html>")
     assert "At six." in page
+
+
+QUESTION = "How does the search switch decide between native and local search?"
+
+
+def test_a_session_is_written_in_each_format(cli: Cli, tmp_path: Path) -> None:
+    """Markdown has footnotes; JSON says which session; a file that is there is not replaced."""
+    asked = cli("ask", "--web", "-o", "json", QUESTION).json
+    text = cli("export").out
+    assert QUESTION in text
+    assert re.search(r"\[\^\d\]:", text)
+    told = cli("export", asked["session_id"], "--format", "json").json
+    assert told["session"]["id"] == asked["session_id"]
+    file = tmp_path / "chat.html"
+    assert cli("export", "--format", "html", "-f", str(file)).code == 0
+    assert file.read_text().startswith("<!doctype html>")
+    again = cli("export", "-f", str(file))
+    assert (again.code, file.read_text()[:9]) == (2, "<!doctype")
+    assert "--force" in again.err
+    trace = cli("export", "--format", "trace").out.splitlines()
+    assert [json.loads(line)["type"] for line in trace][-1] == "run_finished"

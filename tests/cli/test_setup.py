@@ -69,43 +69,6 @@ def test_a_question_is_answered_from_an_archive_without_a_network(cli: Cli, tmp_
     )
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (
-            ["open", PAGE, "--reader", "nope"],
-            "There is no reader named 'nope'. Choose one of",
-        ),
-        (["open", PAGE, "--domain", "*.a.example"], "allowed_domains[0] is not a domain"),
-        (["search", "tea", "--block-domain", "a b"], "blocked_domains[0] is not a domain"),
-        (["search", "tea", "--country", "Germany"], "country is not a code of two letters"),
-        (["search", "x" * 10_000], "characters of at most 2000"),
-        (["setup", "--engine", "nope"], "There is no engine named 'nope'. Choose one of arxiv,"),
-        (["setup", "--engine", "brave"], "brave lacks BRAVE_API_KEY. Add --key-stdin."),
-        (["setup", "--engine", "searxng"], "Add --set SEARXNG_URL=..."),
-        (["setup", "--engine", "ddg", "--key-stdin"], "ddg takes no key."),
-        (["setup", "--key-stdin"], "Whose key is it?"),
-        (["setup", "--engine", "ddg", "--reader", "jina"], "One thing is set up at a time."),
-        (["setup", "--set", "NOPE=1"], "There is no setting 'NOPE'."),
-        (["setup", "--set", "SEARCH_ENGINES"], "'SEARCH_ENGINES' is not NAME=VALUE."),
-        (
-            ["setup", "--set", "SEARCH_ENGINES=ddg,nope"],
-            "SEARCH_ENGINES names 'nope'",
-        ),
-        (["setup", "--set", f"BRAVE_API_KEY={KEY}"], "keys do not belong on the command line"),
-        (["setup", "--engine", "brave", "--key-stdin"], "What was given for BRAVE_API_KEY is no"),
-    ],
-)
-def test_bad_input_is_one_sentence(here: Here, args: list[str], words: str) -> None:
-    """It names what is wrong, leaves everything as it was, and never repeats a key."""
-    ran = here(*args)
-    assert (ran.code, ran.out) == (2, "")
-    assert words in ran.err
-    assert ran.err.count("\n") == 1
-    assert KEY not in ran.err
-    assert not list(Path("home").glob("*.toml")) + list(Path("home").glob("keys.json"))
-
-
 def test_an_engine_is_set_up_with_one_command(here: Here) -> None:
     """The key comes on standard input, is kept, used from then on, and never shown."""
     brave = BY_NAME["brave"]

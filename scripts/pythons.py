@@ -24,7 +24,7 @@ LOCK = ROOT / "requirements-dev.lock"
 SAMPLE = (
     *("tests/agent/test_loop.py", "tests/agent/test_bare_agent.py", "tests/agent/verdicts"),
     *("tests/agent/calls", "tests/agent/settings", "tests/search_backend/test_library.py"),
-    *("tests/cli/test_commands.py", "tests/cli/test_ask.py", "tests/docs/test_public_names.py"),
+    *("tests/cli/test_commands.py", "tests/cli/test_ask.py", "tests/docs/test_tables.py"),
     *("tests/test_plugins.py", "tests/searchloop/render"),
 )
 ASK = "import sys; print('%d.%d' % sys.version_info[:2])"

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from searchloop.cli.arguments import as_json, number, safe
 from searchloop.cli.main import parse
 from tests.cli.conftest import CLEAN, ROOT, Cli
+from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.search_backend.pages.test_reading import case
 from tests.tables import each_row
 
 
@@ -25,8 +27,6 @@ def test_a_question_needs_no_command(cli: Cli) -> None:
     asked = cli("What is the switch?", "-o", "json")
     assert (asked.code, asked.json["model"]) == (0, "builtin:extractive")
     assert cli("--no-web", "hello", "-o", "json").json["search_path"] == "off"
-    mistyped = cli("modles")
-    assert (mistyped.code, "no command 'modles'" in mistyped.err) == (2, True)
     assert parse(["search-backend", "--port", "4000"]).port == 4000
     assert cli("help").out.startswith("usage: searchloop")
 
@@ -167,3 +167,50 @@ def test_a_folder_is_added_with_patterns_paused_and_listed(cli: Cli, tmp_path: P
     assert "1 kept with their old text" in cli("library", "add", "notes").out
     assert "1 with old text" in cli("library", "list").out
     assert "[The file" in cli("search", "--engine", "library", "zebras").out
+
+
+SEARXNG = {"SEARCHLOOP_OFFLINE": "", "SEARCH_ENGINES": "searxng"}
+
+
+def test_what_a_wish_left_out_is_said(cli: Cli) -> None:
+    """Nothing in a time range: searched again without it; what is outside the sites is counted."""
+    hit = {"url": "https://a.example/", "title": "A", "content": "x"}
+    other = {"url": "https://b.example/", "title": "B", "content": "x"}
+
+    def moody(received: Received) -> Reply:
+        return json_reply({"results": [] if "time_range" in received.path else [hit, other]})
+
+    with FakeServer(moody) as server:
+        ranged = cli("search", "tea", "--time-range", "d", SEARXNG_URL=server.url, **SEARXNG)
+        kept = cli("search", "tea", "--domain", "a.example", SEARXNG_URL=server.url, **SEARXNG)
+    lifted = "Nothing was found with time_range=d, so the search was repeated without."
+    assert lifted in ranged.err
+    assert "1 result left out by allowed_domains=a.example." in kept.err
+
+
+def test_dates_are_shown_and_the_order_is_explained_on_request(cli: Cli) -> None:
+    """`--explain` says why each result stands where it does; a date stands beside its title."""
+    dated = {"url": "https://a.example/", "title": "A", "content": "x"}
+    dated["publishedDate"] = "2026-03-04"
+    with FakeServer(lambda _: json_reply({"results": [dated]})) as server:
+        plain, explained, told = (
+            cli("search", "tea", *more, SEARXNG_URL=server.url, **SEARXNG)
+            for more in ((), ("--explain",), ("--explain", "-o", "json"))
+        )
+    assert plain.out.startswith("1. A (2026-03-04)\n   https://a.example/\n   x\n")
+    assert "Why here" not in plain.out
+    assert "   Why here: place 1 of searxng.\n" in explained.out
+    why = {"url": "https://a.example/", "reasons": ["place 1 of searxng"]}
+    assert told.json["ranking"] == [why]
+
+
+def test_a_page_says_who_read_it(cli: Cli) -> None:
+    """The page's text, for people and for programs. The address needs no look-up."""
+    with FakeServer(lambda _: json_reply(case("jina", "").good)) as service:
+        here = {**case("jina", service.url).settings, "SEARCHLOOP_OFFLINE": ""}
+        read = ("open", "http://93.184.216.34/tea", "--reader", "jina")
+        told, shown = cli(*read, "-o", "json", **here).json, cli(*read, **here)
+    assert (told["status"], told["reader"], told["error"]) == ("ok", "jina", None)
+    assert "is brewed" in told["content"]
+    assert "is brewed" in shown.out
+    assert "Read by" in shown.err

@@ -115,14 +115,6 @@ def test_a_small_window_of_another_server(cli: Cli) -> None:
     assert not found["openai-chat:small"]["command"]
 
 
-@pytest.mark.parametrize("name", ["tiny:1b", "ollama:tiny:1b"])
-def test_a_model_is_found_without_its_provider(cli: Cli, name: str) -> None:
-    """`-m tiny:1b` means the one provider that lists it."""
-    with FakeOllama([TINY]) as server:
-        ran = cli("ask", "-m", name, "Hi", "-o", "json", OLLAMA_HOST=server.url)
-    assert ran.json["model"] == "ollama:tiny:1b"
-
-
 def test_a_model_of_two_providers_needs_its_provider(cli: Cli) -> None:
     """The error names both, and nothing is asked."""
     listed = json_reply({"object": "list", "data": [{"id": "tiny:1b", "object": "model"}]})

@@ -1,4 +1,4 @@
-"""Runs `searchloop` again and again without importing it each time.
+"""Runs `searchloop`, or `python -c CODE`, again and again without importing it each time.
 
 The modules are loaded once; each command is a fork of that, with its own arguments, environment,
 folder and standard streams. Threads, `atexit` and what is to be flushed end as in any Python; the
@@ -21,6 +21,7 @@ import traceback
 from importlib import import_module
 from os import fork  # bound here, before `foreign` takes them away
 from socket import recv_fds
+from types import ModuleType
 
 PATIENCE = 60  # seconds that a command may take
 
@@ -80,6 +81,10 @@ def serve(channel: socket.socket) -> bool:
 def run() -> int:
     """The command; its exit code."""
     try:
+        if sys.argv[1:2] == ["-c"]:
+            sys.modules["__main__"] = ModuleType("__main__")
+            exec(compile(sys.argv[2], "<string>", "exec"), vars(sys.modules["__main__"]))
+            return 0
         return int(import_module("searchloop.cli.main").main())
     except SystemExit as leaving:
         if leaving.code is not None and not isinstance(leaving.code, int):

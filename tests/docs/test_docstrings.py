@@ -7,16 +7,15 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, is_typeddict
 
 import pytest
 
 import searchloop
 from searchloop import testing
+from tests.docs.conftest import ROOT
 from tests.tables import each_row
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 RUN = re.compile(r"^```py(?:thon)?\n(.*?)^```$", re.M | re.S)
 PUBLIC = {

@@ -10,25 +10,22 @@ A comment right before a block changes that:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.fake_ollama import Answer, FakeOllama, Model, call, say
+from tests.docs.conftest import ROOT
 from tests.ports import free_port
 
-ROOT = Path(__file__).resolve().parents[2]
 # The reference is made of signatures and docstrings, whose examples test_docstrings.py runs.
 PAGES = (
     ROOT / "README.md",
@@ -41,16 +38,6 @@ NOT_RUN, UNTIL = re.compile(r"not run: (.+)"), re.compile(r"runs until (\S+) ans
 MOST_NOT_RUN = 4
 PORT = "8321"
 SECONDS = 180
-CALLS = {
-    "order": {"item": "bolt", "count": 20},
-    "replace_in_file": {
-        "path": "todo.md",
-        "old_text": "- tea\n- rope",
-        "new_text": "- rope\n- tea",
-    },
-}
-# What the schemas of the examples ask for.
-VALUES = {"city": "Oslo", "name": "Sydney Harbour Bridge", "opened": 1932}
 
 
 @dataclass(frozen=True)
@@ -106,35 +93,10 @@ def test_what_is_not_run_says_why() -> None:
     assert written == len(reasons) + sum(bool(block.until) for block in BLOCKS)
 
 
-def _answer(body: Any) -> Answer:
-    """Calls the tool that the example is about, then says something."""
-    offered = {tool["function"]["name"] for tool in body.get("tools") or ()}
-    if isinstance(wanted := body.get("format"), dict):
-        return say(json.dumps({name: VALUES[name] for name in wanted["properties"]}))
-    for name, arguments in CALLS.items():
-        if name in offered and body["messages"][-1]["role"] == "user":
-            return call(name, arguments)
-    return say("It is so.")
-
-
 @pytest.fixture
-def settings(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of an example: models that answer, a home with notes, nothing else."""
-    notes = tmp_path / "me" / "notes"
-    notes.mkdir(parents=True)
-    (notes / "todo.md").write_text("# To do\n\n- tea\n- rope\n", "utf-8")
-    (tmp_path / "me" / "projects" / "tides").mkdir(parents=True)
-    programs = [str(Path(sys.executable).parent), str(ROOT / ".venv" / "bin")]
-    model = Model("qwen3:8b", num_ctx=32_768)
-    with FakeOllama([model], _answer) as ollama:
-        yield {
-            "PATH": os.pathsep.join([*programs, os.environ.get("PATH", "")]),
-            "HOME": str(tmp_path / "me"),
-            "SEARCHLOOP_HOME": str(tmp_path / "data"),
-            "SEARCHLOOP_OFFLINE": "1",
-            "BROWSER": "true",
-            "OLLAMA_HOST": ollama.url,
-        }
+def settings(machine: dict[str, str]) -> dict[str, str]:
+    """The environment of an example."""
+    return {**machine, "SEARCHLOOP_OFFLINE": "1", "BROWSER": "true"}
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.docs.conftest import ROOT
 from tests.docs.test_examples import BLOCKS, Block
 from tests.web.faces import KEY, MODEL, desk
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = {page.stem: page.read_text("utf-8") for page in (ROOT / "docs/programs").glob("*.md")}
 LINES = json.loads((ROOT / "web/static/app/programs.json").read_text("utf-8"))
 BASE = "http://127.0.0.1:8321"

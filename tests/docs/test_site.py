@@ -20,10 +20,11 @@ from searchloop.search_backend.api import openapi as search_openapi
 from searchloop.web import flask_app
 from searchloop.web.api import openapi
 from tests.browser.test_axe import AXE, COLOURS, RUN
+from tests.docs.conftest import ROOT
 from tests.once import once
 
 pytestmark = pytest.mark.integration
-ROOT = Path(__file__).resolve().parents[2]
+
 REQUESTED = "img, script, link[rel=stylesheet], link[rel*=icon], iframe, source, video, audio"
 
 

@@ -2,70 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.fake_ollama import Answer, FakeOllama, Model, call, say
+from tests.cli.conftest import Warm
+from tests.docs.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "guides" / "python-tasks.md").read_text("utf-8")
 PARTS = re.split(r"^## (\d+)\. (.+)$", TEXT, flags=re.M)[1:]
 MOST_LINES = 15
-CALLS = {
-    "add": {"a": 2, "b": 3},
-    "current_stock": {"item": "bolt"},
-    "order": {"item": "bolt", "count": 20},
-    "web_search": {"query": "days of leave"},
-    "replace_in_file": {
-        "path": "todo.md",
-        "old_text": "- tea\n- rope",
-        "new_text": "- rope\n- tea",
-    },
-}
 
 
 def blocks(number: int) -> list[str]:
     """The code under a heading."""
     text = PARTS[3 * (number - 1) + 2]
     return re.findall(r"^```(?:python|ipython|toml)\n(.*?)^```$", text, re.M | re.S)
-
-
-def _answer(body: Any) -> Answer:
-    """Calls the tool of the task once, then repeats what it said."""
-    messages = body["messages"]
-    offered = {tool["function"]["name"] for tool in body.get("tools") or ()}
-    if body.get("format"):
-        return say(json.dumps({"name": "Sydney Harbour Bridge", "opened": 1932}))
-    if messages[-1]["role"] == "tool":
-        return say(f"The tool says: {messages[-1]['content']} [1]")
-    done = any(message["role"] == "tool" for message in messages)
-    known = {name: CALLS.get(name.removeprefix("mcp_sums_")) for name in sorted(offered)}
-    wanted = [name for name in known if known[name] and not done]
-    return call(wanted[0], known[wanted[0]]) if wanted else say("It is so.")
-
-
-@pytest.fixture
-def env(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A machine with a model and a folder of notes."""
-    notes = tmp_path / "me" / "notes"
-    notes.mkdir(parents=True)
-    (notes / "todo.md").write_text("# To do\n\n- tea\n- rope\n", "utf-8")
-    with FakeOllama([Model("qwen3:8b", num_ctx=32_768)], _answer) as ollama:
-        yield {
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "HOME": str(tmp_path / "me"),
-            "SEARCHLOOP_HOME": str(tmp_path / "data"),
-            "OLLAMA_HOST": ollama.url,
-            "PYTHONPATH": str(tmp_path),
-        }
 
 
 def run(command: list[str], folder: Path, env: dict[str, str]) -> str:
@@ -75,6 +31,27 @@ def run(command: list[str], folder: Path, env: dict[str, str]) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    """A Python that has loaded the library; what it warns about is an error."""
+    started = Warm("-W", "error")
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def program(warm: Warm, machine: dict[str, str], tmp_path: Path) -> Callable[..., str]:
+    """Runs the code of a program in a process of its own, to a good end; what it prints."""
+
+    def run_it(code: str, **more: str) -> str:
+        env = {**machine, "PYTHONPATH": str(tmp_path), **more}
+        ran = warm.run(("-c", code), env, tmp_path, b"")
+        assert ran.code == 0, ran.out + ran.err
+        return ran.out
+
+    return run_it
 
 
 def test_each_is_short() -> None:
@@ -110,14 +87,14 @@ RUNS = {
 
 
 @pytest.mark.parametrize("number", RUNS)
-def test_the_task_is_done(number: int, tmp_path: Path, env: dict[str, str]) -> None:
+def test_the_task_is_done(number: int, program: Callable[..., str]) -> None:
     """The program runs as it is printed, and what it prints is right."""
     after, shown = RUNS[number]
-    said = run([sys.executable, "-W", "error", "-c", blocks(number)[0] + after], tmp_path, env)
+    said = program(blocks(number)[0] + after)
     assert re.search(shown, said, re.M), said
 
 
-def test_the_notebook_task(tmp_path: Path, env: dict[str, str]) -> None:
+def test_the_notebook_task(tmp_path: Path, machine: dict[str, str]) -> None:
     """A cell may await; the answer is shown as markup."""
     code = (
         "from IPython.core.interactiveshell import InteractiveShell as Shell\n"
@@ -126,10 +103,13 @@ def test_the_notebook_task(tmp_path: Path, env: dict[str, str]) -> None:
         "result.raise_error()\n"
         "print(shell.display_formatter.format(result.result)[0]['text/html'])\n"
     )
-    assert "<p>" in run([sys.executable, "-c", code], tmp_path, {**env, "SEARCHLOOP_OFFLINE": "1"})
+    offline = {**machine, "SEARCHLOOP_OFFLINE": "1"}
+    assert "<p>" in run([sys.executable, "-c", code], tmp_path, offline)
 
 
-def test_the_plugin_task(tmp_path: Path, env: dict[str, str]) -> None:
+def test_the_plugin_task(
+    tmp_path: Path, machine: dict[str, str], program: Callable[..., str]
+) -> None:
     """Installed, it serves the command line; in a program, `Agent` takes it as it is."""
     module, entry = blocks(6)
     (tmp_path / "bird_parts.py").write_text(module, "utf-8")
@@ -138,6 +118,7 @@ def test_the_plugin_task(tmp_path: Path, env: dict[str, str]) -> None:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bird-parts\nVersion: 1.0\n")
     lines = re.sub(r'\[project\.entry-points\."(.+)"\]', r"[\1]", entry).replace('"', "")
     (about / "entry_points.txt").write_text(lines, "utf-8")
+    env = {**machine, "PYTHONPATH": str(tmp_path)}
     tool = [sys.executable, "-m", "searchloop.cli"]
     assert "bird-parts 1.0" in run([*tool, "plugins"], tmp_path, env)
     said = run([*tool, "ask", "Pretty Polly", "-m", "parrot:grey"], tmp_path, env)
@@ -146,27 +127,27 @@ def test_the_plugin_task(tmp_path: Path, env: dict[str, str]) -> None:
         "from bird_parts import parrot; from searchloop import Agent\n"
         "with Agent(model=parrot) as agent: print(agent.ask('Pretty Polly').text)\n"
     )
-    assert run([sys.executable, "-c", code], tmp_path, env).strip() == "Pretty Polly"
+    assert program(code).strip() == "Pretty Polly"
 
 
-def test_the_servers_task(tmp_path: Path, env: dict[str, str]) -> None:
+def test_the_servers_task(
+    tmp_path: Path, machine: dict[str, str], program: Callable[..., str]
+) -> None:
     """A server that was added brings its tools; each call asks the handler."""
     server = [sys.executable, str(ROOT / "tests" / "agent" / "mcp" / "sdk_server.py"), "stdio"]
-    run(
-        [sys.executable, "-m", "searchloop.cli", "mcp", "add", "sums", "--", *server], tmp_path, env
-    )
-    said = run([sys.executable, "-c", blocks(18)[0]], tmp_path, env)
+    add = ["-m", "searchloop.cli", "mcp", "add", "sums", "--", *server]
+    run([sys.executable, *add], tmp_path, machine)
+    said = program(blocks(18)[0])
     assert re.search(r"^5$", said, re.M), said
 
 
-def test_the_test_task(tmp_path: Path, env: dict[str, str]) -> None:
+def test_the_test_task(tmp_path: Path, machine: dict[str, str]) -> None:
     """pytest runs it without a plugin, and it can fail."""
-    program = blocks(8)[0]
-    (tmp_path / "test_ferry.py").write_text(program, "utf-8")
-    wrong = program.replace("It leaves at 07:40 [1].", "It leaves at 08:40 [1].")
+    code = blocks(8)[0]
+    (tmp_path / "test_ferry.py").write_text(code, "utf-8")
+    wrong = code.replace("It leaves at 07:40 [1].", "It leaves at 08:40 [1].")
     (tmp_path / "test_wrong.py").write_text(wrong, "utf-8")
-    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    assert "1 passed" in run([*command, "test_ferry.py"], tmp_path, env)
-    with pytest.raises(AssertionError, match="1 failed"):
-        run([*command, "test_wrong.py"], tmp_path, env)
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_ferry.py", "test_wrong.py"]
+    env = {**machine, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    with pytest.raises(AssertionError, match="1 failed, 1 passed"):
+        run([sys.executable, *command], tmp_path, env)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
@@ -17,13 +15,6 @@ from searchloop.testing import RecordedSearch, call
 from tests.searchloop.both_faces import opened
 from tests.source_tree import ROOT
 from tests.tables import each_row
-
-
-def test_classes_and_documents_are_fresh() -> None:
-    """They are what the table in agent/log/events.py says."""
-    command = [sys.executable, "scripts/event_types.py", "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_event_that_the_code_writes_has_a_class() -> None:

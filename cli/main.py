@@ -107,9 +107,9 @@ def _with_command(argv: list[str]) -> list[str]:
         return [first, "serve", *rest]
     if first in COMMANDS or first in ("-h", "--help", "-V", "--version"):
         return argv
-    near = import_module("searchloop.cli.terminal.examples").did_you_mean
-    mistyped = " " not in first and near(first, COMMANDS)
-    return argv if mistyped else ["ask", *argv]
+    alone = [word for word in argv if not word.startswith("-")] == [first]
+    meant = import_module("searchloop.cli.terminal.examples").meant
+    return argv if meant(first, COMMANDS, alone=alone) else ["ask", *argv]
 
 
 def _open_closed_streams() -> None:

@@ -71,6 +71,11 @@ class Part:
         needed = [setting for setting in self.settings if setting.name in self.needs]
         return [s for s in needed if not any(env.get(n) for n in (s.name, *s.aliases))]
 
+    def asks(self, env: Mapping[str, str]) -> bool:
+        """Tells whether its key or something that it needs has no value."""
+        own = [*self.missing(env), *([self.key] if self.key else [])]
+        return not all(any(env.get(n) for n in (s.name, *s.aliases)) for s in own)
+
 
 def find_parts(kind: Kind) -> dict[str, Part]:
     """Returns every part of this kind by name."""
@@ -205,11 +210,16 @@ class Setup:
                 if name not in parts:
                     self.tell(f"There is no {kind} {one_line(name, 60)}.")
                     continue
-                code = code if self._fill(parts[name]) else FAILED
+                self.fill(parts[name])
+                if parts[name].missing(load_environment()):
+                    self.tell(f"The {kind} {name} {_state(parts[name])}.")
+                    continue
+                self.use(parts[name])
+                code = code if self.try_out(parts[name])["works"] else FAILED
         return code
 
-    def _fill(self, part: Part) -> bool:
-        """Asks for what the part needs, saves it, and tries it out."""
+    def fill(self, part: Part) -> None:
+        """Asks for what the part needs, a key without echo, and saves it."""
         for setting in part.settings:
             if setting.name not in part.needs and setting != part.key:
                 continue
@@ -224,11 +234,6 @@ class Setup:
                     self.change({setting.name: value})
             except ConfigError as error:
                 self.tell(str(error))
-        if part.missing(load_environment()):
-            self.tell(f"The {part.kind} {part.name} {_state(part)}.")
-            return True
-        self.use(part)
-        return bool(self.try_out(part)["works"])
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -270,6 +275,8 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError("no_key", f"{part.name} takes no key.", "See `searchloop config`.")
         done["key"] = {"setting": part.key.name}
         done["key"]["place"] = setup.save_key(part.key, sys.stdin.readline())
+    elif sys.stdin.isatty() and args.output == "text" and part.asks(load_environment()):
+        setup.fill(part)
     if missing := part.missing(load_environment()):
         lacks = ", ".join(setting.name for setting in missing)
         how = "--key-stdin" if missing[0].secret else f"--set {missing[0].name}=..."

@@ -21,6 +21,7 @@ from searchloop.web.app import LEAVE_SECONDS
 from searchloop.web.gate import OPEN_PATHS
 from searchloop.web.listen import PORT, STOP_SECONDS
 from tests.fakes import FakeServer, json_reply
+from tests.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGE = (ROOT / "Containerfile").read_text("utf-8")
@@ -94,7 +95,9 @@ def test_services_are_closed(compose: dict[str, Any]) -> None:
 
 
 def test_images_are_pinned_and_watched(compose: dict[str, Any]) -> None:
-    """No image moves under a server: each names a version; and each service is asked for health."""
+    """No image moves under a server: each names a version; and each service is asked for health.
+    SIGTERM begins a stop, and nobody is killed before requests have ended and runs changed hands.
+    """
     services = compose["services"].values()
     images = [s["image"] for s in services if "image" in s]
     images += re.findall(r"^FROM (\S+)", IMAGE, re.MULTILINE)
@@ -102,10 +105,6 @@ def test_images_are_pinned_and_watched(compose: dict[str, Any]) -> None:
     own = [name for name, s in compose["services"].items() if "healthcheck" not in s]
     assert own == ["app"]
     assert "HEALTHCHECK" in IMAGE
-
-
-def test_a_stop_leaves_time_to_drain(compose: dict[str, Any]) -> None:
-    """SIGTERM begins it, and nobody is killed before requests have ended and runs changed hands."""
     assert re.search(r"^STOPSIGNAL SIGTERM$", IMAGE, re.MULTILINE)
     grace = float(compose["services"]["app"]["stop_grace_period"].removesuffix("s"))
     assert grace > STOP_SECONDS + LEAVE_SECONDS
@@ -129,7 +128,13 @@ def test_the_health_check_of_the_image_works() -> None:
 
 
 def test_settings_named_exist(compose: dict[str, Any]) -> None:
-    """Every setting that the image or the app's service names is one of ours."""
+    """Every setting that the image or the app's service names is one of ours; volumes and networks
+    that a service uses are declared.
+    """
+    for service in compose["services"].values():
+        assert set(service.get("networks", ())) <= set(compose["networks"])
+        volumes = {v.partition(":")[0] for v in service.get("volumes", ()) if v[0] not in "./"}
+        assert volumes <= set(compose["volumes"])
     known = {name for s in every_setting() for name in (s.name, *s.aliases)}
     named = set(compose["services"]["app"]["environment"])
     named |= set(re.findall(r"\b(SEARCHLOOP_\w+)=", IMAGE))
@@ -137,14 +142,6 @@ def test_settings_named_exist(compose: dict[str, Any]) -> None:
     home = compose["services"]["app"]["environment"]["SEARCHLOOP_HOME"]
     assert compose["services"]["app"]["volumes"] == [f"data:{home}"]
     assert f"SEARCHLOOP_HOME={home}" in IMAGE
-
-
-def test_volumes_and_networks_are_declared(compose: dict[str, Any]) -> None:
-    """What a service uses is there."""
-    for service in compose["services"].values():
-        assert set(service.get("networks", ())) <= set(compose["networks"])
-        named = {v.partition(":")[0] for v in service.get("volumes", ()) if v[0] not in "./"}
-        assert named <= set(compose["volumes"])
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -155,24 +152,23 @@ LINTED = {
 }
 
 
-def _linted(*command: str) -> None:
-    program = Path(sys.executable).parent / command[0]
+LINTERS = [
+    ("hadolint", "Containerfile"),
+    *(("check-jsonschema", "--builtin-schema", s, *map(str, LINTED[s])) for s in LINTED),
+]
+
+
+@pytest.mark.parametrize("command", LINTERS, ids=["image", *LINTED])
+def test_linters_of_other_programs_files_find_nothing(command: tuple[str, ...]) -> None:
+    """The image has none of the usual mistakes, and what compose and the forge read has the form
+    that they publish.
+    """
+    assert all(LINTED.values())
+    program = str(Path(sys.executable).parent / command[0])
     done = subprocess.run(
-        [str(program), *command[1:]], capture_output=True, text=True, cwd=ROOT, check=False
+        [program, *command[1:]], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_linter_of_images_finds_nothing() -> None:
-    """hadolint knows the usual mistakes, and shellcheck those of the commands inside."""
-    _linted("hadolint", "Containerfile")
-
-
-@pytest.mark.parametrize("schema", LINTED)
-def test_files_for_other_programs_fit_their_schemas(schema: str) -> None:
-    """What compose and the forge read is of the form that they publish."""
-    assert LINTED[schema]
-    _linted("check-jsonschema", "--builtin-schema", schema, *map(str, LINTED[schema]))
 
 
 def test_every_action_is_pinned_by_its_commit() -> None:
@@ -198,12 +194,14 @@ CHANGES = "# Changelog\n\n## [1.1.0] - 2026-11-22\n\n- New.\n\n## [1.0.0] - 2026
 
 
 def test_the_notes_of_a_release_are_its_section() -> None:
-    """And nothing of another one, first or last."""
+    """And nothing of another one, first or last. Ours can be cut so; the date comes last."""
     assert release_notes.notes("v1.1.0", "1.1.0", CHANGES) == "- New."
     assert release_notes.notes("v1.0.0", "1.0.0", CHANGES) == "- Old."
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8").replace("unreleased", "2026-11-22")
+    assert len(release_notes.notes(f"v{VERSION}", VERSION, changes)) > 100
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tag", "version", "text", "says"),
     [
         ("v1.2.0", "1.1.0", CHANGES, "pyproject.toml says 1.1.0"),
@@ -219,13 +217,6 @@ def test_a_release_that_does_not_fit_is_not_made(
     """A tag of another version, no section, no date, no words."""
     with pytest.raises(ValueError, match=says):
         release_notes.notes(tag, version, text)
-
-
-def test_our_changelog_can_be_cut() -> None:
-    """The section of the version that is being made is there, with words; the date comes last."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    changes = (ROOT / "CHANGELOG.md").read_text("utf-8").replace("unreleased", "2026-11-22")
-    assert len(release_notes.notes(f"v{VERSION}", project["version"], changes)) > 100
 
 
 def test_the_mcp_registry_gets_what_it_wants() -> None:

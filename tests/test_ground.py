@@ -18,15 +18,13 @@ import pytest
 from packaging.requirements import Requirement
 
 from searchloop.compose import every_setting
-from tests.conftest import FOREIGN, MAC_BROWSERS, NetworkRefused
+from tests.conftest import FOREIGN, NetworkRefused
 from tests.recorded import VARIABLE
 from tests.source_tree import FOLDERS, PACKAGES, ROOT, modules, report, strings
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 # Names that look like settings of ours and belong to the operating system or to others.
 NOT_OURS = {"LOCALAPPDATA", "NO_COLOR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"}
-# Imported under another name than it is installed by, or the public ground of a dependency.
-BROWSER_TEST = "test_switch.py::test_a_change_in_another_tab_is_shown_here"
 IMPORT_NAMES = {"psycopg_pool", "dotenv", "markdown_it", "opentelemetry", "werkzeug", "yarl"}
 IMPORT_NAMES |= {"Stemmer", "typing_extensions"}  # the latter only where types are checked
 ENV_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
@@ -207,33 +205,6 @@ def test_ci_forbids_skips_and_the_guard_sees_swallowed_attempts(
     assert outcome in done.stdout, done.stdout + done.stderr
     told = "Left out: 1 without Chromium. To run these tests as well:\n"
     assert (f"{told}  sudo apt-get install chromium\n" in done.stdout) == (not ci)
-
-
-def test_a_machine_without_a_browser_leaves_its_tests_out(tmp_path: Path) -> None:
-    """With an empty PATH such a test is skipped, and the last lines of all say so."""
-    there = [str(path) for path in MAC_BROWSERS if path.exists()]
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            f"tests/browser/{BROWSER_TEST}",
-        ],
-        cwd=ROOT,
-        env={**os.environ, "CI": "", "PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    if not there:
-        *_, told, command, total = done.stdout.splitlines()
-        assert "1 without Chromium" in told
-        assert command.endswith("apt-get install chromium")
-        assert "1 skipped" in total
 
 
 def test_no_test_sees_the_settings_of_the_machines_owner() -> None:

@@ -29,8 +29,12 @@ PIP = [
 LINES = [line + "\n" for line in "".join(PIP).splitlines()]
 
 
-def test_a_terminal_shows_each_package_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line is gone in the end; what pip says is wrong is not lost."""
+def test_progress_is_a_line_on_a_terminal_and_a_line_now_and_then_in_a_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On a terminal it is gone in the end; what pip says is wrong is not lost. A log gets none for
+    each of sixty packages, and no order for a terminal.
+    """
     others = show_progress(LINES, 25, live=True)
     out = capsys.readouterr().out
     assert "\n" not in out
@@ -38,10 +42,6 @@ def test_a_terminal_shows_each_package_on_one_line(capsys: pytest.CaptureFixture
     assert "searchloop: unpacking packages" in out
     assert out.endswith("\r\x1b[K")
     assert others[0].startswith("ERROR: No matching")
-
-
-def test_a_log_gets_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    """No line for each of sixty packages, and no order for a terminal."""
     show_progress(LINES, 25, live=False)
     told = capsys.readouterr().out.splitlines()
     assert told == [
@@ -89,14 +89,12 @@ def test_lines_of_several_processes_come_whole_until_the_last_has_ended() -> Non
 
 
 def test_an_old_python_is_told_what_to_do() -> None:
-    """The sentence names the version that is needed and the one that was found."""
+    """The sentence names the version that is needed and the one that was found; so old a Python
+    gets as far as saying it.
+    """
     with pytest.raises(install.Problem, match=r"3\.11 or newer.*python3 is 3\.9\.2.*PYTHON="):
         install.check_python((3, 9, 2), "python3")
     install.check_python((3, 11, 0), "python3")
-
-
-def test_the_install_script_parses_on_old_pythons() -> None:
-    """A Python that is too old must get as far as saying so."""
     ast.parse((ROOT / "scripts" / "install.py").read_text("utf-8"), feature_version=(3, 6))
 
 
@@ -135,21 +133,28 @@ def test_a_complete_environment_is_left_alone(
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("name", ["pyvenv.cfg", "bin"])
-def test_half_of_an_environment_is_none(clone: Path, name: str) -> None:
+def test_half_of_an_environment_is_none(clone: Path) -> None:
     """Without its settings its Python would install into the system: it is made anew."""
-    assert install.is_made(clone / ".venv")
-    lost = clone / ".venv" / name
-    lost.rename(lost.with_name("lost"))
-    assert not install.is_made(clone / ".venv")
+    for name in ("pyvenv.cfg", "bin"):
+        assert install.is_made(clone / ".venv")
+        part = clone / ".venv" / name
+        lost = part.rename(part.with_name("lost"))
+        assert not install.is_made(clone / ".venv")
+        lost.rename(part)
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", *LOCKS.values()])
-def test_a_changed_pin_is_noticed(clone: Path, name: str) -> None:
-    """Whoever pulls a new lock gets the new packages at the next run."""
-    (clone / name).write_text("changed\n", "utf-8")
-    stamp = install.read_stamp(clone / ".venv" / "installed.json")
-    assert stamp != install.state("dev", clone)
+def test_a_changed_pin_is_noticed(clone: Path) -> None:
+    """Whoever pulls a new lock gets the new packages at the next run; after a crash, too."""
+    stamp = clone / ".venv" / "installed.json"
+    for name in ("pyproject.toml", *LOCKS.values()):
+        kept = (clone / name).read_text("utf-8")
+        (clone / name).write_text("changed\n", "utf-8")
+        assert install.read_stamp(stamp) != install.state("dev", clone)
+        (clone / name).write_text(kept, "utf-8")
+    assert install.read_stamp(stamp) == install.state("dev", clone)
+    for damage in ("", "{", "[]", "\x00"):
+        stamp.write_text(damage, "utf-8")
+        assert install.read_stamp(stamp) == {}
 
 
 def test_a_checkout_without_links_is_explained(tmp_path: Path) -> None:
@@ -157,14 +162,6 @@ def test_a_checkout_without_links_is_explained(tmp_path: Path) -> None:
     (tmp_path / "agent").write_text("../agent", "utf-8")
     with pytest.raises(install.Problem, match=r"no symbolic links\. Clone it with"):
         install.check_links(tmp_path)
-
-
-def test_a_damaged_stamp_counts_as_none(tmp_path: Path) -> None:
-    """After a crash the installation is done again."""
-    stamp = tmp_path / "installed.json"
-    for damage in ("", "{", "[]", "\x00"):
-        stamp.write_text(damage, "utf-8")
-        assert install.read_stamp(stamp) == {}
 
 
 @pytest.mark.integration

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import pytest
 
 from searchloop.agent.run.question import PluginTools, tool_plugins
-from searchloop.analysis.plugins import find_plugins as find_ours
 from searchloop.search_backend.engines import Engine
 from searchloop.search_backend.plugin.entry_points import find_parts
 from tests.source_tree import ROOT
@@ -174,19 +173,6 @@ def test_tools_of_packages_join_and_broken_ones_are_noticed(installed: None) -> 
     )
     assert notices["cuckoo"]["message"].endswith("There is another tool named web_search.")
     assert {n["remedy"] for n in notices.values()} == {"Update or uninstall bird-parts."}
-
-
-def test_a_check_that_fails_is_the_plugins_fault(installed: None) -> None:
-    """Whatever goes wrong while a part is looked at is said of that part alone."""
-
-    def check(name: str, value: object) -> str:
-        if name == "stone":
-            raise KeyError("no")
-        return ""
-
-    found = {plugin.name: plugin for plugin in find_ours("tools", check)}
-    assert found["stone"].problem == "It could not be loaded: KeyError: 'no'"
-    assert found["count_birds"].problem == ""
 
 
 @pytest.fixture(scope="module")

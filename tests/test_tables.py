@@ -19,29 +19,16 @@ def test_every_row_is_gone_through_and_each_that_fails_is_named() -> None:
     @each_row("c", "xy")
     def table(a: int, b: int, c: str, fixture: str) -> None:
         seen.append((a, b, c, fixture))
-        assert a == b
+        if a != b:  # what `pytest.raises` raises is none of the usual exceptions
+            with pytest.raises(ValueError, match="x"):
+                pass
 
     assert list(inspect.signature(table).parameters) == ["fixture"]
-    with pytest.raises(ExceptionGroup, match="2 of 4 rows") as caught:
+    with pytest.raises(BaseExceptionGroup, match="2 of 4 rows") as caught:
         table(fixture="f")
     assert len(seen) == 8
     notes = [error.__notes__[-1] for error in caught.value.exceptions]
     assert notes == ["in the row (2, 3)", "in the row four"]
-
-
-def test_a_row_that_raises_nothing_is_named_too() -> None:
-    """What fails because an exception is missing hides no other row, in nested tables neither."""
-
-    @each_row("a", "123")
-    @each_row("b", "47")
-    def table(a: str, b: str) -> None:
-        with pytest.raises(ValueError, match="x"):
-            int(a if b == "4" else "x")
-
-    with pytest.raises(BaseExceptionGroup, match="3 of 3 rows") as caught:
-        table()
-    notes = [error.__notes__ for error in caught.value.exceptions]
-    assert notes == [["in the row ('4',)", f"in the row ('{a}',)"] for a in "123"]
 
 
 def test_a_table_must_hold_something_and_no_marks() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
@@ -26,6 +26,40 @@ _MISSING = re.compile(
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
 
 
+# Commands below a command, and words that people know from elsewhere, by what they mean here.
+ELSEWHERE = {
+    word: command
+    for command, words in {
+        **{f"sessions {each}": each for each in ("archive", "backup", "import", "restore")},
+        "sessions cancel": "cancel kill stop",
+        "sessions delete": "delete rm",
+        "sessions find": "find grep",
+        "sessions undo": "undo revert rollback",
+        "sessions": "history log logs",
+        "models default": "default use",
+        "models pull": "pull download",
+        "models": "list ls ps",
+        "setup": "auth configure init install key keys login logout",
+        "serve": "server start ui up web",
+        "chat": "continue repl resume run shell",
+        "config": "env get set settings",
+        "doctor": "debug info status",
+        "library add": "add index",
+        "mcp tools": "tools",
+        "ask": "prompt query",
+    }.items()
+    for word in words.split()
+}
+
+
+def meant(word: str, commands: Iterable[str], *, alone: bool = True) -> str:
+    """Asks which command a word may mean, "" for a question; `alone` if no other word follows."""
+    if set(" ?") & set(word):
+        return ""
+    elsewhere = did_you_mean(word, (), 0.8, ELSEWHERE) if alone else ""
+    return elsewhere if word in ELSEWHERE else did_you_mean(word, commands) or elsewhere
+
+
 class Parser(argparse.ArgumentParser):
     """Tells a mistake as all our errors are told, with what may have been meant."""
 
@@ -37,6 +71,8 @@ class Parser(argparse.ArgumentParser):
             kind = name.lower() if name in ("COMMAND", "ACTION") else ""
             message = f"there is no {kind} {word!r}" if kind else f"{name} cannot be {word!r}"
             near = did_you_mean(word, listed) or f"Choose from {', '.join(listed)}. "
+            if kind == "command":
+                near = f"{meant(word, listed)}To ask it as it is: `{self.prog} ask {word}`. "
         elif unknown := _UNKNOWN.fullmatch(message):
             options = [o for _, each in self._below() for o in each._option_string_actions]
             near = did_you_mean(unknown[1].split()[0].partition("=")[0], options)

@@ -130,8 +130,8 @@ def _objects(pieces: Iterable[bytes]) -> Iterator[Raw | Fault]:
         yield Fault("The file holds no chats: it is not the JSON of an export.")
 
 
-def split(pieces: Iterable[bytes]) -> Iterator[bytes | Fault]:
-    """Yields the bytes of each outermost object; a Fault for one that is cut or too large."""
+def split(pieces: Iterable[bytes], most: int = MOST_CHAT) -> Iterator[bytes | Fault]:
+    """Yields the bytes of each outermost object; a Fault for one that is cut, or above `most`."""
     held, at, depth, start, skipping, outside = b"", 0, 0, 0, False, 0
     for piece in pieces:
         outside = 0 if depth else outside + len(piece)
@@ -152,13 +152,13 @@ def split(pieces: Iterable[bytes]) -> Iterator[bytes | Fault]:
                 depth -= 1
                 if not depth:
                     outside = 0
-                    large = skipping or token.end() - start > MOST_CHAT
+                    large = skipping or token.end() - start > most
                     yield Fault("it is too large.") if large else held[start : token.end()]
                     skipping = False
         keep = start if depth and not skipping else end
         held, at, start = held[keep:], end - keep, 0
-        if len(held) > MOST_CHAT:
-            if len(held) - at > MOST_CHAT:
+        if len(held) > most:
+            if len(held) - at > most:
                 yield Fault("one of its texts is too large; nothing behind it was read.")
                 return
             skipping, held, at = True, held[at:], 0

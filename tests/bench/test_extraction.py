@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from bench.extraction import by_runs, by_words, is_held, main, plain, wcxb
+from bench.extraction import by_runs, by_words, is_held, main, wcxb
 
 TEXT = "The harbour was built in three stages and each of them is described here at length. "
 PAGE = f"<title>T</title><main>{f'<p>{TEXT * 3}</p>' * 4}</main><nav><a href=/>Home</a></nav>"
@@ -44,11 +43,6 @@ def test_a_run_prints_both_benchmarks(data: Path, capsys: pytest.CaptureFixture[
     assert "| zyte | 1 | ours | 1.000 | 1.000 | 1.000 |" in table
 
 
-def test_a_folder_without_pages_is_told(tmp_path: Path) -> None:
-    """Nothing measured is no success."""
-    assert main(["--data", str(tmp_path)]) == 2
-
-
 def test_no_host_is_in_both_parts(data: Path) -> None:
     """The parts are split by site, and together they are all pages."""
     parts = {part: list(wcxb(data / "wcxb", part)) for part in ("train", "held", "all")}
@@ -78,17 +72,3 @@ def test_runs_of_four_words_are_counted() -> None:
     assert by_runs("a b c d e", "a b c d e") == (1.0, 1.0, 1.0)
     assert by_runs("a b c d x", "a b c d e")[:2] == (0.5, 0.5)
     assert math.isnan(by_runs("", "a")[0])
-
-
-def test_addresses_do_not_count() -> None:
-    """A link is scored by its words."""
-    assert plain("see [the plan](https://e.example/a%20b) now") == "see the plan now"
-
-
-def test_without_its_peer_it_says_what_to_install(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The peer is no part of what this project needs; who has it sees it measured."""
-    there = find_spec("trafilatura") is not None
-    assert main(["--data", str(data), "--part", "all"]) == (0 if there else 2)
-    assert ("pip install trafilatura" in capsys.readouterr().out) is not there

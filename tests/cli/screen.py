@@ -60,6 +60,17 @@ def serving(*replies: Reply) -> Iterator[FakeServer]:
         yield server
 
 
+CHANGE = called("replace_in_file", path="a.txt", old_text="one", new_text="two")
+
+
+def notes(folder: Path) -> Path:
+    """A work folder with the file that CHANGE is about; that file."""
+    (folder / "ws").mkdir()
+    file = folder / "ws" / "a.txt"
+    file.write_text("one\n")
+    return file
+
+
 class Terminal:
     """`searchloop ARGS` on a terminal that it controls, in a folder; settings by keyword."""
 
@@ -96,6 +107,13 @@ class Terminal:
     def type(self, text: str) -> None:
         """A line from the keyboard."""
         os.write(self._screen, text.encode() + b"\n")
+
+    def work_in(self, folder: str) -> None:
+        """Begins a chat in agent mode, with a work folder."""
+        for shown, typed in (("search off", f"/workspace {folder}"), ("workspace", "/mode agent")):
+            self.until(shown)
+            self.type(typed)
+        self.until("mode agent")
 
     def interrupt(self) -> None:
         """Presses Ctrl-C."""

@@ -113,14 +113,3 @@ def test_ctrl_c_ends_the_wait_for_a_pipe(tmp_path: Path) -> None:
         finally:
             process.kill()
     assert process.returncode == 130
-
-
-@pytest.mark.parametrize("output", ["text", "json"])
-def test_a_full_disk_is_named(tmp_path: Path, output: str) -> None:
-    """One sentence without the system's numbers, whatever was to be written."""
-    (tmp_path / "page.txt").write_text(PAGE, "utf-8")
-    run = [sys.executable, "-m", "searchloop.cli", "check", PAGE, "page.txt", "-o", output]
-    env = {**CLEAN, "SEARCHLOOP_HOME": str(tmp_path)}
-    with open("/dev/full", "wb") as full:
-        ran = subprocess.run(run, env=env, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE)
-    assert (ran.returncode, ran.stderr) == (1, b"searchloop: No space left on device.\n")

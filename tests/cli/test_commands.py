@@ -23,7 +23,9 @@ from tests.tables import each_row
 
 
 def test_a_question_needs_no_command(cli: Cli) -> None:
-    """Words that are no command are asked; one that is nearly a command is a mistake."""
+    """Words that are no command are asked, also one alone, with a question mark or among others."""
+    for words in (["Photosynthesis"], ["undo?"], ["find", "me", "a", "tide"], ["list tides"]):
+        assert parse(words).question == words
     asked = cli("What is the switch?", "-o", "json")
     assert (asked.code, asked.json["model"]) == (0, "builtin:extractive")
     assert cli("--no-web", "hello", "-o", "json").json["search_path"] == "off"
@@ -37,7 +39,8 @@ STREAMS = {  # a line of the shell -> its exit code, and a word of what is shown
     "searchloop ask hi 2>&-": (0, "I am not a language model"),
     "searchloop chat <&- >&- 2>&-": (0, ""),
     "searchloop export nowhere 2>&-": (2, ""),
-    "searchloop --version > /dev/full": (1, "No space left on device"),
+    "searchloop --version > /dev/full": (1, "searchloop: No space left on device.\n"),
+    "searchloop config -o json > /dev/full": (1, "searchloop: No space left on device.\n"),
     "yes | searchloop ask": (2, "1,000,000 is the most"),
     "yes | searchloop check a -": (2, "larger than 10 MB"),
     "yes | searchloop mcp add --json -": (2, "more than 4,000,000 characters"),

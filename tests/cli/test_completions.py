@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from searchloop.cli.main import COMMANDS, parse, parser_of
-from searchloop.cli.terminal.examples import subparsers
+from searchloop.cli.sessions import _ACTIONS as SESSIONS
+from searchloop.cli.terminal.examples import ELSEWHERE, subparsers
 from tests.cli.conftest import Cli
 from tests.tables import each_row
 
@@ -31,13 +29,22 @@ def words(example: str) -> list[str]:
     return found[: next((i for i, word in enumerate(found) if word in ("<", ">", ">>")), None)]
 
 
-def test_each_help_ends_with_examples() -> None:
+def test_each_help_ends_with_examples(cli: Cli) -> None:
     """Also that of the commands below a command."""
     assert len(PARSERS) > 40
     assert {prog.split()[1] for prog in PARSERS} == set(COMMANDS)
     lacking = [prog for prog, each in PARSERS.items() if "searchloop" not in (each.epilog or "")]
     assert lacking == []
     assert "searchloop ask" in (parser_of("").epilog or "")
+    for shell in ("zsh", "fish", "powershell"):
+        assert "searchloop" in cli("completions", shell).out
+
+
+def test_words_from_elsewhere_lead_to_commands_there_are() -> None:
+    """Each is named with one that can be typed."""
+    known = {prog.removeprefix("searchloop ") for prog in PARSERS}
+    known |= {f"sessions {action}" for action in SESSIONS}
+    assert set(ELSEWHERE.values()) <= known
 
 
 @each_row("example", EXAMPLES)
@@ -45,17 +52,6 @@ def test_each_example_can_be_typed(example: str) -> None:
     """The parser takes it; none is longer than a narrow window."""
     assert parse(words(example)).run
     assert len(example) <= 98
-
-
-HARMLESS = ("models", "agents", "config", "plugins", "library", "mcp list", "sessions", "search-b")
-
-
-@pytest.mark.parametrize(
-    "example", [e for e in EXAMPLES if e.endswith(tuple(f"{h}" for h in HARMLESS))]
-)
-def test_those_that_only_look_run(cli: Cli, example: str) -> None:
-    """With nothing set up and without a network."""
-    assert cli(*words(example)).code == 0
 
 
 def test_every_example_of_the_file_is_shown() -> None:
@@ -133,19 +129,3 @@ def test_names_are_those_of_now(cli: Cli, kind: str, known: str) -> None:
     ran = cli("completions", "--names", kind)
     assert (ran.code, ran.err) == (0, "")
     assert known in ran.out.split("\n")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_takes_its_script(cli: Cli, tmp_path: Path, shell: str) -> None:
-    """It finds no mistake in it, where there is such a shell; bash is on every machine of ours."""
-    ran = cli("completions", shell)
-    assert ran.code == 0
-    assert "searchloop" in ran.out
-    program = shutil.which(shell)
-    assert program or shell != "bash"
-    if not program:
-        return
-    script = tmp_path / "script"
-    script.write_text(ran.out, "utf-8")
-    checked = subprocess.run([program, "-n", str(script)], capture_output=True, check=False)
-    assert (checked.returncode, checked.stderr) == (0, b"")

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cli.screen import Terminal, called, data, online, said, serving
+from tests.cli.screen import CHANGE, Terminal, data, notes, online, said, serving
 from tests.fakes import FakeServer, Received, Reply
 from tests.waiting import until
 
-CHANGE = called("replace_in_file", path="a.txt", old_text="one", new_text="two")
 BEGUN = Reply([data({"content": "It begins "})], end="stall")
 MUTE = "import pathlib, sys; pathlib.Path('up').touch(); sys.stdin.read()"
 
@@ -51,8 +50,7 @@ MOMENTS = {
 @contextmanager
 def waiting(folder: Path) -> Iterator[tuple[FakeServer, dict[str, str]]]:
     """Models, Ollama and a search backend at one address, none of which gets to an end."""
-    (folder / "ws").mkdir()
-    (folder / "ws" / "a.txt").write_text("one\n")
+    notes(folder)
     (folder / "report.md").write_text("Tea is green. [1]\n\n[1]: https://a.example/\n")
     (folder / "home").mkdir()
     mute = {"command": sys.executable, "args": ["-c", MUTE], "cwd": str(folder)}
@@ -96,17 +94,12 @@ def test_ctrl_c_in_a_chat_stops_the_answer_and_not_the_program(tmp_path: Path) -
     """The upstream connection is closed, what was said stays, a call that asks does not run, and
     the next question is answered.
     """
-    (tmp_path / "ws").mkdir()
-    (tmp_path / "ws" / "a.txt").write_text("one\n")
+    file = notes(tmp_path)
     with (
         serving(BEGUN, CHANGE, said("Back.")) as server,
         Terminal(tmp_path, **online(server)) as chat,
     ):
-        chat.until("search off")
-        chat.type("/workspace ws")
-        chat.until("workspace")
-        chat.type("/mode agent")
-        chat.until("mode agent")
+        chat.work_in("ws")
         chat.type("Speak")
         chat.until("It begins")
         chat.interrupt()
@@ -124,4 +117,4 @@ def test_ctrl_c_in_a_chat_stops_the_answer_and_not_the_program(tmp_path: Path) -
         chat.type("/quit")
         assert chat.ended()[0] == 0
         assert "It begins" in str(server.requests[-1].json["messages"])
-    assert (tmp_path / "ws" / "a.txt").read_text() == "one\n"
+    assert file.read_text() == "one\n"

@@ -173,31 +173,25 @@ def test_what_is_in_memory_is_shown_and_can_leave(cli: Cli) -> None:
     assert (twice.code, "has no model 'tiny:1b'" in twice.err) == (1, True)
 
 
-def test_names_that_are_no_settings_are_reported(cli: Cli) -> None:
-    """A misspelled limit has no effect, and must not vanish in silence; what is known does not."""
-    _, found = findings(cli, SEARCHLOOP_LIMIT="cost_usd=0.5", SEARCHLOOP_LIMITS="steps=3")
-    said = found["SEARCHLOOP_LIMIT"]
-    assert (said["state"], "it has no effect" in said["said"]) == ("hint", True)
-    assert [name for name in found if name.startswith("SEARCHLOOP_")] == ["SEARCHLOOP_LIMIT"]
-
-
-def test_addresses_are_listed_only_when_set(cli: Cli) -> None:
-    """One rule stands for all ..._BASE_URL, so the list has at most 40 lines beside the keys."""
-    listed = cli("config", "--origin").out
-    assert len([line for line in listed.splitlines() if "_API_KEY = " not in line]) <= 40
-    assert "_BASE_URL" not in listed
-    listed = cli("config", "--origin", BRAVE_BASE_URL="http://127.0.0.1:9").out
-    assert "BRAVE_BASE_URL = http://127.0.0.1:9  # environment" in listed
-
-
 def test_settings_are_printed_as_json(cli: Cli) -> None:
-    """Name, value and origin of each setting; a key is never shown."""
-    told = cli("config", "-o", "json", SEARCH_COUNTRY="de", BRAVE_API_KEY="k-0123456789")
+    """Name, value and origin of each setting, at most 40 beside the keys; a key is never shown, an
+    address only where it is set, and a name that is no setting is reported.
+    """
+    url = "http://127.0.0.1:9"
+    here = {"SEARCH_COUNTRY": "de", "BRAVE_API_KEY": "k-0123456789", "SEARCHLOOP_LIMIT": "steps=3"}
+    told = cli("config", "-o", "json", BRAVE_BASE_URL=url, **here)
     rows = {row["name"]: row for row in told.json["settings"]}
     assert rows["SEARCH_COUNTRY"]["value"] == "de"
     assert rows["SEARCH_COUNTRY"]["origin"] == "environment"
     assert rows["BRAVE_API_KEY"]["value"] == "(set, not shown)"
     assert rows["TAVILY_API_KEY"]["value"] is None
+    addresses = {name: row["value"] for name, row in rows.items() if name.endswith("_BASE_URL")}
+    assert addresses == {"BRAVE_BASE_URL": url}
+    assert len([name for name in rows if not name.endswith(("_API_KEY", "_BASE_URL"))]) <= 40
+    _, found = findings(cli, **here)
+    said = found["SEARCHLOOP_LIMIT"]
+    assert (said["state"], "it has no effect" in said["said"]) == ("hint", True)
+    assert [name for name in found if name.startswith("SEARCHLOOP_")] == ["SEARCHLOOP_LIMIT"]
     assert "k-0123456789" not in told.out
 
 

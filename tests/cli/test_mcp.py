@@ -76,11 +76,6 @@ def test_a_server_from_first_to_last(mcp: Mcp, tmp_path: Path) -> None:
 
 def test_mistakes_are_told(mcp: Mcp, tmp_path: Path) -> None:
     """With the exit code of bad input; what a server wrote is shown when it does not start."""
-    code, _, err = mcp("add", "x")
-    assert (code, "needs a name" in err) == (2, True)
-    assert mcp("add", "x", "--url", "https://x.test", "--", "y")[0] == 2
-    assert mcp("add", "x", "--env", "A", "--", "y")[0] == 2
-    assert mcp("add", "x", "--url", "ftp://x.test")[0] == 2
     assert mcp("add", "x", "--url", "https://x.test", "--header", "A=${NOT_SET_YET}")[0] == 0
     code, _, err = mcp("add", "x", "--", "y")
     assert (code, "already" in err) == (2, True)
@@ -90,7 +85,6 @@ def test_mistakes_are_told(mcp: Mcp, tmp_path: Path) -> None:
     assert "exit code 4" in err
     assert err.endswith("It wrote:\nno such database\n")
     assert mcp("tools", "x")[0] == 1
-    assert mcp("test", "nobody")[0] == 2
     assert mcp("remove", "nobody")[0] == 2
     assert mcp("login", "x")[0] == 2
     path = tmp_path / "pasted.json"

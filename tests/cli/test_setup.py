@@ -14,6 +14,7 @@ from searchloop.cli.main import main
 from searchloop.cli.setup import Setup
 from searchloop.search_backend.readers import find_services
 from tests.cli.conftest import Cli, Ran
+from tests.cli.screen import Terminal
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.pages.test_reading import NAMES, case
 from tests.search_backend.search.engine_cases import BY_NAME
@@ -159,6 +160,18 @@ def test_a_provider_is_tried_by_its_list_of_models(here: Here) -> None:
     assert (ran.code, "The provider openai works" in ran.err) == (0, True)
     without = here("setup", "--provider", "anthropic")
     assert (without.code, "ANTHROPIC_API_KEY" in without.err) == (1, True)
+
+
+def test_a_terminal_is_asked_for_a_key_without_echo(tmp_path: Path) -> None:
+    """Nobody there needs `--key-stdin`; the key is kept, tried, and never on the screen."""
+    with FakeServer(always(Reply([BY_NAME["brave"].recording("results")]))) as server:
+        online = {"BRAVE_BASE_URL": server.url, "SEARCHLOOP_OFFLINE": ""}
+        with Terminal(tmp_path, "setup", "--engine", "brave", "--file", **online) as at:
+            at.until("(BRAVE_API_KEY, Enter = as it is): ")
+            at.type(KEY)
+            code, shown = at.ended()
+    assert (code, KEY in shown, "The engine brave works" in shown) == (0, False, True)
+    assert KEY in (tmp_path / "home" / "keys.json").read_text("utf-8")
 
 
 def test_a_walk_through(here: Here) -> None:

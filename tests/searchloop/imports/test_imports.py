@@ -24,7 +24,7 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types.attachments import Attachment
 from searchloop.imports import Report, import_chats
 from searchloop.imports.own import everything
-from searchloop.imports.reading import MOST_CHAT, Fault, split
+from searchloop.imports.reading import Fault, split
 from searchloop.render.export import EXPORTS, turns
 from tests.attached import png
 
@@ -213,19 +213,6 @@ def test_older_citations_stand_at_their_places(log: EventLog, tmp_path: Path) ->
     assert turn.citations[0]["spans"] == [[11, 14]]
 
 
-def test_images_that_are_not_in_the_chat_are_named(log: EventLog, tmp_path: Path) -> None:
-    """A picture that the file only points at is named in the question, and counted."""
-    picture = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_abc"}
-    nodes = [
-        gpt_node("q", None, "user", picture, "What is this?", kind="multimodal_text"),
-        gpt_node("a", "q", "assistant", "A cat."),
-    ]
-    report = brought(log, tmp_path, [gpt_chat(*nodes, current="a")])
-    [turn] = turns(log.read(log.sessions()[0].id))
-    assert turn.question == "[image file_abc: not in the chat]\n\nWhat is this?"
-    assert report.left_out["image_asset_pointer"] == 1
-
-
 def test_claude_keeps_dates_sources_thoughts_and_files(log: EventLog, tmp_path: Path) -> None:
     """Messages follow each other; a text file stands in the question in a safe fence."""
     report = brought(log, tmp_path, [CLAUDE])
@@ -288,16 +275,17 @@ def test_a_zip_in_a_zip_is_opened_once(log: EventLog, tmp_path: Path) -> None:
     assert brought(log, tmp_path, twice).brought == 1
 
 
-@pytest.mark.parametrize("item", [branched(), CLAUDE, WEBUI])
-def test_brought_twice_is_there_once(log: EventLog, tmp_path: Path, item: dict[str, Any]) -> None:
+def test_brought_twice_is_there_once(log: EventLog, tmp_path: Path) -> None:
     """The second time says so, and what was asked since stays."""
-    brought(log, tmp_path, [item])
-    [session] = log.sessions()
-    log.append(session.id, [("user_message", {"text": "More?"})])
-    report = brought(log, tmp_path, zipped(conversations__json=json.dumps([item]).encode()))
-    assert (report.brought, report.known) == (0, 1)
-    assert [s.id for s in log.sessions()] == [session.id]
-    assert log.read(session.id)[-1].data["text"] == "More?"
+    items = [branched(), CLAUDE, WEBUI]
+    brought(log, tmp_path, items)
+    sessions = [session.id for session in log.sessions()]
+    for session in sessions:
+        log.append(session, [("user_message", {"text": "More?"})])
+    report = brought(log, tmp_path, zipped(conversations__json=json.dumps(items).encode()))
+    assert (report.brought, report.known) == (0, 3)
+    assert {session.id for session in log.sessions()} == {*sessions}
+    assert {log.read(session)[-1].data["text"] for session in sessions} == {"More?"}
 
 
 def own_chat(*events: dict[str, Any], **session: Any) -> dict[str, Any]:
@@ -389,9 +377,7 @@ def test_an_imported_chat_brings_text_and_no_trust(
     assert (table.met(EVIL), table.numbered(1).url) == (None, EVIL)  # type: ignore[union-attr]
     assert [m.role for m in messages] == ["user", "assistant"]
     said = "".join(m.content for m in messages)
-    assert not {"<|im_start|>", "\u202e"} & {
-        mark for mark in ("<|im_start|>", "\u202e") if mark in said
-    }
+    assert [mark for mark in ("<|im_start|>", "\u202e") if mark in said] == []
 
 
 def many(count: int) -> list[dict[str, Any]]:
@@ -422,7 +408,7 @@ def test_of_a_cut_file_the_whole_chats_come(log: EventLog, tmp_path: Path, share
 
 def test_a_chat_of_too_many_values_is_not_parsed(log: EventLog, tmp_path: Path) -> None:
     """A small ZIP may hold millions of them, each of which would take memory."""
-    bomb = b'[{"mapping": {"x": [' + b"{}," * 1_500_000 + b"{}]}}]"
+    bomb = b'[{"mapping": {"x": [' + b"{}," * 500_000 + b"{}]}}]"
     data = zipped(conversations__json=bomb)
     assert len(data) < 10_000
     report = brought(log, tmp_path, data)
@@ -518,10 +504,10 @@ def test_a_bomb_unpacks_to_nothing(log: EventLog, tmp_path: Path) -> None:
 def test_a_giant_chat_is_left_out_and_the_next_one_comes() -> None:
     """It is never held whole."""
     small = b'{"a": "}{"}'
-    giant = b'{"parts": [' + b'"x\\"{",' * (MOST_CHAT // 5) + b"1]}"
+    giant = b'{"parts": [' + b'"x\\"{",' * 200 + b"1]}"
     data = b"[" + small + b"," + giant + b"," + small + b"]"
-    pieces = (data[i : i + (1 << 20)] for i in range(0, len(data), 1 << 20))
-    found = list(split(pieces))
+    pieces = (data[i : i + 20] for i in range(0, len(data), 20))
+    found = list(split(pieces, most=500))
     assert [found[0], found[2]] == [small, small]
     assert isinstance(found[1], Fault)
 

@@ -355,10 +355,10 @@ def test_a_long_block_reads_the_same_at_every_cut(kind: str, data: st.DataObject
     first = {"|": "| a | b |\n|--|:-:|\n", "-": "- a\n", "7.": "7. a\n"}[kind]
     usual = {"|": "| one *word* | 37 |\n", "-": "- one *word*\n", "7.": "8. one *word*\n"}[kind]
     rows = data.draw(st.lists(ROW_OF[kind], max_size=8))
-    text = first + usual * data.draw(st.integers(20, 90)) + "\n".join(rows) + "\n" + usual * 40
+    text = first + usual * data.draw(st.integers(20, 60)) + "\n".join(rows) + "\n" + usual * 30
     growing, shown, at, last = Incremental(KnownLinks(SOURCES)), list[Node](), 0, 0
     while at < len(text):
-        at += data.draw(st.integers(20, 400))
+        at += data.draw(st.integers(60, 600))
         shown = changed(shown, growing.feed(text[last:at]))
         last = at
         assert growing.held or shown == render(text[:at], sources=SOURCES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,17 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.browser.house import House, LedOllama
+from tests.browser.house import LOCAL_MODELS, House, LedOllama
 
 # Milliseconds: a machine that does other things besides is slow, and that is no fault of the page.
 WAIT, EXPECT = 90_000, 60_000
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+}
+SMALL = {**PHONE, "viewport": {"width": 320, "height": 640}}
 # What a page is told of itself: any profile can be told anything, so that each serves many tests.
 MEDIA: dict[str, Any] = {
     "color_scheme": "light",
@@ -45,7 +50,7 @@ _GOING = ("context was destroyed", "is interrupted by another", "net::ERR_ABORTE
 @pytest.fixture(scope="session")
 def ollama() -> Iterator[LedOllama]:
     """The local model server that the house is told of."""
-    with LedOllama() as server:
+    with LedOllama(*LOCAL_MODELS) as server:
         yield server
 
 
@@ -213,9 +218,3 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
 def page(enter: Enter) -> Page:
     """A signed-in page on an empty chat, of desktop size; checked at the end."""
     return enter()
-
-
-@pytest.fixture
-def screenshots(tmp_path: Path) -> Path:
-    """Where pictures go that nobody keeps."""
-    return tmp_path

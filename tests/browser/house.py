@@ -10,10 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 from urllib.request import Request, urlopen
 
+from searchloop.agent.log import EventLog
 from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import Received, Reply
 
@@ -36,6 +38,26 @@ class House:
         self.token = ""
         self.output: list[str] = []
         self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        """Starts it for the time of a `with`."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends it."""
+        self.stop()
+
+    @cached_property
+    def log(self) -> EventLog:
+        """Its store, as another process that writes to it has it."""
+        return EventLog(self.home / "data" / "sessions.sqlite3")
+
+    def chat(self, *events: tuple[str, dict[str, Any]], **more: Any) -> str:
+        """A chat in whose log these events stand; its id."""
+        made = self.log.create_session(**{"model": LOCAL, **more}).id
+        self.log.append(made, events)
+        return made
 
     @property
     def url(self) -> str:
@@ -91,6 +113,8 @@ class House:
 
     def stop(self, *, kill: bool = False) -> None:
         """Ends the server, politely or as a crash would."""
+        if "log" in vars(self):
+            vars(self).pop("log").close()
         if self._process:
             if kill:
                 self._process.kill()
@@ -124,7 +148,7 @@ class LedOllama(FakeOllama):
     """
 
     def __init__(self, *models: Model) -> None:
-        super().__init__(models or [Model(MODEL, ("completion", "tools", "thinking"))])
+        super().__init__(models)
         self.script: Script = lambda messages: ["Nothing was scripted."]
 
     def next_reply(self, received: Received) -> Reply:
@@ -147,8 +171,18 @@ class LedOllama(FakeOllama):
 
 
 MODEL = "qwen3:8b"
+LOCAL, SEES = f"ollama:{MODEL}", "eyes:4b"
+LOCAL_MODELS = (
+    Model(MODEL, ("completion", "tools", "thinking")),
+    Model(SEES, ("completion", "vision"), num_ctx=32_768),
+)
 STALL = object()
 GATE_SECONDS = 300.0
+
+
+def called(name: str, **arguments: Any) -> list[dict[str, Any]]:
+    """A step in which the model asks for one tool."""
+    return [{"tool_calls": [{"function": {"name": name, "arguments": arguments}}]}]
 
 
 def _lines(pieces: Iterable[Any], stalls: bool) -> Iterator[bytes]:

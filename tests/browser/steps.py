@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, Route, expect
+
+from tests.browser.house import LOCAL, House, LedOllama
+from tests.waiting import until
 
 QUESTION = "How does the search switch decide between native and local search?"
 
@@ -29,6 +33,53 @@ def ask(page: Page, question: str = QUESTION) -> None:
     """Writes the question and presses Enter."""
     box(page).fill(question)
     box(page).press("Enter")
+
+
+def asked(page: Page, question: str = QUESTION) -> Locator:
+    """Asks one question more, and gives its turn once it is over."""
+    turns = page.locator(".turn").count()
+    ask(page, question)
+    expect(page.locator(".turn")).to_have_count(turns + 1)
+    return wait_for_answer(page)
+
+
+def told(page: Page, ollama: LedOllama, question: str, *answer: Any) -> Locator:
+    """Asks the local model, which answers so; the turn once it is over."""
+    ollama.script = lambda messages: [
+        piece(messages) if callable(piece) else piece for piece in answer or ("Yes.",)
+    ]
+    if model(page).get_attribute("data-id") != LOCAL:
+        choose_model(page, LOCAL)
+    return asked(page, question)
+
+
+def open_chat(page: Page, house: House, chat: str) -> None:
+    """Goes to a chat by its address."""
+    page.goto(f"{house.url}#/s/{chat}")
+
+
+def chat_of(page: Page) -> str:
+    """The id of the chat on show."""
+    return page.url.rpartition("/")[2]
+
+
+def hold(page: Page, path: str) -> list[Route]:
+    """Requests that the server does not get before the test lets them go on."""
+    held: list[Route] = []
+    page.route(path, lambda route: held.append(route))
+    return held
+
+
+def came(page: Page, held: list[Route], count: int = 1) -> None:
+    """Waits for so many of the requests that are held."""
+    until(lambda: page.evaluate("1") and len(held) >= count)  # which lets the page go on
+
+
+def place(locator: Locator) -> FloatRect:
+    """Where it is on the screen."""
+    found = locator.bounding_box()
+    assert found, f"{locator} is not shown"
+    return found
 
 
 def model(page: Page) -> Locator:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from searchloop.agent.log import EventLog
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, House
-from tests.browser.steps import last_turn
+from tests.browser.house import House
+from tests.browser.steps import last_turn, open_chat, place
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -36,15 +36,10 @@ BROKEN_WORDS = """() => [...document.querySelectorAll(".answer :is(th, td)")].fl
 
 def shown(page: Page, house: House) -> None:
     """Opens a chat whose log holds the answer."""
-    sources = [
-        {
-            "n": n,
-            "url": f"https://{place}.example/",
-            "title": f"The {place} coast",
-            "state": "found",
-        }
-        for n, place in enumerate(PLACES, 1)
-    ]
+    sources: list[dict[str, Any]] = []
+    for n, at in enumerate(PLACES, 1):
+        made = {"n": n, "url": f"https://{at}.example/", "title": f"The {at} coast"}
+        sources.append({**made, "state": "found"})
     sources[0] |= {"published": "2026-03-09", "state": "opened"}
     spans = {n: [list(m.span()) for m in re.finditer(rf"\[{n}\]", TEXT)] for n in (1, 2, 3, 4)}
     citations = [
@@ -52,13 +47,10 @@ def shown(page: Page, house: House) -> None:
          "verified": None, "spans": places}
         for n, places in spans.items()
     ]  # fmt: skip
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
-    chat = log.create_session(model=f"ollama:{MODEL}").id
-    lists = {"citations": citations, "sources": sources, "usage": {}}
-    ended = {"run_id": "r", "reason": "stop", "answer": TEXT, "search_path": "local:ddg", **lists}
-    log.append(chat, [("user_message", {"text": "Tides?"}), ("run_finished", ended)])
-    log.close()
-    page.goto(f"{house.url}#/s/{chat}")
+    ended = {"run_id": "r", "reason": "stop", "answer": TEXT, "search_path": "local:ddg"}
+    ended |= {"citations": citations, "sources": sources, "usage": {}}
+    asked = ("user_message", {"text": "Tides?"})
+    open_chat(page, house, house.chat(asked, ("run_finished", ended)))
     expect(last_turn(page).locator(".answer .chip").first).to_be_visible()
 
 
@@ -90,10 +82,8 @@ def test_everything_fits_a_phone_and_can_be_reached(enter: Enter, house: House) 
     expect(card).to_contain_text("north.example · Mar 9, 2026")
     listed = last_turn(page).locator(".sources .source-host").first
     expect(listed).to_have_text("north.example · Mar 9, 2026")
-    box = card.bounding_box()
-    assert box
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= 320
+    box = place(card)
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= 320
     page.keyboard.press("Escape")
     expect(card).to_be_hidden()
     expect(last_turn(page).locator(".sources .counts")).to_have_text("4 cited, 1 read, 5 found")
@@ -135,19 +125,16 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
     usage = {"searches": 2, "pages": 3, "seconds": 6.24, "input_tokens": 1200, "output_tokens": 80}
     ended = {"run_id": "r", "reason": "stop", "answer": "High.", "search_path": "local:ddg"}
     links = [{"text": "tide tables", "url": "https://provider.example/search?q=tide+tables"}]
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
-    chat = log.create_session(model="openai:gpt-6-luna").id
+    started = {"run_id": "r", **LUNA, "local": False}
     asked = [("user_message", {"text": "Tides?"}), ("search_started", one)]
-    started = {"run_id": "r", "model": "openai:gpt-6-luna", "mode": "ask", "search": "auto"}
-    started["local"] = False
-    log.append(chat, [*asked, ("run_started", started)])
-    page.goto(f"{house.url}#/s/{chat}")
+    chat = house.chat(*asked, ("run_started", started), model=LUNA["model"])
+    open_chat(page, house, chat)
     activity = last_turn(page).locator(".activity")
     expect(activity.locator("li")).to_have_text("Searching the web: “tides north”")
     expect(activity.locator(".spinner")).to_be_visible()
     more = [("search_finished", {**one, **done}), ("page_opened", read[0])]
     more += [("search_started", two), ("search_finished", {**two, **done, "attempts": [used]})]
-    log.append(chat, [*more, ("page_opened", read[1]), ("page_opened", read[2])])
+    house.log.append(chat, [*more, ("page_opened", read[1]), ("page_opened", read[2])])
     expect(activity.locator("li")).to_have_text(
         [
             "Searched “tides north” · 5 results · Brave: too many requests · used DuckDuckGo",
@@ -160,8 +147,7 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
     expect(activity.locator(".spinner")).to_have_count(0)
     lists = {"citations": [], "sources": [], "usage": {**usage, "cost_usd": 0.0312}}
     message = {"text": "High.", "tool_calls": [], "suggestions": links}
-    log.append(chat, [("message", message), ("run_finished", {**ended, **lists})])
-    log.close()
+    house.log.append(chat, [("message", message), ("run_finished", {**ended, **lists})])
     summary = activity.locator("summary").first
     expect(summary).to_have_text("Searched 2 queries, read 3 pages, 6.2\u00a0s")
     expect(activity.locator("li").first).to_be_hidden()
@@ -176,14 +162,13 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
             "Left this computerthe chat, to OpenAI, 2 search queries, 3 page requests",
         ]
     )
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    log = house.log
     chat = log.create_session(model="openai:gpt-6-luna").id
     dead = {"status": "error", "error": {"code": "timeout", "message": "Too slow.", "remedy": ""}}
     lost = [("page_opened", {"url": f"https://{place}.example/", **dead}) for place in PLACES[:3]]
     log.append(chat, [*asked, ("run_started", started), *more[:1], *lost])
-    log.append(chat, [("message", message), ("run_finished", {**ended, **lists})])
-    log.close()
-    page.goto(f"{house.url}#/s/{chat}")
+    house.log.append(chat, [("message", message), ("run_finished", {**ended, **lists})])
+    open_chat(page, house, chat)
     told = "Searched 1 query, 3 pages could not be read, 6.2\u00a0s"
     expect(last_turn(page).locator(".activity > summary")).to_have_text(told)
     page.go_back()
@@ -194,47 +179,44 @@ def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House)
     expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
 
 
-@pytest.mark.parametrize(
-    ("told", "line"), [({"local": True}, "Left this computerNothing"), ({"imported": True}, "")]
-)
-def test_what_was_recorded_is_shown_whatever_is_set_now(
-    page: Page, house: House, told: dict[str, bool], line: str
-) -> None:
-    """The place of the model is the recorded one; of an imported answer nothing is claimed."""
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
-    chat = log.create_session(model="openai:gpt-6-luna").id
-    run = {"run_id": "r", "model": "openai:gpt-6-luna", "mode": "ask", "search": "off"}
-    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "search_path": "off"}
-    lists = {"citations": [], "sources": [], "usage": {}}
-    log.append(chat, [("user_message", {"text": "Tides?"}), ("run_started", {**run, **told})])
-    log.append(chat, [("run_finished", {**ended, **lists})])
-    log.close()
-    page.goto(f"{house.url}#/s/{chat}")
-    facts = last_turn(page).locator(".facts > div")
-    expect(facts.first).to_have_text("Answered byOpenAI · gpt-6-luna")
-    shown = facts.all_text_contents()
-    assert (line in shown) is bool(line)
-    assert any(text.startswith(("Time", "Left")) for text in shown) is bool(line)
+LUNA = {"model": "openai:gpt-6-luna", "mode": "ask", "search": "off"}
+THOUGHT = {"input_tokens": 9, "output_tokens": 2400, "reasoning_tokens": 2150}
+SPED = {"tokens_per_second": 23.456, "calls": "envelope"}
+YEARS = {"query": "tides 2023", "by": "local", "years": ["2023"]}
+FOUND = ("search_finished", {**YEARS, "status": "ok", "results": 2, "attempts": []})
+# How it ran, how it ended, what is told of that, and what is not.
+TOLD: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, ...], tuple[str, ...]]] = {
+    "here": ({"local": True}, {}, ("Left this computerNothing", "Time"), ()),
+    "imported": ({"imported": True}, {}, ("Answered byOpenAI",), ("Left this computer", "Time")),
+    "thinking, at a price": (
+        {"effort": "high"},
+        {"usage": THOUGHT, "performance": {"thinking_usd": 0.0215}},
+        ("Thinking: High, 2,150 tokens", "Thinking2,150 of the tokens out, about 0.02 USD"),
+        (),
+    ),
+    "thinking": ({}, {"usage": THOUGHT}, ("2,150 of the tokens out, cost unknown",), ()),
+    "a local model": (
+        {},
+        {"performance": SPED},
+        ("23.5 tokens/s", "asked in JSON what to look up", "2023: not in your question"),
+        (),
+    ),
+}
 
 
-@pytest.mark.parametrize(("cost", "words"), [(0.0215, "about 0.02 USD"), (None, "cost unknown")])
-def test_thinking_is_told_with_its_tokens_and_its_cost(
-    page: Page, house: House, cost: float | None, words: str
-) -> None:
-    """Beside the level over the answer, and among what the answer took."""
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
-    chat = log.create_session(model="openai:gpt-6-luna").id
-    run = {"run_id": "r", "model": "openai:gpt-6-luna", "mode": "ask", "search": "off"}
-    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "search_path": "off"}
-    usage = {"input_tokens": 9, "output_tokens": 2400, "reasoning_tokens": 2150}
-    numbers = {"performance": {"thinking_usd": cost}} if cost is not None else {}
-    lists = {"citations": [], "sources": [], "usage": usage, **numbers}
-    log.append(chat, [("user_message", {"text": "Tides?"})])
-    log.append(chat, [("run_started", {**run, "effort": "high"}), ("run_finished", ended | lists)])
-    log.close()
-    page.goto(f"{house.url}#/s/{chat}")
-    summary = last_turn(page).locator(".activity > summary")
-    expect(summary).to_contain_text("Thinking: High, 2,150 tokens")
-    summary.click()
-    told = last_turn(page).locator(".facts > div", has_text="of the tokens out")
-    expect(told).to_have_text(f"Thinking2,150 of the tokens out, {words}")
+@pytest.mark.parametrize("case", TOLD)
+def test_what_was_recorded_is_told_whatever_is_set_now(page: Page, house: House, case: str) -> None:
+    """Where the model was, what it thought at what cost, its speed, the way of its calls and a year
+    of its own; of an imported answer nothing is claimed."""
+    run, end, said, unsaid = TOLD[case]
+    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "search_path": "off", **end}
+    started = {"run_id": "r", **LUNA, **run}
+    events = [("user_message", {"text": "Tides?"}), ("run_started", started)]
+    events += [("search_started", YEARS), FOUND]
+    open_chat(page, house, house.chat(*events, ("run_finished", ended), model=LUNA["model"]))
+    last_turn(page).locator(".activity > summary").click()
+    told = last_turn(page).locator(".activity")
+    for words in said:
+        expect(told).to_contain_text(words)
+    for words in unsaid:
+        expect(told).not_to_contain_text(words)

@@ -3,48 +3,36 @@
 from __future__ import annotations
 
 import base64
+import os
 import random
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.attached import LOCKED_PDF, pdf_of, png, png_of
-from tests.browser.conftest import Enter
-from tests.browser.house import House, LedOllama
-from tests.browser.steps import ask, box, choose_model, wait_for_answer
-from tests.fake_ollama import Model
-from tests.waiting import until
+from tests.browser.house import LOCAL, MODEL, SEES, House, LedOllama
+from tests.browser.steps import (
+    ask,
+    asked,
+    box,
+    came,
+    chat_of,
+    choose_model,
+    hold,
+    wait_for_answer,
+)
 
 PAGES = ("The unit runs on 24 volts.", "It weighs 318 kilograms.", "The warranty is five years.")
-SEES, READS = "eyes:4b", "plain:8b"
 REPORT = ("data sheet.pdf", "application/pdf", pdf_of(PAGES))
 
 
-@pytest.fixture(scope="module")
-def models() -> Iterator[LedOllama]:
-    """A model that sees and one that reads only."""
-    seeing = Model(SEES, ("completion", "vision"), num_ctx=32_768)
-    with LedOllama(seeing, Model(READS, ("completion",), num_ctx=32_768)) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def seeing(tmp_path_factory: pytest.TempPathFactory, models: LedOllama) -> Iterator[House]:
-    """A server whose usual model sees."""
-    home = tmp_path_factory.mktemp("seeing")
-    known = {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": models.url}
-    served = House(home, {**known, "SEARCHLOOP_MODEL": f"ollama:{SEES}"})
-    served.start()
-    yield served
-    served.stop()
-
-
 @pytest.fixture
-def page(enter: Enter, seeing: House) -> Page:
-    """The page of that server, on an empty chat."""
-    return enter(seeing)
+def page(page: Page) -> Page:
+    """An empty chat whose model sees."""
+    choose_model(page, f"ollama:{SEES}")
+    return page
 
 
 def choose(page: Page, *files: tuple[str, str, bytes]) -> None:
@@ -75,37 +63,35 @@ def shelf(page: Page) -> Locator:
     return page.locator("#shelf li")
 
 
-def images_of(models: LedOllama) -> list[list[bytes]]:
+def images_of(ollama: LedOllama) -> list[list[bytes]]:
     """The pictures of each question that the model got last."""
-    asked = [m for m in models.chats[-1]["messages"] if m["role"] == "user"]
+    asked = [m for m in ollama.chats[-1]["messages"] if m["role"] == "user"]
     return [[base64.b64decode(image) for image in m.get("images", ())] for m in asked]
 
 
 @pytest.mark.parametrize("way", [choose, "paste", "drop"], ids=["choose", "paste", "drop"])
-def test_a_picture_goes_along(page: Page, models: LedOllama, way: Any) -> None:
+def test_a_picture_goes_along(page: Page, ollama: LedOllama, way: Any) -> None:
     """With a thumbnail and its size; the model gets its bytes, the question shows it."""
-    models.script = lambda messages: ["A dial."]
+    ollama.script = lambda messages: ["A dial."]
     file = ("dial.png", "image/png", png(40, 30))
     way(page, file) if callable(way) else put(page, way, *file)
     expect(shelf(page)).to_have_text("dial.png1 kB")
     expect(shelf(page).locator("img")).to_have_js_property("naturalWidth", 40)
     expect(page.locator("#switch-state")).to_contain_text("The file stays on this computer.")
     expect(page.locator("#announcer")).to_contain_text("dial.png is attached: 1 kB")
-    ask(page, "What is it?")
-    shown = wait_for_answer(page).locator(".bubble img")
+    shown = asked(page, "What is it?").locator(".bubble img")
     expect(shown).to_have_attribute("alt", "dial.png")
     expect(shown).to_have_js_property("naturalWidth", 40)
     expect(page.locator("#shelf")).to_be_hidden()
-    assert images_of(models) == [[file[2]]]
+    assert images_of(ollama) == [[file[2]]]
 
 
-def test_a_picture_is_seen_at_full_size(page: Page, models: LedOllama) -> None:
+def test_a_picture_is_seen_at_full_size(page: Page, ollama: LedOllama) -> None:
     """Pressed or by keys; the arrows lead to the next one, Escape back."""
-    models.script = lambda messages: ["A dial."]
+    ollama.script = lambda messages: ["A dial."]
     choose(page, ("dial.png", "image/png", png(40, 30)), ("plan.png", "image/png", png(60, 20)))
     expect(page.locator("#shelf")).to_contain_text("plan.png")
-    ask(page, "What is this?")
-    wait_for_answer(page).locator(".shot").first.focus()
+    asked(page, "What is this?").locator(".shot").first.focus()
     page.keyboard.press("Enter")
     large = page.locator("#preview")
     expect(large.get_by_role("img", name="dial.png")).to_be_visible()
@@ -118,28 +104,28 @@ def test_a_picture_is_seen_at_full_size(page: Page, models: LedOllama) -> None:
     assert "#/s/" in page.url
 
 
-def test_a_large_picture_is_made_smaller(page: Page, models: LedOllama) -> None:
+def test_a_large_picture_is_made_smaller(page: Page, ollama: LedOllama) -> None:
     """By the browser, to what models see; both sizes are told."""
     noise = random.Random(7)
     picture = png_of([noise.randbytes(2600) for _ in range(900)])
     choose(page, ("photo.png", "image/png", picture))
     expect(shelf(page)).to_contain_text("2.3 MB, resized to")
-    models.script = lambda messages: ["Noise."]
-    ask(page, "What is it?")
-    expect(wait_for_answer(page).locator(".bubble img")).to_have_js_property("naturalWidth", 2000)
-    assert images_of(models)[0][0].startswith(b"\xff\xd8\xff")
+    ollama.script = lambda messages: ["Noise."]
+    expect(asked(page, "What is it?").locator(".bubble img")).to_have_js_property(
+        "naturalWidth", 2000
+    )
+    assert images_of(ollama)[0][0].startswith(b"\xff\xd8\xff")
 
 
-def test_a_pdf_is_cited_by_its_page(page: Page, models: LedOllama) -> None:
+def test_a_pdf_is_cited_by_its_page(page: Page, ollama: LedOllama) -> None:
     """The shelf counts its pages; a mark leads to the words on the page that they stand on."""
-    models.script = lambda messages: ["It weighs 318 kilograms [2]."]
+    ollama.script = lambda messages: ["It weighs 318 kilograms [2]."]
     choose(page, REPORT, ("scan.pdf", "application/pdf", pdf_of(["", ""])))
     expect(shelf(page)).to_have_text(["data sheet.pdf3 pages", "scan.pdf2 pages, no text in it"])
     page.get_by_role("button", name="Leave scan.pdf out").press("Enter")
-    ask(page, "How heavy is it?")
-    turn = wait_for_answer(page)
+    turn = asked(page, "How heavy is it?")
     expect(turn.get_by_role("link", name="data sheet.pdf 3 pages")).to_be_visible()
-    assert PAGES[1] in models.chats[-1]["messages"][-1]["content"]
+    assert PAGES[1] in ollama.chats[-1]["messages"][-1]["content"]
     turn.locator(".answer .chip").click()
     card = page.locator("#card")
     expect(card).to_contain_text("data sheet.pdf, page 2")
@@ -151,41 +137,71 @@ def test_a_pdf_is_cited_by_its_page(page: Page, models: LedOllama) -> None:
     assert (opened.get_attribute("href") or "").endswith("#page=2")
 
 
-def test_a_model_that_cannot_see_keeps_the_question(page: Page, models: LedOllama) -> None:
+def test_a_model_that_cannot_see_keeps_the_question(page: Page, ollama: LedOllama) -> None:
     """One sentence, nothing is sent; with another model the same question goes."""
-    models.script = lambda messages: ["A dial."]
-    choose_model(page, f"ollama:{READS}")
-    sent = len(models.chats)
+    ollama.script = lambda messages: ["A dial."]
+    choose_model(page, LOCAL)
+    sent = len(ollama.chats)
     choose(page, ("dial.png", "image/png", png()))
     ask(page, "What is it?")
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text(f"{READS} cannot see images, and dial.png is one.")
+    expect(alert).to_contain_text(f"{MODEL} cannot see images, and dial.png is one.")
     expect(box(page)).to_have_value("What is it?")
     expect(shelf(page)).to_have_count(1)
-    assert len(models.chats) == sent
+    assert len(ollama.chats) == sent
     alert.get_by_role("button", name="Use ").click()
     expect(alert).to_be_empty()
     box(page).press("Enter")
     wait_for_answer(page)
-    assert images_of(models) == [[png()]]
-    choose_model(page, f"ollama:{READS}")
-    ask(page, "And in words?")
-    expect(page.locator(".turn")).to_have_count(2)
-    wait_for_answer(page)
-    assert images_of(models) == [[], []]
+    assert images_of(ollama) == [[png()]]
+    choose_model(page, LOCAL)
+    asked(page, "And in words?")
+    assert images_of(ollama) == [[], []]
 
 
-def test_a_bad_file_is_refused_at_once(page: Page, models: LedOllama) -> None:
-    """Before anybody asks; the others stay, and the question goes with them. Each kind of bad file
-    is in tests/web/api/test_attachments_api.py.
+BAD = {
+    "locked.pdf": ("application/pdf", LOCKED_PDF, "is damaged or needs a password."),
+    "giant.png": ("image/png", b"\x89PNG\r\n\x1a\n", "giant.png"),
+    "long.txt": ("text/plain", b"x" * 200_001, "long.txt is too long"),
+    "a.png": ("image/png", b"\x89PNG\x00", "a.png is not what it says"),
+}
+
+
+def test_a_bad_file_is_refused_at_once(page: Page, ollama: LedOllama, tmp_path: Path) -> None:
+    """Before anybody asks, each with its own reason; the others stay, and the question goes with
+    them. Each kind of bad file is in tests/web/api/test_attachments_api.py.
     """
-    models.script = lambda messages: ["A dial."]
-    choose(page, ("locked.pdf", "application/pdf", LOCKED_PDF), ("dial.png", "image/png", png()))
-    expect(page.get_by_role("alert")).to_contain_text("is damaged or needs a password.")
+    ollama.script = lambda messages: ["A dial."]
+    box(page).fill("What is it?")
+    for name, (_, data, _) in BAD.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "dial.png").write_bytes(png())
+    os.truncate(tmp_path / "giant.png", 100 * 2**20)
+    page.locator("#files").set_input_files([*tmp_path.iterdir()])
+    notes = page.get_by_role("alert").locator(".note")
+    expect(notes).to_have_count(len(BAD))
+    for _, _, words in BAD.values():
+        expect(notes.filter(has_text=words)).to_have_count(1)
     expect(shelf(page)).to_have_count(1)
-    ask(page, "What is it?")
-    wait_for_answer(page)
-    assert images_of(models) == [[png()]]
+    expect(box(page)).to_have_value("What is it?")
+    asked(page, "What is it?")
+    assert images_of(ollama) == [[png()]]
+
+
+def test_a_text_goes_along_with_its_question(page: Page, house: House, ollama: LedOllama) -> None:
+    """Its name and length stand beside the box, its text under its name, within a longer fence."""
+    text = b"one ``` two\n````\nthree"
+    choose(page, ("notes.md", "text/plain", text))
+    put(page, "drop", "tides.csv", "text/csv", b"a,b")
+    expect(shelf(page)).to_have_count(2)
+    page.get_by_role("button", name="Leave tides.csv out").click()
+    ollama.script = lambda messages: ["Fences."]
+    attached = asked(page, "What is in my notes?").locator(".attached")
+    expect(page.locator("#shelf")).to_be_hidden()
+    attached.locator("summary").click()
+    expect(attached.locator("pre")).to_have_text(text.decode())
+    events = house.call("GET", f"/api/sessions/{chat_of(page)}/export?format=json")
+    assert "Attached file: notes.md\n`````\none" in events["events"][0]["text"]
 
 
 # What the server or the disk keeps waiting while somebody turns to another chat.
@@ -201,7 +217,7 @@ NOTE = ("note.md", "text/markdown", b"# Tea")
 @pytest.mark.parametrize("start", ["#new-chat", "#new-temporary"])
 @pytest.mark.parametrize("slow", ["script", "disk", "answer"])
 def test_a_file_stays_with_the_chat_that_it_was_given_to(
-    page: Page, models: LedOllama, slow: str, start: str
+    page: Page, ollama: LedOllama, slow: str, start: str
 ) -> None:
     """However late it is there; that of a temporary chat goes with it, to no other such chat."""
     held: list[Route] = []
@@ -214,7 +230,7 @@ def test_a_file_stays_with_the_chat_that_it_was_given_to(
     page.locator(start).click()
     choose(page, ("dial.png", "image/png", png()), NOTE)
     if late:
-        until(lambda: page.evaluate("1") and held)
+        came(page, held)
     page.locator("#new-temporary").click()
     for route in held:
         route.continue_()
@@ -232,19 +248,18 @@ def test_a_file_stays_with_the_chat_that_it_was_given_to(
 @pytest.mark.integration
 @pytest.mark.parametrize("start", ["#new-chat", "#new-temporary"])
 def test_a_refused_question_comes_back_to_its_own_chat(
-    page: Page, models: LedOllama, start: str
+    page: Page, ollama: LedOllama, start: str
 ) -> None:
     """With its picture and its text, while another chat is on show, and to no other chat."""
-    models.script = lambda messages: ["Yes."]
+    ollama.script = lambda messages: ["Yes."]
     page.locator(start).click()
-    ask(page, "One")
-    wait_for_answer(page)
-    held: list[Route] = []
-    page.route("**/messages", lambda route: held.append(route))
+    choose_model(page, f"ollama:{SEES}")
+    asked(page, "One")
+    held = hold(page, "**/messages")
     choose(page, ("dial.png", "image/png", png()), NOTE)
     expect(shelf(page)).to_have_text(["dial.png1 kB", "note.md5 characters"])
     ask(page, "Two")
-    until(lambda: page.evaluate("1") and held)
+    came(page, held)
     page.locator("#new-temporary").click()
     with page.expect_response("**/messages"):
         held[0].fulfill(status=503, json={"error": {"code": "busy", "message": "No."}})
@@ -257,12 +272,11 @@ def test_a_refused_question_comes_back_to_its_own_chat(
         expect(shelf(page)).to_have_text(["dial.png1 kB", "note.md5 characters"])
 
 
-def test_a_question_is_edited_with_its_picture(page: Page, models: LedOllama) -> None:
+def test_a_question_is_edited_with_its_picture(page: Page, ollama: LedOllama) -> None:
     """Its files go along again, in the edited question and in the answer asked for once more."""
-    models.script = lambda messages: ["A dial."]
+    ollama.script = lambda messages: ["A dial."]
     choose(page, ("dial.png", "image/png", png()))
-    ask(page, "Mine")
-    bubble = wait_for_answer(page).locator(".bubble")
+    bubble = asked(page, "Mine").locator(".bubble")
     bubble.hover()
     page.get_by_role("button", name="Edit the question").click()
     editor = page.locator(".editing textarea")
@@ -270,7 +284,7 @@ def test_a_question_is_edited_with_its_picture(page: Page, models: LedOllama) ->
     editor.press("Enter")
     expect(page.locator(".versions")).to_have_text("2/2")
     expect(wait_for_answer(page).locator(".bubble img")).to_have_count(1)
-    assert images_of(models) == [[png()]]
+    assert images_of(ollama) == [[png()]]
 
 
 def test_files_work_by_keyboard_alone(page: Page) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.checks import axe
 from tests.browser.conftest import Enter
-from tests.browser.test_axe import AXE, RUN
 
 pytestmark = pytest.mark.integration
 REPORT = """# A report
@@ -29,8 +29,7 @@ def test_a_pasted_report_is_checked(enter: Enter, tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text(REPORT, "utf-8")
     view.get_by_label("Datei wählen").set_input_files(tmp_path / "report.md")
     expect(view.get_by_label("Text mit seinen Quellen")).to_have_value(REPORT)
-    page.evaluate(AXE.read_text("utf-8"))
-    assert page.evaluate(RUN) == []
+    assert axe(page) == []
     view.get_by_role("button", name="Prüfen", exact=True).press("Enter")
     look = view.locator("ul.cards").first
     expect(look.get_by_role("listitem")).to_have_count(2)
@@ -38,7 +37,7 @@ def test_a_pasted_report_is_checked(enter: Enter, tmp_path: Path) -> None:
     expect(view).to_contain_text("Nicht im öffentlichen Netz. Das ist eine Adresse eines privaten")
     expect(view).to_contain_text("In 2025, 38,400 people used it.")
     expect(view.locator(".answer .chip")).to_have_count(3)
-    assert page.evaluate(RUN) == []
+    assert axe(page) == []
     page.context.grant_permissions(["clipboard-write"])
     view.get_by_role("button", name="Kopieren").click()
     expect(view.get_by_role("button", name="Kopiert")).to_be_visible()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from searchloop.agent.log import EventLog
 from tests import six_verdicts
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
@@ -70,13 +69,12 @@ def test_an_answer_that_names_no_page_is_told(page: Page, house: House) -> None:
         press.click()
     assert answer.value.status == 202
     mark = {"span": [0, 14], "verdict": "supported", "passage": "Ebb is at six.", "by": "words"}
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    log = house.log
     turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
     cited = {"n": 1, "url": DOC, "title": "Tides", "marks": [{**mark, "quote": None}]}
     log.append(chat, [("check", {"turn": turn, "left": 0, "citations": [cited]})])
     expect(foot).to_contain_text("1 of 1 marks checked")
     expect(press).to_have_count(0)
-    log.close()
 
 
 def test_a_model_reads_what_words_leave_unclear(
@@ -95,7 +93,7 @@ def test_a_model_reads_what_words_leave_unclear(
 def test_a_check_that_stopped_with_its_server_may_begin_again(enter: Enter, house: House) -> None:
     """Nobody waits for it."""
     page, chat = enter(fresh=True), native(house)
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    log = house.log
     turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
     log.append(chat, [("check", {"turn": turn, "url": DOC, "status": "timeout", "left": 1})])
     page.clock.install()
@@ -106,14 +104,13 @@ def test_a_check_that_stopped_with_its_server_may_begin_again(enter: Enter, hous
     page.clock.fast_forward("20:00")
     page.reload()
     expect(ask).to_be_visible()
-    log.close()
 
 
 def test_a_verdict_that_comes_takes_nothing_from_the_reader(page: Page, house: House) -> None:
     """A chip in focus, its open card and what is selected stay while pages are read."""
     chat = native(house)
     show(page, house, chat)
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    log = house.log
     turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
     left = iter(range(9, 0, -1))
 
@@ -138,4 +135,3 @@ def test_a_verdict_that_comes_takes_nothing_from_the_reader(page: Page, house: H
     read_one()
     page.keyboard.press("Escape")
     expect(chip).to_be_focused()
-    log.close()

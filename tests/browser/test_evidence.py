@@ -6,22 +6,30 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from searchloop.agent.log import EventLog
 from searchloop.agent.types import NOTHING
 from tests import six_verdicts
-from tests.browser.conftest import DESKTOP, Enter
+from tests.browser.conftest import DESKTOP, PHONE, Enter
 from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import wait_for_answer
+from tests.browser.steps import open_chat, place, wait_for_answer
 
 URL = "https://tide.example/table"
 TEXT = "Ebb is at six [1]. Flood is at noon [1]. Nobody swims [1]."
-MARKS = [
-    {"span": [14, 17], "quote": "Low water: 06:00", "verified": True},
-    {"span": [36, 39], "quote": "High water: 12:00", "verified": False},
-    {"span": [54, 57], "quote": None, "verified": False},
-]
+
+
+def cites(text: str, *judged: dict[str, Any], title: str = "Tides") -> list[dict[str, Any]]:
+    """Citations with the marks of the text in their order, each judged so."""
+    found: dict[int, dict[str, Any]] = {}
+    for mark, said in zip(re.finditer(r"\[(\d)\]", text), judged, strict=True):
+        n = int(mark[1])
+        made = {"n": n, "url": URL + "/2" * (n - 1), "title": title, "quote": None, "spans": []}
+        cited = found.setdefault(n, {**made, "verified": False, "marks": []})
+        cited["marks"].append({"span": list(mark.span()), "quote": None, "verified": True, **said})
+    return list(found.values())
+
+
+UNJUDGED = cites(TEXT, {"quote": "Low water: 06:00"}, {"quote": "High water: 12:00"}, {})
 
 
 def answered(
@@ -29,38 +37,26 @@ def answered(
 ) -> str:
     """A chat in the log of the server with one answer, and `events` before that; its id."""
     title = more.pop("title", "When is ebb?")
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
-    chat = log.create_session(model="builtin:extractive").id
-    cited = {"n": 1, "url": URL, "title": "Tides", "quote": None, "verified": False, "spans": []}
     source = {"n": 1, "url": URL, "title": "Tides", "state": "cited"}
-    shared: dict[str, Any] = {
-        "citations": [{**cited, "marks": MARKS}],
-        "sources": [source],
-        "usage": NOTHING.as_dict(),
-        **more,
-    }
+    lists = {"citations": UNJUDGED, "sources": [source], "usage": NOTHING.as_dict(), **more}
     path = {"search_path": "local:ddg"}
-    log.append(
-        chat,
-        [
-            ("user_message", {"text": title}),
-            (
-                "run_started",
-                {"run_id": "r", "model": "m:x", "mode": "ask", "search": "off", **path},
-            ),
-            *events,
-            ("message", {"text": text, **shared}),
-            ("run_finished", {"run_id": "r", "reason": "stop", "answer": text, **path, **shared}),
-        ],
+    started = {"run_id": "r", "model": "m:x", "mode": "ask", "search": "off", **path}
+    ended = {"run_id": "r", "reason": "stop", "answer": text, **path, **lists}
+    chat = house.chat(
+        ("user_message", {"text": title}),
+        ("run_started", started),
+        *events,
+        ("message", {"text": text, **lists}),
+        ("run_finished", ended),
+        model="builtin:extractive",
     )
-    log.update_session(chat, title=title)
-    log.close()
+    house.log.update_session(chat, title=title)
     return chat
 
 
 def show(page: Page, house: House, chat: str) -> None:
     """Opens a chat by its address."""
-    page.goto(f"{house.url}#/s/{chat}")
+    open_chat(page, house, chat)
     expect(page.locator(".turn-foot")).to_be_visible()
 
 
@@ -119,9 +115,8 @@ def test_text_from_right_to_left_stands_on_its_side(page: Page, house: House) ->
     read = {"url": URL, "status": "ok", "title": "לוח גאות", "invisible": 3}
     found = {"query": "ebb", "by": "local:ddg", "status": "ok", "results": 2, "invisible": 4}
     steps = [("search_finished", found), ("page_opened", read)]
-    at = ARABIC.index("[1]")
-    cited = {"n": 1, "url": URL, "title": "Tides", "marks": [{"span": [at, at + 3]}]}
-    chat = answered(house, *steps, text=ARABIC, citations=[cited], title="متى الجزر؟")
+    cited = cites(ARABIC, {"verified": None})
+    chat = answered(house, *steps, text=ARABIC, citations=cited, title="متى الجزر؟")
     show(page, house, chat)
     expect(page.locator(".session a").first).to_have_text("متى الجزر؟")
     expect(page.locator(".answer .chip")).to_be_visible()
@@ -143,36 +138,11 @@ def test_text_from_right_to_left_stands_on_its_side(page: Page, house: House) ->
     page.locator(".toast button").click()
 
 
-PLACES = """async (urls) => {
-  const { placeOf } = await import("/static/lib/dom.js");
-  return urls.map(placeOf);
-}"""
-
-
-def test_documents_of_this_machine_have_names(browser: Browser, house: House) -> None:
-    """A page of an archive is called by archive and title, a file of the library by its path."""
-    told = {
-        "zim://wikipedia_en/A/Low_water%20mark#Tides": "wikipedia_en · A/Low water mark",
-        "zim://wikipedia_en": "wikipedia_en",
-        "library://docs/search-switch.md#auto": "Library · docs/search-switch.md",
-        "https://www.tide.example/a?b": "tide.example",
-    }
-    page = browser.new_context(bypass_csp=True).new_page()
-    page.goto(house.start_url)
-    assert page.evaluate(PLACES, list(told)) == list(told.values())
-    page.context.close()
-
-
 LOOK = """chip => {
   const { backgroundColor, borderTopStyle, borderTopLeftRadius } = getComputedStyle(chip);
   const sign = chip.querySelector("use").getAttribute("href");
   return [sign, backgroundColor, borderTopStyle, borderTopLeftRadius];
 }"""
-PHONE: dict[str, Any] = {
-    "viewport": {"width": 390, "height": 844},
-    "has_touch": True,
-    "is_mobile": True,
-}
 # What each card marks in its passage: the words that it shares with the claim.
 SHARED = [["is at six sharp"], ["flood"], ["The tide turns twice"], ["Harbour", "m deep"], [], []]
 
@@ -184,7 +154,8 @@ def checked(house: House) -> str:
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_each_mark_shows_its_own_verdict(enter: Enter, house: House, size: str) -> None:
-    """Shape, words and passage: on the chip, in its name, in its card; by mouse and by finger."""
+    """Shape, words and passage: on the chip, in its name, in its card; by mouse and by finger. In
+    the list, at how many places a source bears the answer out; one only found is not cited."""
     page = enter(**(PHONE if size == "phone" else {}))
     show(page, house, checked(house))
     chips, card = page.locator(".answer .chip"), page.locator("#card")
@@ -205,21 +176,12 @@ def test_each_mark_shows_its_own_verdict(enter: Enter, house: House, size: str) 
         name = f"Source {n}: {six_verdicts.TITLES[n].lower()}.example. {words}"
         expect(chips.nth(i)).to_have_accessible_name(name)
         expect(chips.nth(i)).to_have_accessible_description(re.compile(f"^{words}.*{passage}"))
-        box, room = card.bounding_box(), page.viewport_size
-        assert box
-        assert room
+        box, room = place(card), page.viewport_size or DESKTOP
         assert 0 <= box["x"] <= box["x"] + box["width"] <= room["width"]
         assert 0 <= box["y"] <= box["y"] + box["height"] <= room["height"]
         page.keyboard.press("Escape")
         expect(card).to_be_hidden()
         page.mouse.move(0, 0)
-
-
-@pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_each_source_is_summed_up_where_it_is_listed(enter: Enter, house: House, size: str) -> None:
-    """At how many places it bears the answer out; one that was only found is not called cited."""
-    page = enter(**(PHONE if size == "phone" else {}))
-    show(page, house, checked(house))
     told = six_verdicts.WORDS
     shown = [page.locator(".source").nth(n).locator(".verdict") for n in range(4)]
     expect(shown[0]).to_have_text(["Misquoted, 1×", "Quoted, 1×"])
@@ -266,11 +228,9 @@ CHINESE = "东京是日本的首都，人口约一千四百万[1]。"
 
 def test_shared_words_are_found_in_scripts_without_spaces(page: Page, house: House) -> None:
     """Chinese is cut into words, too; single letters of grammar are not marked."""
-    cited = {"n": 1, "url": URL, "title": "东京", "quote": None, "verified": True, "spans": []}
-    at = CHINESE.index("[")
-    mark = {"span": [at, at + 3], "quote": None, "verdict": "supported", "verified": True}
-    marks = [{**mark, "passage": "**东京**的中心是日本首都的政府所在地。"}]
-    show(page, house, answered(house, text=CHINESE, citations=[{**cited, "marks": marks}]))
+    passage = "**东京**的中心是日本首都的政府所在地。"
+    cited = cites(CHINESE, {"verdict": "supported", "passage": passage}, title="东京")
+    show(page, house, answered(house, text=CHINESE, citations=cited))
     page.locator(".answer .chip").hover()
     expect(page.locator("#card blockquote")).to_have_text("东京的中心是日本首都的政府所在地。")
     marked = page.locator("#card mark").all_inner_texts()
@@ -284,14 +244,11 @@ QUOTED = ("“at six”", "„at six“", "«at six»", "「at six」", '"at six
 
 def test_what_a_page_says_speaks_in_the_face_of_sources(page: Page, house: House) -> None:
     """Words that are on the page, however they are quoted; not what is misquoted or only said."""
-    text, marks = "", []
     verdicts = [(words, "quoted") for words in QUOTED]
-    for words, verdict in [*verdicts, ("“at nine”", "misquoted"), ("It is noon", "quoted")]:
-        text += f"Then “as they say” it is {words} [1]. \n\n"
-        end = len(text) - 4
-        marks.append({"span": [end - 3, end], "quote": words[1:-1], "verdict": verdict})
-    cited = {"n": 1, "url": URL, "title": "Tides", "quote": None, "verified": False, "spans": []}
-    show(page, house, answered(house, text=text, citations=[{**cited, "marks": marks}]))
+    verdicts += [("“at nine”", "misquoted"), ("It is noon", "quoted")]
+    text = "".join(f"Then “as they say” it is {words} [1]. \n\n" for words, _ in verdicts)
+    judged = [{"quote": words[1:-1], "verdict": verdict} for words, verdict in verdicts]
+    show(page, house, answered(house, text=text, citations=cites(text, *judged)))
     expect(page.locator(".answer .chip.quoted")).to_have_count(6)
     expect(page.locator(".answer .said")).to_have_text(list(QUOTED))
     face = "(node) => getComputedStyle(node).fontFamily.startsWith('ui-serif')"
@@ -316,15 +273,10 @@ def test_a_contradicted_answer_leads_to_another(
 def test_each_contradiction_is_told_with_its_own_words(page: Page, house: House) -> None:
     """Its own short sentence and its own passage, also where one source contradicts twice."""
     text = "He added “the pride of all” [1]. It is 504 m long [1]. Opened in 1931 [1]."
-    marks = []
-    for span, verdict, passage in (
-        (text.index("["), "misquoted", None),
-        (text.index("[", 35), "contradicted", "It is 503 m long."),
-        (text.rindex("["), "contradicted", "It was opened in 1932."),
-    ):
-        marks.append({"span": [span, span + 3], "verdict": verdict, "passage": passage})
-    cited = {"n": 1, "url": URL, "title": "Bridges", "quote": None, "verified": False, "spans": []}
-    show(page, house, answered(house, text=text, citations=[{**cited, "marks": marks}]))
+    judged: list[dict[str, Any]] = [{"verdict": "misquoted", "passage": None}]
+    for passage in ("It is 503 m long.", "It was opened in 1932."):
+        judged.append({"verdict": "contradicted", "passage": passage})
+    show(page, house, answered(house, text=text, citations=cites(text, *judged)))
     told = page.locator(".contradiction dd")
     said = ["It is 504 m long", "It is 503 m long.", "Opened in 1931", "It was opened in 1932."]
     expect(told).to_have_text(said)
@@ -335,13 +287,9 @@ def test_each_contradiction_is_told_with_its_own_words(page: Page, house: House)
 def test_no_doubt_is_folded_away(page: Page, house: House) -> None:
     """Of many chips side by side only the first is shown, unless one of the others is in doubt."""
     for verdict, shown in (("supported", ["1", "+2"]), ("contradicted", ["1", "2", "3"])):
-        citations = []
-        for n in (1, 2, 3):
-            at = 3 * n + 1
-            mark = {"span": [at, at + 3], "quote": None, "passage": "So.", "verified": True}
-            judged = {**mark, "verdict": verdict if n == 3 else "supported"}
-            citations.append({"n": n, "url": f"{URL}/{n}", "title": "Tides", "marks": [judged]})
-        show(page, house, answered(house, text="Ebb [1][2][3].", citations=citations))
+        judged = [{"verdict": each, "passage": "So."} for each in ("supported",) * 2 + (verdict,)]
+        text = "Ebb [1][2][3]."
+        show(page, house, answered(house, text=text, citations=cites(text, *judged)))
         expect(page.locator(".answer .chip:visible")).to_have_text(shown)
 
 
@@ -355,18 +303,8 @@ STARTS = """() => {
 def test_no_chip_starts_a_line(page: Page, house: House) -> None:
     """At any width the chip stays with the word before it, with and without a blank between."""
     text = "Ebb is at six [1] or so[1]. 首都[1]。 " * 6
-    marks = [
-        {
-            "span": [at, at + 3],
-            "quote": None,
-            "verdict": "quoted",
-            "passage": "So.",
-            "verified": True,
-        }
-        for at in (found.start() for found in re.finditer(r"\[1\]", text))
-    ]
-    cited = {"n": 1, "url": URL, "title": "Tides", "marks": marks}
-    show(page, house, answered(house, text=text, citations=[cited]))
+    marks = cites(text, *[{"verdict": "quoted", "passage": "So."}] * 18)
+    show(page, house, answered(house, text=text, citations=marks))
     expect(page.locator(".answer .chip")).to_have_count(18)
     for width in range(320, 760, 11):
         page.set_viewport_size({"width": width, "height": 800})
@@ -378,11 +316,11 @@ def test_what_was_never_checked_has_no_verdict(page: Page, house: House) -> None
     """A log from before there were verdicts: quotes are shown, and nothing is said of them."""
     show(page, house, answered(house))
     chips, card = page.locator(".answer .chip"), page.locator("#card")
-    for place, quote in enumerate(["Low water: 06:00", "High water: 12:00", ""]):
-        chips.nth(place).hover()
+    for at, quote in enumerate(["Low water: 06:00", "High water: 12:00", ""]):
+        chips.nth(at).hover()
         expect(card.locator("strong")).to_have_text("Tides")
         expect(card.locator("blockquote")).to_have_text([quote] if quote else [])
-        expect(chips.nth(place)).to_have_accessible_name("Source 1: tide.example")
+        expect(chips.nth(at)).to_have_accessible_name("Source 1: tide.example")
         page.keyboard.press("Escape")
     expect(page.locator(".verdict, .chip .icon")).to_have_count(0)
     expect(page.locator(".source .state")).to_have_text("cited, not checked")
@@ -393,12 +331,7 @@ def test_a_chat_without_sources_stands_in_the_middle(page: Page, house: House) -
     middles = []
     for chat in (answered(house, citations=[], sources=[]), checked(house)):
         show(page, house, chat)
-        main, answer, box = (
-            page.locator(each).bounding_box() for each in ("#main", ".answer", "#composer")
-        )
-        assert main
-        assert answer
-        assert box
+        main, answer, box = (place(page.locator(f)) for f in ("#main", ".answer", "#composer"))
         assert abs(answer["x"] - box["x"]) < 2
         middles.append(abs(box["x"] + box["width"] / 2 - main["x"] - main["width"] / 2))
     assert middles[0] < 2 < middles[1]

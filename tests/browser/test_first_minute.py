@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.browser.checks import TOO_WIDE
 from tests.browser.conftest import Enter
 from tests.browser.house import House
-from tests.browser.test_looks import TOO_WIDE
 from tests.browser.test_rooms import BAD, GOOD, vendor
 from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import FakeServer

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from searchloop.render.markdown import render
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
+from tests.browser.house import LOCAL, House, LedOllama
+from tests.browser.steps import ask, asked, chat_of, choose_model, last_turn, wait_for_answer
 
 EVIL = "https://evil.example/collect?secret=1"
 HOSTILE = f"""\
@@ -57,7 +57,7 @@ PAYLOADS = (
 @pytest.fixture
 def chatting(page: Page) -> Iterator[Page]:
     """A page with the local model chosen; afterwards nothing of an answer may have run."""
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     yield page
     assert page.evaluate("window.hacked") is None
 
@@ -120,7 +120,8 @@ DRAW_ALL = """async (text) => {
 def test_no_cut_of_the_stream_asks_anybody_for_anything(enter: Enter, house: House) -> None:
     """Each beginning of the text is drawn; a request, had the policy let it pass, would be seen."""
     page = enter(bypass_csp=True)
-    cuts = json.dumps([render(HOSTILE[:end]) for end in range(len(HOSTILE) + 1)])
+    blocks = [block for end in range(len(HOSTILE) + 1) for block in render(HOSTILE[:end])]
+    cuts = json.dumps([[json.loads(each)] for each in {json.dumps(block) for block in blocks}])
     assert page.evaluate(DRAW_ALL.replace("FORBIDDEN", json.dumps(FORBIDDEN)), cuts) == ""
     assert page.evaluate("window.hacked") is None
 
@@ -134,7 +135,7 @@ def test_hostile_words_in_questions_and_titles_are_words(
         ask(chatting, payload)
         expect(last_turn(chatting).locator(".bubble")).to_have_text(payload)
         wait_for_answer(chatting)
-    chat = chatting.url.rpartition("/")[2]
+    chat = chat_of(chatting)
     for payload in PAYLOADS[:4]:
         house.call("PATCH", f"/api/sessions/{chat}", {"title": payload})
         chatting.reload()
@@ -153,8 +154,7 @@ def test_thoughts_and_tool_results_are_words_too(chatting: Page, ollama: LedOlla
         return [{"thinking": HOSTILE}, {"tool_calls": [bad]}]
 
     ollama.script = script
-    ask(chatting, "Think")
-    turn = wait_for_answer(chatting)
+    turn = asked(chatting, "Think")
     for summary in turn.locator("summary:visible").all():
         summary.click()
     expect(turn.locator(".thoughts-text")).to_contain_text("<script>")

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from searchloop.web.gate import MAX_IMPORT
+from tests.browser.checks import axe
 from tests.browser.conftest import Enter
 from tests.browser.house import House
-from tests.browser.test_axe import AXE, RUN
 
 pytestmark = pytest.mark.integration
 MESSAGES = [{"sender": "human", "text": "Wann ist Ebbe?"}, {"sender": "assistant", "text": "Um 6."}]
@@ -57,8 +57,7 @@ def test_a_cut_export_is_brought_in_by_keys_alone(
     expect(section.get_by_role("status")).to_contain_text(done)
     expect(section).to_contain_text(cut)
     expect(section.get_by_role("listitem")).to_have_text("Chat 3: the file is cut here.")
-    page.evaluate(AXE.read_text("utf-8"))
-    assert page.evaluate(RUN) == []
+    assert axe(page) == []
     with page.expect_download() as download:
         section.get_by_role("link").press("Enter")
     whole = json.loads(Path(download.value.path()).read_bytes())

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, box, choose_model, wait_for_answer
+from tests.browser.house import LOCAL, House, LedOllama
+from tests.browser.steps import asked, box, chat_of, choose_model, told
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -37,7 +37,7 @@ def tidy(house: House) -> Iterator[None]:
 def chat(house: House, ollama: LedOllama, text: str, **more: Any) -> str:
     """A chat with an answer."""
     ollama.script = lambda messages: ["Yes."]
-    made: str = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}", **more})["id"]
+    made: str = house.call("POST", "/api/sessions", {"model": LOCAL, **more})["id"]
     house.call("POST", f"/api/sessions/{made}/messages", {"text": text})
     until(lambda: not house.call("GET", f"/api/sessions/{made}")["running"])
     return made
@@ -90,9 +90,8 @@ def test_a_project_is_made_filled_and_asked(
     page.locator("#project-search").select_option("off")
     expect(page.get_by_role("switch", name="Web search")).not_to_be_checked()
     expect(page.locator(".project-files")).to_contain_text("walls.md")
-    choose_model(page, f"ollama:{MODEL}")
-    ask(page, "How high is the wall?")
-    wait_for_answer(page)
+    choose_model(page, LOCAL)
+    asked(page, "How high is the wall?")
     assert "Answer in metres." in heard[-1]
     assert "The wall is 3 m high." in heard[-1]
     expect(page.locator(".turn")).to_contain_text("walls.md")
@@ -208,33 +207,25 @@ def test_chats_have_tags_and_leave_as_one_file(page: Page, house: House, ollama:
 
 def test_a_rating_stays_in_the_chat(page: Page, house: House, ollama: LedOllama) -> None:
     """It is pressed once more to be taken back, is exported, and reaches no model."""
-    choose_model(page, f"ollama:{MODEL}")
-    ollama.script = lambda messages: ["Yes."]
-    ask(page, "Really?")
-    turn = wait_for_answer(page)
+    turn = told(page, ollama, "Really?")
     good, poor = (turn.get_by_role("button", name=f"{how} answer") for how in ("Good", "Poor"))
     for pressed, shown in ((good, "1"), (good, "0"), (poor, "-1")):
         pressed.click()
         expect(good).to_have_attribute("aria-pressed", str(shown == "1").lower())
         expect(poor).to_have_attribute("aria-pressed", str(shown == "-1").lower())
     expect(page.locator("#announcer")).to_contain_text("It is never sent.")
-    session = page.url.rpartition("/")[2]
+    session = chat_of(page)
     exported = house.call("GET", f"/api/sessions/{session}/export?format=json")["events"]
     assert [e["rating"] for e in exported if e["type"] == "turn_rated"] == [1, 0, -1]
     page.reload()
     expect(poor).to_have_attribute("aria-pressed", "true")
-    ask(page, "And now?")
-    expect(page.locator(".turn")).to_have_count(2)
-    wait_for_answer(page)
+    asked(page, "And now?")
     assert "rat" not in json.dumps(ollama.chats[-1]["messages"][1:])
 
 
 def test_options_of_a_model_hold_for_a_chat(page: Page, house: House, ollama: LedOllama) -> None:
     """Those that the model takes; a wrong one is refused in words; empty again, none is sent."""
-    choose_model(page, f"ollama:{MODEL}")
-    ollama.script = lambda messages: ["Yes."]
-    ask(page, "Really?")
-    wait_for_answer(page)
+    told(page, ollama, "Really?")
     page.get_by_role("button", name="This chat", exact=True).click()
     page.get_by_role("menuitem", name="Model options").click()
     heat = page.get_by_label("Temperature")
@@ -246,7 +237,7 @@ def test_options_of_a_model_hold_for_a_chat(page: Page, house: House, ollama: Le
     page.get_by_label("Seed").fill("7")
     page.keyboard.press("Enter")
     expect(heat).to_be_hidden()
-    session = page.url.rpartition("/")[2]
+    session = chat_of(page)
     held = house.call("GET", f"/api/sessions/{session}")["settings"]["options"]
     assert held == {"temperature": 0.25, "seed": 7}
     page.get_by_role("button", name="This chat", exact=True).click()
@@ -291,8 +282,7 @@ def test_a_chat_gets_its_title_while_one_looks_on(
     ollama.script = answer
     try:
         page = enter(own, fresh=True)
-        ask(page, "What is the capital of France?")
-        wait_for_answer(page)
+        asked(page, "What is the capital of France?")
         expect(page.locator("#title")).to_have_text("Capital <b>of</b> France")
         expect(page.locator(".session a")).to_have_text("Capital <b>of</b> France")
         expect(page).to_have_title(re.compile("^Capital <b>of</b> France"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.checks import axe
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, STALL, LedOllama
-from tests.browser.steps import QUESTION, ask, box, choose_model, switch, wait_for_answer
-from tests.browser.test_axe import AXE, RUN
+from tests.browser.house import LOCAL, STALL, LedOllama
+from tests.browser.steps import QUESTION, ask, box, choose_model, place, switch, wait_for_answer
 
 MOST_TABS = 400  # the list of chats grows from test to test
 
@@ -50,7 +50,7 @@ def test_from_the_switch_to_an_open_source_by_keyboard(page: Page) -> None:
 def test_the_rest_of_the_way_by_keyboard(page: Page, ollama: LedOllama) -> None:
     """Asked again and stopped, an older version, the export, the settings, another chat."""
     ollama.script = lambda messages: ["Yes."]
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     box(page).focus()
     page.keyboard.type("Is it?")
     page.keyboard.press("Enter")
@@ -85,33 +85,27 @@ def test_the_rest_of_the_way_by_keyboard(page: Page, ollama: LedOllama) -> None:
     expect(page.locator(".turn")).to_have_count(0)
 
 
-def test_enter_sends_shift_enter_breaks_and_up_brings_back(page: Page, ollama: LedOllama) -> None:
-    """The keys of every chat."""
-    ollama.script = lambda messages: ["Yes."]
-    choose_model(page, f"ollama:{MODEL}")
+def test_enter_sends_and_each_finished_paragraph_is_announced_once(
+    page: Page, ollama: LedOllama
+) -> None:
+    """Shift+Enter breaks the line, the arrow brings a question back. A polite status says whole
+    paragraphs; what was there before is not read again."""
+    ollama.script = lambda messages: ["Para", "graph one.\n\nPara", "graph two.\n\nUnfin", STALL]
+    choose_model(page, LOCAL)
     box(page).focus()
     page.keyboard.type("first line")
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("second line")
     expect(page.locator(".turn")).to_have_count(0)
     page.keyboard.press("Enter")
-    expect(wait_for_answer(page).locator(".bubble")).to_have_text("first line\nsecond line")
-    expect(box(page)).to_have_value("")
-    page.keyboard.press("ArrowUp")
-    expect(box(page)).to_have_value("first line\nsecond line")
-
-
-def test_each_finished_paragraph_is_announced_once(page: Page, ollama: LedOllama) -> None:
-    """A polite status says whole paragraphs; what was there before is not read again."""
-    ollama.script = lambda messages: ["Para", "graph one.\n\nPara", "graph two.\n\nUnfin", STALL]
-    choose_model(page, f"ollama:{MODEL}")
-    box(page).fill("Write")
-    box(page).press("Enter")
     told = page.locator("#announcer p")
     expect(told).to_have_text(["Paragraph one.", "Paragraph two."])
     page.get_by_role("button", name="Stop answering").click()
-    wait_for_answer(page)
+    expect(wait_for_answer(page).locator(".bubble")).to_have_text("first line\nsecond line")
     expect(told).to_have_text(["Paragraph one.", "Paragraph two.", "Unfin"])
+    expect(box(page)).to_have_value("")
+    box(page).press("ArrowUp")
+    expect(box(page)).to_have_value("first line\nsecond line")
     page.reload()
     wait_for_answer(page)
     expect(told).to_have_count(0)
@@ -126,7 +120,7 @@ COMPOSING = """([key, isComposing]) => document.activeElement.dispatchEvent(
 def test_the_focus_is_never_nowhere_and_escape_has_layers(page: Page, ollama: LedOllama) -> None:
     """Whatever goes away, the focus stays in the page; a key of a composition is no command."""
     ollama.script = lambda messages: ["Yes.", STALL]
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     ask(page, "Is it?")
     stopping = page.get_by_role("button", name="Stop answering")
     expect(page.locator(".answer")).to_have_text("Yes.")
@@ -174,11 +168,8 @@ def test_the_keys_are_listed_and_work(enter: Enter, locale: str) -> None:
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_have_text(KEYS[locale])
-    page.evaluate(AXE.read_text("utf-8"))
-    assert page.evaluate(RUN) == []
-    title, close = (dialog.get_by_role(role).bounding_box() for role in ("heading", "button"))
-    assert title
-    assert close  # side by side, as in every dialog of the page
+    assert axe(page) == []
+    title, close = (place(dialog.get_by_role(role)) for role in ("heading", "button"))
     assert abs(title["y"] + title["height"] / 2 - close["y"] - close["height"] / 2) < 12
     dialog.get_by_role("checkbox").press("Space")
     page.keyboard.press("Escape")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.checks import TOO_WIDE
 from tests.browser.conftest import Enter
 from tests.browser.house import ROOT, House
-from tests.browser.test_looks import TOO_WIDE
 
 pytestmark = pytest.mark.integration
 
@@ -44,35 +44,18 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
         wrong = [k for k in english if places(catalogue[k]) != places(english[k])]
         assert wrong == [], name
         assert all("other" in entry for entry in catalogue.values() if isinstance(entry, dict))
-    parts = [p for p in (ROOT / "web" / "static").rglob("*.*") if p.parent.name != "locales"]
-    parts += [*(ROOT / "searchloop" / "render").glob("*.py"), *(ROOT / "cli").glob("*.py")]
-    parts += [ROOT / "agent/search/verdict_words.py"]
+    parts = [*(ROOT / "web" / "static").rglob("*.*")]
+    for folder in ("web", "cli", "agent", "searchloop"):
+        parts += (ROOT / folder).rglob("*.py")
     code = "".join(p.read_text("utf-8") for p in parts if p.suffix in {".js", ".html", ".py"})
-    heads = {key.split(".")[0] for key in english if key not in code}
-    made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
-    made |= {"project", "words", "option"}  # by field of a project, of oneself, of a model
-    made |= {"audit", "by", "find", "effort"}  # by problem, who compared, key of a setting, level
-    made |= {"voice", "rate"}  # by what the browser's speech lacks, by what it is
-    made |= {"error"}  # by code, see tests/web/words/test_error_words.py
-    made |= {"enter", "command", "figure"}  # see tests/web/test_sign_in.py, tests/cli/test_chat.py
-    made |= {"reason", "limit"}  # see tests/web/words/test_spoken_words.py
-    made |= {"approval", "source", "end", "doing", "done", "slash", "pull", "library", "sidebar"}
-    made |= {
-        *("list", "name", "origin", "attempt", "agents", "model", "switch", "privacy", "state"),
-        *("room", "size", "mcp", "programs"),
-    }
-    assert heads <= made | {
-        "missing",
-        "via",
-        "badge",
-        "language",
-        "short",
-        "verdict",  # by name, see tests/browser/test_evidence.py
-        "trail",
-        "facts",
-        "idea",
-        "shares",
-    }, "a text that nobody says"
+    # What is worked out: "reason." + code, `origin.${name}`, `${idea}.kind`.
+    starts = tuple(set(re.findall(r"""[`"'](\w+\.[\w.]*)(?:[$]?[{]|[`"'])""", code)))
+    starts += ("size.",)  # by the name of a setting
+    ends = tuple(set(re.findall(r"""[}](\.\w+)[`"']""", code)))
+    unsaid = [
+        k for k in english if k not in code and not k.startswith(starts) and not k.endswith(ends)
+    ]
+    assert unsaid == [], "texts that nobody says"
 
 
 @pytest.mark.parametrize(("locale", "words"), [("de-DE", "Websuche"), ("zh-CN", "网络搜索")])
@@ -175,36 +158,32 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     expect(page.locator(".answer .chip").first).to_be_visible()
 
 
-LACKS = """async (models) => {
-  const { lackOf } = await import("/static/locales/index.js");
-  return models.map(lackOf);
+AWAY = {"missing": "Ollama does not answer at http://127.0.0.1:9.", "remedy": "Start it."}
+RESTS = "Brave Search failed a moment ago (rate); it is asked again in 40 s."
+SAYS = [  # what a model lacks, why an engine rests, and where a document is
+    # A key without its code, a known sentence in German, any other as the server wrote it.
+    ("de-DE", "lackOf", {"missing": "OPENAI_API_KEY"}, "braucht einen Schlüssel"),
+    ("de-DE", "lackOf", AWAY, "Ollama antwortet nicht unter http://127.0.0.1:9."),
+    ("de-DE", "lackOf", {"missing": "It sulks", "remedy": "Wait."}, "It sulks. Wait."),
+    # Chinese has no space before Chinese.
+    ("zh-CN", "translated", {"code": "resting", "message": RESTS},
+     "Brave Search 刚刚出错（请求过多），40 秒后再询问。"),
+    # A page of an archive is called by archive and title, a file of the library by its path.
+    ("en-US", "placeOf", "zim://wiki/A/Low_water%20mark#Tides", "wiki · A/Low water mark"),
+    ("en-US", "placeOf", "zim://wiki", "wiki"),
+    ("en-US", "placeOf", "library://docs/switch.md#auto", "Library · docs/switch.md"),
+    ("en-US", "placeOf", "https://www.tide.example/a?b", "tide.example"),
+]  # fmt: skip
+CALLED = """async ([name, given]) => {
+  const file = name === "placeOf" ? "lib/dom.js" : "locales/index.js";
+  const said = (await import("/static/" + file))[name](given);
+  return said.message ?? said;
 }"""
 
 
-def test_what_a_model_lacks_is_said_in_german(browser: Browser, house: House) -> None:
-    """A key without its code, a known sentence in German, any other as the server wrote it."""
-    page = browser.new_context(bypass_csp=True, locale="de-DE").new_page()
-    page.goto(house.start_url)
-    away = {"missing": "Ollama does not answer at http://127.0.0.1:9.", "remedy": "Start it."}
-    odd = {"missing": "It sulks", "remedy": "Wait."}
-    told = page.evaluate(LACKS, [{"missing": "OPENAI_API_KEY"}, away, odd])
-    page.context.close()
-    assert told[0] == "braucht einen Schlüssel"
-    assert told[1].startswith("Ollama antwortet nicht unter http://127.0.0.1:9.")
-    assert told[2] == "It sulks. Wait."
-
-
-RESTING = """async (error) => {
-  const { translated } = await import("/static/locales/index.js");
-  return translated(error).message;
-}"""
-
-
-def test_why_an_engine_rests_is_said_in_chinese(browser: Browser, house: House) -> None:
-    """With when it is asked again, and why, in words; Chinese has no space before Chinese."""
-    page = browser.new_context(bypass_csp=True, locale="zh-CN").new_page()
-    page.goto(house.start_url)
-    told = "Brave Search failed a moment ago (rate); it is asked again in 40 s."
-    said = page.evaluate(RESTING, {"code": "resting", "message": told, "remedy": "Wait."})
-    page.context.close()
-    assert said == "Brave Search 刚刚出错（请求过多），40 秒后再询问。"
+@pytest.mark.parametrize("locale", ["en-US", "de-DE", "zh-CN"])
+def test_what_the_page_makes_of_names_and_sentences(enter: Enter, locale: str) -> None:
+    """In the page's language, as its functions say them."""
+    page = enter(bypass_csp=True, locale=locale)
+    for _, name, given, said in (each for each in SAYS if each[0] == locale):
+        assert page.evaluate(CALLED, [name, given]).startswith(said)

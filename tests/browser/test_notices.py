@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from searchloop.agent.log import EventLog
 from tests.browser.house import House
+from tests.browser.steps import open_chat
 
 pytestmark = pytest.mark.integration
 
@@ -28,11 +28,11 @@ RUN = {"run_id": "r", "model": "m", "mode": "agent", "search": "off", "search_pa
 
 def test_what_happens_in_a_hidden_tab_is_told(page: Page, house: House) -> None:
     """A refusal is a sentence; a call that waits is told, a short answer in the title alone."""
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    log = house.log
     chat = log.create_session(model="builtin:extractive", mode="agent").id
     log.append(chat, [("user_message", {"text": "Change my notes"}), ("run_started", RUN)])
     house.call("PATCH", f"/api/sessions/{chat}", {"title": "Tides"})
-    page.goto(f"{house.url}#/s/{chat}")
+    open_chat(page, house, chat)
     page.evaluate(HIDDEN)
     page.locator("#open-settings").click()
     page.locator('#settings nav [data-page="appearance"]').click()
@@ -59,4 +59,3 @@ def test_what_happens_in_a_hidden_tab_is_told(page: Page, house: House) -> None:
     log.append(chat, [("run_finished", {"reason": "stop", "answer": "Done."})])
     expect(page).to_have_title("Answer ready: Tides - searchloop")
     assert page.evaluate("[told.length, rung]") == [1, 1]
-    log.close()

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, CDPSession, Page, expect
 
 from bench.page import long_session
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
+from tests.browser.house import LOCAL, House, LedOllama
+from tests.browser.steps import ask, choose_model, last_turn, open_chat, wait_for_answer
 
 pytestmark = pytest.mark.integration
 TURNS = 200  # of a chat
@@ -22,10 +22,10 @@ TIMELINE = "devtools.timeline"
 
 def long_chat(page: Page, house: House, **more: Any) -> str:
     """Opens a chat of many turns, of a server that knew nothing of it; its id."""
-    chat = long_session(house.home / "data", **{"turns": TURNS, **more}, model=f"ollama:{MODEL}")
-    page.goto(f"{house.url}#/s/{chat}")
+    chat = long_session(house.home / "data", **{"turns": TURNS, **more}, model=LOCAL)
+    open_chat(page, house, chat)
     page.reload()
-    expect(page.locator("#model")).to_have_attribute("data-id", f"ollama:{MODEL}")
+    expect(page.locator("#model")).to_have_attribute("data-id", LOCAL)
     return chat
 
 
@@ -118,7 +118,7 @@ def test_long_code_is_drawn_in_parts(page: Page, ollama: LedOllama) -> None:
     half = [f"x{n} = some(words)  # of code\n" for n in range(3_000)]
     more, end = threading.Event(), threading.Event()
     ollama.script = lambda messages: ["```\n", "".join(half), more, "".join(half), end, "```\n"]
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     ask(page, "Write it")
     parts = last_turn(page).locator(".code .part")
     expect(parts.nth(20)).to_be_attached()

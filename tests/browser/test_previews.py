@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
-from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
 
 pytestmark = pytest.mark.integration
@@ -91,7 +91,7 @@ def test_a_preview_loads_sends_and_touches_nothing(
     with browser.browser_type.launch(executable_path=chromium, args=args) as whole:
         page = whole.new_page()
         page.goto(house.start_url)
-        choose_model(page, f"ollama:{MODEL}")
+        choose_model(page, LOCAL)
         frame = shown(page, ollama, "html", HOSTILE.format(at=at))
         for link in ("#link", "#code"):
             frame.locator(link).click(force=True)
@@ -130,7 +130,7 @@ def test_mermaid_is_drawn_by_a_library_that_reaches_nothing(
     """Without it the code stays, with the command that gets it; a wrong diagram says its error."""
     page = browser.new_page()
     page.goto(house.start_url)
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     shown(page, ollama, "mermaid", "flowchart LR\n  Quay --> Ebb")
     told = last_turn(page).locator(".code .note")
     kept = house.home / "data" / "mermaid.min.js"
@@ -159,7 +159,7 @@ def test_mermaid_is_drawn_by_a_library_that_reaches_nothing(
 
 def test_drawings_pages_and_tables_open_beside_their_code(page: Page, ollama: LedOllama) -> None:
     """By a press; larger; saved as a file; Escape gives the focus back."""
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     for name, (lang, code) in BLOCKS.items():
         frame = shown(page, ollama, lang, code)
         sheet = page.get_by_role("dialog", name=f"Preview: {name}")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.checks import AXE, RUN
 from tests.browser.conftest import DESKTOP, Enter
 from tests.browser.house import House, LedOllama
-from tests.browser.steps import ask, wait_for_answer
-from tests.browser.test_axe import AXE, RUN
+from tests.browser.steps import ask, asked, wait_for_answer
 from tests.browser.test_settings import opened
 
 pytestmark = pytest.mark.integration
@@ -108,8 +108,7 @@ def test_signing_out_and_a_new_token(kept: House, enter: Enter) -> None:
 def test_everything_is_deleted_at_the_second_press(kept: House, enter: Enter) -> None:
     """All chats, after a question that can be taken back; the list is empty then."""
     page = enter(kept, fresh=True)
-    ask(page, "What is here?")
-    wait_for_answer(page)
+    asked(page, "What is here?")
     dialog = opened(page, "privacy")
     dialog.get_by_role("button", name="Delete all chats…").click()
     dialog.get_by_role("button", name="Keep").click()

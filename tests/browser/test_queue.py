@@ -6,12 +6,12 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
+from tests.browser.checks import axe
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, box, choose_model, wait_for_answer
-from tests.browser.test_axe import AXE, RUN
+from tests.browser.house import LOCAL, House, LedOllama
+from tests.browser.steps import ask, box, chat_of, choose_model, hold, wait_for_answer
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -34,7 +34,7 @@ def gate(ollama: LedOllama) -> Iterator[threading.Event]:
 
 def queued(page: Page, *texts: str) -> None:
     """A first question whose answer is under way, and these behind it."""
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     ask(page, "First")
     expect(page.locator(".turn").last).to_contain_text("One")
     for n, text in enumerate(texts, 1):
@@ -55,8 +55,7 @@ def test_questions_wait_survive_a_reload_and_are_sent_once(
     """In their order, one after the other; one is edited and one removed by keys alone."""
     queued(page, "Second", "Thrd", "Fourth")
     expect(page.locator(QUEUE).first).to_contain_text("Next")
-    page.evaluate(AXE.read_text("utf-8"))
-    assert page.evaluate(RUN) == []
+    assert axe(page) == []
     page.reload()
     expect(page.locator(QUEUE)).to_have_count(3)
     expect(page.locator(".turn").last).to_contain_text("One")
@@ -77,8 +76,7 @@ def test_questions_wait_survive_a_reload_and_are_sent_once(
 
 def test_what_is_typed_while_the_queue_is_fetched_stays(page: Page, gate: threading.Event) -> None:
     """On a slow line: each press queues its question once, and the next words are in the box."""
-    held: list[Route] = []
-    page.route("**/queue.js", lambda route: held.append(route))
+    held = hold(page, "**/queue.js")
     queued(page)
     with page.expect_request("**/queue.js"):
         ask(page, "Second")
@@ -127,7 +125,7 @@ def test_a_chat_that_is_left_does_not_go_on_by_itself(
 ) -> None:
     """Nobody saw how that answer ended: the question waits for a press."""
     queued(page, "Second")
-    chat = page.url.rpartition("/")[2]
+    chat = chat_of(page)
     page.locator("#new-chat").click()
     gate.set()
     until(lambda: not house.call("GET", f"/api/sessions/{chat}")["running"])

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import Enter
+from tests.browser.checks import sticks_out
+from tests.browser.conftest import SMALL, Enter
 from tests.browser.house import House
-from tests.browser.test_looks import TOO_WIDE
+from tests.browser.steps import hold
 from tests.browser.test_settings import SUMS, opened
 from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import FakeServer, Received, Reply, json_reply
@@ -36,7 +37,6 @@ WATCH_ORDER = """() => {
 PRESS = """(at, keys) => {
   for (const key of keys) at.dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true }));
 }"""
-PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
 
 
 def vendor(received: Received) -> Reply:
@@ -53,10 +53,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     with FakeOllama(models, library=library) as local, FakeServer(vendor) as cloud:
         settings = {"OLLAMA_HOST": local.url, "ANTHROPIC_BASE_URL": cloud.url}
         settings |= {"XAI_BASE_URL": cloud.url, "XAI_API_KEY": GOOD, "SEARCHLOOP_TITLES": ""}
-        served = House(tmp_path_factory.mktemp("desk"), settings)
-        served.start()
-        yield served
-        served.stop()
+        with House(tmp_path_factory.mktemp("desk"), settings) as served:
+            yield served
 
 
 def config(house: House) -> str:
@@ -65,10 +63,20 @@ def config(house: House) -> str:
     return file.read_text("utf-8") if file.exists() else ""
 
 
+def unset(house: House, name: str) -> None:
+    """As if it had never been set."""
+    house.call("PATCH", "/api/settings", {"settings": {name: None}})
+
+
 def test_a_pasted_key_is_tested_and_then_its_models_are_there(enter: Enter, desk: House) -> None:
-    """Refused in words and not saved; accepted, it brings models; one becomes the usual."""
+    """Refused in words and not saved; accepted, it brings models; one becomes the usual. The card
+    of a key of the environment says who sets it, and offers no field for another."""
     page = enter(desk)
-    card = opened(page, "models").locator("#provider-anthropic")
+    card = opened(page, "models").locator("#provider-xai")
+    expect(card.locator(".tag").first).to_have_text("works")
+    expect(card).to_contain_text("The key is set by the environment, so it is changed there.")
+    expect(card.locator("input:enabled")).to_have_count(0)
+    card = page.locator("#provider-anthropic")
     expect(card.locator(".tag").first).to_have_text("no key yet")
     expect(card.get_by_role("link")).to_have_text("platform.claude.com")
     card.get_by_label("Key of Anthropic").fill(BAD)
@@ -93,19 +101,7 @@ def test_a_pasted_key_is_tested_and_then_its_models_are_there(enter: Enter, desk
     card.get_by_role("button", name="Remove it for good").click()
     expect(card.locator(".tag").first).to_have_text("no key yet")
     assert GOOD not in (desk.home / "data" / "keys.json").read_text()
-    desk.call("PATCH", "/api/settings", {"settings": {"SEARCHLOOP_MODEL": None}})
-
-
-def test_a_key_of_the_environment_is_tested_and_stays_where_it_is(
-    enter: Enter, desk: House
-) -> None:
-    """The card says who sets it, and offers no field for another."""
-    page = enter(desk)
-    card = opened(page, "models").locator("#provider-xai")
-    expect(card.locator(".tag").first).to_have_text("works")
-    expect(card).to_contain_text("The key is set by the environment, so it is changed there.")
-    expect(card.locator("input:enabled")).to_have_count(0)
-    expect(card.locator(".env").first).to_have_text("XAI_API_KEY")
+    unset(desk, "SEARCHLOOP_MODEL")
 
 
 def test_another_server_is_kept_once_it_answers(enter: Enter, desk: House) -> None:
@@ -122,7 +118,7 @@ def test_another_server_is_kept_once_it_answers(enter: Enter, desk: House) -> No
         card.get_by_role("button", name="Test and save").click()
         expect(card.locator(".tag").first).to_have_text("works")
         assert server.url in config(desk)
-    desk.call("PATCH", "/api/settings", {"settings": {"SEARCHLOOP_MODEL": None}})
+    unset(desk, "SEARCHLOOP_MODEL")
 
 
 def test_models_of_an_own_server_come_and_go(enter: Enter, desk: House) -> None:
@@ -150,7 +146,7 @@ def test_models_of_an_own_server_come_and_go(enter: Enter, desk: House) -> None:
     window.fill("many")
     window.blur()
     expect(card.get_by_role("alert").filter(has_text="not a number of tokens")).to_be_visible()
-    desk.call("PATCH", "/api/settings", {"settings": {"SEARCHLOOP_MODEL": None}})
+    unset(desk, "SEARCHLOOP_MODEL")
 
 
 def order(page: Page) -> list[str]:
@@ -186,7 +182,7 @@ def test_engines_are_put_in_order_by_keys_and_by_hand(enter: Enter, desk: House)
     moved = [before[1], before[0], *before[2:]]
     seen = [order for order, _ in groupby(orders[orders.index(moved) :])]
     assert seen == [moved, before], "each once: no step between is drawn after a later one"
-    desk.call("PATCH", "/api/settings", {"settings": {"SEARCH_ENGINES": None}})
+    unset(desk, "SEARCH_ENGINES")
 
 
 def drag_to_top(page: Page, name: str) -> None:
@@ -230,7 +226,7 @@ def test_what_was_dropped_stays_there_unless_it_was_not_kept(enter: Enter, desk:
     expect(page.locator(".engines strong").first).to_have_text(before[1])
     assert order(page) == moved
     page.unroute("**/api/settings")
-    desk.call("PATCH", "/api/settings", {"settings": {"SEARCH_ENGINES": None}})
+    unset(desk, "SEARCH_ENGINES")
 
 
 def test_a_room_comes_by_itself_once_the_server_answers(enter: Enter, desk: House) -> None:
@@ -331,13 +327,22 @@ def test_a_first_start_is_followed(enter: Enter, desk: House, tmp_path: Path) ->
 
 
 def test_a_folder_is_picked(enter: Enter, desk: House) -> None:
-    """As a tree, from the home folder down, by the keyboard; no folder of keys is offered."""
+    """As a tree, from the home folder down, by the keyboard; no folder of keys is offered. The
+    button says whether it is open; one that could not be shown is not."""
     for name in ("papers/2026", ".ssh"):
         (desk.home / name).mkdir(parents=True)
     (desk.home / "papers" / "2026" / "a.md").write_text("# Night trains\n\nThey run.", "utf-8")
     page = enter(desk)
     dialog = opened(page, "library")
-    dialog.get_by_role("button", name="Choose…").click()
+    choose = dialog.get_by_role("button", name="Choose…")
+    page.route("**/api/folders*", lambda route: route.abort())
+    choose.click()
+    expect(dialog.locator("#add-folder [role=status]")).not_to_be_empty()
+    page.unroute("**/api/folders*")
+    for shown in (True, False, True):
+        expect(choose).to_have_attribute("aria-expanded", str(not shown).lower())
+        choose.click()
+        expect(dialog.locator(".folders")).to_have_count(int(shown))
     picker = dialog.get_by_role("group", name="Choose…")
     papers = picker.locator("summary", has_text="papers")
     expect(papers).to_be_visible()
@@ -362,22 +367,6 @@ def test_a_folder_is_picked(enter: Enter, desk: House) -> None:
     desk.call("DELETE", "/api/library", {"path": str(desk.home / "papers")})
 
 
-def test_the_picker_of_folders_says_whether_it_is_open(desk: House, page: Page) -> None:
-    """The button opens and closes it; one that could not be shown is not open."""
-    dialog = opened(page, "library")
-    choose = dialog.get_by_role("button", name="Choose…")
-    choose.click()
-    expect(dialog.locator(".folders")).to_be_visible()
-    expect(choose).to_have_attribute("aria-expanded", "true")
-    choose.click()
-    expect(dialog.locator(".folders")).to_have_count(0)
-    expect(choose).to_have_attribute("aria-expanded", "false")
-    page.route("**/api/folders*", lambda route: route.abort())
-    choose.click()
-    expect(dialog.locator("#add-folder [role=status]")).not_to_be_empty()
-    expect(choose).to_have_attribute("aria-expanded", "false")
-
-
 def test_a_folder_that_is_read_may_be_forgotten(enter: Enter, desk: House) -> None:
     """Its progress goes on under the question, which keeps the focus; then it is as it was."""
     page, done = enter(desk), iter(range(1, 9999))
@@ -399,78 +388,59 @@ def test_a_folder_that_is_read_may_be_forgotten(enter: Enter, desk: House) -> No
     expect(row.locator("progress")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("locale", "found"),
-    [
-        (
-            "en-US",
-            {
-                "theme": ("appearance", "#set-theme"),
-                "dark": ("appearance", "#set-theme"),
-                "import": ("privacy", "#chat-files"),
-                "export": ("privacy", "#chat-files"),
-                "brave": ("search", "#engine-brave"),
-                "XAI_API_KEY": ("models", "#provider-xai"),
-                "dollars": ("advanced", "#set-SEARCHLOOP_LIMITS-cost_usd"),
-                "searchloop_log": ("advanced", "#set-SEARCHLOOP_LOG"),
-                "window tokens": ("models", "#set-OLLAMA_CONTEXT_LENGTH"),
-                "notifications": ("appearance", "#notices"),
-                "text to speech": ("appearance", "#voice"),
-                "personalization": ("agents", "#words-about"),
-                "export data": ("privacy", "#chat-files"),
-            },
-        ),
-        (
-            "de-DE",
-            {
-                "schriftgröße": ("appearance", "#set-size"),
-                "dunkel": ("appearance", "#set-theme"),
-                "vorlesen": ("appearance", "#voice"),
-            },
-        ),
-        ("zh-CN", {"字号": ("appearance", "#set-size"), "深色": ("appearance", "#set-theme")}),
-    ],
-)
-def test_every_setting_is_found_by_its_words(
-    enter: Enter, desk: House, locale: str, found: dict[str, tuple[str, str]]
-) -> None:
-    """By its label, its help or its variable, in the language of the page; Enter goes there."""
+FOUND = {  # words -> the room and the place in it
+    "en-US": {
+        **dict.fromkeys(("theme", "dark"), ("appearance", "#set-theme")),
+        **dict.fromkeys(("import", "export", "export data"), ("privacy", "#chat-files")),
+        "brave": ("search", "#engine-brave"),
+        "XAI_API_KEY": ("models", "#provider-xai"),
+        "dollars": ("advanced", "#set-SEARCHLOOP_LIMITS-cost_usd"),
+        "searchloop_log": ("advanced", "#set-SEARCHLOOP_LOG"),
+        "window tokens": ("models", "#set-OLLAMA_CONTEXT_LENGTH"),
+        "notifications": ("appearance", "#notices"),
+        "text to speech": ("appearance", "#voice"),
+        "personalization": ("agents", "#words-about"),
+    },
+    "de-DE": {
+        "schriftgröße": ("appearance", "#set-size"),
+        "dunkel": ("appearance", "#set-theme"),
+        "vorlesen": ("appearance", "#voice"),
+    },
+    "zh-CN": {"字号": ("appearance", "#set-size"), "深色": ("appearance", "#set-theme")},
+}
+
+
+@pytest.mark.parametrize("locale", FOUND)
+def test_every_setting_is_found_by_its_words(enter: Enter, desk: House, locale: str) -> None:
+    """By its label, its help or its variable, in the language of the page; Enter goes there. The
+    dialog gives way to what no room has."""
     page = enter(desk, locale=locale)
-    for words, (room, target) in found.items():
+    for words, (room, target) in FOUND[locale].items():
         page.locator("#open-settings").click()
         page.locator("#settings-find").fill(words)
         page.locator(".hit").first.press("Enter")
-        expect(page.locator(f'#settings nav [data-page="{room}"]')).to_have_attribute(
-            "aria-current", "page"
-        )
+        there = page.locator(f'#settings nav [data-page="{room}"]')
+        expect(there).to_have_attribute("aria-current", "page")
         expect(page.locator(f"#settings {target}")).to_be_visible()
         focused = "(at) => document.querySelector(at).contains(document.activeElement)"
         page.wait_for_function(focused, arg=f"#settings {target}")
         page.keyboard.press("Escape")
         expect(page.locator("#settings")).not_to_be_visible()
-
-
-@pytest.mark.parametrize(
-    ("words", "there"), [("shortcut", "#shortcuts"), ("temperature", "[role=menu]")]
-)
-def test_what_no_room_has_is_found_and_opened(
-    enter: Enter, desk: House, words: str, there: str
-) -> None:
-    """Shortcuts and the options of a chat lie elsewhere; the dialog gives way to them."""
-    page = enter(desk)
-    page.locator("#open-settings").click()
-    page.locator("#settings-find").fill(words)
-    page.locator(".hit").first.click()
-    expect(page.locator("#settings")).not_to_be_visible()
-    expect(page.locator(there).first).to_be_visible()
+    elsewhere = {"shortcut": "#shortcuts", "temperature": "[role=menu]"}
+    for words, target in elsewhere.items() if locale == "en-US" else ():
+        page.locator("#open-settings").click()
+        page.locator("#settings-find").fill(words)
+        page.locator(".hit").first.click()
+        expect(page.locator("#settings")).not_to_be_visible()
+        expect(page.locator(target).first).to_be_visible()
+        page.keyboard.press("Escape")
 
 
 def test_hits_that_come_late_do_not_stand_under_later_words(enter: Enter, desk: House) -> None:
     """What was found for the first letters gives way to what is written now."""
     page = enter(desk)
     dialog = opened(page, "appearance")
-    late: list[Route] = []
-    page.route("**/api/providers", lambda route: late.append(route))
+    late = hold(page, "**/api/providers")
     for n, words in enumerate(("brave", "XAI_API_KEY"), 1):
         dialog.get_by_label("Search all settings").fill(words)
         until(lambda n=n: page.evaluate("1") and len(late) == n)  # type: ignore[misc]
@@ -501,12 +471,12 @@ def test_what_is_on_by_itself_can_be_switched_off(enter: Enter, desk: House) -> 
         with page.expect_response(lambda r: r.request.method == "PATCH" and r.ok):
             title.set_checked(on)
         assert f"SEARCHLOOP_TITLES = {kept}" in config(desk)
-    desk.call("PATCH", "/api/settings", {"settings": {"SEARCHLOOP_TITLES": None}})
+    unset(desk, "SEARCHLOOP_TITLES")
 
 
 def test_on_a_phone_rooms_are_a_list_with_a_way_back(enter: Enter, desk: House) -> None:
     """A line about each says what is there; back gives the focus to the room that was left."""
-    page = enter(desk, **PHONE)
+    page = enter(desk, **SMALL)
     page.locator("#open-sidebar").click()
     page.locator("#open-settings").click()
     state = page.locator("#settings nav small")
@@ -519,6 +489,6 @@ def test_on_a_phone_rooms_are_a_list_with_a_way_back(enter: Enter, desk: House) 
         room.click()
         expect(page.locator("#settings nav")).not_to_be_visible()
         expect(page.locator(".settings-page[aria-busy]")).to_have_count(0)
-        assert page.evaluate(TOO_WIDE) == [], room.inner_text()
+        assert sticks_out(page) == [], room.inner_text()
         page.get_by_role("button", name="All settings").click()
         expect(room).to_be_focused()

@@ -8,8 +8,20 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, box, choose_model, last_turn, switch, wait_for_answer
+from tests.browser.house import LOCAL, House, LedOllama
+from tests.browser.steps import (
+    ask,
+    asked,
+    box,
+    came,
+    chat_of,
+    choose_model,
+    hold,
+    last_turn,
+    switch,
+    told,
+    wait_for_answer,
+)
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -17,12 +29,21 @@ pytestmark = pytest.mark.integration
 TITLE = "👩‍🚀 مرحبا \u202eevil\u202c שלום 𝕏 " + "ü" * 120
 
 
-@pytest.mark.integration
+LOOKED_AT_AGAIN = """() => {
+  for (const hidden of [true, false]) {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }
+  dispatchEvent(new Event("focus"));
+}"""
+
+
 def test_eight_tabs_on_one_chat(page: Page, ollama: LedOllama) -> None:
-    """All of them load and show the answer, though a browser has six connections to a server."""
+    """All of them load and show the answer, though a browser has six connections to a server. A tab
+    that is gone back to is told twice, as seen and as focused: it goes on all the same."""
     gate = threading.Event()
     ollama.script = lambda messages: ["One. ", gate, "Two."]
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     ask(page, "Count")
     expect(last_turn(page).locator(".answer")).to_contain_text("One.")
     tabs = [page.context.new_page() for _ in range(7)]
@@ -30,6 +51,7 @@ def test_eight_tabs_on_one_chat(page: Page, ollama: LedOllama) -> None:
         tab.goto(page.url)
     for tab in tabs:
         expect(last_turn(tab).locator(".answer")).to_contain_text("One.")
+    tabs[0].evaluate(LOOKED_AT_AGAIN)
     gate.set()
     for tab in (page, *tabs):
         expect(wait_for_answer(tab).locator(".answer")).to_have_text("One. Two.")
@@ -43,10 +65,10 @@ def test_two_questions_at_once(page: Page, house: House, ollama: LedOllama) -> N
     """Two tabs send at the same moment: one is answered, the other keeps its words."""
     gate = threading.Event()
     ollama.script = lambda messages: [gate, "Yes."]
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     other = page.context.new_page()
     other.goto(page.url)
-    expect(other.locator("#model")).to_have_attribute("data-id", f"ollama:{MODEL}")
+    expect(other.locator("#model")).to_have_attribute("data-id", LOCAL)
     send = """(text) => {
       const box = document.querySelector("#question");
       box.value = text;
@@ -74,12 +96,9 @@ def test_odd_titles_and_a_clock_that_jumps(enter: Enter, house: House, ollama: L
     """Nothing sticks out, and an answer of tomorrow or of last year is still an answer."""
     page = enter(fresh=True, viewport={"width": 320, "height": 640})
     page.clock.set_fixed_time("2031-01-01T00:00:00")
-    ollama.script = lambda messages: ["Soon."]
-    choose_model(page, f"ollama:{MODEL}")
-    ask(page, "When?")
-    expect(wait_for_answer(page).locator(".answer")).to_have_text("Soon.")
+    expect(told(page, ollama, "When?", "Soon.").locator(".answer")).to_have_text("Soon.")
     page.clock.set_fixed_time("2001-01-01T00:00:00")
-    chat = page.url.rpartition("/")[2]
+    chat = chat_of(page)
     house.call("PATCH", f"/api/sessions/{chat}", {"title": TITLE})
     page.reload()
     expect(page.locator("#title")).to_contain_text("👩‍🚀 مرحبا")
@@ -89,20 +108,15 @@ def test_odd_titles_and_a_clock_that_jumps(enter: Enter, house: House, ollama: L
     expect(row.locator("a")).to_have_attribute("dir", "auto")
     assert row.bounding_box()["width"] < 320  # type: ignore[index]
     page.keyboard.press("Escape")
-    ask(page, "And now?")
-    expect(page.locator(".turn")).to_have_count(2)
-    expect(wait_for_answer(page).locator(".answer")).to_have_text("Soon.")
+    expect(asked(page, "And now?").locator(".answer")).to_have_text("Soon.")
 
 
 def test_a_chat_that_is_left_keeps_what_was_asked_of_it(page: Page, ollama: LedOllama) -> None:
     """What comes late is not taken for the chat on show, and no question is sent to it."""
-    ollama.script = lambda messages: [f"To {messages[-1]['content']}."]
-    choose_model(page, f"ollama:{MODEL}")
-    ask(page, "first")
-    wait_for_answer(page)
+    told(page, ollama, "first", lambda m: f"To {m[-1]['content']}.")
     first = page.url
     page.locator("#new-chat").click()
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     ask(page, "second")
     expect(last_turn(page).locator(".bubble")).to_have_text("second")
     wait_for_answer(page)
@@ -110,7 +124,7 @@ def test_a_chat_that_is_left_keeps_what_was_asked_of_it(page: Page, ollama: LedO
     slow: list[Route] = []
     page.route("**/api/sessions/*", lambda r: slow.append(r) if _is_change(r) else r.continue_())
     page.locator("#switch").click()
-    until(lambda: page.evaluate("1") and slow)
+    came(page, slow)
     ask(page, "third")
     page.locator(f'.session[data-id="{first.rpartition("/")[2]}"] a').click()
     expect(last_turn(page).locator(".bubble")).to_have_text("first")
@@ -130,22 +144,18 @@ def _is_change(route: Route) -> bool:
 
 def test_words_that_were_not_taken_come_back(page: Page, ollama: LedOllama) -> None:
     """A question, before what was typed meanwhile; an edited one, also when its chat is left."""
-    ollama.script = lambda messages: ["Yes."]
-    choose_model(page, f"ollama:{MODEL}")
-    ask(page, "Is it?")
-    wait_for_answer(page)
-    held: list[Route] = []
-    page.route("**/messages", lambda route: held.append(route))
+    told(page, ollama, "Is it?")
+    held = hold(page, "**/messages")
     ask(page, "And this?")
     box(page).fill("typed meanwhile")
-    until(lambda: page.evaluate("1") and held)
+    came(page, held)
     held.pop().abort()
     expect(box(page)).to_have_value("And this?\n\ntyped meanwhile")
     page.get_by_role("button", name="Edit the question").click()
     editor = page.locator(".editing textarea")
     editor.fill("Is it so?")
     editor.press("Enter")
-    until(lambda: page.evaluate("1") and held)
+    came(page, held)
     held.pop().abort()
     expect(editor).to_have_value("Is it so?")
     page.locator("#new-chat").click()

@@ -10,12 +10,12 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
+from tests.browser.checks import sticks_out
 from tests.browser.conftest import DESKTOP
-from tests.browser.house import MODEL, ROOT, House, LedOllama
-from tests.browser.steps import ask, choose, choose_model, switch, wait_for_answer
-from tests.browser.test_looks import TOO_WIDE
+from tests.browser.house import LOCAL, MODEL, ROOT, House, LedOllama
+from tests.browser.steps import asked, choose, choose_model, open_chat, switch
 
 pytestmark = pytest.mark.integration
 SERVER = ROOT / "tests" / "agent" / "mcp" / "hostile_server.py"
@@ -79,7 +79,7 @@ def test_a_projects_servers_are_trusted_as_they_were_seen(
     file = tmp_path / ".mcp.json"
     file.write_text('{"mcpServers": {"clock": {"command": "no-such-program"}}}', "utf-8")
     chat = house.call("POST", "/api/sessions", {"workspace": str(tmp_path)})["id"]
-    page.goto(f"{house.url}#/s/{chat}")
+    open_chat(page, house, chat)
     expect(page.get_by_role("button", name=f"Folder {tmp_path.name}")).to_be_visible()
     dialog = opened(page, "tools")
     waits = dialog.get_by_role("region", name="They are not used until you trust this file")
@@ -125,7 +125,7 @@ def test_each_tool_of_a_running_server_has_a_switch(page: Page, ollama: LedOllam
     row = server.locator(".row").filter(has_text="Add two numbers.")
     expect(row).to_contain_text("runs a program")
     page.set_viewport_size({"width": 320, "height": 640})
-    assert page.evaluate(TOO_WIDE) == []
+    assert sticks_out(page) == []
     page.set_viewport_size(DESKTOP)
     before, own = tokens(summary), tokens(row)
     assert 0 < own < before
@@ -134,19 +134,16 @@ def test_each_tool_of_a_running_server_has_a_switch(page: Page, ollama: LedOllam
     expect(row.get_by_label("Use add")).to_be_focused()
     expect(row.get_by_label("Use add")).not_to_be_checked()
     page.keyboard.press("Escape")
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     choose(page, "mode", "agent")
-    ask(page, "What is 1 + 1?")
-    wait_for_answer(page)
+    asked(page, "What is 1 + 1?")
     assert offered(ollama) == {"mcp_sums_count", "mcp_sums_fail", "mcp_sums_grow"}
     row = opened(page, "tools").locator(".server .row").filter(has_text="Add two numbers.")
     summary.click()
     row.get_by_label("Use add").check()
     expect(summary).to_contain_text(f"{before} tokens")
     page.keyboard.press("Escape")
-    ask(page, "And 2 + 2?")
-    expect(page.locator(".turn")).to_have_count(2)
-    wait_for_answer(page)
+    asked(page, "And 2 + 2?")
     assert "mcp_sums_add" in offered(ollama)
     opened(page, "tools").locator(".server summary").click()
     server.get_by_role("button", name="Forget sums").click()
@@ -158,12 +155,11 @@ def test_how_far_a_model_is_and_why_one_cannot_be_had(page: Page) -> None:
     """A bar while it is got, and the reason in words."""
     pull = {"model": "ollama:tiny:1b", "state": "running", "status": "pulling", "error": None}
     pulls = {"pulls": [{**pull, "done": 50, "total": 200}]}
-    page.route(
-        "**/api/models/pull",
-        lambda route: (
-            route.fulfill(json=pulls) if route.request.method == "GET" else route.fallback()
-        ),
-    )
+
+    def told(route: Route) -> None:
+        route.fulfill(json=pulls) if route.request.method == "GET" else route.fallback()
+
+    page.route("**/api/models/pull", told)
     dialog = opened(page, "models")
     expect(dialog).to_contain_text(MODEL)
     expect(dialog.get_by_role("progressbar")).to_have_attribute("value", "50")
@@ -182,23 +178,8 @@ _KEPT = """async () => {
   for (const field of document.querySelectorAll("input, textarea")) kept.push(field.value);
   for (const store of [localStorage, sessionStorage])
     for (const [key, value] of Object.entries(store)) kept.push(key, value);
-  for (const { name } of await indexedDB.databases()) {
-    const base = await new Promise((done) => {
-      const asked = indexedDB.open(name);
-      asked.onsuccess = () => done(asked.result);
-    });
-    for (const store of base.objectStoreNames) {
-      const all = base.transaction(store).objectStore(store).getAll();
-      const held = await new Promise((done) => (all.onsuccess = () => done(all.result)));
-      kept.push(JSON.stringify(held));
-    }
-    base.close();
-  }
-  for (const name of await caches.keys())
-    for (const asked of await (await caches.open(name)).keys()) {
-      const answer = await (await caches.open(name)).match(asked);
-      kept.push(asked.url, await answer.text());
-    }
+  for (const more of [await indexedDB.databases(), await caches.keys()])
+    if (more.length) throw new Error("the page keeps things elsewhere too");
   return kept;
 }"""
 

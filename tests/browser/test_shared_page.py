@@ -10,7 +10,8 @@ from playwright.sync_api import Browser
 from searchloop.agent.log.events import Event, event_of
 from searchloop.agent.log.session import Session
 from searchloop.render.export import html
-from tests.browser.test_axe import AXE, RICH, RUN
+from tests.browser.checks import axe
+from tests.browser.views import RICH
 from tests.six_verdicts import answer
 
 pytestmark = pytest.mark.integration
@@ -34,8 +35,7 @@ def test_a_shared_page_is_whole_in_a_browser(browser: Browser, tmp_path: Path, s
         asked_for: list[str] = []
         page.on("request", lambda request, seen=asked_for: seen.append(request.url))
         page.goto(file.as_uri())
-        page.evaluate(AXE.read_text("utf-8"))
-        assert page.evaluate(RUN) == []
+        assert axe(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert dark == ("rgb(21, 22, 24)" if scheme == "dark" else "rgb(251, 250, 247)")

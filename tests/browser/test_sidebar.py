@@ -7,11 +7,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import JSHandle, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, STALL, House, LedOllama
-from tests.browser.steps import ask, last_turn, model, wait_for_answer
+from tests.browser.house import LOCAL, STALL, House, LedOllama
+from tests.browser.steps import ask, asked, came, chat_of, hold, model
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -26,7 +26,7 @@ def chats(house: House, ollama: LedOllama) -> list[dict[str, Any]]:
         house.call("DELETE", f"/api/sessions/{old['id']}")
     ollama.script = lambda messages: ["Yes."]
     for title in TITLES:
-        chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})
+        chat = house.call("POST", "/api/sessions", {"model": LOCAL})
         house.call("POST", f"/api/sessions/{chat['id']}/messages", {"text": title})
     until(lambda: not any(s["running"] for s in house.call("GET", "/api/sessions")["sessions"]))
     listed: list[dict[str, Any]] = house.call("GET", "/api/sessions")["sessions"]
@@ -48,7 +48,7 @@ def test_chats_are_listed_by_date_and_open_with_their_settings(
     row(page, chats[1]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[0])
     expect(page.locator(".bubble")).to_have_text(TITLES[0])
-    expect(model(page)).to_have_attribute("data-id", f"ollama:{MODEL}")
+    expect(model(page)).to_have_attribute("data-id", LOCAL)
     page.go_back()
     expect(page.locator("#title")).to_have_text(TITLES[1])
 
@@ -68,52 +68,12 @@ def test_pinned_chats_stand_first_and_temporary_ones_nowhere(
     expect(page.locator("#temporary")).to_be_visible()
     ask(page, "/pl")
     expect(page.get_by_role("button", name="Mode Plan")).to_be_visible()
-    ask(page, "Not to be kept")
-    wait_for_answer(page)
-    chat = page.url.rpartition("/")[2]
+    asked(page, "Not to be kept")
+    chat = chat_of(page)
     expect(page.locator(".session")).to_have_count(2)
     with page.expect_response(lambda r: r.request.method == "DELETE" and chat in r.url):
         page.get_by_role("button", name="New chat", exact=True).click()
     expect(page.locator("#temporary")).to_be_hidden()
-
-
-def dropped(page: Page, name: str, text: str) -> JSHandle:
-    """What the browser hands over when a file is dropped."""
-    return page.evaluate_handle(
-        """([name, text]) => {
-          const data = new DataTransfer();
-          data.items.add(new File([text], name));
-          return data;
-        }""",
-        [name, text],
-    )
-
-
-def test_a_file_goes_along_as_text(page: Page, house: House) -> None:
-    """Its name and length stand beside the box, its text under its name; each that is refused is
-    told with its own reason."""
-    chooser = page.locator("#files")
-    picture = {"name": "a.png", "mimeType": "image/png", "buffer": b"\x89PNG\x00"}
-    long = {"name": "b.txt", "mimeType": "text/plain", "buffer": b"x" * 200_001}
-    chooser.set_input_files([picture, long])  # type: ignore[list-item]
-    notes = page.get_by_role("alert").locator(".note")
-    expect(notes).to_contain_text(["b.txt is too long", "a.png is not what it says"])
-    text = b"one ``` two\n````\nthree"
-    chooser.set_input_files({"name": "notes.md", "mimeType": "text/plain", "buffer": text})
-    expect(page.locator("#shelf")).to_contain_text("notes.md")
-    page.locator("#main").dispatch_event(
-        "drop", {"dataTransfer": dropped(page, "tides.csv", "a,b")}
-    )
-    expect(page.locator("#shelf li")).to_have_count(2)
-    page.get_by_role("button", name="Leave tides.csv out").click()
-    ask(page, "What is in my notes?")
-    wait_for_answer(page)
-    expect(page.locator("#shelf")).to_be_hidden()
-    attached = last_turn(page).locator(".attached")
-    attached.locator("summary").click()
-    expect(attached.locator("pre")).to_have_text(text.decode())
-    events = house.call("GET", f"/api/sessions/{page.url.rpartition('/')[2]}/export?format=json")
-    assert "Attached file: notes.md\n`````\none" in events["events"][0]["text"]
 
 
 def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> None:
@@ -134,10 +94,9 @@ def test_a_list_that_comes_late_is_not_taken_for_the_newest(
     chats: list[dict[str, Any]], page: Page
 ) -> None:
     """What was found for earlier letters does not stand under the later ones."""
-    late: list[Route] = []
-    page.route("**/api/sessions?*q=zebra*", lambda route: late.append(route))
+    late = hold(page, "**/api/sessions?*q=zebra*")
     page.get_by_label("Search chats").fill("zebra")
-    until(lambda: page.evaluate("1") and late)
+    came(page, late)
     page.get_by_label("Search chats").fill("night")
     expect(page.locator(".session")).to_have_count(1)
     with page.expect_response("**/api/sessions?*q=zebra*") as found:
@@ -263,7 +222,7 @@ def test_words_of_a_chat_are_found_and_lead_to_their_turn(
 ) -> None:
     """Snippets with marked words; a click scrolls to the turn, also to another version of it."""
     ollama.script = lambda messages: ["The samovar is hot. " + "It rains. " * 400]
-    chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})
+    chat = house.call("POST", "/api/sessions", {"model": LOCAL})
     path = f"/api/sessions/{chat['id']}"
     first = 0
     for number, text in enumerate(("Where is the zeppelin?", "And tea?", "And then?")):

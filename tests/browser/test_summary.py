@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.house import MODEL, LedOllama
+from tests.browser.house import LOCAL, LedOllama
 from tests.browser.steps import ask, box, choose_model, wait_for_answer
 
 pytestmark = pytest.mark.integration
@@ -39,7 +39,7 @@ def test_a_chat_is_summarised_and_its_summary_edited(page: Page, ollama: LedOlla
         return [MADE] if summary else [f"To {messages[-1]['content']}"]
 
     ollama.script = answer
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     menu(page).click()  # before the first question there is one thing to set
     expect(page.get_by_role("menuitem")).to_have_count(1)
     page.get_by_role("menuitem", name="Model options").click()

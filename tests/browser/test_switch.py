@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 from playwright.sync_api import Page, Route, expect
 
-from searchloop.agent.log import EventLog
 from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.house import LOCAL, MODEL, House, LedOllama, called
 from tests.browser.steps import (
     ask,
+    asked,
     box,
+    chat_of,
     choose,
     choose_model,
-    last_turn,
+    hold,
     model,
+    open_chat,
     switch,
     turn_on,
     wait_for_answer,
@@ -37,33 +38,36 @@ def saved(house: House, page: Page) -> Any:
 def test_what_is_shown_is_what_the_next_request_holds(
     page: Page, house: House, ollama: LedOllama
 ) -> None:
-    """After a switch, a reload, another model and a new chat: shown, saved and sent are one."""
+    """After a switch, a reload, another model and a new chat: shown, saved and sent are one. A chat
+    in which it was only tried leaves no trace."""
     ollama.script = lambda messages: ["Yes."]
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     turn_on(page)
     assert saved(house, page)["search"] == "auto"
     page.reload()
     expect(switch(page)).to_be_checked()
-    ask(page, "One")
-    wait_for_answer(page)
+    asked(page, "One")
     assert "web_search" in tools(ollama)
     page.locator("#switch").click()
     expect(switch(page)).not_to_be_checked()
-    ask(page, "Two")
-    expect(page.locator(".turn")).to_have_count(2)
-    wait_for_answer(page)
+    asked(page, "Two")
     assert "web_search" not in tools(ollama)
     assert saved(house, page)["search"] == "off"
     turn_on(page)
-    page.get_by_role("button", name="New chat", exact=True).click()
+    new = page.get_by_role("button", name="New chat", exact=True)
+    new.click()
     expect(switch(page)).not_to_be_checked()
+    turn_on(page)
+    tried = chat_of(page)
+    with page.expect_response(lambda r: r.request.method == "DELETE"):
+        new.click()
+    assert tried not in [s["id"] for s in house.call("GET", "/api/sessions")["sessions"]]
 
 
 def test_a_change_in_another_tab_is_shown_here(page: Page) -> None:
     """Two tabs on one chat never show two truths."""
     turn_on(page)
-    ask(page)
-    wait_for_answer(page)
+    asked(page)
     other = page.context.new_page()
     other.goto(page.url)
     expect(switch(other)).to_be_checked()
@@ -73,7 +77,8 @@ def test_a_change_in_another_tab_is_shown_here(page: Page) -> None:
 
 
 def test_what_cannot_be_done_is_said_with_the_next_step(page: Page) -> None:
-    """The model's own search, for a model that has none: remembered, but not pretended."""
+    """The model's own search, for a model that has none: remembered, but not pretended. A change
+    that the server did not get is not shown as if it had."""
     turn_on(page)
     choose(page, "via", "native")
     state = page.locator("#switch-state")
@@ -85,6 +90,10 @@ def test_what_cannot_be_done_is_said_with_the_next_step(page: Page) -> None:
     choose(page, "via", "local")
     expect(state).to_contain_text("searched from here with Library")
     expect(page.get_by_label("Your question")).not_to_have_value("")
+    page.route("**/api/sessions/*", lambda route: route.abort())
+    page.locator("#switch").click()
+    expect(page.get_by_role("alert").last).to_contain_text("does not answer")
+    expect(switch(page)).to_be_checked()
 
 
 NATIVE = {
@@ -179,12 +188,11 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
     expect(page.get_by_role("menuitemradio").nth(1)).to_contain_text("Our engines for now")
     page.keyboard.press("Escape")
     house.call("PUT", "/api/policy", {})
-    with closing(EventLog(house.home / "data" / "sessions.sqlite3")) as log:
-        chat = log.create_session(model=NATIVE["id"], search="auto").id
-        read = {"call_id": "c", "name": "read_file", "is_error": False, "content": "mine"}
-        read |= {"details": {"private": True}, "sources": []}
-        log.append(chat, [("user_message", {"text": "Go"}), ("tool_result", read)])
-    page.goto(f"{house.url}#/s/{chat}")
+    read = {"call_id": "c", "name": "read_file", "is_error": False, "content": "mine"}
+    read |= {"details": {"private": True}, "sources": []}
+    events = (("user_message", {"text": "Go"}), ("tool_result", read))
+    chat = house.chat(*events, model=NATIVE["id"], search="auto")
+    open_chat(page, house, chat)
     page.reload()
     expect(state).to_contain_text("itself: your own data is in this chat")
     page.locator("#new-chat").click()
@@ -225,9 +233,8 @@ def test_a_question_sent_while_its_chat_opens_is_sent_once_it_is_open(
 ) -> None:
     """Enter is not lost while the page does not know yet how this chat searches."""
     ollama.script = lambda messages: ["Yes."]
-    chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})
-    held: list[Route] = []
-    page.route(f"**/api/sessions/{chat['id']}", lambda route: held.append(route))
+    chat = house.call("POST", "/api/sessions", {"model": LOCAL})
+    held = hold(page, f"**/api/sessions/{chat['id']}")
     with page.expect_request(f"**/api/sessions/{chat['id']}"):
         page.goto(f"{house.url}#/s/{chat['id']}")
     ask(page, "In time?")
@@ -238,31 +245,16 @@ def test_a_question_sent_while_its_chat_opens_is_sent_once_it_is_open(
     expect(box(page)).to_have_value("")
 
 
-def test_a_refused_change_leaves_the_switch_where_it_was(page: Page, house: House) -> None:
-    """The switch shows the server's answer, not the click."""
-    turn_on(page)
-    page.route("**/api/sessions/*", lambda route: route.abort())
-    page.locator("#switch").click()
-    expect(page.get_by_role("alert")).to_contain_text("does not answer")
-    expect(switch(page)).to_be_checked()
-    page.unroute("**/api/sessions/*")
-    assert saved(house, page)["search"] == "auto"
-
-
 def test_the_searches_are_told_while_they_run(page: Page, ollama: LedOllama) -> None:
     """The line names the query and ends when the search has; then everything folds into one."""
-    calls = {"function": {"name": "web_search", "arguments": {"query": "search switch"}}}
-
-    def script(messages: list[dict[str, Any]]) -> list[Any]:
-        if messages[-1]["role"] == "tool":
-            return ["It is decided once per turn [1]."]
-        return [{"thinking": "I should search."}, {"tool_calls": [calls]}]
-
-    ollama.script = script
-    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: (
+        ["It is decided once per turn [1]."]
+        if messages[-1]["role"] == "tool"
+        else [{"thinking": "I should search."}, *called("web_search", query="search switch")]
+    )
+    choose_model(page, LOCAL)
     turn_on(page)
-    ask(page)
-    turn = wait_for_answer(page)
+    turn = asked(page)
     summary = turn.locator(".activity > summary")
     expect(summary).to_contain_text("Searched 1 query")
     expect(turn.locator(".step").first).to_be_hidden()
@@ -274,18 +266,6 @@ def test_the_searches_are_told_while_they_run(page: Page, ollama: LedOllama) -> 
     expect(turn.locator(".answer .chip")).to_have_text("1")
     expect(turn.locator(".thoughts-text")).to_contain_text("I should search.")
     expect(turn.locator(".facts")).to_contain_text("tokens in")
-
-
-def test_an_empty_chat_that_was_only_switched_leaves_no_trace(enter: Enter, house: House) -> None:
-    """Trying the switch and walking away adds nothing to the list of chats."""
-    page = enter()
-    turn_on(page)
-    chat = page.url.rpartition("/")[2]
-    with page.expect_response(lambda r: r.request.method == "DELETE"):
-        page.get_by_role("button", name="New chat", exact=True).click()
-    sessions = house.call("GET", "/api/sessions")["sessions"]
-    assert chat not in [s["id"] for s in sessions]
-    assert last_turn(page).count() == 0
 
 
 def test_the_model_picker_is_searched_and_walked_by_keys(page: Page) -> None:

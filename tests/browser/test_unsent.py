@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import House
-from tests.browser.steps import ask, box, turn_on, wait_for_answer
+from tests.browser.steps import ask, box, came, chat_of, hold, turn_on, wait_for_answer
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -88,12 +88,11 @@ def test_what_is_typed_before_the_script_is_there_stays(
     if chat:
         page.goto(f"{house.url}#/s/{chat_called(house, 'One')}")
         wait_for_answer(page)
-    held: list[Route] = []
-    page.route("**/app.js", lambda route: held.append(route))
+    held = hold(page, "**/app.js")
     page.reload(wait_until="commit")
     box_of_html = page.locator("#question")
     box_of_html.fill("too early")
-    until(lambda: page.evaluate("1") and held)
+    came(page, held)
     held[0].continue_()
     expect(page.locator("#model-name")).not_to_be_empty()
     page.unroute("**/app.js")
@@ -113,11 +112,10 @@ def test_a_question_that_waits_for_its_file_is_not_taken_for_another(
     box(page).fill("for two")
     to(page, first)
     wait_for_answer(page)
-    held: list[Route] = []
-    page.route("**/attachments.js", lambda route: held.append(route))
+    held = hold(page, "**/attachments.js")
     note = {"name": "a.md", "mimeType": "text/plain", "buffer": b"note"}
     page.locator("#files").set_input_files(note)  # type: ignore[arg-type]
-    until(lambda: page.evaluate("1") and held)
+    came(page, held)
     ask(page, "for one")
     to(page, second)
     expect(box(page)).to_have_value("for two")
@@ -147,7 +145,7 @@ def test_a_chat_that_gets_a_name_or_goes_takes_its_words_along(page: Page, house
     beside a suggestion that is asked meanwhile."""
     box(page).fill("first words")
     turn_on(page)
-    chat = page.url.rpartition("/")[2]
+    chat = chat_of(page)
     until(lambda: kept(page) == {chat: "first words"})
     page.locator("#new-chat").click()
     expect(box(page)).to_have_value("first words")
@@ -166,13 +164,12 @@ def test_what_is_on_its_way_is_not_lost_by_a_reload(page: Page, house: House) ->
     question that was being edited. Once it is taken it is forgotten."""
     page.goto(f"{house.url}#/s/{chat_called(house, 'One')}")
     wait_for_answer(page)
-    held: list[Route] = []
-    page.route("**/messages", lambda route: held.append(route))
+    held = hold(page, "**/messages")
     ask(page, "On its way")
     box(page).fill("typed since")
     page.get_by_role("button", name="Edit the question").click()
     page.locator(".editing textarea").fill("edited")
-    until(lambda: page.evaluate("1") and held)
+    came(page, held)
     page.reload()
     unsent = ["On its way", "edited", "typed since"]
     until(lambda: sorted(box(page).input_value().split("\n\n")) == unsent)

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.house import MODEL, LedOllama
-from tests.browser.steps import ask, box, choose_model, wait_for_answer
+from tests.browser.house import LedOllama
+from tests.browser.steps import box, told
 from tests.browser.test_settings import opened
 
 pytestmark = pytest.mark.integration
@@ -37,14 +37,11 @@ def test_an_answer_is_read_aloud_by_a_voice_of_this_computer(page: Page, ollama:
     """A voice elsewhere is named with where the text goes; code and marks are not read."""
     page.add_init_script(f"({SPEECH})()")
     page.reload()
-    for few, told in ((1, "Far speaks. The text goes to"), (2, "Near speaks, on this computer.")):
+    for few, said in ((1, "Far speaks. The text goes to"), (2, "Near speaks, on this computer.")):
         page.evaluate("n => { window.few = n; }", few)
-        expect(opened(page, "appearance").locator("#voice")).to_contain_text(told)
+        expect(opened(page, "appearance").locator("#voice")).to_contain_text(said)
         page.keyboard.press("Escape")
-    choose_model(page, f"ollama:{MODEL}")
-    ollama.script = lambda messages: ["Low *water* is at six.\n\n```sh\nls\n```\n\nHigh at noon."]
-    ask(page, "When?")
-    turn = wait_for_answer(page)
+    turn = told(page, ollama, "When?", "Low *water* is at six.\n\n```sh\nls\n```\n\nHigh at noon.")
     read = turn.get_by_role("button", name="Read aloud")
     expect(read).to_have_count(0)  # nobody wanted it yet
     opened(page, "appearance").get_by_role("switch", name="reads an answer aloud").check()

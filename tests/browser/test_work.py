@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
-from searchloop.agent.log import EventLog
-from tests.browser.house import MODEL, ROOT, House, LedOllama
-from tests.browser.steps import ask, box, choose, choose_model, last_turn, wait_for_answer
-from tests.browser.test_agent import called
+from tests.browser.house import LOCAL, MODEL, ROOT, House, LedOllama, called
+from tests.browser.steps import (
+    asked,
+    box,
+    choose,
+    choose_model,
+    hold,
+    last_turn,
+    told,
+    wait_for_answer,
+)
 from tests.browser.test_settings import opened
 from tests.waiting import until
 
@@ -69,7 +76,7 @@ def test_a_question_is_searched_in_one_folder(page: Page, house: House, ollama: 
         if messages[-1]["role"] == "tool"
         else called("web_search", query="ebb of the quay")
     )
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     for _ in range(2):
         box(page).press_sequentially("When? #tide")
         expect(page.locator("#slash li").first).to_have_text("tide-tablesfolder, 2 documents")
@@ -120,8 +127,7 @@ def test_a_project_offers_its_own_templates_first(page: Page, house: House) -> N
     expect(own.locator(".card")).to_have_count(0)
     own.locator("input[type=file]").set_input_files(saved.value.path())
     expect(own.locator(".card")).to_contain_text("/fares")
-    ask(page, "Ferries?")
-    wait_for_answer(page).get_by_role("button", name="Ask again").click()
+    asked(page, "Ferries?").get_by_role("button", name="Ask again").click()
     page.get_by_role("menuitem", name="Make a template of this question").click()
     expect(page.get_by_label("Offered in")).to_have_value(made[1])
     page.locator("#template-name").fill("ferries")
@@ -137,10 +143,8 @@ def test_a_project_offers_its_own_templates_first(page: Page, house: House) -> N
 
 def test_a_template_is_made_and_filled(page: Page, house: House, ollama: LedOllama) -> None:
     """Made of a question, changed, then filled field by field; one within itself is text."""
-    ollama.script = lambda messages: [messages[-1]["content"]]
-    choose_model(page, f"ollama:{MODEL}")
-    ask(page, "Fares?")
-    wait_for_answer(page).get_by_role("button", name="Ask again").click()
+    turn = told(page, ollama, "Fares?", lambda messages: messages[-1]["content"])
+    turn.get_by_role("button", name="Ask again").click()
     page.get_by_role("menuitem", name="Make a template of this question").click()
     text = page.locator("#template-text")
     expect(text).to_have_value("Fares?")
@@ -217,11 +221,10 @@ def test_a_plan_is_run_and_its_changes_undone(
     """Folder refused and taken, plan card, run, yes, file, diff, undo; a reload shows the same."""
     notes = tmp_path / "notes.md"
     ollama.script = script
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     choose_folder(page, tmp_path)
     choose(page, "mode", "plan")
-    ask(page, "Plan my notes")
-    wait_for_answer(page)
+    asked(page, "Plan my notes")
     card = page.get_by_role("region", name="Plan: One line of notes")
     expect(card.locator("li")).to_contain_text("Write <b>one</b> line")
     expect(card.locator("code")).to_have_text(["notes.md", "javascript:alert(1)"])
@@ -254,16 +257,14 @@ def test_a_list_becomes_a_plan_and_commands_run_and_undo_it(
     """A plan that came as text is made one when the user says so; /run and /undo act on it."""
     notes = tmp_path / "notes.md"
     ollama.script = script
-    chat = {"model": f"ollama:{MODEL}", "mode": "plan", "workspace": str(tmp_path)}
+    chat = {"model": LOCAL, "mode": "plan", "workspace": str(tmp_path)}
     page.goto(f"{house.url}#/s/{house.call('POST', '/api/sessions', chat)['id']}")
-    ask(page, "Plan it as text")
-    wait_for_answer(page)
+    asked(page, "Plan it as text")
     last_turn(page).get_by_role("button", name="Make this a plan").click()
     made = last_turn(page).get_by_role("region", name="Plan: A plan")
     expect(made.locator("li")).to_have_count(2)
     expect(last_turn(page).locator(".offer")).to_have_count(0)
-    held: list[Route] = []
-    page.route("**/slash_commands.js", lambda route: held.append(route))
+    held = hold(page, "**/slash_commands.js")
     with page.expect_request("**/slash_commands.js"):
         box(page).fill("/run")
     box(page).press("Enter")  # before the commands are there
@@ -324,22 +325,3 @@ def test_agents_are_made_chosen_and_removed(page: Page, house: House, tmp_path: 
     mine.get_by_role("button", name="Put planner back as it came").click()
     dialog.get_by_role("button", name="Drop my changes").click()
     expect(mine).to_contain_text(copied["description"])
-
-
-def test_what_a_local_model_did_is_told(page: Page, house: House) -> None:
-    """Speed and the way of its calls stand in the footer, a year of its own beside the search."""
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
-    chat = log.create_session(model=f"ollama:{MODEL}", mode="ask").id
-    numbers = {"tokens_per_second": 23.456, "calls": "envelope"}
-    search = {"query": "tides 2023", "by": "local", "years": ["2023"]}
-    found = {**search, "status": "ok", "results": 2, "attempts": []}
-    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "performance": numbers}
-    events = [("user_message", {"text": "Tides?"}), ("search_started", search)]
-    log.append(chat, [*events, ("search_finished", found), ("run_finished", ended)])
-    log.close()
-    page.goto(f"{house.url}#/s/{chat}")
-    foot = last_turn(page).locator(".facts")
-    expect(foot).to_contain_text("23.5 tokens/s")
-    expect(foot).to_contain_text("asked in JSON what to look up")
-    last_turn(page).locator(".activity > summary").click()
-    expect(last_turn(page).locator(".step")).to_contain_text("2023: not in your question")

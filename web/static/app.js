@@ -99,16 +99,13 @@ const chat = chatView(
   },
 );
 const box = composer(el, {
+  ...ask,
   change: ask.changeSettings,
-  send: ask.send,
-  stop: ask.stop,
-  tooLong: ask.tooLong,
   complain,
   say,
   note,
   newChat: temporary => openSession(null, { temporary }),
-  settings: name => openSettings(name),
-  exportAs: ask.exportAs,
+  settings: openSettings,
   runPlan: () => ask.runNewest(chat.shown()),
   undo: ask.undoNewest,
   compact: () => compact(chat.shown()),
@@ -149,13 +146,9 @@ async function compact(turns) {
 async function openChatMenu() {
   const { openChat } = await import("./settings/chat_setup.js");
   const taken = facts.models.find(m => m.id === facts.session.model)?.options.filter(name => name !== "effort") ?? [];
-  const more = {
-    session: facts.session,
-    taken,
-    change: ask.changeSettings,
-    row: () => openRow(el("chat-menu"), [facts.session]),
-  };
-  openChat(el("chat-menu"), chat.shown(), { compact, editSummary: ask.editSummary, exportAs: ask.exportAs, ...more });
+  const row = () => openRow(el("chat-menu"), [facts.session]);
+  const on = { ...ask, session: facts.session, taken, compact, change: ask.changeSettings, row };
+  openChat(el("chat-menu"), chat.shown(), on);
 }
 
 function summarised() {

@@ -45,8 +45,11 @@ export function openMenu(anchor, label, items, kind = "") {
 
 /** Opens a popover at `anchor`, which gets the focus back when it closes. */
 export function openAt(anchor, popover) {
+  const again = () => place(popover, anchor);
+  addEventListener("resize", again);
   popover.addEventListener("toggle", event => {
     if (event.newState === "open") return;
+    removeEventListener("resize", again);
     anchor.setAttribute("aria-expanded", "false");
     if (popover.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
     popover.remove();
@@ -59,6 +62,7 @@ export function openAt(anchor, popover) {
 
 /** Puts a popover below `anchor`, or above where there is more room, inside the window. */
 export function place(popover, anchor) {
+  popover.style.removeProperty("max-height");
   const at = anchor.getBoundingClientRect();
   const box = popover.getBoundingClientRect();
   const below = innerHeight - at.bottom - 8 >= box.height || at.top < innerHeight / 2;

@@ -1,41 +1,33 @@
-"""axe-core on every view, in both themes, on a desk and on a phone; `make integration` has it."""
+"""The views of the page: what a person sees, and the steps that bring it there."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from searchloop.agent.log import EventLog
-from tests.browser.conftest import Enter
-from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, box, choose_model, last_turn, model, turn_on, wait_for_answer
-from tests.browser.test_approvals import REQUEST
-from tests.browser.test_evidence import ARABIC, URL, checked, show
-from tests.browser.test_evidence import answered as told
-from tests.browser.test_looks import MISTAKE
+from tests.browser.house import LOCAL, House, LedOllama
+from tests.browser.steps import (
+    ask,
+    asked,
+    box,
+    choose_model,
+    last_turn,
+    model,
+    open_chat,
+    told,
+    turn_on,
+)
+from tests.browser.test_approvals import asking_chat
+from tests.browser.test_evidence import ARABIC, URL, answered, checked, show
 from tests.browser.test_settings import SUMS
 from tests.browser.test_voice import LISTENS, SPEECH
 
-pytestmark = pytest.mark.integration
-AXE = Path(__file__).resolve().parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
-RUN = """async () => {
-  const found = await axe.run(document, {
-    resultTypes: ["violations"], // what passes is found as well, but not described
-    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-  });
-  const told = (v) => v.nodes.map((n) => `${v.id}: ${n.target} ${n.html.slice(0, 120)}`);
-  return found.violations.flatMap(told);
-}"""
-TAGS = '["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]'
-COLOURS = RUN.replace(TAGS, '["color-contrast", "link-in-text-block"]')
 RICH = (
     "## Head\n\n#### Deep\n\n# Top\n\n"
     "Text with `code` and $x^2$ [1].\n\n```python\nif True: # no\n    pass\n```\n\n"
@@ -43,54 +35,65 @@ RICH = (
 )
 
 
-def answered(page: Page, **more: Any) -> None:
+def empty(page: Page, **more: Any) -> None:
+    """An empty chat."""
+    expect(page.locator(".suggestions")).to_be_visible()
+
+
+def cited(page: Page, **more: Any) -> None:
     """A cited answer."""
     turn_on(page)
-    ask(page)
-    wait_for_answer(page)
+    asked(page)
+    page.mouse.move(0, 0)
 
 
 def rich(page: Page, ollama: LedOllama, **more: Any) -> None:
-    """Every kind of block, a failed answer and its versions."""
-    choose_model(page, f"ollama:{MODEL}")
-    ollama.script = lambda messages: [{"thinking": "Hm."}, RICH]
-    ask(page, "Show everything")
-    wait_for_answer(page)
-    last_turn(page).locator(".activity > summary").click()
-    last_turn(page).locator(".thoughts summary").click()
-    last_turn(page).hover()
-    last_turn(page).get_by_role("button", name="Ask again").click()
+    """Every kind of block, and two versions of it."""
+    turn = told(page, ollama, "Show everything", {"thinking": "Hm."}, RICH)
+    turn.locator(".activity > summary").click()
+    turn.locator(".thoughts summary").click()
+    turn.hover()
+    turn.get_by_role("button", name="Ask again").click()
     page.get_by_role("menuitem", name="Same settings").click()
     expect(page.locator(".versions")).to_be_visible()
-    wait_for_answer(page)
+    expect(last_turn(page)).to_have_attribute("aria-busy", "false")
 
 
 def asked_leave(page: Page, house: House, **more: Any) -> None:
     """A tool that waits for leave."""
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
-    chat = log.create_session(model="builtin:extractive", mode="agent").id
-    started = {"run_id": "r", "model": "m", "mode": "agent", "search": "off", "search_path": "off"}
-    events = [("user_message", {"text": "Go"}), ("run_started", started)]
-    log.append(chat, [*events, ("approval_requested", REQUEST)])
-    log.close()
-    page.goto(f"{house.url}#/s/{chat}")
+    open_chat(page, house, asking_chat(house))
     expect(page.locator(".approval")).to_be_visible()
 
 
 def reading(page: Page, **more: Any) -> None:
     """A page read inside the page."""
-    answered(page)
+    cited(page)
     page.locator(".chip").first.click()
     page.get_by_role("button", name="Open the page").click()
     expect(page.locator("#reader mark").first).to_be_visible()
 
 
-def settings(page: Page, **more: Any) -> None:
-    """The settings, at their first page."""
+def listed(page: Page) -> None:
+    """The list of chats, which a phone opens."""
     if not page.locator("#open-settings").is_visible():
         page.get_by_role("button", name="Show chats").click()
+
+
+def settings(page: Page, room: str = "", **more: Any) -> None:
+    """The settings, at their first page or in a room."""
+    listed(page)
     page.locator("#open-settings").click()
     expect(page.locator("#settings nav button").first).to_be_visible()
+    if room:
+        page.locator(f'#settings nav [data-page="{room}"]').click()
+
+
+def found(page: Page, ollama: LedOllama, **more: Any) -> None:
+    """A chat found by a word of its answer."""
+    told(page, ollama, "What is it?", RICH)
+    listed(page)
+    page.get_by_label("Search chats").fill("quoted")
+    expect(page.locator(".session").first).to_be_visible()
 
 
 def picking(page: Page, **more: Any) -> None:
@@ -110,17 +113,14 @@ def commanding(page: Page, **more: Any) -> None:
 def planned(page: Page, house: House, ollama: LedOllama, **more: Any) -> None:
     """A plan, a change that can be undone, and the list of agents over it."""
     ollama.script = lambda messages: ["Nothing more."]
-    log = EventLog(house.home / "data" / "sessions.sqlite3")
-    chat = log.create_session(model=f"ollama:{MODEL}", mode="plan").id
     steps = [{"text": "Write", "files": ["a.md"], "sources": []}]
     plan = {"plan_id": "a", "title": "Notes", "steps": steps, "by": "text"}
     change = {"kind": "file_change", "path": "a.md", "new": True, "diff": "+a"}
     call = {"call_id": "c", "name": "create_file", "arguments": {}, "effect": "write"}
     done = {"call_id": "c", "name": "create_file", "is_error": False, "content": "", "sources": []}
     events = [("user_message", {"text": "Go"}), ("plan", plan), ("tool_call", call)]
-    log.append(chat, [*events, ("tool_result", {**done, "details": change})])
-    log.close()
-    page.goto(f"{house.url}#/s/{chat}")
+    done_so = ("tool_result", {**done, "details": change})
+    open_chat(page, house, house.chat(*events, done_so, mode="plan"))
     expect(page.locator(".changes")).to_be_visible()
     last_turn(page).get_by_text("Made a.md").click()
     expect(page.locator(".diff")).to_be_visible()
@@ -142,7 +142,7 @@ def naming(page: Page, **more: Any) -> None:
 
 def menu(page: Page, **more: Any) -> None:
     """The menu under an answer."""
-    answered(page)
+    cited(page)
     last_turn(page).hover()
     last_turn(page).get_by_role("button", name="Export").click()
     expect(page.get_by_role("menu")).to_be_visible()
@@ -150,24 +150,25 @@ def menu(page: Page, **more: Any) -> None:
 
 def failed(page: Page, ollama: LedOllama, **more: Any) -> None:
     """An answer that failed, with what to do."""
-    choose_model(page, f"ollama:{MODEL}")
+    choose_model(page, LOCAL)
     ollama.script = lambda messages: []
-    ask(page, "Say nothing")
-    wait_for_answer(page)
+    asked(page, "Say nothing")
 
 
 def vouched(page: Page, house: House, **more: Any) -> None:
     """Text from right to left, and the card of a place whose quote is in doubt."""
     read = {"url": URL, "status": "ok", "title": "T", "invisible": 3}
-    show(page, house, told(house, ("page_opened", read), text=ARABIC, title="متى الجزر؟"))
+    show(page, house, answered(house, ("page_opened", read), text=ARABIC, title="متى الجزر؟"))
     page.locator(".activity > summary").click()
     page.locator(".answer .chip").first.focus()
     expect(page.locator("#card")).to_be_visible()
 
 
 def judged(page: Page, house: House, **more: Any) -> None:
-    """An answer with each of the six verdicts, and the card of one of them."""
+    """An answer with each of the six verdicts, what it took, and the card of one verdict."""
     show(page, house, checked(house))
+    page.locator(".activity > summary").click()
+    expect(page.locator(".facts")).to_be_visible()
     page.locator(".answer .chip").nth(1).click()
     expect(page.locator("#card")).to_be_focused()
 
@@ -177,10 +178,9 @@ def untrusted(page: Page, house: House, tmp_path: Path, **more: Any) -> None:
     servers = '{"mcpServers": {"clock": {"command": "no-such-program"}}}'
     (tmp_path / ".mcp.json").write_text(servers, "utf-8")
     chat = house.call("POST", "/api/sessions", {"workspace": str(tmp_path)})["id"]
-    page.goto(f"{house.url}#/s/{chat}")
+    open_chat(page, house, chat)
     expect(page.get_by_role("button", name=f"Folder {tmp_path.name}")).to_be_visible()
-    settings(page)
-    page.locator('#settings nav [data-page="tools"]').click()
+    settings(page, "tools")
     expect(page.get_by_role("button", name="Trust this file")).to_be_visible()
 
 
@@ -190,8 +190,7 @@ def serving(page: Page, house: House, after: ExitStack, **more: Any) -> None:
     config = json.dumps({"mcpServers": {"sums": command}})
     house.call("POST", "/api/mcp", {"config": config, "save": True})
     after.callback(house.call, "DELETE", "/api/mcp/sums")
-    settings(page)
-    page.locator('#settings nav [data-page="tools"]').click()
+    settings(page, "tools")
     server = page.locator(".server")
     server.locator("summary").click()
     server.get_by_role("button", name="Test").click()
@@ -202,7 +201,7 @@ def serving(page: Page, house: House, after: ExitStack, **more: Any) -> None:
 
 def removed(page: Page, **more: Any) -> None:
     """A chat with a removed question, and several files that were refused."""
-    answered(page)
+    cited(page)
     last_turn(page).hover()
     last_turn(page).get_by_role("button", name="Remove this question").click()
     expect(page.locator("#removed")).to_be_visible()
@@ -228,16 +227,14 @@ def sought(page: Page, **more: Any) -> None:
 
 def chosen(page: Page, **more: Any) -> None:
     """The picker of folders, open."""
-    settings(page)
-    page.locator('#settings nav [data-page="library"]').click()
+    settings(page, "library")
     page.get_by_role("button", name="Choose…").click()
     expect(page.locator(".folders")).to_be_visible()
 
 
 def blamed(page: Page, **more: Any) -> None:
     """The form of a server with what is wrong at its fields, and a key about to be pasted."""
-    settings(page)
-    page.locator('#settings nav [data-page="tools"]').click()
+    settings(page, "tools")
     page.get_by_label("Name", exact=True).fill("a")
     page.get_by_role("button", name="Show what would run").click()
     expect(page.locator("#mcp-command-problem")).not_to_be_empty()
@@ -262,8 +259,7 @@ def at_home(page: Page, house: House, after: ExitStack, **more: Any) -> None:
         page.get_by_label(str(folder)).check()
     assert house.call("GET", f"/api/projects/{made}")["folders"] == [str(folder)]
     page.locator(".project-defaults summary").click()
-    if not page.locator("#open-settings").is_visible():
-        page.get_by_role("button", name="Show chats").click()
+    listed(page)
     line = page.locator(f'.session[data-id="{chat}"]')
     line.hover()
     line.get_by_role("button", name="More for").click()
@@ -273,10 +269,7 @@ def at_home(page: Page, house: House, after: ExitStack, **more: Any) -> None:
 
 def tuning(page: Page, ollama: LedOllama, **more: Any) -> None:
     """The options of a model."""
-    choose_model(page, f"ollama:{MODEL}")
-    ollama.script = lambda messages: ["Yes."]
-    ask(page, "Really?")
-    wait_for_answer(page)
+    told(page, ollama, "Really?")
     page.get_by_role("button", name="This chat", exact=True).click()
     page.get_by_role("menuitem", name="Model options").click()
     expect(page.get_by_label("Temperature")).to_be_focused()
@@ -284,10 +277,9 @@ def tuning(page: Page, ollama: LedOllama, **more: Any) -> None:
 
 def previewing(page: Page, ollama: LedOllama, **more: Any) -> None:
     """A table beside the code that made it."""
-    choose_model(page, f"ollama:{MODEL}")
-    ollama.script = lambda messages: ["```csv\nDay,From\nFriday,Quay 2\n```\n"]
-    ask(page, "A table")
-    wait_for_answer(page).get_by_role("button", name="Preview").click()
+    told(page, ollama, "A table", "```csv\nDay,From\nFriday,Quay 2\n```\n").get_by_role(
+        "button", name="Preview"
+    ).click()
     expect(page.locator("#preview td").first).to_be_visible()
 
 
@@ -296,10 +288,7 @@ def speaking(page: Page, ollama: LedOllama, **more: Any) -> None:
     page.add_init_script(f"({SPEECH})(); few = 2; ({LISTENS})()")
     page.reload()
     page.evaluate("Object.assign(document.documentElement.dataset, {aloud: 'on', dictate: 'on'})")
-    choose_model(page, f"ollama:{MODEL}")
-    ollama.script = lambda messages: ["Ebb.\n\nFlood."]
-    ask(page, "When?")
-    wait_for_answer(page).get_by_role("button", name="Read aloud").click()
+    told(page, ollama, "When?", "Ebb.\n\nFlood.").get_by_role("button", name="Read aloud").click()
     page.get_by_role("button", name="Dictate").click()
     expect(page.get_by_role("group", name="Listening")).to_be_visible()
     page.get_by_role("button", name="Folder No folder").click()
@@ -308,84 +297,10 @@ def speaking(page: Page, ollama: LedOllama, **more: Any) -> None:
 
 
 VIEWS: dict[str, Callable[..., None]] = {
-    "empty": lambda page, **more: None,
-    "answered": answered,
-    "rich": rich,
-    "failed": failed,
-    "asked leave": asked_leave,
-    "reading": reading,
-    "picking": picking,
-    "commanding": commanding,
-    "menu": menu,
-    "planned": planned,
-    "choosing": choosing,
-    "naming": naming,
-    "vouched": vouched,
-    "judged": judged,
-    "untrusted": untrusted,
-    "serving": serving,
-    "removed": removed,
-    "explained": explained,
-    "settings": settings,
-    "sought": sought,
-    "chosen": chosen,
-    "blamed": blamed,
-    "at home": at_home,
-    "tuning": tuning,
-    "previewing": previewing,
-    "speaking": speaking,
-}
-
-
-def faults(page: Page) -> dict[str, list[str]]:
-    """What axe finds on the page as it stands, by theme: of the second only what colours change."""
-    found = {}
-    for theme, run in (("light", RUN), ("dark", COLOURS)):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        found[theme] = page.evaluate(run)
-    return found
-
-
-@pytest.fixture
-def after() -> Iterator[ExitStack]:
-    """Takes what is to be undone when the view was looked at."""
-    with ExitStack() as undone:
-        yield undone
-
-
-# Every view in one size; the other one finds little more and takes as long: torture.
-BOTH = [
-    pytest.param(size, view, marks=[pytest.mark.torture] * ((number + turn) % 2))
-    for turn, size in enumerate(("desktop", "phone"))
-    for number, view in enumerate(VIEWS)
-]
-
-
-@pytest.mark.parametrize(("size", "view"), BOTH)
-def test_axe_finds_nothing(
-    enter: Enter,
-    house: House,
-    ollama: LedOllama,
-    after: ExitStack,
-    size: str,
-    view: str,
-    tmp_path: Path,
-) -> None:
-    """WCAG 2.2 A and AA, and axe's good practice, in both themes."""
-    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    page = enter(bypass_csp=True, **(phone if size == "phone" else {}))
-    VIEWS[view](page, house=house, ollama=ollama, tmp_path=tmp_path, after=after)
-    page.add_script_tag(path=AXE)
-    rooms = page.locator("#settings nav button").evaluate_all(
-        "(all) => all.map((b) => b.dataset.page)"
+    view.__name__.replace("_", " "): view
+    for view in (
+        *(empty, cited, rich, failed, asked_leave, reading, picking, commanding, menu, planned),
+        *(choosing, naming, vouched, judged, untrusted, serving, removed, explained, settings),
+        *(sought, chosen, blamed, at_home, tuning, previewing, speaking, found),
     )
-    for name in rooms if view == "settings" else [view]:
-        if view == "settings":
-            if page.locator("#settings .back").is_visible():
-                page.locator("#settings .back").click()
-            page.locator(f'#settings nav [data-page="{name}"]').click()
-            expect(page.locator(".settings-page .lead")).to_be_visible()
-            expect(page.locator(".settings-page[aria-busy]")).to_have_count(0)
-        if name not in ("rich", "asked leave", "advanced"):
-            assert not re.search(MISTAKE, page.inner_text("body")), name
-        assert faults(page) == {"light": [], "dark": []}, name
+}

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.client import HTTPMessage as Message
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import openai
 import pytest
+from anthropic.types import Message as AnthropicMessage
+from anthropic.types import RawMessageStreamEvent
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
 
 from searchloop.agent.settings import Environment
 from searchloop.compose import open_services
@@ -82,6 +88,40 @@ class Desk:
         """The messages that the model got last."""
         messages: list[dict[str, Any]] = self.server.requests[-1].json["messages"]
         return messages
+
+    @property
+    def asks(self) -> list[Received]:
+        """What the model was asked."""
+        return [each for each in self.server.requests if each.method == "POST"]
+
+    def send(
+        self, method: str, path: str, body: Any = None, **more: str
+    ) -> tuple[int, Message, bytes]:
+        """Status, headers and body of one request on a connection of its own."""
+        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", **more}
+        raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        with closing(self.running.connect()) as connection:
+            connection.request(method, path, raw, headers)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+
+    def read(self, face: Face, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """The answer, or each event of a stream, read strictly by the vendor's own types: no field
+        is missing or of another type."""
+        event, answer = TYPES[face.name]
+        status, _, raw = self.send("POST", face.path, body)
+        assert status == 200, raw
+        if not body.get("stream"):
+            answer.validate_json(raw, strict=True)
+            return [json.loads(raw)]
+        found = []
+        for frame in filter(None, raw.decode().split("\n\n")):
+            name, _, data = frame.rpartition("data: ")
+            if data != "[DONE]":
+                event.validate_json(data, strict=True)
+                found.append(json.loads(data))
+                assert face.name == "chat" or name == f"event: {found[-1]['type']}\n"
+        return found
 
 
 @contextmanager
@@ -250,5 +290,11 @@ FACES = {
         ),
         Face("messages", "/v1/messages", message, _block),
     )
+}
+# How a piece of a stream and a whole answer are read by the vendors' own types.
+TYPES: dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]] = {
+    "chat": (TypeAdapter(ChatCompletionChunk), TypeAdapter(ChatCompletion)),
+    "responses": (TypeAdapter(ResponseStreamEvent), TypeAdapter(Response)),
+    "messages": (TypeAdapter(RawMessageStreamEvent), TypeAdapter(AnthropicMessage)),
 }
 each_face = pytest.mark.parametrize("face", FACES.values(), ids=FACES)

@@ -11,12 +11,11 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from tests.attached import png
-from tests.web.faces import KEY, MODEL, WEATHER, Desk, desk
+from tests.web.faces import MODEL, WEATHER, desk
 
 PNG = b64encode(png()).decode()
 Row = tuple[str, str, Mapping[str, str], Any]  # method, path, headers, body
@@ -166,18 +165,6 @@ def rows() -> Iterator[Row]:
         yield read["method"], read["path"], headers, read["body"]
 
 
-def answered(at: Desk, row: Row) -> tuple[int, str, bytes]:
-    """Status, type and whole body of the answer; the model is one that is there."""
-    method, path, headers, body = row
-    if body and "model" in body:
-        body = {**body, "model": MODEL}
-    own = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-    with closing(at.running.connect()) as connection:
-        connection.request(method, path, json.dumps(body) if body else None, {**own, **headers})
-        response = connection.getresponse()
-        return response.status, response.getheader("content-type") or "", response.read()
-
-
 def shape(path: str) -> Callable[[Any], bool]:
     """Tells an error as the readers of this path know it."""
     if path.startswith("/v1/messages"):
@@ -197,17 +184,19 @@ LAST = {  # how a stream ends that is whole
 
 
 def test_each_is_answered_or_refused_in_its_shape(tmp_path: Path) -> None:
-    """A stream ends as its protocol says, an error has its protocol's fields."""
+    """A stream ends as its protocol says, an error has its protocol's fields; the model is one that
+    is there."""
     seen = list[str]()
     with desk(tmp_path, SEARCH_ENGINES="library", OLLAMA_HOST="http://127.0.0.1:1") as at:
-        for row in rows():
-            status, kind, raw = answered(at, row)
-            where = f"{row[0]} {row[1]} {dict(row[2])}: {status} {raw[-300:]!r}"
-            path = row[1].partition("?")[0]
+        for method, target, headers, body in rows():
+            body = {**body, "model": MODEL} if body and "model" in body else body or None
+            status, answered, raw = at.send(method, target, body, **headers)
+            where = f"{method} {target} {dict(headers)}: {status} {raw[-300:]!r}"
+            path = target.partition("?")[0]
             if status >= 400:
                 assert status < 500 or b"schema_mismatch" in raw, where
                 assert shape(path)(json.loads(raw)), where
-            elif kind.startswith("text/event-stream"):
+            elif answered.get_content_type() == "text/event-stream":
                 assert raw.strip().endswith(LAST[path]), where
                 assert b'"error":{' not in raw, where
             seen.append(f"{status} {path}")

@@ -53,6 +53,11 @@ async def read(house: FakeHouse, target: str, last: int, **headers: str) -> Answ
         return await request(app, "GET", target, allowed(**headers), enough=until(last))
 
 
+def served(streams: Streams, session: str) -> Any:
+    """An application that answers with the events of a session alone."""
+    return lambda scope, receive, send: streams.serve(session, scope, receive, send)
+
+
 def test_a_stream_replays_what_is_stored(tmp_path: Path) -> None:
     """The log comes as it was written, numbered, without the provider's opaque blocks."""
     house = make_house(tmp_path)
@@ -72,63 +77,49 @@ def test_a_stream_replays_what_is_stored(tmp_path: Path) -> None:
     assert "blocks" not in got[1]
 
 
-@pytest.mark.parametrize(
-    ("query", "headers"), [("?after=2", {}), ("?after=0", {"last-event-id": "2"})]
-)
-def test_a_stream_goes_on_where_the_client_stopped(
-    query: str, headers: dict[str, str], tmp_path: Path
-) -> None:
+async def test_a_stream_goes_on_where_the_client_stopped(tmp_path: Path) -> None:
     """After an event by number; the browser's own header is newer than the address."""
     house = make_house(tmp_path)
     session = session_of(house)
     house.log.append(session, [("notice", {"message": str(i)}) for i in range(4)])
-    answer = asyncio.run(read(house, f"/api/sessions/{session}/events{query}", 4, **headers))
-    assert [event["seq"] for event in frames(answer.body)] == [3, 4]
+    async with living(house) as app:
+        for query, headers in (("?after=2", {}), ("?after=0", {"last-event-id": "2"})):
+            path = f"/api/sessions/{session}/events{query}"
+            answer = await request(app, "GET", path, allowed(**headers), enough=until(4))
+            assert [event["seq"] for event in frames(answer.body)] == [3, 4]
 
 
-def test_a_stream_shows_what_happens_while_it_is_open(tmp_path: Path) -> None:
+async def test_a_stream_shows_what_happens_while_it_is_open(tmp_path: Path) -> None:
     """Every follower gets every event once and in order, stored or live, from any thread."""
     house = make_house(tmp_path)
     session = session_of(house)
-
-    async def scenario() -> list[Answer]:
-        async with living(house) as app:
-            path = f"/api/sessions/{session}/events"
-            following = [
-                asyncio.create_task(request(app, "GET", path, enough=until(40))) for _ in range(20)
-            ]
-            for i in range(20):
-                await asyncio.to_thread(
-                    house.log.append, session, [("notice", {"message": str(i)})]
-                )
-                house.log.append(session, [("text_delta", {"text": "x"})])
-                await asyncio.sleep(0)
-            return await asyncio.gather(*following)
-
-    for answer in asyncio.run(scenario()):
-        assert [event["seq"] for event in frames(answer.body)] == list(range(1, 41))
+    async with living(house) as app:
+        path = f"/api/sessions/{session}/events"
+        following = [
+            asyncio.create_task(request(app, "GET", path, enough=until(40))) for _ in range(20)
+        ]
+        for i in range(20):
+            await asyncio.to_thread(house.log.append, session, [("notice", {"message": str(i)})])
+            house.log.append(session, [("text_delta", {"text": "x"})])
+            await asyncio.sleep(0)
+        for answer in await asyncio.gather(*following):
+            assert [event["seq"] for event in frames(answer.body)] == list(range(1, 41))
 
 
-@pytest.mark.parametrize(
-    ("target", "status", "code"),
-    [
-        ("/api/sessions/{id}/events?after=x", 400, "bad_after"),
-        ("/api/sessions/{id}/events?after=-1", 400, "bad_after"),
-        ("/api/sessions/{id}/events?after=%D9%A3", 400, "bad_after"),
-        ("/api/sessions/{id}/events?after=9999999999999999999", 400, "bad_after"),
-        ("/api/sessions/{id}/events?view=raw", 400, "bad_view"),
-        ("/api/sessions/nobody/events", 404, "no_session"),
-    ],
-)
-def test_a_stream_that_cannot_be_is_refused_as_json(
-    target: str, status: int, code: str, tmp_path: Path
-) -> None:
+async def test_a_stream_that_cannot_be_is_refused_as_json(tmp_path: Path) -> None:
     """A wrong number, view or session is said in words, not in an endless stream."""
     house = make_house(tmp_path)
-    target = target.replace("{id}", session_of(house))
-    answer = asyncio.run(read(house, target, 1))
-    assert (answer.status, answer.error["code"]) == (status, code)
-    assert answer.error["remedy"]
+    session = session_of(house)
+    async with living(house) as app:
+        for target, status, code in (
+            *((f"{session}/events?after={n}", 400, "bad_after") for n in ("x", "-1", "%D9%A3")),
+            (f"{session}/events?after={'9' * 19}", 400, "bad_after"),
+            (f"{session}/events?view=raw", 400, "bad_view"),
+            ("nobody/events", 404, "no_session"),
+        ):
+            answer = await request(app, "GET", f"/api/sessions/{target}")
+            assert (answer.status, answer.error["code"]) == (status, code)
+            assert answer.error["remedy"]
 
 
 async def test_there_is_a_most_of_streams(tmp_path: Path) -> None:
@@ -137,10 +128,7 @@ async def test_there_is_a_most_of_streams(tmp_path: Path) -> None:
     session = session_of(house)
     house.log.append(session, [("notice", {"message": "a"})])
     streams = Streams(house.log, most=1)
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await streams.serve(session, scope, receive, send)
-
+    app = served(streams, session)
     opened = asyncio.Event()
     first = asyncio.create_task(request(app, "GET", "/", enough=until(2), opened=opened))
     await opened.wait()
@@ -151,20 +139,12 @@ async def test_there_is_a_most_of_streams(tmp_path: Path) -> None:
     assert second.error["code"] == "too_many_streams"
 
 
-def test_a_stream_says_that_it_is_alive(tmp_path: Path) -> None:
+async def test_a_stream_says_that_it_is_alive(tmp_path: Path) -> None:
     """A comment now and then, so that a dropped connection is noticed on both sides."""
     house = make_house(tmp_path)
-    session = session_of(house)
-
-    async def scenario() -> Answer:
-        streams = Streams(house.log, heartbeat=0.01)
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await streams.serve(session, scope, receive, send)
-
-        return await request(app, "GET", "/", enough=lambda body: body.count(b":\n\n") >= 3)
-
-    assert asyncio.run(scenario()).body.count(b"\n:\n\n") >= 2
+    app = served(Streams(house.log, heartbeat=0.01), session_of(house))
+    answer = await request(app, "GET", "/", enough=lambda body: body.count(b":\n\n") >= 3)
+    assert answer.body.count(b"\n:\n\n") >= 2
 
 
 async def test_the_end_of_a_session_or_of_the_server_ends_the_streams(tmp_path: Path) -> None:
@@ -291,29 +271,24 @@ def test_a_link_to_an_earlier_turns_source_is_a_link(tmp_path: Path) -> None:
     assert message["blocks"][0]["c"][0]["a"] == {"href": SOURCE["url"]}
 
 
-def test_a_long_growing_text_leaves_the_loop_free(tmp_path: Path) -> None:
+async def test_a_long_growing_text_leaves_the_loop_free(tmp_path: Path) -> None:
     """A list that never ends is rendered beside the loop, and the page still agrees at the end."""
     house = make_house(tmp_path)
     session = session_of(house)
     text = "".join(f"- item *number* {i}\n" for i in range(600))
-
-    async def scenario() -> Answer:
-        async with living(house) as app:
-            path = f"/api/sessions/{session}/events?view=page"
-            opened = asyncio.Event()
-            following = asyncio.create_task(
-                request(app, "GET", path, enough=until(3), opened=opened)
-            )
-            await opened.wait()
-            for part in (text[:9000], text[9000:9500], text[9500:]):
-                house.log.append(session, [("text_delta", {"text": part})])
-            return await following
-
-    shown = page_state(frames(asyncio.run(scenario()).body))
-    assert shown == (text, render(text))
+    path, opened = f"/api/sessions/{session}/events?view=page", asyncio.Event()
+    async with living(house) as app:
+        asked = request(app, "GET", path, enough=until(3), opened=opened)
+        following = asyncio.create_task(asked)
+        await opened.wait()
+        for part in (text[:9000], text[9000:9500], text[9500:]):
+            house.log.append(session, [("text_delta", {"text": part})])
+        assert page_state(frames((await following).body)) == (text, render(text))
 
 
-def test_a_log_that_fails_ends_the_stream(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_log_that_fails_ends_the_stream(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A reader that cannot read says so in the log and closes; the client comes back later."""
     house = make_house(tmp_path)
     session = session_of(house)
@@ -324,15 +299,9 @@ def test_a_log_that_fails_ends_the_stream(tmp_path: Path, caplog: pytest.LogCapt
             yield self.read(session_id)
             raise StoreError("disk_full", "The disk is full.", "Free some space.")
 
-    async def scenario() -> Answer:
-        streams = Streams(Failing(tmp_path / "sessions.sqlite3"))
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await streams.serve(session, scope, receive, send)
-
-        return await request(Gate(app, Access(PORT, TOKEN)), "GET", "/x")
-
-    assert frames(asyncio.run(scenario()).body)[0]["seq"] == 1
+    app = served(Streams(Failing(tmp_path / "sessions.sqlite3")), session)
+    answer = await request(Gate(app, Access(PORT, TOKEN)), "GET", "/x")
+    assert frames(answer.body)[0]["seq"] == 1
     assert "The disk is full." in caplog.text
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +14,6 @@ from searchloop.web.app import WebApp
 from tests.web.house import HOST, FakeHouse, allowed, living, make_house, request
 
 IMPORT, EXPORT = "/api/sessions/import", "/api/sessions/export"
-
-
-def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Runs a test on a loop of its own."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **fixtures: Any) -> None:
-        asyncio.run(test(*args, **fixtures))
-
-    return run
 
 
 def chats(count: int) -> list[dict[str, Any]]:
@@ -54,7 +42,6 @@ def house(tmp_path: Path) -> FakeHouse:
     return make_house(tmp_path)
 
 
-@on_a_loop
 async def test_a_file_is_brought_in_and_told(house: FakeHouse) -> None:
     """In pieces, with no chat twice; nothing of it stays on disk but the chats."""
     data = json.dumps(chats(30)).encode()
@@ -71,7 +58,6 @@ async def test_a_file_is_brought_in_and_told(house: FakeHouse) -> None:
     assert list(house.settings.home.glob("import-*")) == []
 
 
-@on_a_loop
 async def test_the_gate_lets_only_a_file_of_our_own_page_in(house: FakeHouse) -> None:
     """Not a form's kinds, not another site's request, not without the token, not without a body."""
     data = json.dumps(chats(1)).encode()
@@ -93,7 +79,6 @@ async def test_the_gate_lets_only_a_file_of_our_own_page_in(house: FakeHouse) ->
     assert list(house.settings.home.glob("import-*")) == []
 
 
-@on_a_loop
 async def test_everything_comes_out_and_in_again(house: FakeHouse, tmp_path: Path) -> None:
     """The export of all chats is a file that an empty house takes."""
     async with living(house) as app:

@@ -79,8 +79,8 @@ def watched(home: Path, **env: str) -> Iterator[tuple[Desk, Left]]:
 TOOLS: dict[str, dict[str, Any]] = {
     "web_search": {"query": "search switch"},
     "open_page": {"url": FAR},
-    "check_claim": {"claim": "It is far.", "url": FAR},
-    "audit": {"text": f"It is far ([1]({FAR}))."},
+    "check_claim": {"claim": "It is far.", "url": f"{FAR}/2"},
+    "audit": {"text": f"It is far ([1]({FAR}/3))."},
     "ask": {"question": QUESTION, "model": MODEL},
 }
 
@@ -116,10 +116,11 @@ def test_a_protocol_sends_nothing_out_unless_asked(tmp_path: Path, face: Face) -
 
 def test_tools_over_mcp_are_seen_to_leave(tmp_path: Path) -> None:
     """Where the switch lets them: without this the next test would show nothing."""
-    for name in TOOLS:
-        with watched(tmp_path / name, SEARCHLOOP_CLIENT_SEARCH="auto") as (at, left):
+    with watched(tmp_path, SEARCHLOOP_CLIENT_SEARCH="auto") as (at, left):
+        for name in TOOLS:
+            before = left()
             call(at, name)
-            assert left(), name
+            assert len(left()) > len(before), name
 
 
 @pytest.mark.parametrize("position", ["offline", "off"])

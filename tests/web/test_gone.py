@@ -226,30 +226,29 @@ def test_a_deleted_chat_leaves_nothing(tmp_path: Path, database: Postgres | None
         assert found(home, {**gone, **other}, database) == set()
 
 
-def test_a_temporary_chat_is_in_no_library_and_no_cache(tmp_path: Path) -> None:
-    """Not even while it lasts; and it leaves nothing."""
+def test_temporary_chats_and_pages_of_two_chats(tmp_path: Path) -> None:
+    """A temporary chat is in no library and no cache, not even while it lasts. A page of two chats
+    stays there until both are gone; the second chat got it from there."""
     words, home = canaries("temporary"), tmp_path / "home"
-    with house(tmp_path, [words]) as server:
+    one, two = canaries("one"), canaries("two")
+    two |= {name: one[name] for name in ("query", "title", "host", "path", "text", "rest")}
+    shared = {name: one[name] for name in ("host", "text", "rest", "query")}
+    with house(tmp_path, [words, one, two]) as server:
         session = server.chat(words, temporary=True)
         places = {each.split(" in ")[1] for each in found(home, words)}
         assert not {place for place in places if place.startswith(("library", "cache"))}
         server.delete(session)
         assert found(home, words) == set()
-
-
-def test_a_page_of_two_chats_stays_until_both_are_gone(tmp_path: Path) -> None:
-    """In the library and in the cache; the second chat got it from there."""
-    words, again = canaries("one"), canaries("two")
-    again |= {name: words[name] for name in ("query", "title", "host", "path", "text", "rest")}
-    shared = {name: words[name] for name in ("host", "text", "rest", "query")}
-    with house(tmp_path, [words, again]) as server:
-        first, second = server.chat(words), server.chat(again)
+        first, second = server.chat(one), server.chat(two)
         server.delete(first)
-        left = {each.removesuffix("-wal") for each in found(tmp_path / "home", shared)}
-        assert {"text in library.sqlite3", "text in cache.sqlite3"} <= left
-        assert {"query in cache.sqlite3"} <= left
+        left = {each.removesuffix("-wal") for each in found(home, shared)}
+        assert {
+            "text in library.sqlite3",
+            "text in cache.sqlite3",
+            "query in cache.sqlite3",
+        } <= left
         server.delete(second)
-        assert found(tmp_path / "home", words | again) == set()
+        assert found(home, one | two) == set()
 
 
 def test_the_search_finds_every_dress() -> None:

@@ -225,18 +225,6 @@ def test_each_error_has_its_status(error: AgentError, status: int) -> None:
     assert status_of(error) == status
 
 
-async def test_models_are_listed_with_the_choices(tmp_path: Path) -> None:
-    """A picker needs no more than this one answer."""
-    async with with_api(tmp_path) as (ask, house):
-        data = (await ask("GET", "/api/models")).data
-        assert data["models"][0]["id"] == "m:x"
-        assert data["models"][0]["available"] is True
-        assert "native_search" in data["models"][0]["capabilities"]
-        assert data["default"] == house.settings.model
-        assert data["modes"] == ["ask", "plan", "agent"]
-        assert data["searches"] == ["auto", "native", "local", "offline", "off"]
-
-
 async def test_the_search_backend_is_mounted(tmp_path: Path) -> None:
     """Its three addresses answer here, behind the gate and without its CORS headers."""
     async with with_api(tmp_path) as (ask, house):
@@ -344,6 +332,8 @@ async def test_answers_have_the_described_shape(tmp_path: Path) -> None:
         models = (await ask("GET", "/api/models")).data
         assert set(models) == set(schemas["Models"]["properties"])
         assert set(models["models"][0]) == set(schemas["Model"]["properties"])
+        assert models["modes"] == ["ask", "plan", "agent"]
+        assert models["searches"] == ["auto", "native", "local", "offline", "off"]
 
 
 async def test_a_chat_is_exported_as_text_and_as_data(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from searchloop.agent.providers import Abilities
 from searchloop.agent.types import ToolCall, Usage
 from searchloop.search_backend.library import Library
@@ -172,27 +170,25 @@ async def test_a_model_that_cannot_see_does_without_a_picture_and_says_so(tmp_pa
         assert "dial.png" in notice["message"]
 
 
-@pytest.mark.parametrize("fate", ["keep", "archive", "delete"])
-async def test_deleting_a_project_asks_what_becomes_of_its_chats(tmp_path: Path, fate: str) -> None:
+async def test_deleting_a_project_asks_what_becomes_of_its_chats(tmp_path: Path) -> None:
     """Without an answer nothing is deleted."""
     async with with_files(tmp_path, Scripted([])) as (ask, _, _):
-        made = await project(ask)
-        place = f"/api/projects/{made['id']}"
-        chats = [
-            (await ask("POST", "/api/sessions", {"project": made["id"]})).data["id"] for _ in "ab"
-        ]
-        for target in (place, f"{place}?chats=burn"):
-            refused = await ask("DELETE", target)
-            assert (refused.status, refused.error["code"]) == (409, "chats_undecided")
-        assert (await ask("GET", place)).data["chats"] == 2
-        assert (await ask("DELETE", f"{place}?chats={fate}")).status == 204
-        assert (await ask("GET", place)).error["code"] == "no_project"
-        for chat in chats:
-            found = await ask("GET", f"/api/sessions/{chat}")
-            assert found.status == (404 if fate == "delete" else 200)
-            if fate != "delete":
-                assert "project" not in found.data["settings"]
-                assert found.data["settings"].get("archived", False) is (fate == "archive")
+        for fate in ("keep", "archive", "delete"):
+            made = await project(ask)
+            place, body = f"/api/projects/{made['id']}", {"project": made["id"]}
+            chats = [(await ask("POST", "/api/sessions", body)).data["id"] for _ in "ab"]
+            for target in (place, f"{place}?chats=burn"):
+                refused = await ask("DELETE", target)
+                assert (refused.status, refused.error["code"]) == (409, "chats_undecided")
+            assert (await ask("GET", place)).data["chats"] == 2
+            assert (await ask("DELETE", f"{place}?chats={fate}")).status == 204
+            assert (await ask("GET", place)).error["code"] == "no_project"
+            for chat in chats:
+                found = await ask("GET", f"/api/sessions/{chat}")
+                assert found.status == (404 if fate == "delete" else 200)
+                if fate != "delete":
+                    assert "project" not in found.data["settings"]
+                    assert found.data["settings"].get("archived", False) is (fate == "archive")
         empty = await project(ask)
         assert (await ask("DELETE", f"/api/projects/{empty['id']}")).status == 204
 
@@ -251,34 +247,26 @@ async def test_standing_instructions_and_options_reach_the_model(tmp_path: Path)
         assert broken.error["code"] == "bad_instructions"
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ({}, "bad_request"),
-        ({"name": " \u200b "}, "empty_title"),
-        ({"name": "x", "search": "maybe"}, "bad_request"),
-        ({"name": "x", "agent": "nobody"}, "no_agent"),
-        ({"name": "x", "model": "nothing"}, "bad_model"),
-        ({"name": "x", "instructions": "y" * 20_001}, "bad_instructions"),
-        ({"name": "x", "chats": 3}, "bad_request"),
-        ({"name": "x", "folders": "/notes"}, "bad_request"),
-        ({"name": "x", "folders": [*map(str, range(21))]}, "bad_folders"),
-        ({"name": "x", "folders": ["y" * 4_097]}, "bad_folders"),
-    ],
-)
-async def test_a_wrong_project_is_refused(tmp_path: Path, body: dict[str, Any], code: str) -> None:
-    """Nothing is stored."""
+async def test_a_wrong_project_is_refused(tmp_path: Path) -> None:
+    """Nothing is stored; a long name is one line, as people paste them."""
     async with with_files(tmp_path, Scripted([])) as (ask, _, path):
-        answer = await ask("POST", "/api/projects", body)
-        assert (answer.status // 100, answer.error["code"]) == (4, code)
+        for body, code in (
+            ({}, "bad_request"),
+            ({"name": " \u200b "}, "empty_title"),
+            ({"name": "x", "search": "maybe"}, "bad_request"),
+            ({"name": "x", "agent": "nobody"}, "no_agent"),
+            ({"name": "x", "model": "nothing"}, "bad_model"),
+            ({"name": "x", "instructions": "y" * 20_001}, "bad_instructions"),
+            ({"name": "x", "chats": 3}, "bad_request"),
+            ({"name": "x", "folders": "/notes"}, "bad_request"),
+            ({"name": "x", "folders": [*map(str, range(21))]}, "bad_folders"),
+            ({"name": "x", "folders": ["y" * 4_097]}, "bad_folders"),
+        ):
+            answer = await ask("POST", "/api/projects", body)
+            assert (answer.status // 100, answer.error["code"]) == (4, code)
         assert (await ask("GET", "/api/projects")).data == {"projects": []}
         assert (await ask("POST", "/api/sessions", {"project": "none"})).status == 404
         assert (await ask("PATCH", path, {"project": "none"})).status == 404
-
-
-async def test_a_long_name_is_one_line(tmp_path: Path) -> None:
-    """As people paste them."""
-    async with with_files(tmp_path, Scripted([])) as (ask, _, _):
         made = await project(ask, name="A\nvery " + "long " * 40)
         assert made["name"].startswith("A very long")
         assert len(made["name"]) <= 100

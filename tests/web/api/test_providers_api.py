@@ -68,41 +68,31 @@ async def test_every_provider_that_needs_something_is_listed(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_a_key_that_works_is_saved_and_told_to_nobody(tmp_path: Path, vendor: str) -> None:
-    """It goes to the server of the provider, into the store, and into no answer."""
-    key, address, *_ = VENDORS[vendor]
-    with FakeServer(lambda received: json_reply(LIST)) as server:
-        async with served(tmp_path, **{address: server.url}) as ask:
-            path = f"/api/providers/{vendor}/test"
-            looked = await ask("POST", path, {"key": KEY})
-            assert (looked.status, looked.data["saved"]) == (200, False)
-            assert not (await ask("GET", "/api/providers")).data["providers"][0]["key"]["saved"]
-            kept = await ask("POST", path, {"key": f" {KEY}\n", "save": True})
-            assert (kept.status, kept.data["saved"]) == (200, True)
-            assert kept.data["models"] > 0
-            listed = await ask("GET", "/api/providers")
-            assert row(listed, vendor)["key"]["saved"]
-            assert KEY.encode() not in looked.body + kept.body + listed.body
-            again = await ask("POST", path, {})
-            assert again.data == {**kept.data, "saved": False}
-            assert all(KEY in str(received.headers) for received in server.requests)
-            assert (await ask("GET", "/api/models")).status == 200
-    assert json.loads((tmp_path / "keys.json").read_text())[key]["value"] == KEY
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-async def test_a_refused_key_is_not_saved(tmp_path: Path, vendor: str) -> None:
-    """The answer says so in words, without the key that the server may quote."""
-    _, address, status, body = VENDORS[vendor]
-    with FakeServer(lambda received: json_reply(body, status)) as server:
+    """It goes to the server of the provider, into the store, and into no answer. One that is
+    refused is not saved; the answer says so without the key that the server may quote."""
+    key, address, status, refusal = VENDORS[vendor]
+    replies = [json_reply(refusal, status)]
+    with FakeServer(lambda _: replies.pop() if replies else json_reply(LIST)) as server:
         async with served(tmp_path, **{address: server.url}) as ask:
             path = f"/api/providers/{vendor}/test"
             refused = await ask("POST", path, {"key": KEY, "save": True})
             assert (refused.status, refused.error["code"]) == (502, "unauthorized")
             assert refused.error["remedy"]
-            assert KEY.encode() not in refused.body
+            assert not row(await ask("GET", "/api/providers"), vendor)["key"]["set"]
+            assert not (tmp_path / "keys.json").exists()
+            looked = await ask("POST", path, {"key": KEY})
+            assert (looked.status, looked.data["saved"]) == (200, False)
+            assert not row(await ask("GET", "/api/providers"), vendor)["key"]["saved"]
+            kept = await ask("POST", path, {"key": f" {KEY}\n", "save": True})
+            assert (kept.status, kept.data["saved"]) == (200, True)
+            assert kept.data["models"] > 0
             listed = await ask("GET", "/api/providers")
-            assert not row(listed, vendor)["key"]["set"]
-    assert not (tmp_path / "keys.json").exists()
+            assert row(listed, vendor)["key"]["saved"]
+            assert KEY.encode() not in refused.body + looked.body + kept.body + listed.body
+            assert (await ask("POST", path, {})).data == {**kept.data, "saved": False}
+            assert all(KEY in str(received.headers) for received in server.requests)
+            assert (await ask("GET", "/api/models")).status == 200
+    assert json.loads((tmp_path / "keys.json").read_text())[key]["value"] == KEY
 
 
 # What a list is read from is each provider's own; that nobody answers is the same for all.

@@ -224,16 +224,14 @@ class Checking:
         for each in named:
             text = self._texts.get(each.n or 0) or table.text(each.url)
             if text is not None:
-                made[each.n or 0] = Page(text, each.title)
+                made[each.n or 0] = Page(text)
         return made
 
     def _judged(self, c: Citation) -> Citation:
         from searchloop.agent.verdicts.page import Page
 
-        page, claims = (
-            Page(self._texts[c.n], c.title),
-            claims_of(self.answered.text, self.answered.citations),
-        )
+        page = Page(self._texts[c.n])
+        claims = claims_of(self.answered.text, self.answered.citations)
         marks = (compared(m, page, claims) if is_open(m) else m for m in c.marks)
         return c._replace(marks=tuple(marks))
 

@@ -200,7 +200,7 @@ def _judged(text: str, citations: tuple[Citation, ...], table: SourceTable) -> t
     out, pages = [], dict[int, Page]()
     for c in citations:
         read = table.text(c.url)
-        page = None if read is None else pages.setdefault(c.n, Page(read, c.title))
+        page = None if read is None else pages.setdefault(c.n, Page(read))
         marks = (
             mark if mark.verdict is not None else _first(mark, page, claims, left)
             for mark in c.marks

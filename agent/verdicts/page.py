@@ -108,19 +108,18 @@ def _keys(said: str, lang: str) -> frozenset[str]:
 
 
 class Page:
-    """A source's text, taken apart; `title` may name what the page is about.
+    """A source's text, taken apart.
 
     Attributes: `text`, the text as far as it is compared; `cut`, whether there is more; `clean`,
     the same with spaces for marks and links; `lang`, its language or ""; `readable`, whether it is
     text at all.
     """
 
-    def __init__(self, text: str, title: str = "") -> None:
+    def __init__(self, text: str) -> None:
         self.text = text[:LONGEST]
         self.cut = len(text) > LONGEST
         self.clean = blanked(self.text)
         self.lang = language(self.text)
-        self.title = title
         self.readable = len(_GARBAGE.findall(self.text)) * 20 <= len(self.text)
         self._tokens: dict[int, list[Token]] = {}
         self._cells: dict[int, list[Cell]] = {}

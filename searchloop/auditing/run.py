@@ -183,7 +183,7 @@ class Auditor:
 
     def _judge(self, url: str, page: Mapping[str, Any]) -> bool:
         """Compares each sentence that cites a page with it; tells whether one holds."""
-        text = Page(page["content"], page["title"])
+        text = Page(page["content"])
         holds = False
         for number, cited in self._wants[url]:
             verdict = check_readings(cited.readings, text)

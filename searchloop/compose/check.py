@@ -36,7 +36,7 @@ def said(claim: str) -> str:
 
 def check_text(claim: str, source: Source) -> Verdict:
     """Compares a claim with a text. Raises ConfigError where either cannot be read."""
-    page = Page(source.text, source.title)
+    page = Page(source.text)
     if not (page.text.strip() and page.readable):
         what = "no text" if page.readable else "no readable text"
         raise ConfigError("no_source", f"The source holds {what}.", "Give another source.")

@@ -26,9 +26,9 @@ from searchloop.cli.arguments import (
     number,
     one_line,
     output,
-    read_file,
     safe,
     tell,
+    text_of,
 )
 from searchloop.compose import search_app
 
@@ -88,9 +88,8 @@ def agent_line(preset: NamedAgent) -> str:
 def _given(args: argparse.Namespace) -> dict[str, Any]:
     """Reads the fields given; `all` stands for no restriction, `none` for an empty list."""
     given = {name: getattr(args, name) for name in _TEXTS if getattr(args, name) is not None}
-    system = given.get("system", "")
-    if system == "-" or system.startswith("@"):
-        given["system"] = read_file(system.removeprefix("@"))
+    if "system" in given:
+        given["system"] = text_of(given["system"])
     for name in ("model", "mode"):
         if given.get(name) == "":
             given[name] = None
@@ -184,9 +183,8 @@ def _fields(args: argparse.Namespace) -> dict[str, Any]:
     given = {n: getattr(args, n) or None for n in _FIELDS if getattr(args, n) is not None}
     if given.get("folders"):
         given["folders"] = [_folder(each) for each in args.folders]
-    words = given.get("instructions") or ""
-    if words == "-" or words.startswith("@"):
-        given["instructions"] = read_file(words.removeprefix("@"))
+    if given.get("instructions"):
+        given["instructions"] = text_of(args.instructions)
     return given
 
 

@@ -89,6 +89,11 @@ def read_file(name: str) -> str:
     return text
 
 
+def text_of(words: str) -> str:
+    """Returns a text of the command line: @FILE stands for that file's, - for standard input's."""
+    return read_file(words.removeprefix("@")) if words == "-" or words[:1] == "@" else words
+
+
 # Controls except tab and newline, line separators, bidirectional overrides and tags: untrusted
 # text that holds them could move the cursor, colour, link or hide.
 _HARMFUL = re.compile(

@@ -36,6 +36,7 @@ from searchloop.cli.arguments import (
     one_line,
     output,
     read_file,
+    text_of,
     warn,
     whole,
 )
@@ -153,9 +154,7 @@ def _reader(agent: BareAgent, model: str | None) -> str | None:
 
 def instructions(args: argparse.Namespace) -> Turn:
     """Reads what the model is asked for beside the question. Raises ConfigError."""
-    system: str | None = args.system
-    if system and system.startswith("@"):
-        system = read_file(system[1:])
+    system = args.system and text_of(args.system)
     turn: Turn = {"system": system, "options": dict(map(option_from, args.options))}
     if name := getattr(args, "schema", None):
         try:

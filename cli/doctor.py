@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import platform
 import re
 import shutil
@@ -26,13 +25,12 @@ from searchloop.agent.providers import ModelServer, ProviderRegistry, split_mode
 from searchloop.agent.settings import Environment, Settings, default_home, load_environment
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.settings.usual_model import Choice
-from searchloop.agent.tools.backend import error_words
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.transport.trust import certificates, check_proxies
 from searchloop.agent.types import ModelInfo
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import number, one_line, output, tell
-from searchloop.cli.search import ask_backend
+from searchloop.cli.search import ask_backend, try_engine
 from searchloop.compose import find_plugins, listed_settings, unknown_settings
 from searchloop.web.gate.access import KeptToken
 from searchloop.web.gate.exposure import exposures
@@ -97,12 +95,9 @@ def _exposed(settings: Settings, args: argparse.Namespace) -> int:
 def _machine(settings: Settings) -> Iterator[Finding]:
     yield Finding("ok", "searchloop", f"{__version__} on {platform.platform()}")
     yield Finding("ok", "Python", platform.python_version())
-    yield _home(settings.home)
+    yield Finding("ok", "SQLite", sqlite3.sqlite_version)
+    yield Finding("ok", "Data", str(settings.home))
     yield _sessions(settings)
-    options = {row[0] for row in sqlite3.connect(":memory:").execute("PRAGMA compile_options")}
-    lacks = "" if "ENABLE_FTS5" in options else "out"
-    said = f"{sqlite3.sqlite_version}, with{lacks} full-text search, which the library needs"
-    yield Finding("hint" if lacks else "ok", "SQLite", said)
     if settings.offline:
         yield Finding("hint", "Network", "SEARCHLOOP_OFFLINE is on: nothing leaves this machine")
     for name in unknown_settings(settings.env):
@@ -112,16 +107,6 @@ def _machine(settings: Settings) -> Iterator[Finding]:
             check()
         except AgentError as error:
             yield Finding("missing", what, str(error))
-
-
-def _home(home: Path) -> Finding:
-    there = home
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if there.is_dir() and os.access(there, os.W_OK):
-        return Finding("ok", "Data", str(home))
-    command = "export SEARCHLOOP_HOME=$HOME/searchloop"
-    return Finding("missing", "Data", f"{home} cannot be written", command)
 
 
 def _sessions(settings: Settings) -> Finding:
@@ -272,16 +257,10 @@ def _faults(names: list[str]) -> dict[str, str]:
     """Asks each engine once, all at the same time; returns the faults of those that have one."""
 
     def ask(name: str) -> str:
-        query = {"query": "searchloop", "max_results": 1, "engine": name}
         try:
-            answer = ask_backend("/api/web-search", query)
+            return try_engine(name)[0]
         except AgentError as error:
             return str(error)
-        attempts = answer["attempts"]
-        if answer["status"] in ("ok", "empty"):
-            return ""
-        said = (error_words(attempt.get("error")) for attempt in attempts)
-        return next(filter(None, said), answer["status"])
 
     pool = ThreadPoolExecutor(max_workers=len(names) or 1)
     asked = {name: pool.submit(ask, name) for name in names}

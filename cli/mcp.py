@@ -98,21 +98,20 @@ def _folder(args: argparse.Namespace) -> str | None:
 
 async def _list(args: argparse.Namespace, settings: Settings) -> int:
     found = McpServers(settings).overview(_folder(args))
-    if args.output == "json":
-        print(as_json(found))
-        return OK
+    lines = list[str]()
     for server in found["servers"]:
-        marks = [m for m in ("disabled", "private") if server[m]]
-        print(f"{one_line(server['name'], 24):<24} {_command(server)}  {' '.join(marks)}".rstrip())
+        marks = " ".join(mark for mark in ("disabled", "private") if server[mark])
+        lines.append(f"{one_line(server['name'], 24):<24} {_command(server)}  {marks}".rstrip())
+    if found["untrusted"]:
+        lines.append(safe(f"{found['untrusted']['file']} is not used until you trust it:"))
+        lines += _commands(found["untrusted"]["commands"])
+        lines.append(safe(f"  searchloop mcp trust {args.workspace}"))
+    if not lines and not found["problems"]:
+        lines.append(f"No servers. They are read from {found['file']}.")
     for problem in found["problems"]:
         place = f"{problem['file']}:{problem['line']}:{problem['column']}"
         warn(f"{place}: {problem['message']} {problem['remedy']}")
-    if found["untrusted"]:
-        print(safe(f"{found['untrusted']['file']} is not used until you trust it:"))
-        _show_commands(found["untrusted"]["commands"])
-        print(safe(f"  searchloop mcp trust {args.workspace}"))
-    if not any(found[key] for key in ("servers", "problems", "untrusted")):
-        print(f"No servers. They are read from {found['file']}.")
+    tell(args, found, *lines)
     return FAILED if found["problems"] else OK
 
 
@@ -120,9 +119,8 @@ def _command(server: Mapping[str, Any]) -> str:
     return one_line(" ".join(server["command"]), 200)
 
 
-def _show_commands(commands: list[dict[str, Any]]) -> None:
-    for each in commands:
-        print(f"  {one_line(each['name'], 24)}: {_command(each)}")
+def _commands(commands: list[dict[str, Any]]) -> list[str]:
+    return [f"  {one_line(each['name'], 24)}: {_command(each)}" for each in commands]
 
 
 async def _add(args: argparse.Namespace, settings: Settings) -> int:
@@ -223,7 +221,8 @@ async def _trust(args: argparse.Namespace, settings: Settings) -> int:
         print("There is nothing to trust: no .mcp.json, or you trust it already.")
         return OK
     print(safe(f"{waits.file} runs or asks:"))
-    _show_commands([{"name": name, "command": command} for name, command in waits.commands])
+    asked = [{"name": name, "command": command} for name, command in waits.commands]
+    print("\n".join(_commands(asked)))
     if not args.yes and not _asked("Trust it, as long as it does not change?"):
         return FAILED
     source.catalogue.trust(folder, waits.hash)

@@ -49,6 +49,16 @@ def ask_backend(path: str, payload: Mapping[str, Any] | None = None) -> dict[str
     return asyncio.run(once())
 
 
+def try_engine(name: str) -> tuple[str, int]:
+    """Asks an engine once; returns its fault, and how many results it has. Raises AgentError."""
+    query = {"query": "searchloop", "max_results": 1, "engine": name}
+    answer = ask_backend("/api/web-search", query)
+    if answer["status"] in ("ok", "empty"):
+        return "", len(answer["results"])
+    said = (error_words(attempt.get("error")) for attempt in answer["attempts"])
+    return next(filter(None, said), answer["status"]), 0
+
+
 def _search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_search)
     add = parser.add_argument

@@ -35,7 +35,7 @@ from searchloop.agent.types import ModelInfo
 from searchloop.analysis.told import did_you_mean, one_of
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import one_line, output, pair, tell, warn
-from searchloop.cli.search import ask_backend
+from searchloop.cli.search import ask_backend, try_engine
 from searchloop.compose import check_settings, every_setting, sent_to
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.readers import find_services
@@ -66,15 +66,12 @@ class Part:
         """Returns the setting that holds its key, if it takes one."""
         return next((setting for setting in self.settings if setting.secret), None)
 
-    def missing(self, env: Mapping[str, str]) -> list[Setting]:
-        """Lists the needed settings without a value under any of their names."""
-        needed = [setting for setting in self.settings if setting.name in self.needs]
-        return [s for s in needed if not any(env.get(n) for n in (s.name, *s.aliases))]
-
-    def asks(self, env: Mapping[str, str]) -> bool:
-        """Tells whether its key or something that it needs has no value."""
-        own = [*self.missing(env), *([self.key] if self.key else [])]
-        return not all(any(env.get(n) for n in (s.name, *s.aliases)) for s in own)
+    def missing(self, env: Mapping[str, str], *, wanted: bool = False) -> list[Setting]:
+        """Lists the needed settings without a value under any of their names; with `wanted` its key
+        as well, which it may do without.
+        """
+        own = [s for s in self.settings if s.name in self.needs or (wanted and s is self.key)]
+        return [s for s in own if not any(env.get(n) for n in (s.name, *s.aliases))]
 
 
 def find_parts(kind: Kind) -> dict[str, Part]:
@@ -93,13 +90,9 @@ def find_parts(kind: Kind) -> dict[str, Part]:
 def _try(part: Part, url: str) -> tuple[bool, str]:
     """Asks the part once, as it will be asked later; returns if it works, and what it said."""
     if part.kind == "engine":
-        query = {"query": "search engine", "max_results": 1, "engine": part.name}
-        answer = ask_backend("/api/web-search", query)
-        found = "a result" if answer["results"] else "no result, and no fault either"
-        if answer["status"] in ("ok", "empty"):
-            return True, f"it answers, with {found}"
-        failures = [error_words(attempt.get("error")) for attempt in answer["attempts"]]
-        return False, next(filter(None, failures), answer["status"])
+        fault, results = try_engine(part.name)
+        found = "a result" if results else "no result, and no fault either"
+        return not fault, fault or f"it answers, with {found}"
     if part.kind == "reader":
         page = ask_backend("/api/open-page", {"url": url, "reader": part.name})
         if page["status"] == "ok":
@@ -239,9 +232,10 @@ class Setup:
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
     add = parser.add_argument
-    add("--engine", metavar="NAME", help="set up this search engine")
-    add("--reader", metavar="NAME", help="set up this reader")
-    add("--provider", metavar="NAME", help="set up this provider of models")
+    part = parser.add_mutually_exclusive_group().add_argument
+    part("--engine", metavar="NAME", help="set up this search engine")
+    part("--reader", metavar="NAME", help="set up this reader")
+    part("--provider", metavar="NAME", help="set up this provider of models")
     add("--key-stdin", action="store_true", help="read its key from standard input, one line")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting, not a key")
     add("--forget", action="append", default=[], metavar="NAME", help="delete this saved key")
@@ -270,12 +264,13 @@ def run(args: argparse.Namespace) -> int:
         except EOFError:  # Ctrl-D: that was all
             return OK
     done: dict[str, Any] = {"kind": part.kind, "name": part.name}
+    env = load_environment()
     if args.key_stdin:
         if part.key is None:
             raise ConfigError("no_key", f"{part.name} takes no key.", "See `searchloop config`.")
         done["key"] = {"setting": part.key.name}
         done["key"]["place"] = setup.save_key(part.key, sys.stdin.readline())
-    elif sys.stdin.isatty() and args.output == "text" and part.asks(load_environment()):
+    elif sys.stdin.isatty() and args.output == "text" and part.missing(env, wanted=True):
         setup.fill(part)
     if missing := part.missing(load_environment()):
         lacks = ", ".join(setting.name for setting in missing)
@@ -302,17 +297,15 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _named(args: argparse.Namespace) -> Part | None:
-    """Returns the part that the options name. Raises ConfigError for two, or an unknown one."""
-    named = [(kind, name) for kind in _HEADS if (name := getattr(args, kind))]
-    if len(named) > 1:
-        raise ConfigError("two_parts", "One thing is set up at a time.", "Name one of them.")
-    for kind, name in named:
-        parts = find_parts(kind)
-        if name in parts:
-            return parts[name]
+    """Returns the part that the options name. Raises ConfigError for an unknown one."""
+    kind = next((each for each in _HEADS if getattr(args, each)), None)
+    if kind is None:
+        return None
+    name, parts = getattr(args, kind), find_parts(kind)
+    if name not in parts:
         what = f"There is no {kind} named {name[:60]!r}."
         raise ConfigError(f"unknown_{kind}", what, one_of(name, parts))
-    return None
+    return parts[name]
 
 
 def _state(part: Part) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts import install
-from scripts.install import LOCKS, ROOT, lines_of, shares, show_progress
+from scripts.install import LOCKS, ROOT, shares, show_progress
 from tests.tables import each_row
 
 PIP = [
@@ -61,31 +61,6 @@ def test_a_lock_is_shared_out_whole(name: str) -> None:
         assert sorted("".join(map("".join, parts)).splitlines()) == wanted
         assert {len(part) for part in parts} <= {len(parts[-1]), len(parts[-1]) + 1}
         assert all("==" in each and " --hash=sha256:" in each for part in parts for each in part)
-
-
-def test_lines_of_several_processes_come_whole_until_the_last_has_ended() -> None:
-    """Whichever is quicker, and whichever fails."""
-    ends = {"a": 0, "b": 3, "c": 0}
-    started = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-Sc",
-                f"[print('{name}' * 90) for _ in range({n}00)]; raise SystemExit({code})",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for n, (name, code) in enumerate(ends.items())
-    ]
-    said: list[list[str]] = [[] for _ in started]
-    lines = list(lines_of(started, said))
-    assert sorted(lines) == ["b" * 90 + "\n"] * 100 + ["c" * 90 + "\n"] * 200
-    assert [len(own) for own in said] == [0, 100, 200]
-    assert [process.wait() for process in started] == list(ends.values())
-    for process in started:
-        assert process.stdout
-        process.stdout.close()
 
 
 def test_an_old_python_is_told_what_to_do() -> None:

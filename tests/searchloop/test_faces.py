@@ -7,11 +7,13 @@ import inspect
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from traceback import format_exception_only
 from typing import Any, cast
 
 import pytest
+import uvloop
 
 from searchloop import (
     Agent,
@@ -490,3 +492,39 @@ def test_limits_end_an_answer(face: str, limits: Any, tmp_path: Path) -> None:
     turns = [call("stock"), "There are 12."]
     with opened(face, tmp_path, *turns, tools=[stock], limits=limits) as agent:
         assert agent.ask("How many?").reason == "limit"
+
+
+def test_on_uvloop(tmp_path: Path) -> None:
+    """The program's loop may be another than the agent's."""
+
+    async def main() -> list[str]:
+        model = ScriptedModel("It is noon.", "It is one.")
+        async with AsyncAgent(offline(tmp_path), model=model) as agent:
+            whole = await agent.ask("When?")
+            return [whole.text, "".join([t async for t in agent.stream("And?").text()])]
+
+    assert uvloop.run(main()) == ["It is noon.", "It is one."]
+
+
+def test_the_plain_face_works_inside_a_running_loop(tmp_path: Path) -> None:
+    """It blocks that loop, as any plain call does, and never waits for it."""
+
+    async def main() -> str:
+        with Agent(offline(tmp_path), model=ScriptedModel("It is noon.")) as agent:
+            return agent.ask("When?").text
+
+    assert asyncio.run(main()) == "It is noon."
+
+
+def test_a_context_variable_of_the_program_reaches_its_tools(tmp_path: Path) -> None:
+    """As spans of telemetry do: the agent's loop runs in the context of the one that asks."""
+    who: ContextVar[str] = ContextVar("who", default="nobody")
+
+    async def name() -> str:
+        """Who asks."""
+        return who.get()
+
+    model = ScriptedModel(call("name"), lambda request: request.messages[-1].content)
+    with Agent(offline(tmp_path), model=model, tools=[name]) as agent:
+        who.set("Ada")
+        assert agent.ask("Who am I?").text == "Ada"

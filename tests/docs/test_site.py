@@ -19,7 +19,7 @@ from searchloop.compose import every_setting
 from searchloop.search_backend.api import openapi as search_openapi
 from searchloop.web import flask_app
 from searchloop.web.api import openapi
-from tests.browser.test_axe import AXE, COLOURS, RUN
+from tests.browser.checks import AXE, COLOURS, RUN
 from tests.docs.conftest import ROOT
 from tests.once import once
 

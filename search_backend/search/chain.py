@@ -126,10 +126,8 @@ class Chain:
         Engines on this machine cost nothing and may change at any moment, so it is 0 for them.
         """
         engines = self._schedule.engines
-        sources = {result.source for result in answer.results} & engines.keys()
-        if any(not engines[name].remote for name in sources):
-            return 0.0
-        return self._settings.cache_seconds
+        answered = [engines[a.engine] for a in answer.attempts if a.status == "ok"]
+        return self._settings.cache_seconds if all(one.remote for one in answered) else 0.0
 
     def _scope(self) -> str:
         """Returns the settings, without secrets, on which an answer depends beside the query."""

@@ -1,12 +1,11 @@
-"""Whatever is asked, of our own routes or those of others: a sentence with a remedy, in time.
+"""Whatever page is asked for: a sentence with a remedy, in time.
 
-Over real sockets: an engine that never answers, the guarded fetch, a server of endless pages.
+Over real sockets: the guarded fetch, and a server of endless pages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,11 +16,10 @@ from searchloop.search_backend.fetch.fetch import fetch
 from searchloop.search_backend.fetch.http import Fetched, FetchLimits
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.settings import SearchSettings
-from tests.fakes import FakeServer, Reply
 from tests.search_backend.hostile import HANG, Internet, answer, forever, serving
 from tests.waiting import LATE, until
 
-SEARCH_SECONDS, PAGE_SECONDS = 0.5, 1.0
+PAGE_SECONDS = 1.0
 
 
 def endless(kind: str) -> Iterator[object]:
@@ -37,17 +35,15 @@ def hanging() -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
-    """The application as users have it, with an engine that hangs and a web of bad pages."""
+    """The application as users have it, with a web of bad pages."""
     routes = {
         "/100mb.txt": lambda: endless("text/plain"),
         "/100mb.bin": lambda: endless("application/octet-stream"),
         "/hang": hanging,
     }
-    with FakeServer(lambda _: Reply(before="stall")) as engine, serving(routes) as web:
+    with serving(routes) as web:
         net = Internet(web.port)
-        env = {"SEARXNG_URL": engine.url, "SEARCH_ENGINES": "searxng"}
-        own = SearchSettings.from_mapping(env, tmp_path_factory.mktemp("home"))
-        settings = replace(own, seconds=SEARCH_SECONDS)
+        settings = SearchSettings.from_mapping({}, tmp_path_factory.mktemp("home"))
 
         def guarded(url: str, **more: Any) -> Fetched:
             seconds = PAGE_SECONDS if "/hang" in url else LATE
@@ -62,29 +58,6 @@ def ask(client: FlaskClient, path: str, body: dict[str, Any]) -> tuple[int, Any]
     response = client.post(path, json=body)
     assert "Traceback" not in response.get_data(as_text=True)
     return response.status_code, response.get_json()
-
-
-def test_an_engine_that_never_answers(client: FlaskClient) -> None:
-    """A typed answer at the deadline; the engine has its reason."""
-    status, told = ask(client, "/api/web-search", {"query": "tea", "engine": "searxng"})
-    assert (status, told["status"], told["results"]) == (200, "error", [])
-    (attempt,) = told["attempts"]
-    assert (attempt["engine"], attempt["error"]["code"]) == ("searxng", "timeout")
-    assert attempt["error"]["remedy"]
-
-
-@pytest.mark.parametrize(
-    "path", ["/api/web_search", "/v1/search", "/api/experimental/web_search", "/search"]
-)
-def test_the_same_asked_by_others(client: FlaskClient, path: str) -> None:
-    """Their clients learn as much, in the shape that they read."""
-    if path == "/search":
-        response = client.get(path, query_string={"q": "pots", "format": "json"})
-        assert response.get_json()["unresponsive_engines"][0][0] == "searxng"
-    else:
-        response = client.post(path, json={"query": "pots"})
-        assert response.status_code == 424
-        assert "SearXNG" in str(response.get_json()["error"])
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ import os
 import random
 import sqlite3
 import stat
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,13 +19,9 @@ from hypothesis import strategies as st
 from searchloop.search_backend.cache.disk import NAME, Disk
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.cache.results import AnswerCache
-from searchloop.search_backend.engines import Access, Engine
-from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
     Attempt,
-    EngineError,
     Filtered,
     Owner,
     Problem,
@@ -31,18 +29,10 @@ from searchloop.search_backend.types import (
     SearchAnswer,
     SearchResult,
 )
+from tests.search_backend.chains import DOWN, Clock, Script, chain_of
 
 MB = 2**20
-
-
-class Clock:
-    """Seconds that pass when told."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+TEA, URL = Query("tea"), "https://a.example/"
 
 
 def test_what_was_put_is_there_until_its_time_is_over(tmp_path: Path) -> None:
@@ -63,27 +53,25 @@ def test_what_was_put_is_there_until_its_time_is_over(tmp_path: Path) -> None:
     assert disk.get("a", "key") is None
 
 
-def test_an_entry_of_the_future_is_not_believed(tmp_path: Path) -> None:
-    """After the clock was set back nothing stays fresh for longer than it should."""
-    clock = Clock()
-    disk = Disk(tmp_path, MB, clock=clock)
-    disk.put("a", "key", {}, 60)
-    clock.now -= 10
-    assert disk.get("a", "key") is None
-
-
-@pytest.mark.parametrize("jump", [-86_400 * 365, -3_600, 3_600, 86_400 * 365])
-def test_a_clock_that_jumps_stops_no_cache(tmp_path: Path, jump: float) -> None:
-    """Neither what was kept before nor a fault of before keeps it from being used."""
+@pytest.mark.parametrize(
+    ("jump", "fresh"),
+    [(-86_400 * 365, False), (-10, False), (6, True), (3_600, False), (86_400 * 365, False)],
+)
+def test_neither_a_lock_nor_a_clock_that_jumps_stops_it(
+    tmp_path: Path, jump: float, fresh: bool
+) -> None:
+    """While another program holds the file, nothing is found and nothing raised; some seconds later
+    it is used, whatever the clock did. An entry of the future is not believed."""
     clock = Clock()
     disk = Disk(tmp_path, MB, clock=clock)
     disk.put("a", "old", {}, 60)
     with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         disk.put("a", "locked", {}, 60)
+        assert disk.get("a", "old") is None
     clock.now += jump
     assert disk.put("a", "new", {"n": 1}, 60)
-    assert disk.get("a", "old") is None
+    assert (disk.get("a", "old") is not None) is fresh
     clock.now += 30
     assert (found := disk.get("a", "new")) is not None
     assert (found.age, found.value) == (30, {"n": 1})
@@ -143,10 +131,6 @@ def test_what_no_file_may_hold_is_in_memory(tmp_path: Path) -> None:
     cache.put("mine", third, 60)
     assert cache.get(Problem, "mine") == (third, 0), "the newest of the two"
     assert cache.forget("passing") == 1
-    (tmp_path / "file").write_text("in the way")
-    unwritable = Cache(Disk(tmp_path / "file", MB, clock=clock), clock)
-    unwritable.put("key", first, 60)
-    assert unwritable.get(Problem, "key") == (first, 0)
 
 
 @pytest.mark.parametrize("size", [0, 1])
@@ -159,9 +143,17 @@ def test_switched_off_it_makes_no_file(tmp_path: Path, size: int) -> None:
     assert disk.clear() == 0
 
 
+def of_another_version(_: bytes) -> bytes:
+    """A file as an earlier version wrote it."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE entries (kind TEXT, key BLOB, made REAL)")
+        return connection.serialize()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
+        of_another_version,
         lambda data: b"not a database at all" * 200,
         lambda data: data[:100] + os.urandom(len(data) - 100),
         lambda data: data[: len(data) // 2],
@@ -169,7 +161,7 @@ def test_switched_off_it_makes_no_file(tmp_path: Path, size: int) -> None:
         lambda data: data[:16] + b"\xff" * 84 + data[100:],
     ],
 )
-def test_a_damaged_file_is_begun_anew(tmp_path: Path, damage: object) -> None:
+def test_a_damaged_file_is_begun_anew(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     """No request fails, and after a while things are kept again."""
     clock = Clock()
     disk = Disk(tmp_path, MB, clock=clock)
@@ -177,7 +169,7 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, damage: object) -> None:
         disk.put("a", str(n), {"text": "x" * 1_000}, 600)
     disk.close()
     path = tmp_path / NAME
-    path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
+    path.write_bytes(damage(path.read_bytes()))
     again = Disk(tmp_path, MB, clock=clock)
     for n in range(60):
         again.get("a", str(n))
@@ -186,23 +178,6 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, damage: object) -> None:
     found = again.get("a", "new")
     assert found is not None
     assert found.value == {"n": 59}
-
-
-def test_a_file_of_another_version_is_begun_anew(tmp_path: Path) -> None:
-    """What it holds is not read, makes no fault, and does not stay."""
-    with closing(sqlite3.connect(tmp_path / NAME)) as connection:
-        connection.execute("CREATE TABLE entries (kind TEXT, key BLOB, made REAL)")
-        connection.execute("INSERT INTO entries VALUES ('a', 'secret words', 1)")
-        connection.commit()
-    disk = Disk(tmp_path, MB)
-    assert disk.get("a", "key") is None
-    disk.put("a", "key", {"x": 1}, 60)
-    disk.close()
-    again = Disk(tmp_path, MB)
-    found = again.get("a", "key")
-    assert found is not None
-    assert found.value == {"x": 1}
-    assert again.clear() == 1
 
 
 def test_a_value_that_is_not_ours_is_not_there(tmp_path: Path) -> None:
@@ -216,22 +191,6 @@ def test_a_value_that_is_not_ours_is_not_there(tmp_path: Path) -> None:
         assert disk.get("a", str(n)) is None
 
 
-def test_a_locked_file_costs_a_moment_and_no_failure(tmp_path: Path) -> None:
-    """While another program holds it, nothing is found and nothing raised; later it is used."""
-    clock = Clock()
-    disk = Disk(tmp_path, MB, clock=clock)
-    disk.put("a", "key", {}, 600)
-    other = sqlite3.connect(tmp_path / NAME, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")
-    disk.put("a", "new", {}, 600)
-    disk.get("a", "key")
-    other.execute("COMMIT")
-    other.close()
-    clock.now += 6
-    disk.put("a", "new", {}, 600)
-    assert disk.get("a", "new") is not None
-
-
 def test_a_place_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
     """A file where the folder should be, or a folder where the file should be."""
     (tmp_path / "file").write_text("in the way")
@@ -240,6 +199,8 @@ def test_a_place_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
         disk = Disk(home, MB)
         disk.put("a", "key", {}, 60)
         assert disk.get("a", "key") is None
+        (in_memory := Cache(disk)).put("key", Problem("1", "", ""), 60)
+        assert in_memory.get(Problem, "key") is not None
     assert (tmp_path / "file").read_text() == "in the way"
 
 
@@ -284,57 +245,42 @@ def test_answers_come_back_as_they_were(tmp_path: Path, answer: SearchAnswer) ->
     assert AnswerCache(Cache(disk, front), "other").get("key") is None
 
 
-def chain(home: Path, asked: list[str], **changes: object) -> Chain:
-    """A chain of two web engines and a local one, with its answers on disk in `home`."""
-
-    def search(name: str, remote: bool) -> Engine:
-        def run(query: Query, _access: Access) -> list[SearchResult]:
-            asked.append(name)
-            if name == "down":
-                raise EngineError("network", "Down.", "Wait.")
-            return [SearchResult("T", f"https://{name}.example/", "s", name)]
-
-        return Engine(name, name.title(), run, remote=remote)
-
-    engines = {name: search(name, name != "local") for name in ("down", "web", "local")}
-    own = replace(
-        SearchSettings(home, ("down", "web", "local"), cache_seconds=60.0),
-        **changes,  # type: ignore[arg-type]
-    )
-    return Chain(own, Library(home, dict), engines, cache=Cache(Disk(home, MB)))
-
-
 def test_a_search_is_answered_after_a_restart(tmp_path: Path) -> None:
     """Nobody is asked, and the answer says that it is kept and how old it is."""
-    asked: list[str] = []
-    before = chain(tmp_path, asked)
-    first = before.search(Query("tea"))
-    before.close()
+    engines = {"down": (down := Script(DOWN)), "web": (web := Script([URL]))}
+
+    def restarted(**changes: Any) -> Chain:
+        cache = Cache(Disk(tmp_path, MB))
+        return chain_of(tmp_path, engines, cache=cache, **({"cache_seconds": 60.0} | changes))
+
+    first = restarted().search(TEA)
     assert not first.cached
-    again = chain(tmp_path, asked).search(Query("tea"))
-    assert (again.cached, again.results, asked) == (True, first.results, ["down", "web"])
+    again = restarted().search(TEA)
+    assert (again.cached, again.results, down.asked, web.asked) == (
+        True,
+        first.results,
+        ["tea"],
+        ["tea"],
+    )
     assert again.as_json()["cached"] is True
     assert again.as_json()["age"] == 0
     # Another question, another wish, another chain: each is asked.
-    for query, changes in (
+    others: list[tuple[Query, dict[str, Any]]] = [
         (Query("pots"), {}),
         (Query("tea", max_results=3), {}),
-        (Query("tea"), {"engines": ("web",)}),
-    ):
-        asked.clear()
-        assert not chain(tmp_path, asked, **changes).search(query).cached
-        assert asked
+        (TEA, {"engines": ("web",)}),
+    ]
+    for n, (query, changes) in enumerate(others, 2):
+        assert not restarted(**changes).search(query).cached
+        assert len(web.asked) == n
 
 
-def test_freshness_is_the_engines(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("engine", "seconds", "kept"),
+    [("local", 60.0, False), ("web", 60.0, True), ("web", 0.0, False)],
+)
+def test_freshness_is_the_engines(tmp_path: Path, engine: str, seconds: float, kept: bool) -> None:
     """What this machine knows is never kept."""
-    for n, (changes, kept) in enumerate(
-        (
-            ({"engines": ("local",)}, False),
-            ({"engines": ("web",)}, True),
-            ({"engines": ("web",), "cache_seconds": 0.0}, False),
-        )
-    ):
-        made = chain(tmp_path / str(n), [], **changes)
-        made.search(Query("tea"))
-        assert made.search(Query("tea")).cached is kept, changes
+    made = chain_of(tmp_path, {engine: Script([URL])}, cache_seconds=seconds)
+    made.search(TEA)
+    assert made.search(TEA).cached is kept

@@ -117,20 +117,19 @@ def test_notes_that_are_all_alike_are_found(tmp_path: Path) -> None:
     hits = shelf(tmp_path, notes).search(question, 10)
     assert len(hits) == 10
     assert all(hit.url.startswith("library://texts/note") for hit in hits)
-    app = create_app(SearchSettings(tmp_path, ("library",)))
-    asked = {"query": question, "engine": "library", "max_results": 10}
-    found = app.test_client().post("/api/web-search", json=asked).get_json()["results"]
-    assert [each["url"] for each in found] == [hit.url for hit in hits]
 
 
 def test_a_big_file_hides_no_others(tmp_path: Path) -> None:
-    """Each document comes once before any comes again."""
+    """Each document comes once before any comes again, and three times at most."""
     big = "\n\n".join(f"## Part {n}\n\nThe samovar recipe, samovar tea. " * 60 for n in range(300))
     small = {
         f"s{n}.md": f"# Letter {n}\n\nAunt {n} has a samovar in her house.\n" for n in range(8)
     }
-    hits = shelf(tmp_path, {"big.md": big, **small}).search("samovar recipe", 10)
-    assert {hit.url.partition("#")[0].rpartition("/")[2] for hit in hits} >= {"big.md", *small}
+    library = shelf(tmp_path, {"big.md": big, **small})
+    hits = library.search("samovar recipe", 20)
+    names = [hit.url.partition("#")[0].rpartition("/")[2] for hit in hits]
+    assert {*names} >= {"big.md", *small}
+    assert names.count("big.md") == 3
 
 
 def test_what_answers_is_found_though_the_rarest_word_stands_elsewhere(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -18,9 +19,7 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.plugin import get
 from searchloop.search_backend.readers import Service
-from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.search.schedule import MOST_STUCK
-from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import (
     EngineError,
     Query,
@@ -30,6 +29,7 @@ from searchloop.search_backend.types import (
     failed_page,
 )
 from tests.fakes import FakeServer, json_reply
+from tests.search_backend.chains import chain_of
 from tests.tables import each_row
 
 GOOD = SearchResult("Good", "https://good.example/", "x", "good")
@@ -62,8 +62,8 @@ def asked(
 ) -> SearchAnswer:
     """The answer of a chain with this engine before a good one, which is asked in any case."""
     good = Engine("good", "Good", lambda _query, _access: [GOOD], remote=False)
-    own = SearchSettings(home, ("bad", "good"), seconds=seconds)
-    with closing(Chain(own, Library(home, dict), {"bad": bad, "good": good})) as chain:
+    engines = {"bad": bad, "good": good}
+    with closing(chain_of(home, engines, time.monotonic, seconds=seconds)) as chain:
         answer = chain.search(Query(query, **wishes))
     answer.as_json(explain=True)
     return answer
@@ -182,12 +182,7 @@ def test_an_engine_that_ends_nothing_is_asked_no_more(tmp_path: Path) -> None:
             hang()
             return [GOOD]
 
-        chain = Chain(
-            SearchSettings(tmp_path, ("bad",), seconds=0.01),
-            Library(tmp_path, dict),
-            {"bad": Engine("bad", "Bad", search)},
-        )
-        with closing(chain):
+        with closing(chain_of(tmp_path, {"bad": search}, time.monotonic, seconds=0.01)) as chain:
             told = [
                 pool.submit(chain.search, Query(f"tea {n}"), "bad").result(60).attempts[0]
                 for n in range(MOST_STUCK + 2)

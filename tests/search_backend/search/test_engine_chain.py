@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -31,20 +32,15 @@ from searchloop.search_backend.search.schedule import PATIENCE
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
 from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.search_backend.chains import Clock, chain_of
 from tests.search_backend.hostile import DATA, serving
 from tests.search_backend.hostile import answer as hostile_answer
 
 Answer = Callable[[Received], Reply]
 
 
-class Clock:
-    """Seconds that pass when told."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
+class Hanging(Clock):
+    """A clock that an engine without an answer moves on."""
 
     def hang(self, _: Received) -> Reply:
         """No answer, for longer than the chain waits; nothing else makes an engine late."""
@@ -97,28 +93,17 @@ def house(
     tmp_path: Path,
     answers: Mapping[str, Answer | Reply | Sequence[Reply]],
     clock: Callable[[], float] | None = None,
-    **settings: object,
+    rates: Mapping[str, float] | None = None,
+    **settings: Any,
 ) -> Iterator[House]:
     """Engines named like the keys, each answering so; the time stands still without `clock`."""
-    clock = clock or Clock()
-    rates = dict(settings.pop("engine_rates", {}))  # type: ignore[call-overload]
     with ExitStack() as stack:
-        servers = {}
+        servers, engines = {}, {}
         for name, answer in answers.items():
-            script = (
-                (lambda fixed: lambda _: fixed)(answer) if isinstance(answer, Reply) else answer
-            )
+            script = [answer] * 99 if isinstance(answer, Reply) else answer
             servers[name] = stack.enter_context(FakeServer(script))
-        engines = {
-            name: wired(name, server, rates.get(name, 0.0)) for name, server in servers.items()
-        }
-        base = SearchSettings(tmp_path, tuple(engines), seconds=5.0)
-        chain = Chain(
-            replace(base, **settings),  # type: ignore[arg-type]
-            Library(tmp_path, dict),
-            engines,
-            clock,
-        )
+            engines[name] = wired(name, servers[name], (rates or {}).get(name, 0.0))
+        chain = chain_of(tmp_path, engines, clock, **({"seconds": 5.0} | settings))
         stack.callback(chain.close)
         yield House(chain, servers)
 
@@ -227,10 +212,7 @@ def test_unreachable_servers_are_told_apart(tmp_path: Path) -> None:
     assert "could not be reached in 4 s" in explain(TimeoutError(), "Tea").message
     with FakeServer([]) as server:
         pass
-    chain = Chain(
-        SearchSettings(tmp_path, ("one",)), Library(tmp_path, dict), {"one": wired("one", server)}
-    )
-    answer = chain.search(Query("tea"))
+    answer = chain_of(tmp_path, {"one": wired("one", server)}).search(Query("tea"))
     assert answer.attempts[0].error is not None
     assert "Nothing listens" in answer.attempts[0].error.message
 
@@ -301,22 +283,15 @@ def test_five_searches_at_once_keep_to_the_rate_and_the_order(tmp_path: Path) ->
         came.append(time.monotonic())
         return found("https://a.example/")
 
-    with house(tmp_path, {"one": limited}) as h:
-        chain = Chain(
-            SearchSettings(tmp_path, ("one",)),
-            Library(tmp_path, dict),
-            {"one": wired("one", h.servers["one"], 8.0)},
-            Clock(),
-        )
+    with house(tmp_path, {"one": limited}, rates={"one": 8.0}) as h:
         together = threading.Barrier(5)
 
         def search(n: int) -> tuple[float, SearchAnswer]:
             together.wait()
-            return time.monotonic(), chain.search(Query(f"q{n}"))
+            return time.monotonic(), h.ask(f"q{n}")
 
         with ThreadPoolExecutor(5) as pool:
             asked = list(pool.map(search, range(5)))
-        chain.close()
     attempts = [answer.attempts[0] for _, answer in asked]
     assert [answer.status for _, answer in asked] == ["ok"] * 5
     # A busy machine makes requests later, never earlier; without turns all would come at once.
@@ -343,7 +318,7 @@ def test_turns_are_given_in_order_and_the_queue_is_bounded() -> None:
 def test_an_engine_whose_queue_is_full_is_passed_over(tmp_path: Path) -> None:
     """Rather the next engine now than this one in ten seconds; the attempt says what helps."""
     answers = {"one": found("https://a.example/"), "two": found("https://b.example/")}
-    with house(tmp_path, answers, engine_rates={"one": 0.1}) as h:
+    with house(tmp_path, answers, rates={"one": 0.1}) as h:
         assert h.ask("first").engine == "one"
         second = h.ask("second")
     assert trail(second) == [("one", "skipped", "busy"), ("two", "ok", "")]
@@ -375,27 +350,17 @@ def test_a_refused_key_is_not_tried_again_soon(tmp_path: Path) -> None:
         assert h.asked("one") == 2
 
 
-def test_late_engines_are_asked_side_by_side(tmp_path: Path) -> None:
-    """Four of five hang, each for four seconds: the fifth answers, and the search has eight."""
-    answers = dict.fromkeys("abcd", HANG) | {"e": found("https://e.example/")}
-    with house(tmp_path, answers, time.monotonic, seconds=8.0) as h:
-        answer = h.ask()
-    assert trail(answer) == [*((name, "error", "timeout") for name in "abcd"), ("e", "ok", "")]
-
-
 def test_the_deadline_holds_when_every_engine_hangs(tmp_path: Path) -> None:
     """A search ends at its deadline, and says of each engine that it did not answer."""
-    with house(tmp_path, {"one": HANG, "two": HANG}, time.monotonic, seconds=1.6) as h:
-        began = time.monotonic()
+    with house(tmp_path, {"one": HANG, "two": HANG}, time.monotonic, seconds=1.2) as h:
         answer = h.ask()
-        assert time.monotonic() - began > 1.4
     assert answer.status == "error"
     assert trail(answer) == [("one", "error", "timeout"), ("two", "error", "timeout")]
 
 
 def test_a_trial_brings_an_engine_back(tmp_path: Path) -> None:
     """An engine that hangs is passed over until its rest ends; then one search tries it."""
-    stuck, clock = threading.Event(), Clock()
+    stuck, clock = threading.Event(), Hanging()
 
     def moody(received: Received) -> Reply:
         return clock.hang(received) if stuck.is_set() else found("https://a.example/")
@@ -431,9 +396,12 @@ def test_the_first_of_two_late_engines_may_still_win(tmp_path: Path) -> None:
 
 
 def test_the_same_search_again_asks_nobody(tmp_path: Path) -> None:
-    """A kept answer says so, ends with its time, and is not used for an engine named."""
-    clock = Clock()
-    with house(tmp_path, {"one": found("https://a.example/")}, clock, cache_seconds=60.0) as h:
+    """A kept answer says so, ends with its time, and is not used for an engine named; a failure is
+    not kept."""
+    clock, good = Clock(), found("https://a.example/")
+    with house(tmp_path, {"one": [Reply(b"", 400), good]}, clock, cache_seconds=60.0) as h:
+        assert [h.ask().status for _ in range(2)] == ["error", "ok"]
+    with house(tmp_path, {"one": good}, clock, cache_seconds=60.0) as h:
         first, again = h.ask(), h.ask()
         assert (first.cached, again.cached) == (False, True)
         assert again.results == first.results
@@ -444,14 +412,6 @@ def test_the_same_search_again_asks_nobody(tmp_path: Path) -> None:
         assert h.asked("one") == 2
         clock.now += 61
         assert not h.ask().cached
-
-
-def test_failures_are_not_kept(tmp_path: Path) -> None:
-    """A search that failed may work the next time."""
-    script = [Reply(b"", 400), found("https://a.example/")]
-    with house(tmp_path, {"one": script}, cache_seconds=60.0) as h:
-        assert h.ask().status == "error"
-        assert h.ask().status == "ok"
 
 
 def test_equal_searches_at_once_are_one(tmp_path: Path) -> None:
@@ -497,14 +457,14 @@ def test_whoever_joins_a_search_that_breaks_searches_alone(tmp_path: Path) -> No
 
 def test_many_searches_leave_no_sockets_behind(tmp_path: Path) -> None:
     """After hangs, failures and good answers only the kept connections are open."""
-    clock, good = Clock(), found("https://a.example/")
+    clock, good = Hanging(), found("https://a.example/")
     answers = {"one": clock.hang, "two": Reply(before="reset"), "three": good}
     with house(tmp_path, answers, clock) as h:
-        for n in range(30):
+        for n in range(12):
             h.ask(f"q{n}")
             clock.now += 1
         open_files = {p.resolve() for p in Path("/proc/self/fd").glob("*")} if LINUX else set()
-    assert len([p for p in open_files if "socket:" in str(p)]) < 40
+    assert len([p for p in open_files if "socket:" in str(p)]) < 22
 
 
 LINUX = Path("/proc/self/fd").is_dir()

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from searchloop.search_backend.engines import Access, Engine
-from searchloop.search_backend.library import Library
-from searchloop.search_backend.search.chain import Chain
-from searchloop.search_backend.settings import SearchSettings
-from searchloop.search_backend.types import Query, SearchAnswer, SearchResult
+from searchloop.search_backend.types import Query
 from tests.fakes import FakeServer, Received, Reply, json_reply
-from tests.search_backend.search.test_engine_chain import HANG, Clock, found, house, wired
+from tests.search_backend.chains import Script, chain_of, codes
+from tests.search_backend.search.test_engine_chain import HANG, Hanging, found, house, wired
 
 NAMES = "abcde"
 FAULTS: dict[str, Reply | None] = {
@@ -38,7 +36,7 @@ def survives(home: Path, good: str, faults: tuple[str, ...]) -> None:
     soon only the good engine is asked.
     """
     ill = dict(zip([name for name in NAMES if name != good], faults, strict=True))
-    sick, clock = threading.Event(), Clock()
+    sick, clock = threading.Event(), Hanging()
 
     def moody(name: str) -> Callable[[Received], Reply]:
         def answer(received: Received) -> Reply:
@@ -58,14 +56,9 @@ def survives(home: Path, good: str, faults: tuple[str, ...]) -> None:
             answer = h.ask(f"known {n}")
             assert (answer.status, answer.engine) == ("ok", good)
             # Those behind the good one are not needed.
-            assert _reasons(answer) == {name: "resting" for name in ill if name < good}
+            assert codes(answer) == {name: "resting" for name in ill if name < good}
         asked = {name: h.asked(name) - before[name] for name in NAMES}
         assert asked == dict.fromkeys(NAMES, 0) | {good: 3}
-
-
-def _reasons(answer: SearchAnswer) -> dict[str, str]:
-    """Why engines gave nothing."""
-    return {a.engine: a.error.code for a in answer.attempts if a.error}
 
 
 @pytest.mark.parametrize("good", NAMES)
@@ -95,18 +88,13 @@ def test_a_reserve_that_fails_is_replaced(tmp_path: Path) -> None:
 
 def test_the_library_is_asked_when_the_web_does_not_answer_in_time(tmp_path: Path) -> None:
     """The only engine of the web hangs until the deadline: what this machine knows is found."""
-
-    def here(_query: Query, _access: Access) -> list[SearchResult]:
-        return [SearchResult("Notes", "library://notes/a", "x", "here")]
-
     with FakeServer(lambda _: HANG) as server:
         engines = {
             "web": wired("web", server),
-            "none": Engine("none", "None", lambda _query, _access: [], remote=False),
-            "here": Engine("here", "Here", here, remote=False),
+            "local": Script([]),
+            "library": Script(["library://notes/a"]),
         }
-        settings = SearchSettings(tmp_path, ("web", "none", "here"), seconds=0.4)
-        with closing(Chain(settings, Library(tmp_path, dict), engines)) as chain:
+        with closing(chain_of(tmp_path, engines, time.monotonic, seconds=0.4)) as chain:
             answer = chain.search(Query("tea"))
-    assert (answer.status, answer.engine) == ("ok", "here")
-    assert _reasons(answer) == {"web": "timeout"}
+    assert (answer.status, answer.engine) == ("ok", "library")
+    assert codes(answer) == {"web": "timeout"}

@@ -14,7 +14,7 @@ from searchloop.search_backend.search.ranking import Ranked, rank, work_key
 from searchloop.search_backend.search.router import wants_news
 from searchloop.search_backend.search.schedule import Outcome
 from searchloop.search_backend.types import Attempt, Query, SearchResult
-from tests.search_backend.search.test_router import DOWN, Site, house
+from tests.search_backend.chains import DOWN, Script, chain_of
 from tests.tables import each_row
 
 TODAY = date(2026, 11, 22)
@@ -148,9 +148,9 @@ def test_a_blocked_site_is_never_shown(tmp_path: Path, url: str) -> None:
     that the router has chosen."""
     kept = keep([SearchResult("x", url, "", "web")], BLOCKED)
     assert (kept.results, kept.outside) == ((), 1)
-    sites = {"web": Site(DOWN), "crossref": Site([url, "https://good.example/"])}
+    sites = {"web": Script(DOWN), "crossref": Script([url, "https://good.example/"])}
     query = Query("papers about tea", blocked_domains=("bad.example",))
-    answer = house(tmp_path, sites).search(query)
+    answer = chain_of(tmp_path, sites).search(query)
     assert [r.url for r in answer.results] == ["https://good.example/"]
 
 
@@ -170,9 +170,9 @@ def test_a_page_that_only_names_a_blocked_site_stays(url: str) -> None:
 
 def test_reasons_are_given_on_request(tmp_path: Path) -> None:
     """`ranking` is in the answer to `explain`, one entry for each result, in its order."""
-    found = Site(["https://arxiv.org/abs/1"]), Site(["https://a.example/"])
-    sites = {"web": Site(DOWN), "arxiv": found[0], "crossref": found[1]}
-    answer = house(tmp_path, sites).search(Query("papers about tea"))
+    found = Script(["https://arxiv.org/abs/1"]), Script(["https://a.example/"])
+    sites = {"web": Script(DOWN), "arxiv": found[0], "crossref": found[1]}
+    answer = chain_of(tmp_path, sites).search(Query("papers about tea"))
     assert "ranking" not in answer.as_json()
     assert answer.as_json(explain=True)["ranking"] == [
         {"url": "https://arxiv.org/abs/1", "reasons": ["place 1 of arxiv"]},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
@@ -64,8 +64,14 @@ class HandedOut(Exception):
 class HandingOut:
     """Our tools, and the client's, whose calls get no result here: they end the loop."""
 
-    def __init__(self, ours: Toolset, theirs: Sequence[ToolSpec]) -> None:
-        self._ours, self._theirs = ours, tuple(theirs)
+    def __init__(
+        self,
+        ours: Toolset,
+        theirs: Sequence[ToolSpec],
+        over: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`over` says in words that no more steps with tools may follow."""
+        self._ours, self._theirs, self._over = ours, tuple(theirs), over
         self._names = {spec.name for spec in theirs}
 
     @property
@@ -77,7 +83,7 @@ class HandingOut:
     @property
     def exhausted(self) -> str | None:
         """See `Toolbox`."""
-        return self._ours.exhausted
+        return self._ours.exhausted or self._over()
 
     async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
         """See `Toolbox`."""

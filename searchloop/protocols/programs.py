@@ -5,26 +5,30 @@ They stand in `programs.json` of SEARCHLOOP_HOME. Of a key only its digest is th
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import secrets
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from weakref import WeakSet
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings.private_files import read_object, write_object
-from searchloop.agent.types import Limits, Search
+from searchloop.agent.types import Limits, Price, Search, Usage
 
 KEY = "sl-"  # how each key begins
 _FILE = "programs.json"
 _DAY, _MONTH = "%Y-%m-%d", "%Y-%m"
 _NAME = re.compile(r"\w[\w .+-]{0,39}")
 _BOUNDS = {"tokens": "{:,} tokens", "cost_usd": "${:g}"}
+_LOOK = 0.5  # seconds between two looks for answers that were dropped
 _HOW = "The user can change that on searchloop's page: Settings, Other programs."
 
 
@@ -59,12 +63,11 @@ class Program(NamedTuple):
         tokens = sum(day["input_tokens"] + day["output_tokens"] for day in days)
         return {**sums, "tokens": tokens, "unpriced": sum(day["unpriced"] for day in days)}
 
-    def within(self, rows: Iterable[Mapping[str, Any]], limits: Limits) -> Limits:
+    def within(self, spent: Mapping[str, Any], limits: Limits) -> Limits:
         """Returns the limits of a run, as far as the budget reaches. Raises ConfigError at its end.
 
         What a model without a known price costs is not in it.
         """
-        spent = self.spent(rows)
         for name, words in _BOUNDS.items():
             most, limit = getattr(self, name), getattr(limits, name)
             if most is not None and spent[name] >= most:
@@ -75,6 +78,67 @@ class Program(NamedTuple):
                 rest = most - spent[name]
                 limits = replace(limits, **{name: rest if limit is None else min(limit, rest)})
         return limits
+
+
+class Purse:
+    """What a program has used, while answers of it are under way: each step counts at once."""
+
+    def __init__(self, program: Program, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.program, self.spent = program, program.spent(rows)
+        self._unknown: WeakSet[Share] = WeakSet()  # answers whose first step is not over
+        self._known = asyncio.Event()
+
+    async def share(self, program: Program) -> Share:
+        """Waits while the answers under way may use up what is left, each as much as the mean."""
+        self.program = program  # its rights may have changed
+        while self._unknown and (not self.spent["answers"] or self._reached(len(self._unknown))):
+            with suppress(TimeoutError):  # a share that is dropped tells nobody
+                await asyncio.wait_for(self._known.wait(), _LOOK)
+            self._known.clear()
+        self._unknown.add(made := Share(self))
+        return made
+
+    def _reached(self, more: int = 0) -> str | None:
+        """Returns the bound that is reached, with so `more` answers of the usual size, in words."""
+        answers = 1 + more / (self.spent["answers"] or 1)
+        for name, words in _BOUNDS.items():
+            most = getattr(self.program, name)
+            if most is not None and self.spent[name] * answers >= most:
+                return f"{self.program.name}'s {words.format(most)}"
+        return None
+
+    def add(self, share: Share, usage: Usage) -> None:
+        """Counts a step of an answer."""
+        self.spent["answers"] += share in self._unknown
+        self.spent["tokens"] += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        self.spent["cost_usd"] += usage.cost_usd or 0
+        self.end(share)
+
+    def end(self, share: Share) -> None:
+        """Hears that an answer has taken what it takes, or nothing."""
+        self._unknown.discard(share)
+        self._known.set()
+
+
+class Share:
+    """The part that one answer takes of a purse."""
+
+    def __init__(self, purse: Purse) -> None:
+        self.purse = purse
+
+    def priced(self, price: Price) -> Price:
+        """Returns the same price, which counts each step that it is asked for."""
+
+        def cost(usage: Usage) -> float | None:
+            found = price(usage)
+            self.purse.add(self, usage._replace(cost_usd=found))
+            return found
+
+        return cost
+
+    def exhausted(self) -> str | None:
+        """Says in words that all answers under way have used the budget up."""
+        return self.purse._reached()
 
 
 class Programs:

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import AgentError, ConfigError, NativeSearchRejected
@@ -54,7 +55,7 @@ from searchloop.analysis.told import one_of
 from searchloop.compose import Services
 from searchloop.protocols.handing import Events, HandedOut, HandingOut, Happened, Unattended
 from searchloop.protocols.kept import Kept
-from searchloop.protocols.programs import Program
+from searchloop.protocols.programs import Program, Purse, Share
 
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
 _POSITIONS: tuple[Search, ...] = ("auto", "offline", "off")
@@ -122,6 +123,7 @@ class _Ready(NamedTuple):
     messages: list[Message]
     ignored: tuple[str, ...]
     limits: Limits
+    share: Share | None = None
 
 
 class ClientRuns:
@@ -131,6 +133,7 @@ class ClientRuns:
         self.services, self.kept = services, Kept()
         self._looked: set[Provider] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._purses: WeakValueDictionary[str, Purse] = WeakValueDictionary()
 
     def stop(self) -> None:
         """Ends every run with an error that its client gets: the server stops."""
@@ -151,11 +154,8 @@ class ClientRuns:
             if wish.model.endswith(suffix):
                 wish = replace(wish, model=wish.model.removesuffix(suffix), search=search)
         provider, model = runner.provider(await self._named(wish.model))
-        limits, program = settings.limits, wish.program
-        if program:
+        if program := wish.program:
             program.check(f"{provider.name}:{model}")
-            log = self.services.log
-            limits = program.within(await log.aside(log.used, None, program.name), limits)
         provider.check(model)
         wish, ignored = await self._effective(wish, provider, model)
         taken = Instructions.of(wish.system or None, wish.options, wish.schema)
@@ -176,7 +176,19 @@ class ClientRuns:
         messages = [*whole, *self.kept.restored(shown)]
         if wish.files:
             messages[-1] = await self._with_files(messages[-1], wish.files, provider, model)
-        return _Ready(wish, provider, model, path, messages, ignored, limits)
+        limits, share = settings.limits, None
+        if program:
+            share = await (await self._purse(program)).share(program)
+            limits = program.within(share.purse.spent, limits)
+        return _Ready(wish, provider, model, path, messages, ignored, limits, share)
+
+    async def _purse(self, program: Program) -> Purse:
+        """Returns the purse of a program: a new one where no answer of it is under way."""
+        purse, log = self._purses.get(program.name), self.services.log
+        if purse is None:
+            rows = await log.aside(log.used, None, program.name)
+            purse = self._purses.setdefault(program.name, Purse(program, rows))
+        return purse
 
     async def _effective(
         self, wish: Wish, provider: Provider, model: str
@@ -296,6 +308,8 @@ class ClientRuns:
             "error": error,
         }
         await self._told(ready.wish, finished)
+        if ready.share:
+            ready.share.purse.end(ready.share)
         await emit.event("run_finished", finished)
 
     async def _told(self, wish: Wish, finished: Mapping[str, Any]) -> None:
@@ -328,16 +342,20 @@ class ClientRuns:
         provider: Streams = ready.provider
         if wish.schema:
             provider = StructuredProvider(provider, wish.schema)
+        price = self.services.runner.price_of(f"{ready.provider.name}:{ready.model}")
+        tools, share = HandingOut(ours, wish.tools), ready.share
+        if share:
+            tools, price = HandingOut(ours, wish.tools, share.exhausted), share.priced(price)
         try:
             return await run_agent_loop(
                 ready.messages,
                 request,
                 provider=provider,
-                tools=HandingOut(ours, wish.tools),
+                tools=tools,
                 emit=emit,
                 sources=table,
                 limits=ready.limits,
-                price=self.services.runner.price_of(f"{ready.provider.name}:{ready.model}"),
+                price=price,
             )
         except HandedOut as end:
             reply = ready.messages[-1]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +16,12 @@ import pytest
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
-from searchloop.agent.types import Limits
-from searchloop.protocols.programs import Program, Programs
+from searchloop.agent.types import Limits, Usage
+from searchloop.protocols.programs import Program, Programs, Purse
 from tests.fakes import Received, Reply
 from tests.web.faces import (
     DONE,
+    FACES,
     MODEL,
     SWITCH,
     Desk,
@@ -169,20 +174,56 @@ def rows(*days: tuple[str, int, float]) -> Iterator[dict[str, Any]]:
 
 def test_what_is_left_bounds_the_next_answer() -> None:
     """The smaller of the rest and the user's own limit, by day or by month."""
-    import time
-
     today = time.strftime("%Y-%m-%d", time.gmtime())
     month = f"{today[:8]}{'02' if today.endswith('01') else '01'}"
     used = list(rows((today, 100, 0.25), (month, 50, 0.5), ("2020-01-01", 999, 9.0)))
+
+    def left(program: Program, limits: Limits) -> Limits:
+        return program.within(program.spent(used), limits)
+
     daily = Program("a", tokens=150, cost_usd=1.0)
-    left = daily.within(used, Limits(tokens=20))
-    assert (left.tokens, left.cost_usd, left.steps) == (20, 0.75, 12)
-    assert daily._replace(per="month", tokens=151).within(used, Limits()).tokens == 1
+    rest = left(daily, Limits(tokens=20))
+    assert (rest.tokens, rest.cost_usd, rest.steps) == (20, 0.75, 12)
+    assert left(daily._replace(per="month", tokens=151), Limits()).tokens == 1
     for over in (daily._replace(tokens=100), daily._replace(cost_usd=0.75, per="month")):
         with pytest.raises(ConfigError, match="has used its") as failed:
-            over.within(used, Limits())
+            left(over, Limits())
         assert failed.value.code == "program_budget"
-    assert Program("a").within(used, Limits()) == Limits()
+    assert left(Program("a"), Limits()) == Limits()
+
+
+def test_answers_that_start_together_share_a_budget(tmp_path: Path) -> None:
+    """However many there are, the model is asked as often as one after the other would."""
+    with desk(tmp_path, counted) as at:
+        added(at, "editor", models=["*"], tokens=250)
+
+        def ask(_: int) -> str:
+            try:
+                return FACES["chat"].ask(at, user("Hi"), stream=False).text
+            except OVER as error:
+                return str(error.response.json()["error"]["code"])
+
+        with ThreadPoolExecutor(8) as pool:
+            told = Counter(pool.map(ask, range(8)))
+        assert told == {"Hello.": 3, "program_budget": 5}
+        assert shown(at, "editor")["used"]["tokens"] == 300
+
+
+async def test_a_step_of_one_answer_ends_the_others() -> None:
+    """Each knows at its next step what all have used; one that is dropped holds nobody up."""
+    purse = Purse(Program("a", tokens=150), rows((time.strftime("%Y-%m-%d", time.gmtime()), 40, 0)))
+    one, two = [await purse.share(purse.program) for _ in range(2)]
+    assert one.exhausted() is None
+    for share in (one, two):
+        share.priced(lambda usage: None)(Usage(50, 10))
+    assert one.exhausted() == "a's 150 tokens"
+    other = Purse(Program("a", tokens=150), [])
+    dropped = await other.share(other.program)
+    waiting = asyncio.create_task(other.share(other.program))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    del dropped
+    assert (await waiting).exhausted() is None
 
 
 def test_people_have_programs_of_their_own(tmp_path: Path, store: Path | str) -> None:

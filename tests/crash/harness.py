@@ -9,7 +9,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from searchloop.agent.log import EventLog
@@ -55,12 +54,7 @@ class Zygote:
         ended: dict[str, Any] = json.loads(self._process.stdout.readline())
         return ended
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.close()

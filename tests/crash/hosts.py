@@ -10,10 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,12 +84,7 @@ class Host:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number in (signal.SIGCONT, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 self.process.send_signal(number)
@@ -100,18 +94,16 @@ class Host:
 
 
 class Watcher:
-    """Reads a session's events on a thread; `seen` are those that came, with when they came."""
+    """Reads a session's events on a thread; `seen` are those that came."""
 
-    def __init__(self, host: Host, session: str, clock: Callable[[], float]) -> None:
-        self.seen: list[tuple[float, dict[str, Any]]] = []
-        self._thread = threading.Thread(target=self._read, args=(host, session, clock), daemon=True)
-        self._thread.start()
+    def __init__(self, host: Host, session: str) -> None:
+        self.seen: list[dict[str, Any]] = []
+        threading.Thread(target=self._read, args=(host, session), daemon=True).start()
 
-    def _read(self, host: Host, session: str, clock: Callable[[], float]) -> None:
+    def _read(self, host: Host, session: str) -> None:
         with suppress(OSError, http.client.HTTPException):
-            for event in host.events(session):
-                self.seen.append((clock(), event))
+            self.seen.extend(host.events(session))
 
     def kinds(self) -> list[str]:
         """The types so far."""
-        return [event["type"] for _, event in self.seen]
+        return [event["type"] for event in self.seen]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +72,7 @@ def talking(ground: Ground) -> None:
 def test_a_dead_servers_run_goes_on_elsewhere(ground: Ground, tmp_path: Path) -> None:
     """Killed with -9 in mid-sentence: the other server ends the answer, and shows all of it."""
     with ground.host(tmp_path / "a") as a, ground.host(tmp_path / "b") as b:
-        watcher = Watcher(b, ground.session, time.time)
+        watcher = Watcher(b, ground.session)
         a.start(ground.session)
         talking(ground)
         a.signal(signal.SIGKILL)
@@ -124,7 +123,7 @@ def test_a_server_that_is_told_to_stop_hands_over(ground: Ground, tmp_path: Path
     waited for, who followed on the one goes on at the other, and nothing counts as a crash.
     """
     with ground.host(tmp_path / "a") as a, ground.host(tmp_path / "b") as b:
-        leaving = Watcher(a, ground.session, time.time)
+        leaving = Watcher(a, ground.session)
         a.start(ground.session)
         talking(ground)
         a.signal(signal.SIGTERM)
@@ -136,21 +135,9 @@ def test_a_server_that_is_told_to_stop_hands_over(ground: Ground, tmp_path: Path
         assert resumed.data["takeovers"] == 0
         assert ground.model.requests[0].gone.is_set()
         assert len(ground.model.requests) == 2
-        last = leaving.seen[-1][1]["seq"]
+        last = leaving.seen[-1]["seq"]
         rest = list(take_until_end(b, ground.session, last))
         assert [e["seq"] for e in rest] == [e.seq for e in events if e.seq > last]
-
-
-def test_followers_on_another_machine_see_it_at_once(ground: Ground, tmp_path: Path) -> None:
-    """Every event comes once, in order, and the half answer while it is written."""
-    with ground.host(tmp_path / "a") as a, ground.host(tmp_path / "b") as b:
-        watcher = Watcher(b, ground.session, time.time)
-        a.start(ground.session)
-        until(lambda: "text_delta" in watcher.kinds())
-        late = [came - event["at"] for came, event in watcher.seen[1:]]
-        assert sorted(late)[len(late) // 2] < 1.0  # the bench has the figure; this machine is busy
-        numbers = [event["seq"] for _, event in watcher.seen]
-        assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:

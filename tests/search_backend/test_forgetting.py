@@ -20,7 +20,7 @@ from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import Owner, Page, SearchResult
-from tests.agent.log.test_store import as_a_user
+from tests.agent.log.test_rescue import as_a_user
 from tests.agent.scripted import no_room
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import Event, messages_from
-from searchloop.agent.log.session import Turns, shown
+from searchloop.agent.log.session import Turns
 
 Pending = tuple[str, dict[str, Any]]
 
@@ -52,14 +52,6 @@ def test_a_question_asked_anew_hides_what_followed_the_old_one() -> None:
     assert words(log(*A, *B, *C, *asked("B", 3), change("branch_chosen", 5))) == "abc"
 
 
-def test_the_first_question_can_be_asked_anew() -> None:
-    """Nothing is before it then."""
-    events = log(*A, *B, *asked("A", 1))
-    assert words(events) == "A"
-    assert words(events, before=1) == ""
-    assert words(events, before=3) == "a"
-
-
 def test_a_removed_turn_is_gone_and_what_followed_stays() -> None:
     """Nobody stands beside it: the chat closes over the gap, and opens again."""
     removed = log(*A, *B, *C, change("turn_removed", 3))
@@ -81,12 +73,6 @@ def test_what_is_not_there_is_said() -> None:
     with pytest.raises(ConfigError, match="no question number 2"):
         messages_from(log(*A), before=2)
     assert words(log(*A, *asked("b", 77), change("turn_removed", 99))) == "ab"
-
-
-def test_a_chat_without_branches_is_left_as_it_is() -> None:
-    """Not one event is copied."""
-    events = tuple(log(*A, *B))
-    assert shown(events) is events
 
 
 @st.composite

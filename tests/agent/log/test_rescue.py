@@ -10,23 +10,45 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from searchloop.agent.errors import AgentError
+from searchloop.agent.errors import AgentError, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import Restored, backup, check, restore
 from searchloop.agent.log.events import Event, message_data
 from searchloop.agent.types import Message, Usage
-from tests.agent.log.test_store import NOTICE, as_a_user, code_of
+from tests.agent.log.test_store import NOTICE
 from tests.crash.working import Working
 from tests.postgres import Postgres
 
 PAGE = 4096
 SESSIONS = 6
 SAID = message_data(Message("assistant", "At 07:40."), step=1, usage=Usage(), stop_reason="stop")
+
+
+@contextmanager
+def as_a_user() -> Iterator[None]:
+    """For the superuser, to whom no file is closed: somebody else for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def code_of(action: Callable[[], object]) -> str:
+    """The code of the StoreError that this raises; it has a sentence and a remedy."""
+    with pytest.raises(StoreError) as caught:
+        action()
+    assert caught.value.message
+    assert caught.value.remedy
+    return caught.value.code
 
 
 def filled(where: Path | str) -> EventLog:

@@ -17,9 +17,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from searchloop import Agent, AnswerError
 from searchloop.agent.settings import Environment, Settings
 from searchloop.agent.tools import tool
-from tests.chaos.dialects import Asked, load
+from tests.agent.scripted import Scripted, call, calls, says
 from tests.crash.harness import ROOT
-from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.fakes import FakeServer, Reply, json_reply
 
 # What https://github.com/open-telemetry/semantic-conventions-genai requires of each span
 # that we send (docs/gen-ai/gen-ai-spans.md, gen-ai-agent-spans.md).
@@ -60,24 +60,6 @@ def attributes(thing: Any) -> dict[str, Any]:
     return {a.key: getattr(a.value, a.value.WhichOneof("value")) for a in thing.attributes}
 
 
-def model_server(provider: str) -> tuple[FakeServer, Any]:
-    """A model that calls `look` once and then answers."""
-    dialect = load(provider)
-
-    def reply(received: Received) -> Reply:
-        known = dialect.aside(received.method, received.path)
-        if known is not None:
-            return json_reply(known)
-        dialect.hear(received.json)
-        if "KANARIENWORT" in json.dumps(received.json):
-            pieces = dialect.text("KANARIENANTWORT ", "is it.")
-        else:
-            pieces = dialect.calls(Asked("look", "{}"))
-        return Reply(pieces, headers={"content-type": dialect.content_type})
-
-    return FakeServer(reply), dialect
-
-
 @tool(effect="read")
 async def look() -> str:
     """Look."""
@@ -98,13 +80,13 @@ def test_the_library_tells_a_collector_what_the_conventions_ask(
 ) -> None:
     """Spans of a run with a tool, with every required attribute, the well-known name of
     the provider, one trace, and none of the words that were asked, read or said, and no key."""
-    model, dialect = model_server(provider)
-    with model, Collector() as collector:
-        keys = {s: "sk-canary-0123456789" for s in dialect.settings(model.url) if "KEY" in s}
-        env = environment(tmp_path, collector, dialect.settings(model.url), keys)
-        with Agent(Settings.load(Environment({"flag": env})), tools=[look]) as agent:
-            name = f"{provider}:{dialect.models[0]}"
-            said = agent.ask("KANARIENFRAGE?", model=name, mode="agent")
+    model = Scripted([calls(call("look")), says("KANARIENANTWORT is it.")])
+    model.name = provider
+    with Collector() as collector:
+        env = environment(tmp_path, collector, {"OPENAI_API_KEY": CANARIES[-1]})
+        own = Settings.load(Environment({"flag": env}))
+        with Agent(own, tools=[look], providers=[model]) as agent:
+            said = agent.ask("KANARIENFRAGE?", model=f"{provider}:one", mode="agent")
         assert "KANARIENANTWORT" in said.text
         spans, everything = collector.spans(), collector.everything()
     kinds = [attributes(span)[CALLED] for span in spans]
@@ -135,37 +117,23 @@ def test_a_model_that_fails_is_a_failed_span(tmp_path: Path) -> None:
     assert {span.status.code for span in spans.values()} == {2}
 
 
-QUESTION = "How does it search?"
-
-
-def ran(
-    home: Path, env: dict[str, str], *words: str, said: str = ""
-) -> subprocess.CompletedProcess[str]:
-    """A command of the terminal, in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "searchloop.cli", *words],
-        cwd=ROOT,
-        env={"HOME": str(home), **env},
-        input=said,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("command", ["ask", "chat"])
-def test_the_terminal_tells_a_collector_too(command: str, tmp_path: Path) -> None:
-    """`searchloop ask` and `chat` are watched as the server is, and write the same log if told."""
+def test_the_terminal_tells_a_collector_too(tmp_path: Path) -> None:
+    """`searchloop ask` is watched as the server is, and writes the same log if told."""
     with Collector() as collector:
-        more = {"SEARCHLOOP_OFFLINE": "1", "SEARCHLOOP_LOG": "json,info"}
-        env = environment(tmp_path, collector, more)
-        asked = (QUESTION,) if command == "ask" else ()
-        done = ran(tmp_path, env, command, "--web", *asked, said="" if asked else f"{QUESTION}\n")
+        more = {"SEARCHLOOP_OFFLINE": "1", "SEARCHLOOP_LOG": "json,info", "HOME": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-m", "searchloop.cli", "ask", "--web", "How does it search?"],
+            cwd=ROOT,
+            env=environment(tmp_path, collector, more),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         names = {span.name for span in collector.spans()}
-    assert "invoke_agent searchloop" in names
-    assert "execute_tool web_search" in names
+    assert {"invoke_agent searchloop", "execute_tool web_search"} <= names
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert {"run_started", "run_finished"} <= {line["message"] for line in lines}
     assert all("How does it" not in json.dumps(line) for line in lines)

@@ -132,23 +132,6 @@ async def test_a_fact_of_the_first_turn_is_known_at_the_end(
         )
 
 
-async def test_raw_blocks_of_replaced_turns_are_dropped_with_them(tmp_path: Path) -> None:
-    """Those of the turns that stay are sent back as they were."""
-    model = Remembering(1800)
-
-    async with open_house(tmp_path, model) as house:
-        while not summaries(house):
-            await house.ask("Tell me more.")
-        stored = messages_from(house.log.read(house.session))
-        assert contents(sent(stored))[:-1] == contents(model.requests[-1].messages)
-    last = model.requests[-1].messages
-    assert last[0].role == "user"
-    assert last[0].provider_data is None
-    raws = [m.provider_data for m in last if m.role == "assistant"]
-    assert raws
-    assert all(raws)
-
-
 async def test_sources_of_replaced_turns_stay_known(tmp_path: Path) -> None:
     """The number, the address and the text of a page that was opened long ago."""
     opened = page("The bridge was opened in 1931.")

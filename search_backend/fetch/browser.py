@@ -11,24 +11,20 @@ Spec: https://chromedevtools.github.io/devtools-protocol/ (messages end with a N
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
-import select
 import shlex
 import signal
-import subprocess
-import sys
 import tempfile
-import time
 import tomllib
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.client import in_thread, run
 from searchloop.search_backend.fetch.fetch import OutwardSocket, Sockets, system_resolver
 from searchloop.search_backend.fetch.host_check import Resolver, refuse_outside
 from searchloop.search_backend.fetch.http import Fetched
@@ -47,11 +43,7 @@ _KNOWN = tomllib.loads(Path(__file__).with_name("browser.toml").read_text("utf-8
 _NO_WEBRTC = "delete globalThis.RTCPeerConnection; delete globalThis.webkitRTCPeerConnection"
 _PATH = f"{os.defpath}:/usr/local/bin:/snap/bin:/opt/homebrew/bin"
 # Chromium looks for the two ends of its pipe at 3 and 4.
-_IN_PLACE = (
-    "import fcntl, os, sys; "
-    "ends = [fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in sys.argv[1:3]]; "
-    "os.dup2(ends[0], 3); os.dup2(ends[1], 4); os.execvp(sys.argv[3], sys.argv[3:])"
-)
+_IN_PLACE = 'exec "$@" 3<&0 4>&1 0</dev/null 1>/dev/null'
 _HTML = _KNOWN["page"].replace("MOST", str(MOST_HTML))
 
 
@@ -82,13 +74,11 @@ def fetch_rendered(
     target = check_url(url, allow=allow)
     refuse_outside(target.host, host_allowed)
     proxy = CheckedProxy(host_allowed, allow, resolve, sockets)
-    nowhere = CheckedProxy(lambda _host: False)  # for what the browser itself wants to send
-    run(proxy.start(), timeout=seconds)
-    run(nowhere.start(), timeout=seconds)
     try:
-        with _browser(command, nowhere.port) as browser:
-            browser.ends, browser.memory = time.monotonic() + seconds, memory
-            return _page(browser, url, target.url, proxy)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+            browser = _Browser([*shlex.split(command), *_KNOWN["flags"]], profile, memory)
+            work = _rendered(browser, url, target.url, proxy, seconds)
+            return run(work, timeout=seconds + _SETTLED)
     except TimeoutError:
         raise timed_out(seconds) from None
     except (_Gone, OSError) as error:
@@ -97,157 +87,143 @@ def fetch_rendered(
             f"The browser could not show the page ({str(error) or 'it ended'}).",
             "Check SEARCH_BROWSER, and do not run as root: Chromium's sandbox refuses that.",
         ) from error
-    finally:
-        run(proxy.close(), timeout=seconds)
-        run(nowhere.close(), timeout=seconds)
 
 
-@dataclass(slots=True)
+async def _rendered(
+    browser: _Browser, url: str, address: str, proxy: CheckedProxy, seconds: float
+) -> Fetched:
+    nowhere = CheckedProxy(lambda _host: False)  # for what the browser itself wants to send
+    ends = asyncio.get_running_loop().time() + seconds
+    async with proxy, nowhere, browser.started(nowhere.port), asyncio.timeout_at(ends):
+        return await _page(browser, url, address, proxy, ends - _SETTLED)
+
+
 class _Browser:
-    """A running browser, and what it has said so far."""
+    """A browser with a new profile, and what it has said of the page."""
 
-    process: subprocess.Popen[bytes]
-    write: int
-    read: int
-    ends: float = 0.0
-    memory: int = MOST_MEMORY
-    lines: deque[bytes] = field(default_factory=deque)
-    rest: bytes = b""
-    heard: int = 0
-    last: int = 0
-    events: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(self, command: Sequence[str], profile: str, memory: int) -> None:
+        self._command, self._profile, self._memory = command, profile, memory
+        self._last = self._heard = 0
+        self._why = ""
+        self.session = self.frame = self.blank = ""
+        self.status, self.idle = 200, False
 
-    def call(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
-        """Sends a command and returns its result. Raises TimeoutError, _Gone."""
-        self.last += 1
-        message: dict[str, Any] = {"id": self.last, "method": method, "params": parameters}
-        if session:
-            message["sessionId"] = session
-        os.write(self.write, json.dumps(message).encode() + b"\0")
-        while True:
-            said = self.hear(self.ends)
-            if said.get("id") == message["id"]:
-                if "error" in said:
-                    raise _Gone(str(said["error"].get("message"))[:200])
-                result: dict[str, Any] = said.get("result", {})
-                return result
-            self.events.append(said)
+    @contextlib.asynccontextmanager
+    async def started(self, port: int) -> AsyncIterator[None]:
+        """Starts it; kills it with all that it has started."""
+        own = (f"--user-data-dir={self._profile}", f"--proxy-server=socks5://127.0.0.1:{port}")
+        process = await asyncio.create_subprocess_exec(
+            *("/bin/sh", "-c", _IN_PLACE, "sh", *self._command, *own, "about:blank"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+            env={"PATH": _PATH, "HOME": self._profile, "TMPDIR": self._profile},
+            limit=_MOST_HEARD,
+        )
+        self._process = process
+        watch = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            self._kill()
+            await watch
 
-    def hear(self, until: float) -> dict[str, Any]:
-        """Returns the next message. Raises TimeoutError at `until`, _Gone."""
-        while not self.lines:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            ready, _, _ = select.select([self.read], [], [], min(left, 0.25))
-            if _memory(self.process.pid) > self.memory:
-                raise _Gone("it took too much memory")
-            if ready:
-                piece = os.read(self.read, 1 << 20)
-                self.heard += len(piece)
-                if not piece or self.heard > _MOST_HEARD:
-                    raise _Gone("it said too much" if piece else "")
-                *whole, self.rest = (self.rest + piece).split(b"\0")
-                self.lines.extend(whole)
-        said: dict[str, Any] = json.loads(self.lines.popleft())
+    async def _watch(self) -> None:
+        """Returns when the browser has ended, at the latest by taking too much."""
+        ended = asyncio.ensure_future(self._process.wait())
+        while not ended.done():
+            taken = in_thread(partial(_memory, self._process.pid))
+            if await asyncio.wrap_future(taken) > self._memory:
+                self._why = "it took too much memory"
+                self._kill()
+            await asyncio.wait([ended], timeout=0.25)
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def send(self, method: str, **parameters: Any) -> int:
+        """Sends a command and returns its number."""
+        self._last += 1
+        session = {"sessionId": self.session} if self.session else {}
+        message = {"id": self._last, "method": method, "params": parameters, **session}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\0")
+        return self._last
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Returns the result of a command. Raises _Gone."""
+        number = self.send(method, **parameters)
+        while (said := await self.hear()).get("id") != number:
+            pass
+        if "error" in said:
+            raise _Gone(str(said["error"].get("message"))[:200])
+        result: dict[str, Any] = said.get("result", {})
+        return result
+
+    async def hear(self) -> dict[str, Any]:
+        """Returns the next message, and notes what it says of the page. Raises _Gone."""
+        assert self._process.stdout is not None
+        try:
+            line = await self._process.stdout.readuntil(b"\0")
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            raise _Gone(self._why) from None
+        self._heard += len(line)
+        if self._heard > _MOST_HEARD:
+            raise _Gone("it said too much")
+        said: dict[str, Any] = json.loads(line[:-1])
+        about = said.get("params", {})
+        is_own = about.get("frameId") == self.frame
+        match said.get("method"):
+            case "Page.lifecycleEvent" if is_own and about["name"] == "networkIdle":
+                self.idle = self.idle or about["loaderId"] != self.blank
+            case "Network.responseReceived" if is_own and about.get("type") == "Document":
+                self.status = int(about["response"]["status"])
+            case "Page.javascriptDialogOpening":
+                self.send("Page.handleJavaScriptDialog", accept=False)
         return said
 
 
-@contextlib.contextmanager
-def _browser(command: str, port: int) -> Iterator[_Browser]:
-    """Starts a browser with a new profile; kills it with all that it has started."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        pipes = [*os.pipe(), *os.pipe()]
-        theirs = (pipes[0], pipes[3])
-        own = [f"--user-data-dir={profile}", f"--proxy-server=socks5://127.0.0.1:{port}"]
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-I", "-c", _IN_PLACE, *map(str, theirs)),
-                *(*shlex.split(command), *_KNOWN["flags"], *own, "about:blank"),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=theirs,
-            start_new_session=True,
-            env={"PATH": _PATH, "HOME": profile, "TMPDIR": profile},
-        )
-        for end in theirs:
-            os.close(end)
-        try:
-            yield _Browser(process, pipes[1], pipes[2])
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            os.close(pipes[1])
-            os.close(pipes[2])
-
-
-def _page(browser: _Browser, url: str, address: str, proxy: CheckedProxy) -> Fetched:
-    apart = browser.call(
+async def _page(
+    browser: _Browser, url: str, address: str, proxy: CheckedProxy, until: float
+) -> Fetched:
+    """Returns the page once it loads nothing any more, or as it is at `until`."""
+    apart = await browser.call(
         "Target.createBrowserContext",
         proxyServer=f"socks5://127.0.0.1:{proxy.port}",
         proxyBypassList="<-loopback>",
     )
-    browser.call("Browser.setDownloadBehavior", behavior="deny", **apart)
-    made = browser.call("Target.createTarget", url="about:blank", **apart)
-    session = browser.call("Target.attachToTarget", targetId=made["targetId"], flatten=True)
-    name = str(session["sessionId"])
+    await browser.call("Browser.setDownloadBehavior", behavior="deny", **apart)
+    made = await browser.call("Target.createTarget", url="about:blank", **apart)
+    target = await browser.call("Target.attachToTarget", targetId=made["targetId"], flatten=True)
+    browser.session = str(target["sessionId"])
     for method in ("Page.enable", "Network.enable"):
-        browser.call(method, name)
-    browser.call("Page.setLifecycleEventsEnabled", name, enabled=True)
-    browser.call("Page.addScriptToEvaluateOnNewDocument", name, source=_NO_WEBRTC)
-    blank = browser.call("Page.getFrameTree", name)["frameTree"]["frame"]["loaderId"]
-    begun = browser.call("Page.navigate", name, url=address)
+        await browser.call(method)
+    await browser.call("Page.setLifecycleEventsEnabled", enabled=True)
+    await browser.call("Page.addScriptToEvaluateOnNewDocument", source=_NO_WEBRTC)
+    blank = (await browser.call("Page.getFrameTree"))["frameTree"]["frame"]
+    browser.frame, browser.blank = str(blank["id"]), str(blank["loaderId"])
+    begun = await browser.call("Page.navigate", url=address)
     if begun.get("errorText"):
         if proxy.refused:
             raise NotReachable(f"{address}: {begun['errorText']}")
         raise bad_response(check_url(address).host)
-    frame = str(begun["frameId"])
-    _settle(browser, name, frame, str(blank))
-    shown = browser.call("Page.getFrameTree", name)["frameTree"]["frame"]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout_at(until):
+            while not browser.idle:
+                await browser.hear()
+    shown = (await browser.call("Page.getFrameTree"))["frameTree"]["frame"]
     # A world of our own: the page's scripts cannot change what is read there.
-    world = browser.call("Page.createIsolatedWorld", name, frameId=frame)["executionContextId"]
-    taken = browser.call("Runtime.evaluate", name, expression=_HTML, contextId=world)
+    world = await browser.call("Page.createIsolatedWorld", frameId=browser.frame)
+    taken = await browser.call(
+        "Runtime.evaluate", expression=_HTML, contextId=world["executionContextId"]
+    )
     html = str(taken.get("result", {}).get("value", ""))
     final = check_url(str(shown["url"]), allow=proxy.allow).url
-    status = _status(browser.events, frame)
-    truncated = len(html) >= MOST_HTML
     body = html.encode("utf-8", "replace")
-    return Fetched(url, final, status, "text/html", "utf-8", body, truncated)
-
-
-def _settle(browser: _Browser, session: str, frame: str, blank: str) -> None:
-    """Waits until the page loads nothing any more, or its time is over."""
-    until, seen = browser.ends - _SETTLED, 0
-    with contextlib.suppress(TimeoutError):
-        while True:
-            new, seen = browser.events[seen:], len(browser.events)
-            if any(_idle(event, frame, blank) for event in new):
-                return
-            if any(event.get("method") == "Page.javascriptDialogOpening" for event in new):
-                with contextlib.suppress(_Gone):  # it may be closed by now
-                    browser.call("Page.handleJavaScriptDialog", session, accept=False)
-            browser.events.append(browser.hear(until))
-
-
-def _idle(event: dict[str, Any], frame: str, blank: str) -> bool:
-    about = event.get("params", {})
-    is_end = event.get("method") == "Page.lifecycleEvent" and about.get("name") == "networkIdle"
-    return is_end and about.get("frameId") == frame and about.get("loaderId") != blank
-
-
-def _status(events: Sequence[dict[str, Any]], frame: str) -> int:
-    """Returns the status of the last document of the page's own frame."""
-    told = [
-        event["params"]["response"]["status"]
-        for event in events
-        if event.get("method") == "Network.responseReceived"
-        and event["params"].get("type") == "Document"
-        and event["params"].get("frameId") == frame
-    ]
-    return int(told[-1]) if told else 200
+    is_part = len(html) >= MOST_HTML
+    return Fetched(url, final, browser.status, "text/html", "utf-8", body, is_part)
 
 
 def _memory(group: int) -> int:

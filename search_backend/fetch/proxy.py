@@ -14,6 +14,7 @@ import contextlib
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from searchloop.search_backend.fetch.client import in_thread
 from searchloop.search_backend.fetch.fetch import OutwardSocket, Sockets, system_resolver
@@ -46,12 +47,13 @@ class CheckedProxy:
     _server: asyncio.Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def start(self) -> None:
+    async def __aenter__(self) -> Self:
         """Listens on a free port of 127.0.0.1."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stops listening and closes all connections."""
         if self._server is not None:
             self._server.close()
@@ -85,11 +87,10 @@ class CheckedProxy:
             back.write(_REFUSED)
             await back.drain()
             return
-        try:
+        with contextlib.closing(send):
             back.write(_GRANTED)
-            await self._relay_both(browser, back, server, send)
-        finally:
-            send.close()
+            # Where one side has ended, closing both ends the other.
+            await asyncio.gather(self._relay(browser, send), self._relay(server, back))
 
     async def _connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connects to a checked address of `target`. Raises SearchBackendError, OSError."""
@@ -97,8 +98,8 @@ class CheckedProxy:
         look_up = in_thread(
             lambda: public_addresses(target, self.resolve, CONNECT_SECONDS, self.allow)
         )
-        error: OSError = OSError("no address")
-        for address in (await asyncio.wrap_future(look_up))[:2]:
+        addresses = (await asyncio.wrap_future(look_up))[:2]
+        for address in addresses:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             link = self.sockets(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             link.setblocking(False)
@@ -107,37 +108,18 @@ class CheckedProxy:
                     loop = asyncio.get_running_loop()
                     await loop.sock_connect(link, (address, target.port))
                 return await asyncio.open_connection(sock=link)
-            except OSError as failed:  # TimeoutError is one
+            except BaseException as failed:
                 link.close()
-                error = failed
-            except BaseException:
-                link.close()
-                raise
-        raise error
-
-    async def _relay_both(
-        self,
-        browser: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
-        server: asyncio.StreamReader,
-        send: asyncio.StreamWriter,
-    ) -> None:
-        ways = [
-            asyncio.ensure_future(way)
-            for way in (self._relay(browser, send), self._relay(server, back))
-        ]
-        try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+                if address == addresses[-1] or not isinstance(failed, OSError):
+                    raise
+        raise OSError("no address")
 
     async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        while (piece := await source.read(65_536)) and self._left > 0:
-            self._left -= len(piece)
-            sink.write(piece)
-            await sink.drain()
+        with contextlib.closing(sink):
+            while (piece := await source.read(65_536)) and self._left > 0:
+                self._left -= len(piece)
+                sink.write(piece)
+                await sink.drain()
 
 
 def _target(host: str, port: int) -> Target:

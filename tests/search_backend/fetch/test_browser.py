@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -38,9 +36,9 @@ URL = "http://page.example/"
 def proxied(net: Internet, **rules: object) -> Iterator[CheckedProxy]:
     """A running proxy to this internet."""
     proxy = CheckedProxy(resolve=net.resolve, sockets=net.sockets, **rules)  # type: ignore[arg-type]
-    run(proxy.start(), timeout=LATE)
+    run(proxy.__aenter__(), timeout=LATE)
     yield proxy
-    run(proxy.close(), timeout=LATE)
+    run(proxy.__aexit__(), timeout=LATE)
 
 
 def told(proxy: CheckedProxy, request: bytes) -> bytes:
@@ -146,67 +144,31 @@ def test_a_browser_that_does_not_start_is_said_so() -> None:
 
 # From here on a real Chromium.
 
-TEXTS = (
-    "The harbour bridge was opened in 1932 and carries eight lanes of traffic and two of rail.",
-    "Green tea is steamed at harvest, which keeps its leaves green and its taste fresh.",
-    "Das Museum wurde 1903 gegründet und zeigt Werke aus Naturwissenschaft und Technik.",
-)
-# How scripts bring a text onto a page; TEXT is its JSON, /text.txt and /text.json hold it too.
+TEXT = "The harbour bridge was opened in 1932 and carries eight lanes of traffic and two of rail."
+# How scripts bring a text onto a page; TEXT is its JSON, /text.json and /module.js hold it too.
 WAYS = (
-    "out.textContent = TEXT",
-    "out.innerHTML = '<p>' + TEXT + '</p>'",
-    "document.write('<main><p>' + TEXT + '</p></main>')",
     "setTimeout(() => { out.textContent = TEXT }, 200)",
-    "requestAnimationFrame(() => { out.append(TEXT) })",
-    "Promise.resolve(TEXT).then(t => out.append(t))",
-    "fetch('/text.txt').then(r => r.text()).then(t => out.append(t))",
     "fetch('/text.json').then(r => r.json()).then(j => { out.textContent = j.text })",
-    "const x = new XMLHttpRequest(); x.open('GET', '/text.txt'); x.onload = () => "
-    "out.append(x.responseText); x.send()",
     "import('/module.js').then(m => out.append(m.text))",
-    "const s = document.createElement('script'); s.src = '/script.js'; document.body.append(s)",
-    "class T extends HTMLElement { connectedCallback() { this.textContent = TEXT } }; "
-    "customElements.define('t-t', T); out.append(document.createElement('t-t'))",
     "class S extends HTMLElement { connectedCallback() { this.attachShadow({mode: 'open'})"
     ".innerHTML = '<p>' + TEXT + '</p>' } }; customElements.define('s-s', S); "
     "out.append(document.createElement('s-s'))",
     "const w = new Worker(URL.createObjectURL(new Blob(['postMessage(' + JSON.stringify(TEXT) + "
     "')']))); w.onmessage = e => out.append(e.data)",
-    "history.pushState({}, '', '/view'); out.append(TEXT)",
-    "location.hash = '#/view'; addEventListener('hashchange', () => out.append(TEXT))",
-    "new MutationObserver(() => { if (!done) { done = 1; out.append(TEXT) } })"
-    ".observe(out, {attributes: true}); let done = 0; out.title = 'x'",
-    "new IntersectionObserver(e => { if (!out.textContent) out.append(TEXT) }).observe(out)",
-    "(async () => { const a = await (await fetch('/text.txt')).text(); await new Promise(r => "
-    "setTimeout(r, 100)); out.append(a) })()",
     "if (!location.search) location.replace('/?two'); else out.append(TEXT)",
 )
-# Each starts a browser: a timer, a fetch, a module, a shadow tree, a worker, another address.
-SAMPLE = tuple(WAYS[n] for n in (3, 7, 9, 12, 13, 19))
 
 
-def shell(way: str, text: str) -> dict[str, bytes]:
+def shell(way: str) -> dict[str, bytes]:
     """A site whose page holds a script and no text."""
-    code = way.replace("TEXT", json.dumps(text))
+    words = json.dumps(TEXT)
+    code = way.replace("TEXT", words)
     page = f"<!doctype html><title>Page</title><main id=out></main><script>{code}</script>"
-    utf8 = "text/html; charset=utf-8"
-    words = json.dumps(text)
-    kinds = "text/javascript; charset=utf-8"
-    append = f"document.getElementById('out').append({words})"
     return {
-        **dict.fromkeys(("/", "/?two", "/view"), answer(page.encode(), kind=utf8)),
-        "/text.txt": answer(text.encode(), kind="text/plain; charset=utf-8"),
-        "/text.json": answer(json.dumps({"text": text}).encode(), kind="application/json"),
-        "/module.js": answer(f"export const text = {words}".encode(), kind=kinds),
-        "/script.js": answer(append.encode(), kind=kinds),
+        **dict.fromkeys(("/", "/?two"), answer(page.encode())),
+        "/text.json": answer(json.dumps({"text": TEXT}).encode(), kind="application/json"),
+        "/module.js": answer(f"export const text = {words}".encode(), kind="text/javascript"),
     }
-
-
-def f1(found: str, wanted: str) -> float:
-    """Of words, each as often as it stands there."""
-    a, b = (Counter(re.findall(r"\w+", text.lower())) for text in (found, wanted))
-    both = sum((a & b).values())
-    return 2 * both / (sum(a.values()) + sum(b.values()) or 1)
 
 
 @pytest.fixture(scope="session")
@@ -234,23 +196,15 @@ def rendered(command: str, net: Internet, seconds: float = LATE, **options: obje
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(
-    ("ways", "texts"), [(SAMPLE, 1), pytest.param(WAYS, 3, marks=pytest.mark.torture)]
-)
-def test_pages_that_need_scripts_are_read(command: str, ways: tuple[str, ...], texts: int) -> None:
-    """Ways by which scripts write, up to three texts each: F1 of .9 for 95 % of them."""
+def test_pages_that_need_scripts_are_read(command: str) -> None:
+    """However scripts write a text: by a timer, a module, a worker, on another address."""
 
-    def score(case: tuple[str, str]) -> float:
-        way, text = case
-        with serving(shell(way, text)) as server:
-            return f1(rendered(command, Internet(server.port)).text, text)
+    def text(way: str) -> str:
+        with serving(shell(way)) as server:
+            return rendered(command, Internet(server.port)).text
 
-    cases = [(way, TEXTS[(n + k) % 3]) for n, way in enumerate(ways) for k in range(texts)]
-    assert len(set(cases)) == len(ways) * texts
     with ThreadPoolExecutor(2) as pool:
-        scores = dict(zip(cases, pool.map(score, cases), strict=True))
-    low = {way: value for (way, _), value in scores.items() if value < 0.9}
-    assert sum(value >= 0.9 for value in scores.values()) >= 0.95 * len(cases), low
+        assert [*pool.map(text, WAYS)] == [TEXT] * len(WAYS)
 
 
 class Ear:
@@ -307,20 +261,12 @@ go(() => new WebTransport('https://HOST/wt'));
 </script>"""
 
 
-HERE = ("127.0.0.1:{}", "169.254.169.254", "inner.example")
-
-
 @pytest.mark.integration
-@pytest.mark.parametrize(
-    "names", [HERE, pytest.param(("localhost:{}", "[::1]:{}"), marks=pytest.mark.torture)]
-)
-def test_no_part_of_a_page_reaches_a_denied_address(
-    whole_command: str, names: tuple[str, ...]
-) -> None:
+def test_no_part_of_a_page_reaches_a_denied_address(whole_command: str) -> None:
     """Every denied address as an image, and this machine in each way a page has, also as a name:
     nothing is connected to but the page's own server."""
     ear = Ear()
-    here = [name.format(ear.port) for name in names]
+    here = (f"127.0.0.1:{ear.port}", "169.254.169.254", "inner.example")
     images = "".join(f"<img src=http://{bracketed(a)}/i{n}>" for n, a in enumerate(REFUSED))
     pages = [answer(EVERY_WAY.replace("HOST", host).encode()) for host in here]
     pages.append(answer(f"<!doctype html><title>x</title>{images}".encode()))
@@ -362,8 +308,7 @@ def test_a_page_cannot_lead_to_a_denied_address(command: str, leads: str) -> Non
 @pytest.mark.integration
 def test_the_reader_browser_gives_pages(whole_command: str) -> None:
     """As one of the chain of readers."""
-    text = TEXTS[0]
-    with serving(shell(WAYS[6], text)) as server:
+    with serving(shell(WAYS[1])) as server:
         net = Internet(server.port)
         opened = partial(
             fetch_rendered,
@@ -377,7 +322,7 @@ def test_the_reader_browser_gives_pages(whole_command: str) -> None:
         reading = Reading(opened, lambda url, **_: url, services, calls.read, ("browser",))
         page = reading.page(URL)
     assert (page.reader, page.status) == ("browser", "ok")
-    assert text in page.text
+    assert page.text == TEXT
 
 
 def group_of(marker: str) -> list[int]:

@@ -509,36 +509,6 @@ def test_a_fault_in_a_resolver_is_not_taken_for_an_absent_host() -> None:
 
 # The one door.
 
-WAYS_OUT = {
-    *("socket", "ssl", "http", "urllib.request", "ftplib", "socketserver", "xmlrpc", "asyncio"),
-    *("smtplib", "imaplib", "poplib", "telnetlib", "nntplib", "subprocess", "multiprocessing"),
-    *("httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3", "aiohttp", "primp"),
-}
-
-
-def test_exactly_one_module_can_open_a_page_connection() -> None:
-    """Every other module of the search backend gets its bytes from `fetch`."""
-    users = {
-        module.path
-        for module in modules("search_backend")
-        for line in module.imports
-        if any(line.target == way or line.target.startswith(way + ".") for way in WAYS_OUT)
-    }
-    # Engines have a door of their own in there, which nothing that handles pages may import.
-    fetching = {path for path in users if path.startswith("search_backend/fetch/")}
-    # Starts this Python again to read large pages; what it reads comes through its standard input.
-    workers = {"search_backend/pages/workers.py"}
-    # Asks engines, through that door.
-    schedule = {path for path in users if path.startswith("search_backend/search/")}
-    assert users - fetching - schedule - workers == set()
-    started = next(m for m in modules("search_backend") if m.path in workers)
-    programs = {
-        ast.unparse(call.args[0])
-        for call in ast.walk(started.tree)
-        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("subprocess.")
-    }
-    assert all(program.startswith("[*(sys.executable, '-I', '-c', ") for program in programs)
-
 
 def test_in_that_module_names_are_looked_up_in_one_place() -> None:
     """aiohttp connects to the addresses that the guard has checked, and asks no resolver."""

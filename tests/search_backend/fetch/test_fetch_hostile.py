@@ -385,40 +385,14 @@ def test_a_handshake_that_stalls_ends_at_the_deadline() -> None:
 
 fragments = st.sampled_from(
     [
-        *(
-            b"HTTP/1.1 200 OK\r\n",
-            b"HTTP/1.0 302 Found\r\n",
-            b"HTTP/1.1 100 C\r\n\r\n",
-            b"\r\n",
-            b"\n",
-        ),
-        *(b"Content-Length: 5\r\n", b"Content-Length: -1\r\n", b"Content-Length: 99999999999\r\n"),
-        *(
-            b"Transfer-Encoding: chunked\r\n",
-            b"Content-Encoding: gzip\r\n",
-            b"Content-Encoding: br\r\n",
-        ),
-        *(
-            b"Location: /\r\n",
-            b"Location: http://127.0.0.1/\r\n",
-            b"Content-Type: text/html\r\n",
-            b": x\r\n",
-        ),
-        *(
-            b"Content-Type: application/pdf\r\n",
-            b"5\r\nhello\r\n",
-            b"0\r\n\r\n",
-            b"ffffffffff\r\n",
-            b"-1\r\n",
-        ),
-        *(
-            gzip.compress(b"hello", mtime=0),
-            b"\x00" * 9,
-            b"x" * 300,
-            b" folded\r\n",
-            b"\r",
-            b"\xff\xfe",
-        ),
+        *(b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 302 Found\r\n", b"HTTP/1.1 100 C\r\n\r\n"),
+        *(b"\r\n", b"\n", b"\r", b" folded\r\n", b": x\r\n", b"\xff\xfe", b"\x00" * 9, b"x" * 300),
+        *(b"Content-Length: %d\r\n" % size for size in (5, -1, 99999999999)),
+        *(b"Content-Encoding: %b\r\n" % name for name in (b"gzip", b"br")),
+        *(b"Content-Type: %b\r\n" % kind for kind in (b"text/html", b"application/pdf")),
+        *(b"Location: /\r\n", b"Location: http://127.0.0.1/\r\n"),
+        *(b"Transfer-Encoding: chunked\r\n", b"5\r\nhello\r\n", b"0\r\n\r\n", b"ffffffffff\r\n"),
+        *(b"-1\r\n", gzip.compress(b"hello", mtime=0)),
     ]
 )
 

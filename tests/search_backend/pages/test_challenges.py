@@ -11,9 +11,7 @@ from searchloop.search_backend.pages.reading import read_fetched
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.plugin.answers import challenged
-from searchloop.search_backend.plugin.challenge_pages import is_challenge
 from searchloop.search_backend.types import Page
-from tests.growth import grows_too_fast
 from tests.tables import each_row
 
 URL = "https://site.example/page"
@@ -24,74 +22,6 @@ def opened(body: str | bytes, status: int = 200, **headers: str) -> Page:
     raw = body.encode() if isinstance(body, str) else body
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return read_fetched(Fetched(URL, URL, status, "text/html", "utf-8", raw, headers=named))
-
-
-TITLES = (
-    "Forbidden City",
-    "Forbidden",
-    "403 Forbidden explained",
-    "Security checklist for Django",
-    "Security check",
-    "Access denied for user 'root'@'localhost'",
-    "Access denied",
-    "Verify your email address - Help",
-    "Verify your account",
-    "Verifying you are human: how it works",
-    "Just a moment: a history",
-    "Just a moment...",
-    "Attention required: the psychology of focus",
-    "Captcha - Wikipedia",
-    "CAPTCHA",
-    "Are you a robot? A quiz",
-    "Please wait to be seated",
-    "Please wait...",
-    "One more step towards Mars",
-    "Pardon our interruption: live blog",
-    "Rate limits - API documentation",
-    "Checking your browser's cache headers",
-    "What is a Cloudflare Ray ID?",
-    "Request blocked by CORS policy",
-    "Human verification in cell biology",
-)
-TEXTS = (
-    "Requests are limited to 60 per minute. Automated requests beyond that get HTTP 429, and you"
-    " have been blocked if you see a Ray ID.",
-    "Cloudflare shows this while checking if the site connection is secure: verify you are human,"
-    " complete the captcha, enable JavaScript and cookies to continue.",
-    "Google says: our systems have detected unusual traffic from your computer network. Solve the"
-    " captcha. Press &amp; Hold to confirm you are a human and not a bot. Reference #18.2f3e.",
-    "I'm not a robot, said the robot. Are you a robot? Access denied, the door replied.",
-)
-# What ordinary pages carry besides: a sensor of the guard that let them through, forms, examples.
-AROUND = (
-    "{}",
-    "<script src='/cdn-cgi/challenge-platform/scripts/jsd/main.js'></script>"
-    "<script>window.__CF$cv$params={{r:'8a',t:'MTc='}}</script>{}",
-    "{}<form><input type=email name=q><div class='g-recaptcha' data-sitekey=k></div></form>",
-    "{}<form><textarea></textarea><div class='cf-turnstile'></div></form>",
-    "<script src='https://client.px-cloud.net/PXabc/main.min.js'></script>"
-    "<script>window._pxAppId='PXabc'</script>{}",
-    "{}<script src='/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3'></script>",
-    "<script src='https://a1.token.awswaf.com/a1/challenge.js' defer></script>{}",
-    '{}<pre><code>&lt;div id="px-captcha"&gt; window._cf_chl_opt gokuProps</code></pre>',
-    "{}<noscript>Please enable JavaScript and cookies.</noscript>",
-    "<!-- <div id='challenge-form'> -->{}<script src='https://js.hcaptcha.com/1/api.js'></script>",
-)
-
-
-@each_row(
-    ("title", "text", "around"),
-    [(t, x, AROUND[n % len(AROUND)]) for n, (t, x) in enumerate(product(TITLES, TEXTS))],
-)
-def test_an_ordinary_short_page_is_never_a_challenge(title: str, text: str, around: str) -> None:
-    """A hundred of them, with titles, words and scripts of which each is suspicious."""
-    shown = f"<h1>{title}</h1><p>{text}</p><p>Published by the editors of the site.</p>"
-    page = opened(
-        f"<!doctype html><html><head><title>{title}</title></head><body>{around.format(shown)}",
-        server="cloudflare",
-    )
-    assert (page.status, page.error) == ("ok", None)
-    assert "by the editors" in page.text
 
 
 # Short pages whose topic is what guards, errors and banners say, in some languages.
@@ -118,6 +48,13 @@ TOPICS = (
     ("访问被拒绝", "《访问被拒绝》是一部2010年出版的书。"),
     ("Request rejected", "The request rejected by the town was for a crane."),
     ("One moment, please...", "It is a song that Dinah sang in the spring of 1961."),
+    (
+        "Just a moment...",
+        "Press &amp; Hold to confirm you are a human and not a bot. Ref 18.",
+    ),
+    ("403 Forbidden explained", "You have been blocked if you see a Ray ID, says Cloudflare."),
+    ("Are you a robot? A quiz", "I'm not a robot, said the robot. Access denied, said the door."),
+    ("Verifying you are human", "Cloudflare shows this while checking if a connection is secure."),
 )
 ASIDE = (
     "{}",
@@ -127,6 +64,14 @@ ASIDE = (
     "<script>" + "var a=1;" * 3000 + "</script>{}",
     "{}<div class=g-recaptcha data-size=invisible></div>",
     "{}<p><a href='https://o.example/?__cf_chl_tk=x'>More</a>",
+    "<script src='/cdn-cgi/challenge-platform/scripts/jsd/main.js'></script>"
+    "<script>window.__CF$cv$params={{r:'8a',t:'MTc='}}</script>{}",
+    "<script src='https://client.px-cloud.net/PXabc/main.min.js'></script>"
+    "<script>window._pxAppId='PXabc'</script>{}",
+    "{}<script src='/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3'></script>",
+    "<script src='https://a1.token.awswaf.com/a1/challenge.js' defer></script>{}",
+    '{}<pre><code>&lt;div id="px-captcha"&gt; window._cf_chl_opt gokuProps</code></pre>',
+    "<!-- <div id='challenge-form'> -->{}<script src='https://js.hcaptcha.com/1/api.js'></script>",
     "<link rel=preconnect href=https://ct.captcha-delivery.com>{}",
     "<meta http-equiv=Content-Security-Policy content='script-src captcha.px-cdn.net'>{}",
 )
@@ -213,33 +158,6 @@ def test_a_long_page_is_no_challenge() -> None:
         head = markup.replace("<noscript>", "<p>").replace("</noscript>", "")
         page = opened(f"<title>How guards work</title><div>{head}</form></div>{story}")
         assert page.status != "blocked"
-
-
-HOSTILE = (
-    *("<script>", "<script ", "<!--", "<a ", "<noscript>", "<noscript ", "<noscript>enable ", "<"),
-    *(
-        "<div class=",
-        "<meta ",
-        "<input ",
-        "<input type=",
-        "<iframe ",
-        "your support id is: ",
-        "id=",
-    ),
-    *("id=g-recaptcha invisible ", "<div id=g-recaptcha invisible>", "sec-if-", "captcha.px"),
-)
-
-
-@each_row("unit", HOSTILE)
-@each_row("before", ["", "<div ", "<script>"])
-def test_hostile_markup_costs_what_its_size_says(unit: str, before: str) -> None:
-    """No pattern looks again at what it has seen."""
-
-    def look(body: str) -> bool:
-        return is_challenge(body.encode(), "Just a moment", "")
-
-    small, large = (before + unit * (size // len(unit)) + ">" for size in (60_000, 240_000))
-    assert not grows_too_fast(look, small, large)
 
 
 def test_the_server_does_not_look_at_markup_itself() -> None:

@@ -72,12 +72,6 @@ def test_a_long_page_comes_in_slices(long: tuple[Pages, FakeFetch]) -> None:
     assert fetch.urls == ["https://example.org/long"]
 
 
-def test_a_short_page_is_whole(tmp_path: Path) -> None:
-    """Nothing is truncated, nothing is next."""
-    view = pages(tmp_path, FakeFetch(a=fetched("a", "Short."))).open_page("https://example.org/a")
-    assert (view.content, view.truncated, view.next_offset) == ("Short.", False, None)
-
-
 def test_a_source_longer_than_the_caps_is_told(tmp_path: Path) -> None:
     """What was cut while fetching counts as truncated although there is no next slice."""
     view = pages(tmp_path, FakeFetch(a=fetched("a", "Start", cut=True))).open_page(

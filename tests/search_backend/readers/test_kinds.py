@@ -141,13 +141,6 @@ def test_markup_of_an_unknown_kind_is_a_page(kind: str, start: str) -> None:
     assert page(body, "text/plain").text == body.decode().lstrip("\n")
 
 
-@pytest.mark.parametrize("kind", ["", "application/octet-stream", "application/xml"])
-def test_a_feed_is_found_by_its_root(kind: str) -> None:
-    """Whatever it is served as."""
-    feed = b"<?xml version='1.0'?><rss><channel><title>Tea</title></channel></rss>"
-    assert page(feed, kind).title == "Tea"
-
-
 def test_html_with_a_stray_control_character_is_read() -> None:
     """Browsers ignore it."""
     assert page(b"<p>One\0 two\x08 three</p>" + b"<!-- -->" * 20, "text/html").status == "ok"

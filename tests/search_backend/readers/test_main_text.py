@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from searchloop.search_backend.readers import read
-from searchloop.search_backend.readers._html.blocks import layout
-from searchloop.search_backend.readers._html.parts.complete import with_parts
 from searchloop.search_backend.types import Page
 from tests.tables import each_row
 
@@ -25,20 +21,6 @@ def page(body: str, head: str = "") -> Page:
     """A page with the furniture every site has."""
     markup = f"<html><head><title>T</title>{head}</head><body>{NAV}{body}{FOOTER}</body></html>"
     return read(markup.encode(), url="https://example.org/a/", content_type="text/html")
-
-
-def test_an_article_without_what_surrounds_it() -> None:
-    """Paragraphs and their headings stay; menus, sharing, related pages and the footer go."""
-    paragraphs = "".join(f"<h2>Stage {n}</h2><p>{WORDS * 3}</p>" for n in range(4))
-    text = page(
-        f"<article class=post-content><h1>The harbour</h1>{paragraphs}</article>"
-        "<div class=share-buttons><a href=/f>Share on Facebook</a><a href=/x>Tweet</a></div>"
-        "<aside class=related><h3>Related</h3><ul><li><a href=/1>Ten harbours</a></ul></aside>"
-    ).text
-    assert text.count("three stages") == 12
-    assert "## Stage 3" in text
-    for furniture in ("Tweet", "Ten harbours", "Terms of service", "All rights reserved", "Shop"):
-        assert furniture not in text
 
 
 def test_a_forum_whose_posts_stand_in_noscript() -> None:
@@ -74,41 +56,6 @@ def test_a_list_of_things_is_no_navigation() -> None:
     assert "Teapot number 7 in blue clay" in text
     assert "Holds 24 cups" in text
     assert "Privacy" not in text
-
-
-FORMS = {
-    "pre": ("<pre>{}</pre>", "keel = {}\n"),
-    "dl": ("<dl>{}</dl>", "<dt>keel {}</dt><dd>{}</dd>"),
-    "table": ("<table><tr><th>keel<th>buoy</tr>{}</table>", "<tr><td>{}</td><td>{}</td></tr>"),
-    "details": ("{}", "<details><summary>keel {}</summary><p>{}</p></details>"),
-}
-
-
-def test_what_stands_between_text_stays() -> None:
-    """Code, terms, tables and what unfolds look least like text; between paragraphs they are."""
-    chance, known = random.Random(3), WORDS.lower().replace(".", "").split()
-
-    def words(most: int) -> str:
-        return " ".join(chance.choices(known, k=chance.randint(1, most)))
-
-    lost = 0
-    for number in range(90):
-        marks = [f"q{n}x" for n in range(200)]
-        unused = iter(marks)
-        markup = f"<h1>{words(5)}</h1><p>{words(30)}.</p>"
-        for _ in range(chance.randint(3, 12)):
-            around, inside = chance.choice([*FORMS.values()])
-            rows = [
-                inside.format(f"{words(1)} {next(unused)}", f"{words(9)} {next(unused)}")
-                for _ in words(6).split()
-            ]
-            markup += f"<h2>{words(3)}</h2>" * chance.randint(0, 1)
-            markup += f"<p>{words(30)}. {words(20)}.</p>" * chance.randint(0, 1)
-            markup += around.format("".join(rows))
-        markup += f"<p>{words(30)}. {words(30)}.</p>"
-        text = page(markup if number % 2 else f"<div class=row>{markup}</div>").text
-        lost += any(mark in markup and mark not in text for mark in marks)
-    assert lost <= 1  # one in three thousand parts, where it was one in three hundred
 
 
 CODE = "<pre><code>pour({n})\nif {n} > 4:\n    stop()</code></pre>"
@@ -156,28 +103,6 @@ def test_what_belongs_to_a_text_stays_wherever_it_stands(name: str, around: str)
     found = page(around.format(f"<h1>Harbours and pots</h1>{text}")).text
     assert [n for n in (41, 42, 43, 44) if wanted.format(n=n) not in found] == []
     assert "Terms of service" not in found
-
-
-@pytest.mark.parametrize(("is_forum", "wanted"), [(False, [0, 1, 2, 3]), (True, [2, 3])])
-def test_the_terms_of_a_forum_tell_of_its_users(is_forum: bool, wanted: list[int]) -> None:
-    """They stand beside each post, whose code stays."""
-    shown = layout(
-        f"<body><dl><dt>Posts</dt><dd>4,213</dd></dl><p>{WORDS * 2}</p><pre>x</pre></body>"
-    )
-    assert with_parts(shown, [2], [[0.0] * 4] * 14, is_forum) == wanted
-
-
-def test_lists_tables_and_links() -> None:
-    """Items and rows stay together; a link keeps its words and gets its whole address."""
-    text = page(
-        f"<main><p>{WORDS * 3}See <a href='../b (c)'> the [old]\nplan </a>, please.</p>"
-        "<table><tr><th>leaf</th><th>time</th></tr><tr><td>green|white</td><td>2</td></tr></table>"
-        f"<ul><li>Warm the pot.</li><li>Wait.</li></ul><blockquote>{WORDS}</blockquote></main>"
-    ).text
-    assert "See [the [old] plan](https://example.org/b%20%28c%29) , please." in text
-    assert "| leaf | time |\n| --- | --- |\n| green\\|white | 2 |" in text
-    assert "- Warm the pot.\n- Wait." in text
-    assert "> The harbour" in text
 
 
 @pytest.mark.parametrize(
@@ -296,12 +221,6 @@ def test_what_belongs_to_a_short_text_is_no_furniture(body: str, text: str) -> N
     """A form around the page, a question to open, the head of an article, a note, an author."""
     assert page(body).text.endswith(text)
     assert not page(body).text.startswith("The site")
-
-
-def test_an_unknown_element_is_no_hindrance() -> None:
-    """A stray tag around the whole page is looked into, whatever its name."""
-    text = page(f'<metaname="copyright"><main>{f"<p>{WORDS * 3}</p>" * 3}</main>').text
-    assert text.count("three stages") == 9
 
 
 def test_scripts_do_not_push_the_text_of_a_page_beyond_the_cap() -> None:

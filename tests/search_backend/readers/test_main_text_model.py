@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.blocks import Layout, layout, written
-from searchloop.search_backend.readers._html.choose import (
-    About,
-    chosen,
-    once,
-    page_names,
-)
-from searchloop.search_backend.readers._html.features import same_ways, wrappers
+from searchloop.search_backend.readers._html.choose import About, chosen, once
+from searchloop.search_backend.readers._html.features import same_ways
 from tests.tables import each_row
 
 
 def parsed(markup: str) -> Layout:
     """The blocks of a page."""
     return layout(written(LexborHTMLParser(f"<body>{markup}")))
-
-
-@pytest.mark.parametrize("url", ["", "x", "http://[bad", "library://docs/a.md", "https://e/\n"])
-def test_any_address_will_do(url: str) -> None:
-    """An address tells little or nothing, but it is never in the way."""
-    assert "kind 0" in page_names(parsed("x"), url, 0)
-
-
-def test_what_holds_the_whole_page_tells_no_block_from_another() -> None:
-    """Names around nearly all words do not count, however bad: body, and a wrapper in it."""
-    text = "<p>The harbour was built in three stages, and each is described here at length.</p>"
-    for names in ("", "class='footer sidebar comments related modal'"):
-        page = parsed(f"<div {names}><main>{text * 8}</main><nav><a href=/>Home</a></nav></div>")
-        assert wrappers(page)[:3] == [True, True, True]
-        assert not wrappers(page)[3]
-        found = chosen(page, About(1, "https://example.org/blog/harbour"))
-        assert found == list(range(8))
-
-
-def test_a_page_of_very_many_blocks_keeps_its_text() -> None:
-    """A long article keeps its text and loses its menu all the same."""
-    text = "<p>The harbour was built in three stages, and each is described here at length.</p>"
-    menu = "<nav><ul><li><a href=/>Home</a><li><a href=/shop>Shop</a></ul></nav>"
-    page = parsed(f"{menu}<main><article>{text * 2000}</article></main>")
-    found = chosen(page, About(1, "https://example.org/blog/harbour"))
-    assert found == list(range(2, 2002))
 
 
 @each_row("before", ["", "<h1>The harbour</h1>"])

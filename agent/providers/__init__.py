@@ -130,7 +130,7 @@ def check_options(provider: Provider, own: Instructions, model: str) -> None:
         what += f", only {', '.join(known)}." if known else "."
         raise ConfigError("option_not_taken", what, "Leave it out, or choose another model.")
     if own.schema is not None and not able.writes:
-        what = f"{provider.name} shows passages of pages and cannot write JSON."
+        what = f"{provider.name} is no language model and cannot write JSON."
         raise ConfigError("schema_not_taken", what, "Choose a language model.")
 
 

@@ -1,8 +1,8 @@
 """Decision models: they choose among given answers and write no text, so they check, not chat.
 
-The schema of a request holds the questions: a property with an `enum` is a choice, a boolean one
-a yes or no, and its `description` says what is asked of the request's text. The answer is an object
-of that schema; what the model could not decide is absent from it.
+The schema of a request holds the questions: each property is a choice among its `enum`, and its
+`description` says what is asked of the request's text. The answer is an object of that schema; what
+the model could not decide is absent from it.
 
 Spec: https://docs.typesafe.ai/api; llama.cpp, vLLM, OpenRouter and others serve the same.
 """
@@ -38,7 +38,6 @@ SETTINGS: tuple[Setting, ...] = (
 )
 MODELS: ModelTable[Capabilities] = ModelTable(__file__, lambda able: able)
 _SECONDS = 60.0
-_LIKELY = 0.5  # probability from which a yes is one
 
 
 class SystemOneCodec(CodecBase):
@@ -61,11 +60,18 @@ class SystemOne(KeyedProvider):
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Raises ConfigError for a request without such questions."""
         asked: Mapping[str, Any] = (request.schema or {}).get("properties") or {}
-        questions = {name: _question(name, asked[name]) for name in asked}
-        if not questions or None in questions.values():
+        if not asked:
             what = f"{request.model} is a decision model: it chooses among answers and writes none."
             remedy = "Ask a language model, and let this one check what it says."
             raise ConfigError("no_model", what, remedy)
+        questions = {
+            name: {
+                "type": "choice",
+                "instructions": question["description"],
+                "criteria": dict.fromkeys(question["enum"]),
+            }
+            for name, question in asked.items()
+        }
         state = "\n\n".join(message.content for message in request.messages)
         body = {"model": request.model, "state": state, "questions": questions}
         path, seconds = self.codec.path, _SECONDS
@@ -84,19 +90,8 @@ class SystemOne(KeyedProvider):
 create = SystemOne.create
 
 
-def _question(name: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    asked = {"instructions": str(schema.get("description") or name)}
-    if schema.get("type") == "boolean":
-        return {"type": "noul", **asked}
-    options = schema.get("enum")
-    return options and {"type": "choice", **asked, "criteria": dict.fromkeys(map(str, options))}
-
-
 def _finished(document: Any) -> Finished:
-    said = {
-        name: each["noul"] >= _LIKELY if each["type"] == "noul" else each["choice"]
-        for name, each in document["answers"].items()
-    }
+    said = {name: each["choice"] for name, each in document["answers"].items()}
     counts = document.get("usage") or {}
     names = {"input_tokens": "input_tokens", "output_tokens": "output_tokens", "cost": "cost_usd"}
     usage = Usage(**{ours: counts[name] for name, ours in names.items() if name in counts})

@@ -125,8 +125,6 @@ def _import(settings: Settings, words: list[str], args: argparse.Namespace) -> i
     if shown and report.brought:
         print(file=sys.stderr)
     lines = [f"{report.brought} chats brought in, {report.known} were there already."]
-    if report.projects:
-        lines.append(f"{report.projects} projects made.")
     if report.empty:
         lines.append(f"{report.empty} had no question in them.")
     lines += [one_line(problem, 300) for problem in report.problems]

@@ -1,15 +1,14 @@
 """Brings the chats of other programs, or of our own export, into the log.
 
 A format is one module with ORIGIN and `read(item, unknown)`, which returns an ImportedChat for an
-object that is one of its own, and maybe `folder(item)`, which returns a project. Both run in the
-process of `worker`, which may be killed: `reading` finds the bytes of each chat, `parsing` asks.
+object that is one of its own. It runs in the process of `worker`, which may be killed: `reading`
+finds the bytes of each chat, `parsing` asks.
 
 Others may import: own.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,18 +18,14 @@ from typing import IO, Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import AttachedFile
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.prompts import LONGEST_SYSTEM
 from searchloop.agent.run.question.files import (
     MOST_FILES,
     MOST_IMAGE,
     NewFile,
-    add_files,
     checked_file,
 )
-from searchloop.agent.types.attachments import Attachment
-from searchloop.imports.chats import Folder, ImportedChat, events_of, not_read, title_of
+from searchloop.imports.chats import ImportedChat, events_of, not_read, title_of
 from searchloop.imports.parsing import parsed
 from searchloop.imports.reading import Pictures, chats_in
 
@@ -43,7 +38,6 @@ _MOST_TOLD = 20  # sentences about what could not be read
 class Report:
     """What came of a file: chats `brought`, `known` before, `empty`; sentences about the rest.
 
-    `projects` counts those that were made.
     `left_out` counts the parts of chats that were not brought along, by name; `origins` the chats
     by program.
     """
@@ -52,7 +46,6 @@ class Report:
     known: int = 0
     empty: int = 0
     refused: int = 0
-    projects: int = 0
     origins: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -90,9 +83,7 @@ def import_chats(
                 break
             report.left_out.update(item.get("left_out", {}))
             try:
-                if "folder" in item:
-                    _bring_folder(Folder(**item["folder"]), log, report)
-                elif "chat" in item:
+                if "chat" in item:
                     chat = ImportedChat.restored(item["chat"])
                     _bring(chat, log, model, pictures, report)
                 else:
@@ -148,24 +139,6 @@ def _illustrate(chat: ImportedChat, pictures: Pictures, report: Report) -> None:
             room -= len(file.data)
         node.parts[:0] = lacking
     chat.files = [*chat.files, *files]
-
-
-def _bring_folder(folder: Folder, log: EventLog, report: Report) -> None:
-    """Makes a project; none where there is one of this name. Raises ConfigError."""
-    name = " ".join(folder.name.split())[:100]
-    if not name or name.casefold() in {each.name.casefold() for each in log.projects.all()}:
-        return
-    made = log.projects.create(name, {"instructions": folder.instructions[:LONGEST_SYSTEM]})
-    report.projects += 1
-    files = list[AttachedFile]()
-    for title, text in folder.texts:
-        data = text.encode()
-        called = " ".join(title.split())[-120:] or "document.txt"
-        size, digest = len(data), hashlib.sha256(data).hexdigest()
-        known = Attachment(called, "text/plain", size, digest, pages=1, length=len(text))
-        files.append(AttachedFile(known, data, (text,)))
-    if files:
-        add_files(log, made.id, files)
 
 
 def _settings(chat: ImportedChat) -> dict[str, Any]:

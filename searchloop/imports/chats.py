@@ -54,15 +54,6 @@ def _node(told: Mapping[str, Any]) -> Node:
     return Node(**{**told, "parts": parts, "attachments": attached})
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A project of a file. `texts` are the names and contents of its documents."""
-
-    name: str
-    instructions: str
-    texts: Sequence[tuple[str, str]] = ()
-
-
 @dataclass(slots=True)
 class ImportedChat:
     """A chat of a file."""

@@ -6,9 +6,6 @@
                 {type: thinking, thinking} | {type: tool_use, name} | {type: tool_result, content}],
       attachments: [{file_name, extracted_content}], files: [{file_name}]}]}
 
-A project of `projects.json` is {uuid, name, prompt_template, is_starter_project,
-docs: [{filename, content}]}.
-
 Messages that name no parent follow each other. Dates are ISO 8601. Read off exports, as programs
 that publish their readers describe them.
 """
@@ -19,7 +16,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from searchloop.imports.chats import (
-    Folder,
     ImportedChat,
     Node,
     Page,
@@ -49,16 +45,6 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> ImportedChat | None:
     dates = moment(item.get("created_at")), moment(item.get("updated_at"))
     current = clean(item.get("current_leaf_message_uuid")) or last
     return ImportedChat(ORIGIN, *chat, *dates, nodes, current, bool(item.get("is_starred")))
-
-
-def folder(item: Mapping[str, Any]) -> Folder | None:
-    """Returns the project of an object, or None if it is none of this kind."""
-    if not isinstance(item.get("docs"), list) or "prompt_template" not in item:
-        return None
-    docs = [(clean(d.get("filename")), clean(d.get("content"))) for d in dicts(item["docs"])]
-    own = [] if item.get("is_starter_project") is True else [each for each in docs if each[1]]
-    name = "" if item.get("is_starter_project") is True else clean(item.get("name"))
-    return Folder(name, clean(item.get("prompt_template")), own)
 
 
 def _node(given: Mapping[str, Any], last: str | None, number: int, unknown: Unknown) -> Node:

@@ -25,7 +25,7 @@ atexit.register(_PARSERS.close)
 
 
 def parsed(items: Iterable[Raw | Fault]) -> Iterator[dict[str, Any]]:
-    """Yields {chat}, {folder} or {fault} for each, all with {left_out: {name: count}} or without.
+    """Yields {chat} or {fault} for each, all with {left_out: {name: count}} or without.
 
     `chat` is what `ImportedChat.as_dict` returned.
     """

@@ -22,9 +22,7 @@ MOST_PARTS = 100_000
 _BETWEEN = 4 << 20  # bytes between two chats
 # Braces alone say where an object of the array begins and ends, once strings are set aside.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
-_CHATS = re.compile(
-    r"(?:^|/)(?:conversations|chats|projects|searchloop)[^/]*\.json$", re.IGNORECASE
-)
+_CHATS = re.compile(r"(?:^|/)(?:conversations|chats|searchloop)[^/]*\.json$", re.IGNORECASE)
 _ENCRYPTED = 1
 
 

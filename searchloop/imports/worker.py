@@ -1,7 +1,7 @@
 """The process that parses chats for `parsing`, and may be killed at any time.
 
 As `search_backend.pages.worker` does, but for a head {sizes: [[number, bytes], ...]}, a body of
-these chats, and an answer {found: [{chat | folder | fault, left_out}, ...]}.
+these chats, and an answer {found: [{chat | fault, left_out}, ...]}.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import pkgutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -59,8 +58,6 @@ def _found(number: int, raw: bytes) -> Iterator[dict[str, Any]]:
 
 def _read(item: dict[str, Any], left_out: Counter[str]) -> dict[str, Any]:
     for known in _formats():
-        if hasattr(known, "folder") and (folder := known.folder(item)):
-            return {"folder": asdict(folder)}
         if chat := known.read(item, left_out):
             return {"chat": chat.as_dict()}
     return {"fault": _FOREIGN}

@@ -633,25 +633,6 @@ def test_pictures_of_a_question_come_along(log: EventLog, tmp_path: Path) -> Non
     assert report.left_out == {"image_asset_pointer": 2, "attachments": 1}
 
 
-def test_projects_of_claude_become_projects(log: EventLog, tmp_path: Path) -> None:
-    """With their instructions and documents, once; the one that shows the way is left out."""
-    docs = [{"uuid": "d", "filename": "plan.md", "content": "# Plan"}, {"filename": "no"}]
-    mine = {"uuid": "p", "name": " My\nhouse ", "prompt_template": "Be brief.", "docs": docs}
-    first = {**mine, "name": "How to use it", "is_starter_project": True}
-    data = zipped(
-        conversations__json=json.dumps([CLAUDE]).encode(),
-        projects__json=json.dumps([first, mine]).encode(),
-    )
-    for made in (1, 0):
-        report = brought(log, tmp_path, data)
-        assert (report.projects, report.problems) == (made, [])
-    [project] = log.projects.all()
-    assert (project.name, project.instructions) == ("My house", "Be brief.")
-    [file] = project.files
-    assert (file.name, file.length, file.pages) == ("plan.md", 6, 1)
-    assert log.projects.attachments.data(project.id, file.digest) == b"# Plan"
-
-
 @pytest.mark.parametrize("part", [b"{}", b'{"a" 1}', b'{"mapping": {}}'])
 def test_a_file_of_rubbish_costs_little(log: EventLog, part: bytes) -> None:
     """What is no export is left after so many parts that are none, however many follow."""

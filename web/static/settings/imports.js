@@ -57,7 +57,6 @@ export function chatFiles(changed) {
     if (now.error) return fail(now.error);
     const counts = [
       t("import.brought", { n: now.brought }),
-      now.projects ? t("import.projects", { n: now.projects }) : "",
       now.known ? t("import.known", { n: now.known }) : "",
       now.empty ? t("import.empty", { n: now.empty }) : "",
     ];
@@ -72,7 +71,7 @@ export function chatFiles(changed) {
         : []),
       ...(left.length ? [h("p.muted", t("import.left", { parts: left.join(", ") }))] : []),
     );
-    if (now.brought || now.projects) changed();
+    if (now.brought) changed();
   }
 
   function busy(on) {

@@ -18,6 +18,7 @@ from searchloop.agent.search.switch import (
     held_back,
     local_path,
     refused,
+    search_options,
     tools_beside,
     withdrawn,
 )
@@ -134,3 +135,20 @@ def test_a_search_tool_is_refused_only_while_the_switch_is_off() -> None:
         "offline": False,
         **dict.fromkeys(("auto", "native", "local"), False),
     }
+
+
+def test_the_settings_become_options() -> None:
+    """Lists and country; a bad one is named with what it should be."""
+    env = {"SEARCH_ALLOWED_DOMAINS": " Example.org, gov.uk ,", "SEARCH_COUNTRY": "de"}
+    assert search_options(env, max_searches=3) == NativeSearch(
+        allowed_domains=("example.org", "gov.uk"), country="DE", max_searches=3
+    )
+    assert search_options({}) == NativeSearch()
+    for name, value, words in (
+        ("SEARCH_BLOCKED_DOMAINS", "a.example,https://b.example/x", "Entry 2"),
+        ("SEARCH_ALLOWED_DOMAINS", "localhost", "Entry 1"),
+        ("SEARCH_COUNTRY", "Germany", "two letters"),
+    ):
+        with pytest.raises(ConfigError, match=name) as caught:
+            search_options({name: value})
+        assert words in caught.value.remedy

@@ -68,17 +68,6 @@ async def test_exactly_one_search_is_offered(
         assert (session.search, session.search_path) == (search, path)
 
 
-async def test_the_switch_is_kept_for_the_session(tmp_path: Path) -> None:
-    """What one turn chose holds for the next, until it is changed."""
-
-    script = [says("a"), says("b"), says("c")]
-    async with open_house(tmp_path, model := Scripted(script)) as house:
-        await house.ask("one", search="local")
-        await house.ask("two")
-        await house.ask("three", search="off")
-        assert [holds(r) for r in model.requests] == [(False, True), (False, True), (False, False)]
-
-
 async def test_a_refused_native_search_falls_back_once_and_says_so(tmp_path: Path) -> None:
     """With auto, local search takes over in the same turn, and a notice is in the log."""
 
@@ -94,27 +83,20 @@ async def test_a_refused_native_search_falls_back_once_and_says_so(tmp_path: Pat
         assert house.log.session(house.session).search_path == "local:tin"
 
 
-async def test_a_refusal_is_not_for_ever(tmp_path: Path) -> None:
-    """After an hour the model may have learnt to search: it is asked again."""
-
-    script = [[REFUSED], says("a"), native("b", "https://tide.example/")]
+async def test_a_refusal_is_paid_once(tmp_path: Path) -> None:
+    """With auto, which is kept for the session, the next turn goes straight to local search; new
+    settings give another try, and so does an hour in which the model may have learnt to search."""
+    sea = native("c", "https://tide.example/")
+    script = [[REFUSED], says("a"), says("b"), [REFUSED], says("c"), sea]
     async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
         await house.ask("one", search="auto")
-        house.runner._rejecting[house.log.session(house.session).model] -= 3600.0
-        await house.ask("two", search="auto")
-        assert [holds(r)[0] for r in model.requests] == [True, False, True]
-
-
-async def test_a_refusal_is_paid_once(tmp_path: Path) -> None:
-    """With auto the next turn goes straight to local search; new settings give another try."""
-
-    script = [[REFUSED], says("a"), says("b"), native("c", "https://tide.example/")]
-    async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
-        for question in ("one", "two"):
-            await house.ask(question, search="auto")
+        await house.ask("two")
         assert [holds(r)[0] for r in model.requests] == [True, False, False]
         house.runner.use(settings(tmp_path))
-        await house.ask("three", search="auto")
+        await house.ask("three")
+        assert [holds(r)[0] for r in model.requests[3:]] == [True, False]
+        house.runner._rejecting[house.log.session(house.session).model] -= 3600.0
+        await house.ask("four")
         assert holds(model.requests[-1]) == (True, False)
 
 
@@ -168,9 +150,9 @@ async def test_native_search_is_counted_and_named(tmp_path: Path) -> None:
     ("search", "expected"), [("auto", (False, True)), ("native", None), ("off", (False, False))]
 )
 async def test_offline_has_no_native_search(tmp_path: Path, search: str, expected: Any) -> None:
-    """SEARCHLOOP_OFFLINE: auto is local, native is refused before anything is sent."""
-
-    model = Scripted([says("Hm.")], SEARCHER)
+    """SEARCHLOOP_OFFLINE: auto is local, native is refused before anything is sent. An offline turn
+    tells the search backend that nothing may leave this machine."""
+    model = Scripted([calls(call("web_search", query="x")), says("Hm.")], SEARCHER)
     async with open_house(tmp_path, model, SEARCHLOOP_OFFLINE="1") as house:
         if expected is None:
             with pytest.raises(Exception, match="SEARCHLOOP_OFFLINE"):
@@ -179,12 +161,8 @@ async def test_offline_has_no_native_search(tmp_path: Path, search: str, expecte
         else:
             await house.ask("hi", search=search)
             assert holds(model.requests[0]) == expected
-
-
-async def test_an_offline_turn_asks_the_backend_for_this_machine_alone(tmp_path: Path) -> None:
-    """Each request to the search backend says that nothing may leave this machine."""
-    script = [calls(call("web_search", query="x")), says("Hm.")]
-    async with open_house(tmp_path, Scripted(script)) as house:
+    model = Scripted([calls(call("web_search", query="x")), says("Hm.")])
+    async with open_house(tmp_path, model) as house:
         await house.ask("hi", search="offline")
         asked = [body for path, body in house.app.requests if path == "/api/web-search"]
         assert [body["offline"] for body in asked] == [True]

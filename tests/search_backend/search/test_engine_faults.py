@@ -165,6 +165,7 @@ def test_rows_that_nobody_can_use_are_a_failure(tmp_path: Path, case: Case) -> N
         ({"retry-after": "nan"}, None),
         ({"retry-after": "\u0667"}, None),
         ({"retry-after": "Fri, 21 Nov 2025 00:00:00 GMT"}, 0),
+        ({"retry-after": "x", "x-ratelimit-remaining": "?"}, None),
         ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 31 * 24 * 3600),
         ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "nan"}, None),
         ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "inf"}, None),

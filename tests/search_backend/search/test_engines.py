@@ -12,7 +12,7 @@ import pytest
 
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse
-from searchloop.search_backend.plugin.answers import iso_date, retry_after
+from searchloop.search_backend.plugin.answers import iso_date
 from searchloop.search_backend.text.clean import plain
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 from tests.recorded import exchanges, large
@@ -112,40 +112,35 @@ def test_what_an_engine_says_it_applies_is_in_its_request(case: Case) -> None:
             assert (ask(case, query) != bare) == (name in case.engine.applies), name
 
 
-def test_options_in_each_engines_own_words() -> None:
+SITE = "green tea (site:a.example OR site:b.example) -site:c.example"
+AB = ["a.example", "b.example"]
+OWN_WORDS: dict[str, dict[str, Any]] = {
+    "brave": {"q": SITE, "count": "5", "freshness": "pw", "country": "DE", "search_lang": "de"},
+    "tavily": {
+        "include_domains": AB,
+        "exclude_domains": ["c.example"],
+        "time_range": "week",
+        "search_depth": "basic",
+        "max_results": 5,
+    },
+    "searxng": {"q": SITE, "format": "json", "time_range": "week", "language": "de-DE"},
+    "perplexity": {"search_domain_filter": AB, "search_recency_filter": "week", "country": "DE"},
+    "exa": {"includeDomains": AB, "userLocation": "DE", "contents": {"highlights": True}},
+    "serper": {"tbs": "qdr:w", "gl": "de", "hl": "de", "num": 10},
+    "jina": {"site": AB, "q": "green tea -site:c.example"},
+    "ollama": {"query": SITE, "max_results": 5},
+    "generic": {"query": SITE, "max_results": 5},
+}
+
+
+@each_row(("name", "words"), OWN_WORDS.items())
+def test_options_in_each_engines_own_words(name: str, words: dict[str, Any]) -> None:
     """The names and values of the engines' documentation."""
-    site = "green tea (site:a.example OR site:b.example) -site:c.example"
-    asked = {case.name: said(ask(case)) for case in CASES}
-    brave = asked["brave"]
-    assert (brave["q"], brave["count"], brave["freshness"]) == (site, "5", "pw")
-    assert (brave["country"], brave["search_lang"], brave["safesearch"]) == ("DE", "de", "strict")
-    tavily = asked["tavily"]
-    assert (tavily["include_domains"], tavily["exclude_domains"], tavily["time_range"]) == (
-        ["a.example", "b.example"],
-        ["c.example"],
-        "week",
-    )
-    assert (tavily["search_depth"], tavily["max_results"]) == ("basic", 5)
-    searxng = asked["searxng"]
-    assert (searxng["format"], searxng["time_range"], searxng["language"]) == (
-        "json",
-        "week",
-        "de-DE",
-    )
-    assert (searxng["q"], searxng["safesearch"]) == (site, "2")
-    perplexity = asked["perplexity"]
-    assert perplexity["search_domain_filter"] == ["a.example", "b.example"]
-    assert (perplexity["search_recency_filter"], perplexity["country"]) == ("week", "DE")
-    exa = asked["exa"]
-    assert (exa["includeDomains"], exa["userLocation"]) == (["a.example", "b.example"], "DE")
-    assert exa["startPublishedDate"].endswith("T00:00:00.000Z")
-    assert (exa["moderation"], exa["contents"]) == (True, {"highlights": True})
-    serper = asked["serper"]
-    assert (serper["tbs"], serper["gl"], serper["hl"], serper["num"]) == ("qdr:w", "de", "de", 10)
-    jina = asked["jina"]
-    assert (jina["site"], jina["q"]) == (["a.example", "b.example"], "green tea -site:c.example")
-    assert asked["ollama"] == {"query": site, "max_results": 5}
-    assert asked["generic"] == {"query": site, "max_results": 5}
+    asked = said(ask(BY_NAME[name]))
+    assert asked.items() >= words.items()
+    safe = {"brave": ("safesearch", "strict"), "searxng": ("safesearch", "2")}
+    field, value = {**safe, "exa": ("moderation", True)}.get(name, ("", None))
+    assert asked.get(field) == value
 
 
 def test_a_country_that_an_engine_cannot_be_asked_for_is_told() -> None:
@@ -311,15 +306,6 @@ def test_engines_own_statuses_and_headers() -> None:
     assert failure(BY_NAME["serper"], '{"message":"Unauthorized."}', 403).kind == "auth"
 
 
-def test_retry_after_may_be_a_date() -> None:
-    """Both forms of the standard; a date that has passed means now."""
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
-    later = retry_after({"retry-after": "Wed, 21 Oct 2099 07:28:00 GMT"})
-    assert later is not None
-    assert later > 24 * 3600
-    assert retry_after({"retry-after": "x", "x-ratelimit-remaining": "?"}) is None
-
-
 @each_row(
     ("written", "read_as"),
     [
@@ -379,29 +365,19 @@ def test_an_engine_without_a_real_answer_says_so() -> None:
 @each_row(
     ("name", "url", "title", "snippet", "published"),
     [
+        ("arxiv", "arxiv.org/abs/1904.08994v1", "From GAN to WGAN", "intended to", "2019-04-18"),
+        ("crossref", "doi.org/", "Communicating Ecology", "", None),
+        ("github", "github.com/cjauvin/tetris-c64", "cjauvin/tetris-c64", "stars)", None),
+        ("openstreetmap", "www.openstreetmap.org/way/437595031", "Ditsch", "contributors", None),
+        ("pubmed", "pubmed.ncbi.nlm.nih.gov/27933103/", "Programmatic", "Journal", "2016-11-23"),
         (
-            *("arxiv", "https://arxiv.org/abs/1904.08994v1", "From GAN to WGAN"),
-            *("Wasserstein GAN is intended to improve", "2019-04-18"),
+            "stackexchange",
+            "stackoverflow.com/questions/48852333/",
+            "Statically",
+            "2; j",
+            "2018-02-18",
         ),
-        ("crossref", "https://doi.org/", "Communicating Ecology", "", None),
-        ("github", "https://github.com/cjauvin/tetris-c64", "cjauvin/tetris-c64", "stars)", None),
-        (
-            *("openstreetmap", "https://www.openstreetmap.org/way/437595031", "Ditsch, Lindower"),
-            *("OpenStreetMap contributors", None),
-        ),
-        (
-            *("pubmed", "https://pubmed.ncbi.nlm.nih.gov/27933103/", "Programmatic conversion"),
-            *("Journal of cheminformatics", "2016-11-23"),
-        ),
-        (
-            *(
-                "stackexchange",
-                "https://stackoverflow.com/questions/48852333/",
-                "Statically delete",
-            ),
-            *("1 answers, score 2; javascript, typescript", "2018-02-18"),
-        ),
-        ("wikipedia", "https://en.wikipedia.org/wiki/Earth", "Earth", "", None),
+        ("wikipedia", "en.wikipedia.org/wiki/Earth", "Earth", "", None),
     ],
 )
 def test_what_official_sites_answer(
@@ -409,7 +385,7 @@ def test_what_official_sites_answer(
 ) -> None:
     """The page that a person would open, its title, a useful line, and its date."""
     first = read(BY_NAME[name], real(name).read_bytes())[0]
-    assert first.url.startswith(url)
+    assert first.url.startswith(f"https://{url}")
     assert first.title.startswith(title)
     assert snippet in first.snippet
     assert published in (None, first.published)

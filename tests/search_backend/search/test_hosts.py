@@ -83,7 +83,7 @@ def test_an_engine_asks_the_one_host_that_its_name_stands_for(tmp_path: Path) ->
 
 
 def test_a_second_request_goes_to_the_same_host() -> None:
-    """Whatever stands in the first answer."""
+    """Whatever stands in the first answer; `then` alone makes second requests."""
     for name, engine in find_engines().items():
         if engine.wire and engine.wire.then:
             first = HttpResponse(200, {}, BY_NAME[name].first())

@@ -91,22 +91,17 @@ def _pieces(file: IO[bytes], on_piece: Callable[[], None]) -> Iterator[bytes]:
         first = file.read(PIECE)
 
 
-def _parts(
-    archive: zipfile.ZipFile, on_piece: Callable[[], None], *, outermost: bool = True
-) -> Iterator[Raw | Fault]:
+def _parts(archive: zipfile.ZipFile, on_piece: Callable[[], None]) -> Iterator[Raw | Fault]:
     entries = archive.infolist()
     if len(entries) > MOST_PARTS or sum(entry.file_size for entry in entries) > MOST_UNPACKED:
         yield Fault("The ZIP file unpacks to more than searchloop reads; nothing of it was read.")
         return
     named = [e for e in entries if _CHATS.search(e.filename)]
     named = named or [e for e in entries if e.filename.lower().endswith(".json")]
-    inner = [e for e in entries if e.filename.lower().endswith(".zip")]
-    if not named and inner and outermost:
-        for entry in inner:
-            with archive.open(entry) as part, zipfile.ZipFile(part) as packed:
-                yield from _parts(packed, on_piece, outermost=False)
-    elif not named:
-        yield Fault("The ZIP file holds no chats: no part of it is called conversations.json.")
+    if not named:
+        what = "The ZIP file holds no chats: no part of it is called conversations.json."
+        packed = any(e.filename.lower().endswith(".zip") for e in entries)
+        yield Fault(f"{what} Unpack it once: it holds a ZIP file." if packed else what)
     for entry in named:
         if entry.flag_bits & _ENCRYPTED:
             yield Fault(f"{entry.filename[:100]} is locked with a password.")

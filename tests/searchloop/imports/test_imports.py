@@ -261,20 +261,6 @@ def test_a_question_in_parts_is_their_words(log: EventLog, tmp_path: Path) -> No
     assert log.sessions()[0].title == "What is this?"
 
 
-def test_a_zip_in_a_zip_is_opened_once(log: EventLog, tmp_path: Path) -> None:
-    """Downloads are packed again by mail and phones; deeper ones are a sentence."""
-
-    def packed(name: str, data: bytes) -> bytes:
-        whole = io.BytesIO()
-        with zipfile.ZipFile(whole, "w") as archive:
-            archive.writestr(name, data)
-        return whole.getvalue()
-
-    twice = packed("export.zip", packed("conversations.json", json.dumps([CLAUDE]).encode()))
-    assert brought(log, tmp_path, packed("more.zip", twice)).problems
-    assert brought(log, tmp_path, twice).brought == 1
-
-
 def test_brought_twice_is_there_once(log: EventLog, tmp_path: Path) -> None:
     """The second time says so, and what was asked since stays."""
     items = [branched(), CLAUDE, WEBUI]
@@ -473,6 +459,7 @@ def test_a_damaged_chat_does_not_take_the_others_along(log: EventLog, tmp_path: 
     [
         *(b"", b"hello", b"<html>", b"[]", b"{}", b'"text"', b"PK\3\4 and nothing", b"\xff\xfe[\0"),
         zipped(readme__txt=b"nothing here"),
+        zipped(export__zip=zipped(conversations__json=json.dumps([CLAUDE]).encode())),
         b"[" * 100_000,
         b'{"a":' * 50_000,
         json.dumps([{"mapping": {"a": {"message": {"content": {"parts": 7}}}}}]).encode(),
@@ -486,6 +473,7 @@ def test_a_foreign_file_is_a_sentence(log: EventLog, tmp_path: Path, data: bytes
     report = brought(log, tmp_path, data)
     assert log.sessions() == []
     assert report.problems or report.empty
+    assert ("Unpack it once" in str(report.problems)) == (b"export.zip" in data)
 
 
 def test_a_bomb_unpacks_to_nothing(log: EventLog, tmp_path: Path) -> None:

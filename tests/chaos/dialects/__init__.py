@@ -42,6 +42,7 @@ class Dialect:
     name: str
     models: Sequence[str]
     searcher: str
+    home = "/v1"  # what its address ends with
     content_type = "text/event-stream"
     terminal = 1
     says_when = True
@@ -55,7 +56,8 @@ class Dialect:
 
     def settings(self, url: str) -> dict[str, str]:
         """The ordinary settings that point to a server at `url`."""
-        raise NotImplementedError
+        prefix = self.name.upper().replace("-", "_")
+        return {f"{prefix}_API_KEY": KEY, f"{prefix}_BASE_URL": f"{url}{self.home}"}
 
     def check(self, body: Mapping[str, Any], path: str) -> None:
         """Raises AssertionError with the vendor's rule that a request breaks."""

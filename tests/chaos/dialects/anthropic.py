@@ -28,6 +28,7 @@ class Anthropic(Dialect):
     name = "anthropic"
     models = ("claude-sonnet-5-5", "claude-haiku-4-5")
     searcher = models[0]
+    home = ""
     content_type = "text/event-stream; charset=utf-8"
     names_wait = True
     unknown = b'event: new_kind\ndata: {"type": "new_kind", "x": [1]}\n\n'
@@ -35,9 +36,6 @@ class Anthropic(Dialect):
     def __init__(self) -> None:
         self._ids = count(1)
         self._waiting: list[str] = []
-
-    def settings(self, url: str) -> dict[str, str]:
-        return {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": url}
 
     def check(self, body: Mapping[str, Any], path: str) -> None:
         check(body)

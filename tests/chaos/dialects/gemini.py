@@ -27,11 +27,9 @@ class Gemini(Dialect):
     name = "gemini"
     models = ("gemini-3.5-flash", "gemini-2.5-flash")
     searcher = models[0]
+    home = "/v1beta"
     says_when = False
     unknown = b'data: {"newKind": {"x": [1]}, "responseId": "r"}\n\n'
-
-    def settings(self, url: str) -> dict[str, str]:
-        return {"GEMINI_API_KEY": KEY, "GEMINI_BASE_URL": f"{url}/v1beta"}
 
     def check(self, body: Mapping[str, Any], path: str) -> None:
         check(body, path)

@@ -27,9 +27,6 @@ class OpenAI(Dialect):
     numbered = True
     unknown = b'event: response.new.kind\ndata: {"type": "response.new.kind", "x": [1]}\n\n'
 
-    def settings(self, url: str) -> dict[str, str]:
-        return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{url}/v1"}
-
     def check(self, body: Mapping[str, Any], path: str) -> None:
         check(body)
 

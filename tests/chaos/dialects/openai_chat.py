@@ -21,9 +21,6 @@ class OpenAIChat(Dialect):
     terminal = 3
     unknown = b'data: {"object": "new.kind", "x": [1]}\n\n'
 
-    def settings(self, url: str) -> dict[str, str]:
-        return {"OPENAI_CHAT_API_KEY": KEY, "OPENAI_CHAT_BASE_URL": f"{url}/v1"}
-
     def check(self, body: Mapping[str, Any], path: str) -> None:
         check(body)
 

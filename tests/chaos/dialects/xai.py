@@ -18,9 +18,6 @@ class XAI(OpenAI):
     models = ("grok-4.5", "grok-4.3")
     searcher = models[0]
 
-    def settings(self, url: str) -> dict[str, str]:
-        return {"XAI_API_KEY": KEY, "XAI_BASE_URL": f"{url}/v1"}
-
     def check(self, body: Mapping[str, Any], path: str) -> None:
         tools = [tool for tool in body.get("tools", ()) if tool["type"] != "x_search"]
         check({**body, "tools": tools} if tools else body)

@@ -188,18 +188,12 @@ def _steps() -> Iterator[tuple[str, ...]]:
 STEPS = tuple(_steps())
 
 
-def forget(db: Statements, session: str, begin: int = 0, *, title_only: bool = False) -> None:
-    """Removes a session from the index, from the turn `begin` on."""
-    which = "session = ? AND turn " + ("= ?" if title_only else ">= ?")
-    rows = f"SELECT id FROM found_turns WHERE {which}"
-    db.execute(f"DELETE FROM found_terms WHERE rowid IN ({rows})", (session, begin))
-    db.execute(f"DELETE FROM found_turns WHERE {which}", (session, begin))
-
-
-def forget_all(db: Statements, session: str) -> None:
-    """Removes all that the index knows of a session."""
-    forget(db, session)
-    db.execute("DELETE FROM found_upto WHERE session = ?", (session,))
+def forget(db: Statements, session: str) -> None:
+    """Removes all that the index of chats knows of a session."""
+    rows = "SELECT id FROM found_turns WHERE session = ?"
+    db.execute(f"DELETE FROM found_terms WHERE rowid IN ({rows})", (session,))
+    for table in ("found_turns", "found_upto"):
+        db.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
 
 
 # Events with a usage of their own.

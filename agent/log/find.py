@@ -1,8 +1,8 @@
 """Full-text search over chats: questions, answers, sources and titles, by turn.
 
 The terms of `searchloop.analysis` are indexed beside the log: in FTS5, or in a tsvector below a GIN
-index. A session whose log has grown is indexed when somebody searches, the newest first; what takes
-longer than a moment goes on in the background. Temporary chats are never indexed.
+index. A session whose log has grown is indexed anew when somebody searches, the newest first; what
+takes longer than a moment goes on in the background. Temporary chats are never indexed.
 https://www.sqlite.org/fts5.html, https://www.postgresql.org/docs/current/textsearch.html
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.log.contract import Database, Statements, forget, rows_of
+from searchloop.agent.log.contract import Database, forget, rows_of
 from searchloop.agent.text import object_in
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import folded, places, terms, wanted
@@ -36,7 +36,7 @@ _SNIPPET = 240
 _WANTED = ("user_message", "message", "run_finished", "turn_removed", "turn_restored")
 _HIDING = _WANTED[-2:]
 _STALE = (
-    "SELECT s.id FROM sessions s LEFT JOIN found_upto f ON f.session = s.id WHERE "
+    "SELECT s.id, s.last_seq FROM sessions s LEFT JOIN found_upto f ON f.session = s.id WHERE "
     "(f.session IS NULL OR f.upto < s.last_seq OR f.title != s.title) AND s.temporary = 0 "
     "AND s.last_seq > 0 ORDER BY s.updated DESC"
 )
@@ -177,52 +177,30 @@ class ChatSearch:
             self._busy.release()
 
     def _indexed(self, until: float) -> bool:
-        for (session,) in rows_of(self._db, _STALE):
+        for session, upto in rows_of(self._db, _STALE):
             if time.monotonic() > until:
                 return False
-            self._index(session)
+            self._index(session, upto)
         return True
 
-    def _index(self, session: str) -> None:
-        """Indexes the turns since the last one that was indexed, or all if some were removed."""
-        upto, begin = next(
-            iter(
-                rows_of(
-                    self._db, "SELECT upto, begin FROM found_upto WHERE session = ?", (session,)
-                )
-            ),
-            (0, 0),
-        )
-        rows = rows_of(self._db, _EVENTS, (session, begin - 1, *_WANTED))
-        if begin and any(kind in _HIDING and seq > upto for seq, kind, _ in rows):
-            begin, rows = 0, rows_of(self._db, _EVENTS, (session, 0, *_WANTED))
-        turns = _turns(rows)
+    def _index(self, session: str, upto: int) -> None:
+        """Indexes all turns of a session; what came behind `upto` makes it stale again."""
+        turns = _turns(rows_of(self._db, _EVENTS, (session, 0, *_WANTED)))
         own = [(turn, self._terms(its)) for turn, its in turns.items()]
-        last = max((seq for seq, *_ in rows), default=0)
+        lang = language("\n".join(its.text("answer") for its in turns.values()))
         with self._db.transaction() as db:
             # An UPDATE, which locks the row: a session that is deleted now is not indexed again.
-            query = "UPDATE sessions SET id = id WHERE id = ? RETURNING title, last_seq"
+            query = "UPDATE sessions SET id = id WHERE id = ? RETURNING title"
             row = db.execute(query, (session,)).fetchone()
             if row is None:
                 return
-            forget(db, session, begin)
-            forget(db, session, 0, title_only=True)
+            forget(db, session)
             for turn, held in [(0, self._terms(_titled(row[0]))), *own]:
                 query = "INSERT INTO found_turns (session, turn) VALUES (?, ?) RETURNING id"
                 [number] = db.execute(query, (session, turn)).fetchone()
                 db.execute(_INSERT[self._db.dialect], (number, *held))
-            # Events that say nothing count as seen, unless more came after those that were read.
-            seen = row[1] if last >= upto and not self._more(db, session, last) else last
-            query = (
-                "INSERT INTO found_upto VALUES (?, ?, ?, ?, ?) ON CONFLICT (session) DO UPDATE SET "
-                "upto = excluded.upto, begin = excluded.begin, title = excluded.title, "
-                "lang = excluded.lang"
-            )
-            lang = language("\n".join(its.text("answer") for its in turns.values()))
-            db.execute(query, (session, seen, max(turns, default=begin), row[0], lang))
-
-    def _more(self, db: Statements, session: str, last: int) -> bool:
-        return bool(db.execute(f"{_EVENTS} LIMIT 1", (session, last, *_WANTED)).fetchone())
+            query = "INSERT INTO found_upto VALUES (?, ?, 0, ?, ?)"
+            db.execute(query, (session, upto, row[0], lang))
 
     def _terms(self, turn: _Turn) -> list[str]:
         """Returns the values of a row: the terms of each part, or of all of them with positions."""

@@ -30,7 +30,7 @@ from searchloop.agent.log.contract import (
     batch_of,
     count_used,
     delete_files,
-    forget_all,
+    forget,
     insert_files,
     insert_session,
     rows_of,
@@ -240,7 +240,7 @@ class EventLog:
             delete_files(db, session_id)
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
-            forget_all(db, session_id)
+            forget(db, session_id)
             done = db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
         self._db.leave_nothing()
         self._followers.push(session_id, None)

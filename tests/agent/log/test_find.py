@@ -216,5 +216,5 @@ def test_a_chat_that_is_deleted_while_it_is_indexed_stays_deleted(log: EventLog)
     session = chat(log, ("A samovar?", "Yes."))
     log.delete_session(session)
     with suppress(AssertionError):
-        log.chat_search._index(session)
+        log.chat_search._index(session, 2)
     assert log.find("samovar") == {}

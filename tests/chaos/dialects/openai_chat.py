@@ -38,6 +38,10 @@ class OpenAIChat(Dialect):
         always = [body["model"]] if body["model"] == self.searcher else []
         return [*always, *(name for name in body if name == "web_search_options")]
 
+    def aside(self, method: str, path: str) -> Any:
+        """A list of models that tells no window."""
+        return {"data": []} if method == "GET" else None
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return [*_say(pieces, thinking), *_end("stop")]
 

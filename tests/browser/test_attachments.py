@@ -21,6 +21,7 @@ from tests.browser.steps import (
     chat_of,
     choose_model,
     hold,
+    last_turn,
     wait_for_answer,
 )
 
@@ -71,7 +72,8 @@ def images_of(ollama: LedOllama) -> list[list[bytes]]:
 
 @pytest.mark.parametrize("way", [choose, "paste", "drop"], ids=["choose", "paste", "drop"])
 def test_a_picture_goes_along(page: Page, ollama: LedOllama, way: Any) -> None:
-    """With a thumbnail and its size; the model gets its bytes, the question shows it."""
+    """With a thumbnail and its size; the model gets its bytes, the question shows it, and takes it
+    along when it is edited."""
     ollama.script = lambda messages: ["A dial."]
     file = ("dial.png", "image/png", png(40, 30))
     way(page, file) if callable(way) else put(page, way, *file)
@@ -83,6 +85,14 @@ def test_a_picture_goes_along(page: Page, ollama: LedOllama, way: Any) -> None:
     expect(shown).to_have_attribute("alt", "dial.png")
     expect(shown).to_have_js_property("naturalWidth", 40)
     expect(page.locator("#shelf")).to_be_hidden()
+    assert images_of(ollama) == [[file[2]]]
+    last_turn(page).locator(".bubble").hover()
+    page.get_by_role("button", name="Edit the question").click()
+    editor = page.locator(".editing textarea")
+    editor.fill("Yours")
+    editor.press("Enter")
+    expect(page.locator(".versions")).to_have_text("2/2")
+    expect(wait_for_answer(page).locator(".bubble img")).to_have_count(1)
     assert images_of(ollama) == [[file[2]]]
 
 
@@ -270,21 +280,6 @@ def test_a_refused_question_comes_back_to_its_own_chat(
         page.locator("#sessions").get_by_role("link", name="One").first.click()
         expect(box(page)).to_have_value("Two")
         expect(shelf(page)).to_have_text(["dial.png1 kB", "note.md5 characters"])
-
-
-def test_a_question_is_edited_with_its_picture(page: Page, ollama: LedOllama) -> None:
-    """Its files go along again, in the edited question and in the answer asked for once more."""
-    ollama.script = lambda messages: ["A dial."]
-    choose(page, ("dial.png", "image/png", png()))
-    bubble = asked(page, "Mine").locator(".bubble")
-    bubble.hover()
-    page.get_by_role("button", name="Edit the question").click()
-    editor = page.locator(".editing textarea")
-    editor.fill("Yours")
-    editor.press("Enter")
-    expect(page.locator(".versions")).to_have_text("2/2")
-    expect(wait_for_answer(page).locator(".bubble img")).to_have_count(1)
-    assert images_of(ollama) == [[png()]]
 
 
 def test_files_work_by_keyboard_alone(page: Page) -> None:

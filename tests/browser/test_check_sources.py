@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests import six_verdicts
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.test_evidence import answered, show
+from tests.browser.test_evidence import answered, cites, show
 
 pytestmark = pytest.mark.integration
 DOC = "library://docs/search-switch.md"
@@ -20,19 +20,17 @@ GONE = "library://docs/no-such-page.md"
 
 def native(house: House) -> str:
     """A chat whose answer cites two pages that nobody has read, one of which is not there."""
-
-    def cited(n: int, url: str) -> dict[str, Any]:
-        at = TEXT.index(f"[{n}]")
-        mark = {"span": [at, at + 3], "quote": None, "verdict": "unread", "passage": None}
-        marks = [{**mark, "by": None, "verified": None}]
-        told = {"quote": None, "verified": None, "spans": [[at, at + 3]], "marks": marks}
-        return {"n": n, "url": url, "title": url[-9:], **told}
-
-    citations = [cited(1, DOC), cited(2, GONE)]
-    sources = [
-        {"n": c["n"], "url": c["url"], "title": c["title"], "state": "cited"} for c in citations
-    ]
+    unread = {"verdict": "unread", "passage": None, "by": None, "verified": None}
+    citations = cites(TEXT, unread, unread)
+    citations[0]["url"], citations[1]["url"] = DOC, GONE
+    sources = [{"n": c["n"], "url": c["url"], "title": "T", "state": "cited"} for c in citations]
     return answered(house, text=TEXT, citations=citations, sources=sources)
+
+
+def checking(house: House, chat: str, **more: Any) -> None:
+    """What a check of the chat's turn tells, of the server or another process."""
+    turn = next(e.seq for e in house.log.read(chat) if e.type == "user_message")
+    house.log.append(chat, [("check", {"turn": turn, **more})])
 
 
 def test_cited_pages_are_read_at_a_press(page: Page, house: House, ollama: LedOllama) -> None:
@@ -69,10 +67,8 @@ def test_an_answer_that_names_no_page_is_told(page: Page, house: House) -> None:
         press.click()
     assert answer.value.status == 202
     mark = {"span": [0, 14], "verdict": "supported", "passage": "Ebb is at six.", "by": "words"}
-    log = house.log
-    turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
     cited = {"n": 1, "url": DOC, "title": "Tides", "marks": [{**mark, "quote": None}]}
-    log.append(chat, [("check", {"turn": turn, "left": 0, "citations": [cited]})])
+    checking(house, chat, left=0, citations=[cited])
     expect(foot).to_contain_text("1 of 1 marks checked")
     expect(press).to_have_count(0)
 
@@ -93,9 +89,7 @@ def test_a_model_reads_what_words_leave_unclear(
 def test_a_check_that_stopped_with_its_server_may_begin_again(enter: Enter, house: House) -> None:
     """Nobody waits for it."""
     page, chat = enter(fresh=True), native(house)
-    log = house.log
-    turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
-    log.append(chat, [("check", {"turn": turn, "url": DOC, "status": "timeout", "left": 1})])
+    checking(house, chat, url=DOC, status="timeout", left=1)
     page.clock.install()
     show(page, house, chat)
     foot, ask = page.locator(".turn-foot [role=status]"), page.get_by_role("button", name="Check s")
@@ -110,15 +104,11 @@ def test_a_verdict_that_comes_takes_nothing_from_the_reader(page: Page, house: H
     """A chip in focus, its open card and what is selected stay while pages are read."""
     chat = native(house)
     show(page, house, chat)
-    log = house.log
-    turn = next(e.seq for e in log.read(chat) if e.type == "user_message")
     left = iter(range(9, 0, -1))
 
     def read_one() -> None:
         n = next(left)
-        log.append(
-            chat, [("check", {"turn": turn, "url": GONE, "status": "gone", "error": "", "left": n})]
-        )
+        checking(house, chat, url=GONE, status="gone", error="", left=n)
         expect(page.locator(".turn-foot [role=status]")).to_contain_text(f"to go: {n}")
 
     chip, card = page.locator(".answer .chip").first, page.locator("#card")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -16,45 +13,15 @@ from tests.browser.steps import box, wait_for_answer
 pytestmark = pytest.mark.integration
 
 
-class _Site(BaseHTTPRequestHandler):
-    """A site of somebody else, on another port of this machine; TARGET is ours."""
-
-    def do_GET(self) -> None:
-        """A redirect, a frame, a form that posts itself, or a link."""
-        server = self.server
-        target = f"{server.target}?q=stolen"  # type: ignore[attr-defined]
-        if self.path == "/redirect":
-            self.send_response(302)
-            self.send_header("location", target)
-            self.end_headers()
-            return
-        share = f"{server.target}share"  # type: ignore[attr-defined]
-        bodies = {
-            "/frame": f"<iframe src='{target}'></iframe>",
-            "/form": f"<form method=post enctype=multipart/form-data action='{share}'>"
-            "<input name=text value=stolen></form><script>document.forms[0].submit()</script>",
-            "/script": f"<script>open('{target}')</script>",
-        }
-        body = bodies.get(self.path, f"<a href='{target}'>go</a>").encode()
-        self.send_response(200)
-        self.send_header("content-type", "text/html")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
-
-
-@pytest.fixture
-def site(house: House) -> Iterator[str]:
-    """The address of a foreign site."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
-    server.target = house.url  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+SITE = "http://site.example/"  # of somebody else
+BODIES = {
+    "link": "<a href='{at}?q=stolen'>go</a>",
+    "redirect": "<script>location.replace('{at}?q=stolen')</script>",
+    "frame": "<iframe src='{at}?q=stolen'></iframe>",
+    "form": "<form method=post enctype=multipart/form-data action='{at}share'>"
+    "<input name=text value=stolen></form><script>document.forms[0].submit()</script>",
+    "script": "<script>open('{at}?q=stolen')</script>",
+}
 
 
 def sessions(house: House) -> int:
@@ -80,22 +47,20 @@ def test_a_question_in_the_address_waits_to_be_sent(
     assert sessions(house) == before + 1
 
 
-@pytest.mark.parametrize("way", ["link", "redirect", "frame", "form", "script"])
-def test_no_foreign_page_opens_a_question(
-    browser: Browser, house: House, site: str, way: str
-) -> None:
+@pytest.mark.parametrize("way", BODIES)
+def test_no_foreign_page_opens_a_question(browser: Browser, house: House, way: str) -> None:
     """A link, a redirect, a frame, a posted form, a window: a sentence, and nothing asked."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(house.start_url)
     expect(page.locator("#question")).to_be_visible()
     before = sessions(house)
+    body = BODIES[way].format(at=house.url)
+    page.route(f"{SITE}*", lambda route: route.fulfill(body=body, content_type="text/html"))
     with context.expect_page() if way == "script" else nullcontext() as opened:
-        page.goto(f"{site}/link")
+        page.goto(SITE, wait_until="commit")
         if way == "link":
             page.get_by_role("link").click()
-        else:
-            page.evaluate("path => location.assign(path)", f"/{way}")
     if way == "frame":
         expect(page.locator("iframe")).to_be_attached()
         page.wait_for_load_state("networkidle")

@@ -67,32 +67,28 @@ ARABIC = (
 
 
 def test_a_search_that_failed_is_not_folded_away(page: Page, house: House) -> None:
-    """The one line that stays says that it failed, and how many did where others did not."""
+    """The one line that stays says that it failed, and how many did where others did not. A search
+    that was widened and a page that is an old copy say so in their lines."""
     error = {"code": "resting", "message": "Brave failed a moment ago (rate).", "remedy": ""}
     asked = [{"engine": "brave", "status": "skipped", "ms": 0, "error": error}]
+    lifted = "Nothing was found with time_range=d, so the search was repeated without."
+    copy = "This is a stored copy of 2026-05-06, 200 days old."
     found = {"query": "ebb", "by": "local:ddg", "status": "ok", "results": 2, "attempts": asked}
+    found["notes"] = [{"code": "x", "message": lifted}]
+    read = {"url": URL, "status": "ok", "title": "Ebb", "notes": [{"code": "y", "message": copy}]}
     lost = {"query": "flood", "by": "local", "status": "error", "results": 0, "attempts": []}
     summary = page.locator(".activity > summary")
     show(page, house, answered(house, ("search_finished", lost)))
     expect(summary).to_contain_text(re.compile(r"^Search failed, "))
-    show(page, house, answered(house, ("search_finished", lost), ("search_finished", found)))
+    events = [("search_finished", lost), ("search_finished", found), ("page_opened", read)]
+    show(page, house, answered(house, *events))
     expect(summary).to_contain_text(re.compile(r"^Searched 2 queries, 1 failed, "))
     summary.click()
-    trail = "2 results · Brave failed a moment ago (rate)"
-    expect(page.locator(".step").last).to_have_text(f"Searched “ebb” · {trail}")
-
-
-def test_what_changes_the_meaning_of_a_result_is_shown(page: Page, house: House) -> None:
-    """A search that was widened and a page that is an old copy say so in their lines."""
-    lifted = "Nothing was found with time_range=d, so the search was repeated without."
-    copy = "This is a stored copy of 2026-05-06, 200 days old."
-    notes = [[{"code": code, "message": said}] for code, said in (("x", lifted), ("y", copy))]
-    found = {"query": "ebb", "by": "local:ddg", "status": "ok", "results": 1, "notes": notes[0]}
-    read = {"url": URL, "status": "ok", "title": "Ebb", "notes": notes[1]}
-    show(page, house, answered(house, ("search_finished", found), ("page_opened", read)))
-    page.locator(".activity > summary").click()
-    expect(page.locator(".step").first).to_contain_text(lifted.removesuffix("."))
-    expect(page.locator(".step").last).to_contain_text(copy.removesuffix("."))
+    steps = page.locator(".step")
+    expect(steps.nth(1)).to_contain_text("Searched “ebb” · 2 results")
+    expect(steps.nth(1)).to_contain_text("Brave failed a moment ago (rate)")
+    expect(steps.nth(1)).to_contain_text(lifted.removesuffix("."))
+    expect(steps.last).to_contain_text(copy.removesuffix("."))
 
 
 SIDES = """() => {

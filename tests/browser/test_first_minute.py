@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.checks import TOO_WIDE
-from tests.browser.conftest import Enter
+from tests.browser.checks import sticks_out
+from tests.browser.conftest import SMALL, Enter
 from tests.browser.house import House
 from tests.browser.test_rooms import BAD, GOOD, vendor
 from tests.fake_ollama import FakeOllama, Model
@@ -20,24 +20,24 @@ from tests.ports import closed_address
 pytestmark = pytest.mark.integration
 TWO = [Model("small:1b", disk=800_000_000), Model("large:4b", disk=2_500_000_000)]
 HUGE = [Model("huge:400b", disk=10**15)]  # which no memory holds
-# What is there -> the step that is left, its button, and what has the focus after it.
-STATES: dict[str, tuple[str, str, str]] = {
-    "nothing": ("who answers", "Test and save", "#first-key"),
-    "free": ("who answers", "Run a free model here", "#provider-ollama"),
-    "empty": ("Ollama is running, without a model.", "Get a model", "#pull-ollama"),
-    "keys": ("Your keys work.", "Choose a model", ".picker input"),
-    "huge": ("Models are there.", "Choose a model", ".picker input"),
-    "models": ("", "", ""),
-    "last": ("", "", ""),
+# What is there -> the step that is left, and its buttons with what has the focus after each.
+STATES: dict[str, tuple[str, dict[str, str]]] = {
+    "nothing": (
+        "who answers",
+        {"Test and save": "#first-key", "Run a free model here": "#provider-ollama"},
+    ),
+    "empty": ("Ollama is running, without a model.", {"Get a model": "#pull-ollama"}),
+    "keys": ("Your keys work.", {"Choose a model": ".picker input"}),
+    "huge": ("Models are there.", {"Choose a model": ".picker input"}),
+    "models": ("", {}),
+    "last": ("", {}),
 }
 
 
-@pytest.fixture(scope="module", params=STATES)
-def state(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, House]]:
+@pytest.fixture(params=STATES)
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, House]]:
     """A server that was just set up, in one of these states."""
-    name, home = request.param, tmp_path_factory.mktemp("new")
+    name = request.param
     with ExitStack() as after:
         models = {"empty": (), "huge": HUGE, "models": TWO, "last": TWO}.get(name)
         where = closed_address()
@@ -48,21 +48,12 @@ def state(
             cloud = after.enter_context(FakeServer(vendor))
             settings |= {"ANTHROPIC_BASE_URL": cloud.url, "ANTHROPIC_API_KEY": GOOD}
         if name == "last":
-            (home / "data").mkdir()
-            (home / "data" / "last-model").write_text("ollama:small:1b")
-        house = House(home, settings)
-        house.start()
-        after.callback(house.stop)
-        yield name, house
+            (tmp_path / "data").mkdir()
+            (tmp_path / "data" / "last-model").write_text("ollama:small:1b")
+        yield name, after.enter_context(House(tmp_path, settings))
 
 
-def fits(page: Page) -> bool:
-    """Nothing of the empty chat has to be scrolled to."""
-    whole: bool = page.evaluate(
-        "(() => { const s = document.querySelector('#scroller');"
-        " return s.scrollHeight <= s.clientHeight + 1; })()"
-    )
-    return whole
+FITS = "(s => s.scrollHeight <= s.clientHeight + 1)(document.querySelector('#scroller'))"
 
 
 def test_each_state_has_one_clear_next_step(enter: Enter, state: tuple[str, House]) -> None:
@@ -70,7 +61,7 @@ def test_each_state_has_one_clear_next_step(enter: Enter, state: tuple[str, Hous
     Nothing is cut off at 320 px, and the step, where one is left, is in sight there.
     """
     name, house = state
-    words, button, target = STATES[name]
+    words, ways = STATES[name]
     page = enter(house, viewport={"width": 1280, "height": 720})
     expect(page.get_by_label("Your question")).to_be_focused()
     if not words:
@@ -79,39 +70,26 @@ def test_each_state_has_one_clear_next_step(enter: Enter, state: tuple[str, Hous
         expect(page.locator("#model-name")).to_contain_text(best)
         offered = page.get_by_role("group", name="Ollama is running here.").get_by_role("radio")
         expect(offered).to_have_count({"models": 2, "last": 0}[name])
-        if name == "models":
+        if name == "models":  # the focus stays on the choice, and the best one can be taken again
             expect(offered.first).to_be_checked()
             expect(page.locator(".answering")).to_contain_text("2.5 GB")
-    assert fits(page)
-    if words:
-        step = page.locator(".missing")
-        expect(step).to_have_count(1)
-        expect(step).to_contain_text(words)
-        expect(step.locator(".primary")).to_have_count(1)
-        step.get_by_role("button", name=button).click()
-        expect(page.locator(target)).to_be_focused()
-        expect(page.locator(target)).to_be_in_viewport()
-    small = enter(house, viewport={"width": 320, "height": 640}, has_touch=True, is_mobile=True)
-    assert small.evaluate(TOO_WIDE) == []
-    assert small.evaluate("document.documentElement.scrollWidth") == 320
+            for key, other in (("ArrowDown", "small:1b"), ("ArrowUp", best)):
+                page.locator(".answering :checked").press(key)
+                expect(page.locator("#model-name")).to_contain_text(other)
+                expect(page.locator(".answering :checked")).to_be_focused()
+    assert page.evaluate(FITS), "nothing of the empty chat has to be scrolled to"
+    small = enter(house, **SMALL)
+    assert sticks_out(small) == []
     expect(small.locator("#send")).to_be_in_viewport()
-    if words:
-        expect(small.locator(".missing .primary")).to_be_in_viewport()
-        small.locator(".missing").get_by_role("button", name=button).click()
-        expect(small.locator(target)).to_be_in_viewport()
-
-
-def test_another_model_answers_by_a_press(enter: Enter, tmp_path: Path) -> None:
-    """The focus stays on the choice, and the best one can be taken again."""
-    with FakeOllama(TWO) as server:
-        house = House(tmp_path, {"OLLAMA_HOST": server.url})
-        house.start()
-        page = enter(house, fresh=True)
-        for key, name in (("ArrowDown", "small:1b"), ("ArrowUp", "large:4b")):
-            page.locator(".answering :checked").press(key)
-            expect(page.locator("#model-name")).to_contain_text(name)
-            expect(page.locator(".answering :checked")).to_be_focused()
-        house.stop()
+    for button, target in ways.items():
+        for each in (enter(house, viewport={"width": 1280, "height": 720}), enter(house, **SMALL)):
+            step = each.locator(".missing")
+            expect(step).to_have_count(1)
+            expect(step).to_contain_text(words)
+            expect(step.locator(".primary")).to_be_in_viewport()
+            step.get_by_role("button", name=button).click()
+            expect(each.locator(target)).to_be_focused()
+            expect(each.locator(target)).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("server", ["ollama:large:4b", "openai-chat:large"])
@@ -131,10 +109,11 @@ def test_a_server_of_ones_own_needs_no_key(page: Page, server: str) -> None:
 
 def test_a_first_key_is_pasted_where_one_asks(enter: Enter, tmp_path: Path) -> None:
     """Whose it is, is seen by its beginning; it is refused in words, or its models are there."""
-    with FakeServer(vendor) as cloud:
-        settings = {"OLLAMA_HOST": closed_address(), "ANTHROPIC_BASE_URL": cloud.url}
-        house = House(tmp_path, settings)
-        house.start()
+    settings = {"OLLAMA_HOST": closed_address()}
+    with (
+        FakeServer(vendor) as cloud,
+        House(tmp_path, {**settings, "ANTHROPIC_BASE_URL": cloud.url}) as house,
+    ):
         page = enter(house, fresh=True)
         key, whose = page.locator("#first-key"), page.locator("#first-key-of")
         begins = {"AIza0": "gemini", "sk-ant-0": "anthropic", "sk-0": "openai", "xai-0": "xai"}
@@ -155,15 +134,3 @@ def test_a_first_key_is_pasted_where_one_asks(enter: Enter, tmp_path: Path) -> N
         expect(page.locator("#model-name")).to_have_text("claude-haiku-5")
         expect(page.locator(".missing")).to_have_count(0)
         expect(page.get_by_label("Your question")).to_be_visible()
-        house.stop()
-
-
-@pytest.mark.parametrize("state", ["last"], indirect=True)
-def test_the_usual_model_is_remembered(enter: Enter, state: tuple[str, House]) -> None:
-    """What answered last is there after a restart, before anybody chooses."""
-    _, house = state
-    assert (Path(house.home) / "data" / "last-model").exists()
-    house.stop()
-    house.start()
-    page = enter(house, fresh=True)
-    expect(page.locator("#model-name")).to_contain_text("small:1b")

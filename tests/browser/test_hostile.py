@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from searchloop.render.markdown import render
 from tests.browser.conftest import Enter
-from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import ask, asked, chat_of, choose_model, last_turn, wait_for_answer
+from tests.browser.house import LOCAL, House, LedOllama, called
+from tests.browser.steps import ask, asked, chat_of, choose_model, last_turn, told, wait_for_answer
 
 EVIL = "https://evil.example/collect?secret=1"
 HOSTILE = f"""\
@@ -77,24 +77,17 @@ def touch_everything(page: Page) -> None:
 
 
 def test_hostile_markdown_loads_and_runs_nothing(chatting: Page, ollama: LedOllama) -> None:
-    """However the stream is cut: no request to anybody, no element that could make one."""
-    for count, size in enumerate((1, len(HOSTILE)), 1):
+    """However the stream is cut: no request to anybody, no element that could make one, whatever is
+    done to it."""
+    for size in (1, len(HOSTILE)):
         pieces = [HOSTILE[i : i + size] for i in range(0, len(HOSTILE), size)]
-        ollama.script = lambda messages, pieces=pieces: pieces
-        ask(chatting, "Show me")
-        expect(chatting.locator(".turn")).to_have_count(count)
-        check_answer(chatting)
-
-
-def check_answer(chatting: Page) -> None:
-    """The newest answer is words, and stays so whatever is done to it."""
-    answer = wait_for_answer(chatting).locator(".answer")
-    expect(answer).to_contain_text("evil.example")
-    assert answer.locator(FORBIDDEN).count() == 0
-    assert answer.locator("a").count() == 0, "a link that is no source's"
-    expect(answer.locator("code").last).to_contain_text("<script>")
-    touch_everything(chatting)
-    assert not re.search(r"\d", "".join(answer.locator("a.chip").all_inner_texts()))
+        answer = told(chatting, ollama, "Show me", *pieces).locator(".answer")
+        expect(answer).to_contain_text("evil.example")
+        assert answer.locator(FORBIDDEN).count() == 0
+        assert answer.locator("a").count() == 0, "a link that is no source's"
+        expect(answer.locator("code").last).to_contain_text("<script>")
+        touch_everything(chatting)
+        assert not re.search(r"\d", "".join(answer.locator("a.chip").all_inner_texts()))
 
 
 DRAW_ALL = """async (text) => {
@@ -146,14 +139,10 @@ def test_hostile_words_in_questions_and_titles_are_words(
 
 def test_thoughts_and_tool_results_are_words_too(chatting: Page, ollama: LedOllama) -> None:
     """The folded parts are no way in either."""
-    bad = {"function": {"name": "<img src=x onerror=window.hacked=1>", "arguments": {"a": HOSTILE}}}
-
-    def script(messages: list[dict[str, str]]) -> list[object]:
-        if messages[-1]["role"] == "tool":
-            return ["Done."]
-        return [{"thinking": HOSTILE}, {"tool_calls": [bad]}]
-
-    ollama.script = script
+    bad = called("<img src=x onerror=window.hacked=1>", a=HOSTILE)
+    ollama.script = lambda messages: (
+        ["Done."] if messages[-1]["role"] == "tool" else [{"thinking": HOSTILE}, *bad]
+    )
     turn = asked(chatting, "Think")
     for summary in turn.locator("summary:visible").all():
         summary.click()

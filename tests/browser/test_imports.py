@@ -14,6 +14,7 @@ from searchloop.web.gate import MAX_IMPORT
 from tests.browser.checks import axe
 from tests.browser.conftest import Enter
 from tests.browser.house import House
+from tests.browser.test_settings import opened
 
 pytestmark = pytest.mark.integration
 MESSAGES = [{"sender": "human", "text": "Wann ist Ebbe?"}, {"sender": "assistant", "text": "Um 6."}]
@@ -28,10 +29,10 @@ WORDS = {  # what each language says: heading, button, result, cut file
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[House]:
     """A server without chats."""
-    served = House(tmp_path, {"SEARCHLOOP_OFFLINE": "1", "SEARCHLOOP_MODEL": "builtin:extractive"})
-    served.start()
-    yield served
-    served.stop()
+    with House(
+        tmp_path, {"SEARCHLOOP_OFFLINE": "1", "SEARCHLOOP_MODEL": "builtin:extractive"}
+    ) as served:
+        yield served
 
 
 # One language in the suite: the others differ in words alone, and each starts a server.
@@ -67,23 +68,15 @@ def test_a_cut_export_is_brought_in_by_keys_alone(
     expect(page.locator(".turn")).to_contain_text("Um 6.")
 
 
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [(len(b"no zip at all"), "The file holds no chats"), (MAX_IMPORT + 1, "larger than 2 GB")],
-    ids=["foreign", "huge"],
-)
-def test_a_file_that_is_none_is_a_sentence(
-    fresh: House, enter: Enter, tmp_path: Path, size: int, words: str
-) -> None:
+def test_a_file_that_is_none_is_a_sentence(page: Page, tmp_path: Path) -> None:
     """Foreign or huge; the next file can be chosen at once."""
-    page: Page = enter(fresh, fresh=True)
-    page.locator("#open-settings").click()
-    page.locator('nav [data-page="privacy"]').click()
+    opened(page, "privacy")
+    button = page.get_by_role("button", name="Bring in chats…")
     (tmp_path / "cat.zip").write_bytes(b"no zip at all")
-    os.truncate(tmp_path / "cat.zip", size)
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Bring in chats…").click()
-    chooser.value.set_files(tmp_path / "cat.zip")
-    section = page.locator("section", has=page.get_by_role("button", name="Bring in chats…"))
-    expect(section).to_contain_text(words)
-    expect(page.get_by_role("button", name="Bring in chats…")).to_be_enabled()
+    for size, words in ((13, "The file holds no chats"), (MAX_IMPORT + 1, "larger than 2 GB")):
+        os.truncate(tmp_path / "cat.zip", size)
+        with page.expect_file_chooser() as chooser:
+            button.click()
+        chooser.value.set_files(tmp_path / "cat.zip")
+        expect(page.locator("section", has=button)).to_contain_text(words)
+        expect(button).to_be_enabled()

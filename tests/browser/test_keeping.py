@@ -59,13 +59,7 @@ def test_a_project_is_made_filled_and_asked(
     page: Page, house: House, ollama: LedOllama, tmp_path: Path
 ) -> None:
     """By keys: its name, instructions and a file; a question on its page begins a chat of it."""
-    heard: list[str] = []
-
-    def answer(messages: list[dict[str, Any]]) -> list[str]:
-        heard.append(json.dumps(messages, ensure_ascii=False))
-        return ["In metres [1]."]
-
-    ollama.script = answer
+    ollama.script = lambda messages: ["In metres [1]."]
     page.get_by_role("button", name="New project").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("textbox", name="Name of the project")).to_be_focused()
@@ -92,8 +86,9 @@ def test_a_project_is_made_filled_and_asked(
     expect(page.locator(".project-files")).to_contain_text("walls.md")
     choose_model(page, LOCAL)
     asked(page, "How high is the wall?")
-    assert "Answer in metres." in heard[-1]
-    assert "The wall is 3 m high." in heard[-1]
+    heard = json.dumps(ollama.chats[-1]["messages"])
+    assert "Answer in metres." in heard
+    assert "The wall is 3 m high." in heard
     expect(page.locator(".turn")).to_contain_text("walls.md")
     home = page.get_by_role("link", name="Project House")
     expect(home).to_be_visible()
@@ -149,37 +144,11 @@ def test_a_chat_is_moved_by_menu_and_by_dragging(
     assert project() is None
 
 
-def test_chats_are_archived_several_at_once_and_come_back(
+def test_several_chats_are_tagged_saved_and_archived_at_once(
     page: Page, house: House, ollama: LedOllama
 ) -> None:
-    """They leave the list; a search finds them, with a word; they are listed by themselves."""
-    chats = [chat(house, ollama, text) for text in ("Puffins nest here", "Terns", "Gulls")]
-    page.reload()
-    do(page, chats[0], "Select several…")
-    tick = page.get_by_role("checkbox", name="Select “Terns”")
-    tick.focus()
-    page.keyboard.press("Space")
-    expect(page.locator(".pick-bar")).to_contain_text("2 selected")
-    expect(tick).to_be_focused()
-    page.get_by_role("button", name="With these…").click()
-    page.get_by_role("menuitem", name="Archive").click()
-    expect(page.locator(".session")).to_have_count(1)
-    page.get_by_label("Search chats").fill("puffins")
-    expect(row(page, chats[0])).to_contain_text("archived")
-    page.get_by_label("Search chats").fill("")
-    page.get_by_role("button", name="Archived (2)").click()
-    expect(page.locator(".session")).to_have_count(2)
-    row(page, chats[0]).locator("a").click()
-    expect(page.locator("#archived")).to_be_visible()
-    do(page, chats[0], "Bring back")
-    expect(page.locator("#archived")).to_be_hidden()
-    expect(page.locator(".session")).to_have_count(1)
-    page.get_by_role("button", name="Back to the chats").click()
-    expect(page.locator(".session")).to_have_count(2)
-
-
-def test_chats_have_tags_and_leave_as_one_file(page: Page, house: House, ollama: LedOllama) -> None:
-    """Typed with commas, kept, listed by a press; several chats are saved as one file."""
+    """Tags are typed with commas and listed by a press; several chats leave as one file. Archived
+    ones leave the list; a search finds them, with a word; they are listed by themselves."""
     chats = [chat(house, ollama, text) for text in ("Puffins nest here", "Terns", "Gulls")]
     page.reload()
     for one, tags in zip(chats, ("birds, cliffs,, birds", "birds", ""), strict=True):
@@ -195,14 +164,30 @@ def test_chats_have_tags_and_leave_as_one_file(page: Page, house: House, ollama:
     expect(tag).to_be_focused()
     expect(page.locator(".session")).to_have_count(2)
     do(page, chats[0], "Select several…")
-    page.get_by_role("checkbox", name="Select “Terns”").check()
+    tick = page.get_by_role("checkbox", name="Select “Terns”")
+    tick.focus()
+    page.keyboard.press("Space")
+    expect(page.locator(".pick-bar")).to_contain_text("2 selected")
+    expect(tick).to_be_focused()
     page.get_by_role("button", name="With these…").click()
     with page.expect_download() as saved:
         page.get_by_role("menuitem", name="Save as one file").click()
     text = saved.value.path().read_text("utf-8")
-    assert "Puffins nest here" in text
-    assert "Terns" in text
-    assert "Gulls" not in text
+    assert [word in text for word in ("Puffins nest here", "Terns", "Gulls")] == [True, True, False]
+    page.get_by_role("button", name="With these…").click()
+    page.get_by_role("menuitem", name="Archive").click()
+    expect(page.locator(".session")).to_have_count(1)
+    page.get_by_label("Search chats").fill("puffins")
+    expect(row(page, chats[0])).to_contain_text("archived")
+    page.get_by_label("Search chats").fill("")
+    page.get_by_role("button", name="Archived (2)").click()
+    row(page, chats[0]).locator("a").click()
+    expect(page.locator("#archived")).to_be_visible()
+    do(page, chats[0], "Bring back")
+    expect(page.locator("#archived")).to_be_hidden()
+    expect(row(page, chats[0])).to_have_count(0)
+    page.get_by_role("button", name="Back to the chats").click()
+    expect(row(page, chats[0])).to_be_visible()
 
 
 def test_a_rating_stays_in_the_chat(page: Page, house: House, ollama: LedOllama) -> None:
@@ -271,23 +256,18 @@ def test_a_chat_gets_its_title_while_one_looks_on(
     enter: Any, tmp_path: Path, ollama: LedOllama
 ) -> None:
     """In the head, in the list and in the tab, without a reload; what is typed stays."""
+    ollama.script = lambda messages: (
+        ["Capital <b>of</b> France"]
+        if "a title of two to six words" in messages[0]["content"]
+        else ["Paris."]
+    )
     settings = {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": ollama.url, "SEARCHLOOP_TITLES": "1"}
-    own = House(tmp_path, settings)
-    own.start()
-
-    def answer(messages: list[dict[str, Any]]) -> list[str]:
-        naming = "a title of two to six words" in messages[0]["content"]
-        return ["Capital <b>of</b> France"] if naming else ["Paris."]
-
-    ollama.script = answer
-    try:
+    with House(tmp_path, settings) as own:
         page = enter(own, fresh=True)
         asked(page, "What is the capital of France?")
         expect(page.locator("#title")).to_have_text("Capital <b>of</b> France")
         expect(page.locator(".session a")).to_have_text("Capital <b>of</b> France")
         expect(page).to_have_title(re.compile("^Capital <b>of</b> France"))
-    finally:
-        own.stop()
 
 
 def test_a_project_that_is_gone_is_told(page: Page, house: House) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.checks import axe
 from tests.browser.conftest import Enter
 from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import ask, box, chat_of, choose_model, hold, wait_for_answer
+from tests.browser.steps import ask, box, chat_of, choose_model, hold, place, wait_for_answer
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -98,38 +98,31 @@ def test_a_long_question_leaves_its_buttons_in_reach(
     queued(page, "Second " * 60, "w" * 300, "Short")
     for row in page.locator(QUEUE).all():
         for button in row.get_by_role("button").all():
-            at = button.bounding_box()
-            assert at
+            at = place(button)
             assert at["x"] + at["width"] <= width
     page.get_by_role("button", name="Stop").click()
 
 
-def test_stop_sends_nothing_by_itself(page: Page, gate: threading.Event) -> None:
-    """The question stays and waits for a press, also after a reload and a look elsewhere."""
-    queued(page, "Second")
-    page.get_by_role("button", name="Stop").click()
-    wait_for_answer(page)
-    expect(page.locator(QUEUE)).to_contain_text("Waits for you")
-    page.reload()
-    expect(page.locator(QUEUE)).to_contain_text("Waits for you")
-    expect(page.locator(".turn")).to_have_count(1)
-    page.locator("#new-chat").click()
-    expect(page.locator(QUEUE)).to_have_count(0)
-    page.go_back()
-    page.get_by_role("button", name="Send now").click()
-    assert questions(page, 2) == ["First", "Second"]
-
-
-def test_a_chat_that_is_left_does_not_go_on_by_itself(
-    page: Page, house: House, gate: threading.Event
+@pytest.mark.parametrize("way", ["stopped", "left"])
+def test_a_question_waits_for_a_press_where_nobody_saw_the_end(
+    page: Page, house: House, gate: threading.Event, way: str
 ) -> None:
-    """Nobody saw how that answer ended: the question waits for a press."""
+    """Stop sends nothing by itself, also after a reload and a look elsewhere; nor does a chat that
+    was left before its answer ended."""
     queued(page, "Second")
     chat = chat_of(page)
+    if way == "stopped":
+        page.get_by_role("button", name="Stop").click()
+        wait_for_answer(page)
+        page.reload()
+        expect(page.locator(QUEUE)).to_contain_text("Waits for you")
     page.locator("#new-chat").click()
+    expect(page.locator(QUEUE)).to_have_count(0)
     gate.set()
     until(lambda: not house.call("GET", f"/api/sessions/{chat}")["running"])
     page.go_back()
     wait_for_answer(page)
     expect(page.locator(QUEUE)).to_contain_text("Waits for you")
     expect(page.locator(".turn")).to_have_count(1)
+    page.get_by_role("button", name="Send now").click()
+    assert questions(page, 2) == ["First", "Second"]

@@ -12,11 +12,9 @@ from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import (
     ask,
     asked,
-    box,
     came,
     chat_of,
     choose_model,
-    hold,
     last_turn,
     switch,
     told,
@@ -140,25 +138,3 @@ def test_a_chat_that_is_left_keeps_what_was_asked_of_it(page: Page, ollama: LedO
 
 def _is_change(route: Route) -> bool:
     return route.request.method == "PATCH"
-
-
-def test_words_that_were_not_taken_come_back(page: Page, ollama: LedOllama) -> None:
-    """A question, before what was typed meanwhile; an edited one, also when its chat is left."""
-    told(page, ollama, "Is it?")
-    held = hold(page, "**/messages")
-    ask(page, "And this?")
-    box(page).fill("typed meanwhile")
-    came(page, held)
-    held.pop().abort()
-    expect(box(page)).to_have_value("And this?\n\ntyped meanwhile")
-    page.get_by_role("button", name="Edit the question").click()
-    editor = page.locator(".editing textarea")
-    editor.fill("Is it so?")
-    editor.press("Enter")
-    came(page, held)
-    held.pop().abort()
-    expect(editor).to_have_value("Is it so?")
-    page.locator("#new-chat").click()
-    expect(box(page)).to_have_value("")
-    page.go_back()
-    expect(box(page)).to_have_value("Is it so?\n\nAnd this?\n\ntyped meanwhile")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from base64 import b64encode
 from pathlib import Path
@@ -109,18 +110,23 @@ def tokens(text: Locator) -> int:
     return int(found[1].replace(",", ""))
 
 
-def test_each_tool_of_a_running_server_has_a_switch(page: Page, ollama: LedOllama) -> None:
-    """What a tool costs is shown; one that is off costs nothing and is not offered to a model."""
+def test_each_tool_of_a_server_has_a_switch(page: Page, ollama: LedOllama, tmp_path: Path) -> None:
+    """The seconds of its first start are told. What a tool costs is shown; one that is off costs
+    nothing and is not offered to a model."""
     ollama.script = lambda messages: ["Noted."]
     dialog = opened(page, "tools")
-    args = [*SUMS, os.devnull, "a" * 80]
-    command = {"command": sys.executable, "args": args, "startup_timeout": 120}
+    run = shlex.join([sys.executable, *SUMS, os.devnull, "a" * 80])
+    script = f"while [ ! -e {tmp_path / 'go'} ]; do sleep 0.05; done; exec {run}"
+    command = {"command": "sh", "args": ["-c", script]}
     dialog.get_by_label("The same as JSON").fill(json.dumps({"mcpServers": {"sums": command}}))
     dialog.get_by_role("button", name="Show what would run").click()
     expect(dialog.locator("li code")).to_contain_text("hostile_server.py sums")
     dialog.get_by_role("button", name="Add", exact=True).click()
     server = dialog.locator(".server")
     summary = server.locator("summary")
+    expect(summary).to_contain_text("of at most 120 s")
+    expect(summary).to_contain_text(re.compile(r"starting, [1-9]\d* s"))
+    (tmp_path / "go").touch()
     expect(summary).to_contain_text("ready 4 tools")
     row = server.locator(".row").filter(has_text="Add two numbers.")
     expect(row).to_contain_text("runs a program")

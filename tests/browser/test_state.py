@@ -114,22 +114,17 @@ def test_the_page_shows_the_turns_that_the_model_is_sent(
     assert [turn["id"] for turn in seen] == Turns.of(log).shown()
 
 
-def test_a_search_that_is_also_a_tool_call_is_one_step(modules: Page) -> None:
-    """The local search shows up twice in the log and once on the page."""
+def test_a_search_is_one_step_and_half_an_answer_gives_way(modules: Page) -> None:
+    """The local search shows up twice in the log and once on the page. After a takeover the text
+    begins anew, and a search of before does not spin for ever."""
     events = numbered([KINDS[0], KINDS[9], KINDS[5], KINDS[7]])
     chat = modules.evaluate(FOLD, {"events": events, "again": []})["once"]
     [step] = chat["turns"][0]["steps"]
     assert (step["kind"], step["query"], step["results"], step["done"]) == ("search", "x", 2, True)
-
-
-def test_half_an_answer_gives_way_when_a_run_goes_on(modules: Page) -> None:
-    """After a takeover the text begins anew, and a search of before does not spin for ever."""
     kinds = [KINDS[0], KINDS[1], *(k for k in KINDS if k["type"].endswith("_delta"))]
     kinds += [k for k in KINDS if k["type"] == "search_started"]
-    kinds += [
-        {"type": "run_resumed"},
-        {"type": "text_delta", "text": "Whole", "change": [0, "Whole"]},
-    ]
+    whole = {"type": "text_delta", "text": "Whole", "change": [0, "Whole"]}
+    kinds += [{"type": "run_resumed"}, whole]
     (turn,) = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
     assert (turn["text"], turn["draftThinking"]) == ("Whole", "")
     assert all(step["done"] for step in turn["steps"])

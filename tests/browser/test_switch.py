@@ -106,6 +106,11 @@ NATIVE = {
 }
 
 
+def settings_changed(page: Page) -> None:
+    """As another tab tells it: the models and engines are asked for anew."""
+    page.evaluate("new BroadcastChannel('searchloop').postMessage('settings')")
+
+
 def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: House) -> None:
     """By mouse and by keyboard: nothing leaves, who is told what, the price; Escape closes."""
     page = enter()
@@ -122,7 +127,7 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     engines = {"engines": [ddg, brave], "offline": False}
     page.route("**/api/models", lambda route: route.fulfill(json=models))
     page.route("**/api/engines", lambda route: route.fulfill(json=engines))
-    page.reload()
+    settings_changed(page)
     expect(model(page)).to_have_accessible_name("Model Luna")
     page.locator("#attach").press("Tab")
     expect(switch(page)).to_be_focused()
@@ -130,25 +135,25 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     expect(tip).to_contain_text("OpenAI charges about 0.01 USD for a search")
     page.keyboard.press("Escape")
     expect(tip).to_have_count(0)
-    unlisted = house.call("POST", "/api/sessions", {"model": "openai:gpt-6-new", "search": "auto"})
-    page.goto(f"{house.url}#/s/{unlisted['id']}")
+    unlisted = {"model": "openai:gpt-6-new", "search": "auto"}
+    open_chat(page, house, house.call("POST", "/api/sessions", unlisted)["id"])
     expect(page.locator("#switch-state")).to_contain_text("searched by OpenAI")  # as it would be
     page.goto(f"{house.url}#/")
     either = {"tools": True, "native_search": True, "tools_with_native_search": False}
     models["models"] = [{**NATIVE, "capabilities": either}]
-    page.reload()
+    settings_changed(page)
     own = "Web search is on: searched by OpenAI itself"
     either_way = f"{own}, or from here with DuckDuckGo beside tools."
     expect(page.locator("#switch-state")).to_have_text(either_way)
     models["models"] = [{**NATIVE, "capabilities": {"tools": True}}]
-    page.reload()
+    settings_changed(page)
     expect(model(page)).to_have_accessible_name("Model Luna")
     page.locator("#attach").press("Tab")
     expect(tip).to_contain_text("A search sends its words")
     expect(tip).to_contain_text("to DuckDuckGo, Brave, and opens pages")
     expect(tip).to_contain_text("may count against your key for Brave")
     engines["engines"] = [{**ddg, "resting": {"seconds": 30, "cause": "network"}}, brave]
-    page.reload()
+    settings_changed(page)
     expect(page.locator("#switch-state")).to_have_text(
         "Web search is on: searched from here with Brave, read by Luna at OpenAI."
     )
@@ -171,7 +176,7 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
 
     page.route("**/api/models", told)
     page.route("**/api/engines", lambda route: route.fulfill(json={"engines": [ddg]}))
-    page.reload()
+    settings_changed(page)
     state = page.locator("#switch-state")
     own = "Web search is on: searched by OpenAI itself."
     expect(state).to_have_text(own)
@@ -193,7 +198,7 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
     events = (("user_message", {"text": "Go"}), ("tool_result", read))
     chat = house.chat(*events, model=NATIVE["id"], search="auto")
     open_chat(page, house, chat)
-    page.reload()
+    settings_changed(page)
     expect(state).to_contain_text("itself: your own data is in this chat")
     page.locator("#new-chat").click()
     expect(state).to_have_text(own)

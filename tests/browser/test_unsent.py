@@ -10,16 +10,14 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import House
-from tests.browser.steps import ask, box, came, chat_of, hold, turn_on, wait_for_answer
+from tests.browser.steps import ask, box, came, chat_of, hold, open_chat, turn_on, wait_for_answer
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 KEPT = "sessionStorage.getItem('searchloop.unsent') ?? '[]'"
 NO_FAREWELL = "addEventListener('pagehide', (e) => e.stopImmediatePropagation(), { capture: true })"
-NO_STORAGE = """
-const refused = { get() { throw new DOMException("refused", "SecurityError"); } };
-Object.defineProperty(window, "sessionStorage", refused);
-"""
+NO_STORAGE = """() => Object.defineProperty(window, "sessionStorage", {
+  get() { throw new DOMException("refused", "SecurityError"); } })"""
 
 
 def kept(page: Page) -> dict[str, str]:
@@ -159,17 +157,32 @@ def test_a_chat_that_gets_a_name_or_goes_takes_its_words_along(page: Page, house
     until(lambda: kept(page) == {"": "first words"})
 
 
-def test_what_is_on_its_way_is_not_lost_by_a_reload(page: Page, house: House) -> None:
-    """The server never heard of it: it is in the box again beside what was typed since; so is a
-    question that was being edited. Once it is taken it is forgotten."""
-    page.goto(f"{house.url}#/s/{chat_called(house, 'One')}")
+def test_what_was_not_taken_comes_back(page: Page, house: House) -> None:
+    """A question that is refused, or on its way when the page is reloaded, is in the box again
+    before what was typed since; so is one that was being edited, also when its chat is left. Once
+    it is taken it is forgotten."""
+    open_chat(page, house, chat_called(house, "One"))
     wait_for_answer(page)
     held = hold(page, "**/messages")
+    ask(page, "And this?")
+    box(page).fill("typed since")
+    came(page, held)
+    held.pop().abort()
+    expect(box(page)).to_have_value("And this?\n\ntyped since")
+    box(page).fill("")
+    page.get_by_role("button", name="Edit the question").click()
+    editor = page.locator(".editing textarea")
+    editor.fill("edited")
+    editor.press("Enter")
+    came(page, held)
+    held.pop().abort()
+    expect(editor).to_have_value("edited")
     ask(page, "On its way")
     box(page).fill("typed since")
-    page.get_by_role("button", name="Edit the question").click()
-    page.locator(".editing textarea").fill("edited")
     came(page, held)
+    page.locator("#new-chat").click()
+    expect(box(page)).to_have_value("")
+    page.go_back()
     page.reload()
     unsent = ["On its way", "edited", "typed since"]
     until(lambda: sorted(box(page).input_value().split("\n\n")) == unsent)
@@ -183,19 +196,6 @@ def test_what_is_on_its_way_is_not_lost_by_a_reload(page: Page, house: House) ->
     expect(box(page)).to_have_value("")
 
 
-def test_a_browser_that_stores_nothing_still_keeps_words(enter: Enter, house: House) -> None:
-    """Where the storage is refused, they wait in memory while other chats are looked at."""
-    page = enter(fresh=True)
-    page.add_init_script(NO_STORAGE)
-    first = chat_called(house, "One")
-    page.reload()
-    box(page).fill("kept all the same")
-    to(page, first)
-    expect(box(page)).to_have_value("")
-    page.locator("#new-chat").click()
-    expect(box(page)).to_have_value("kept all the same")
-
-
 FILL = """async (entries) => {
   const { unsentTexts } = await import("/static/composer/drafts.js");
   const texts = unsentTexts();
@@ -206,7 +206,8 @@ FILL = """async (entries) => {
 
 
 def test_what_is_stored_is_bounded(enter: Enter) -> None:
-    """The newest chats, and no more than a browser takes; in memory all of them are there."""
+    """The newest chats, and no more than a browser takes; in memory all of them are there, also
+    where the storage is refused."""
     page = enter(bypass_csp=True)
     many: list[Any] = [[f"c{i}", 10] for i in range(70)]
     assert page.evaluate(FILL, many) == [10] * 70
@@ -215,3 +216,5 @@ def test_what_is_stored_is_bounded(enter: Enter) -> None:
     assert page.evaluate(FILL, huge) == [10, 9_000_000, 10]
     assert {"small", "last"} <= set(kept(page))
     assert "huge" not in kept(page)
+    page.evaluate(NO_STORAGE)
+    assert page.evaluate(FILL, many) == [10] * 70

@@ -64,6 +64,17 @@ def test_a_question_calls_a_model_and_a_file(page: Page, house: House, ollama: L
     expect(page.locator("#model")).to_have_attribute("data-id", "builtin:extractive")
 
 
+def test_a_command_is_no_question_before_the_commands_are_there(page: Page) -> None:
+    """On a slow line Enter waits for them."""
+    held = hold(page, "**/slash_commands.js")
+    with page.expect_request("**/slash_commands.js"):
+        box(page).fill("/plan")
+    box(page).press("Enter")
+    held[0].continue_()
+    expect(page.get_by_role("button", name="Mode Plan")).to_be_visible()
+    expect(page.locator(".turn")).to_have_count(0)
+
+
 def test_a_question_is_searched_in_one_folder(page: Page, house: House, ollama: LedOllama) -> None:
     """By #: it waits beside the box, is told and can be left out; asked again it holds still."""
     folder = house.home / "tide tables"
@@ -218,7 +229,8 @@ def choose_folder(page: Page, folder: Path) -> None:
 def test_a_plan_is_run_and_its_changes_undone(
     page: Page, ollama: LedOllama, tmp_path: Path
 ) -> None:
-    """Folder refused and taken, plan card, run, yes, file, diff, undo; a reload shows the same."""
+    """Folder refused and taken, plan card, run, yes, file, diff, undo; a reload shows the same. A
+    plan that came as text is made one when the user says so; /run and /undo act on it."""
     notes = tmp_path / "notes.md"
     ollama.script = script
     choose_model(page, LOCAL)
@@ -249,26 +261,13 @@ def test_a_plan_is_run_and_its_changes_undone(
     changed.get_by_role("button", name="Undo these changes").click()
     expect(changed).to_contain_text("Undone: notes.md.")
     assert not notes.exists()
-
-
-def test_a_list_becomes_a_plan_and_commands_run_and_undo_it(
-    page: Page, house: House, ollama: LedOllama, tmp_path: Path
-) -> None:
-    """A plan that came as text is made one when the user says so; /run and /undo act on it."""
-    notes = tmp_path / "notes.md"
-    ollama.script = script
-    chat = {"model": LOCAL, "mode": "plan", "workspace": str(tmp_path)}
-    page.goto(f"{house.url}#/s/{house.call('POST', '/api/sessions', chat)['id']}")
+    choose(page, "mode", "plan")
     asked(page, "Plan it as text")
     last_turn(page).get_by_role("button", name="Make this a plan").click()
     made = last_turn(page).get_by_role("region", name="Plan: A plan")
     expect(made.locator("li")).to_have_count(2)
     expect(last_turn(page).locator(".offer")).to_have_count(0)
-    held = hold(page, "**/slash_commands.js")
-    with page.expect_request("**/slash_commands.js"):
-        box(page).fill("/run")
-    box(page).press("Enter")  # before the commands are there
-    held[0].continue_()
+    command(page, "/run")
     last_turn(page).get_by_role("button", name="Allow once").click()
     wait_for_answer(page)
     assert notes.exists()

@@ -31,7 +31,7 @@ def places(entry: Any) -> set[str]:
 def test_every_language_has_the_same_words(browser: Browser, house: House) -> None:
     """Keys and places are those of the English catalogue, and each key is used somewhere.
 
-    What the server says in English itself is held by tests/web/words/test_server_words.py."""
+    What the server says in English itself is held by tests/web/words/test_catalogues.py."""
     page = browser.new_context(bypass_csp=True).new_page()
     page.goto(house.start_url)
     catalogues = page.evaluate(KEPT, LANGUAGES)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.log.contract import AttachmentStore, Database, rows_of
+from searchloop.agent.log.contract import AttachmentStore, Database, copy_programs, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
 from searchloop.agent.log.projects import copy_projects
@@ -52,6 +52,7 @@ def backup(where: Path | str, target: Path) -> int:
         with closing(open_store(where)) as ours, closing(open_store(half)) as copy:
             done = sum(_copied(ours, copy, row) for row in _sessions(ours))
             copy_projects(ours, copy)
+            copy_programs(ours, copy)
         check_closed(half)
         with closing(open_store(half)) as copy, copy.transaction() as db:
             db.execute(f"DROP TABLE {_UNFINISHED}")
@@ -168,6 +169,7 @@ def _copies(
     Leaves out those with gaps that somebody has `better`.
     """
     copy_projects(source, target)
+    copy_programs(source, target)
     known = {row[0] for row in _sessions(target)}
     wanted = [row for row in _sessions(source) if isinstance(row[0], str)]
     fresh = [row for row in wanted if row[0] not in known]

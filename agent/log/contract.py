@@ -9,7 +9,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -242,8 +242,56 @@ def used(db: Database, person: str | None, program: str = "") -> list[dict[str, 
     return [row for row in rows if program or "\n" not in row["person"]]
 
 
+_PROGRAM = (
+    "INSERT INTO programs (owner, name, digest, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
 _FILE = "digest, data, pages"
 _HELD = "SELECT digest FROM attachments WHERE session = ?"
+
+
+class ProgramStore:
+    """The programs that have keys of their own: an object for each, by its owner and name."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def all(self) -> list[dict[str, Any]]:
+        """Returns those of everybody, by name."""
+        rows = rows_of(self._db, "SELECT data FROM programs ORDER BY owner, name")
+        return [json.loads(row[0]) for row in rows]
+
+    def with_digest(self, digest: str) -> dict[str, Any] | None:
+        """Returns the one whose key has this digest."""
+        rows = rows_of(self._db, "SELECT data FROM programs WHERE digest = ?", (digest,))
+        return json.loads(rows[0][0]) if rows else None
+
+    def add(self, program: Mapping[str, Any]) -> bool:
+        """Adds one. Returns False where its name or key is there already."""
+        named = [program[name] for name in ("owner", "name", "digest")]
+        return self._done(f"{_PROGRAM} RETURNING name", *named, to_json(program))
+
+    def change(self, program: Mapping[str, Any]) -> bool:
+        """Replaces the one of the same name. Returns False where there is none."""
+        change = "UPDATE programs SET data = ? WHERE owner = ? AND name = ? RETURNING name"
+        return self._done(change, to_json(program), program["owner"], program["name"])
+
+    def remove(self, owner: str, name: str) -> bool:
+        """Removes one. Returns False where there is none."""
+        gone = "DELETE FROM programs WHERE owner = ? AND name = ? RETURNING name"
+        return self._done(gone, owner, name)
+
+    def _done(self, query: str, *values: str) -> bool:
+        with self._db.transaction(durable=True) as db:
+            return bool(db.execute(query, [column_text(value) for value in values]).fetchall())
+
+
+def copy_programs(source: Database, target: Database) -> None:
+    """Copies the programs that another store lacks, as far as they can be read."""
+    with suppress(StoreError):
+        rows = rows_of(source, "SELECT owner, name, digest, data FROM programs")
+        for row in (row for row in rows if all(isinstance(text, str) for text in row)):
+            with target.transaction() as db:
+                db.execute(_PROGRAM, row)
 
 
 class AttachedFile(NamedTuple):

@@ -26,6 +26,7 @@ from searchloop.agent.log.contract import (
     Heard,
     Observer,
     Pending,
+    ProgramStore,
     Write,
     batch_of,
     count_used,
@@ -91,6 +92,7 @@ class EventLog:
         self._passed = time.monotonic
         self.leases, self.projects = Leases(self._db, person), ProjectStore(self._db, person)
         self.attachments = AttachmentStore(self._db, self.owns)
+        self.programs = ProgramStore(self._db)
 
     def of_person(self, name: str) -> Self:
         """Returns this log as a person sees it: nobody else's session is there."""

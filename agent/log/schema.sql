@@ -87,3 +87,8 @@ UPDATE sessions SET project = coalesce((SELECT max(id) FROM projects
   WHERE sessions.settings LIKE '%"project":"' || projects.id || '"%'), '') WHERE settings LIKE '%"project":"%';
 CREATE INDEX sessions_chosen ON sessions(owner, archived, updated);
 CREATE INDEX sessions_project ON sessions(owner, project);
+
+-- Step 10: programs with keys of their own, see `ProgramStore`.
+CREATE TABLE IF NOT EXISTS programs (
+  owner TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL UNIQUE, data TEXT NOT NULL,
+  PRIMARY KEY (owner, name));

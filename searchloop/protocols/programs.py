@@ -1,6 +1,6 @@
 """The programs that have a key of their own: what each may do, and what it may use in a period.
 
-They stand in `programs.json` of SEARCHLOOP_HOME. Of a key only its digest is there.
+They stand in the store of the chats. Of a key only its digest is there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import asyncio
 import hashlib
 import re
 import secrets
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -20,11 +19,13 @@ from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.settings.private_files import read_object, write_object
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import ProgramStore
+from searchloop.agent.settings.private_files import read_object
 from searchloop.agent.types import Limits, Price, Search, Usage
 
 KEY = "sl-"  # how each key begins
-_FILE = "programs.json"
+_FILE = "programs.json"  # in which an earlier version kept them
 _DAY, _MONTH = "%Y-%m-%d", "%Y-%m"
 _NAME = re.compile(r"\w[\w .+-]{0,39}")
 _BOUNDS = {"tokens": "{:,} tokens", "cost_usd": "${:g}"}
@@ -142,77 +143,77 @@ class Share:
 
 
 class Programs:
-    """The file of all programs, which another process may change. Any thread may call it."""
+    """The programs of everybody in a store, which several servers may share.
 
-    def __init__(self, home: Path) -> None:
-        self._path, self._lock = home / _FILE, threading.RLock()
-        self._seen: tuple[int, int] | None = None
-        self._all: list[Program] = []
+    Any thread may call every method.
+    """
+
+    def __init__(self, log: EventLog, home: Path) -> None:
+        self._log, self._file = log, home / _FILE
+
+    def _store(self) -> ProgramStore:
+        """Returns the store, into which those of a file of an earlier version have moved.
+
+        Raises AgentError.
+        """
+        store = self._log.programs
+        if self._file.exists():
+            try:
+                held = (read_object(self._file, "bad_programs", _FILE) or {}).get("programs", ())
+                moving = [_program(row) for row in held]
+            except (TypeError, KeyError) as error:
+                what, remedy = f"{_FILE} cannot be read: {error}.", "Correct or remove it."
+                raise ConfigError("bad_programs", what, remedy) from error
+            for each in moving:  # a name may be taken by a program of another home
+                store.add(each._asdict())
+                store.add(each._replace(name=f"{each.name} {each.ends}")._asdict())
+            self._file.unlink(missing_ok=True)
+        return store
 
     def all(self) -> list[Program]:
-        """Returns the programs of everybody. Raises ConfigError."""
-        try:
-            found = self._path.stat()
-            seen = found.st_mtime_ns, found.st_ino
-        except OSError:
-            seen = None
-        with self._lock:
-            if seen != self._seen:
-                held = (read_object(self._path, "bad_programs", _FILE) or {}).get("programs", ())
-                try:
-                    self._all = [Program(**{**row, "models": tuple(row["models"])}) for row in held]
-                except (TypeError, KeyError) as error:
-                    what, remedy = f"{_FILE} cannot be read: {error}.", "Correct or remove it."
-                    raise ConfigError("bad_programs", what, remedy) from error
-                self._seen = seen
-            return self._all
+        """Returns the programs of everybody. Raises AgentError."""
+        return [_program(row) for row in self._store().all()]
 
     def of(self, owner: str) -> list[Program]:
-        """Returns a person's programs. Raises ConfigError."""
+        """Returns a person's programs. Raises AgentError."""
         return [each for each in self.all() if each.owner == owner]
 
-    def with_key(self, key: bytes) -> Program | None:
-        """Returns the program that this key belongs to. Raises ConfigError."""
+    async def with_key(self, key: bytes) -> Program | None:
+        """Returns the program that this key belongs to. Raises AgentError."""
         if not key.startswith(KEY.encode()):
             return None
         digest = hashlib.sha256(key).hexdigest()
-        return next((each for each in self.all() if each.digest == digest), None)
+        row = await self._log.aside(lambda: self._store().with_digest(digest))
+        return _program(row) if row else None
 
     def add(self, owner: str, name: str, **rights: Any) -> tuple[Program, str]:
-        """Makes a program; returns it and its key, which is kept nowhere. Raises ConfigError."""
+        """Makes a program; returns it and its key, which is kept nowhere. Raises AgentError."""
         if not _NAME.fullmatch(name):
             what = f"{name[:60]!r} is no name of a program."
             raise ConfigError("bad_program", what, "Take up to 40 letters, digits, dots, blanks.")
         key = f"{KEY}{secrets.token_urlsafe(32)}"
         digest, today = hashlib.sha256(key.encode()).hexdigest(), time.strftime(_DAY, time.gmtime())
-        made = Program(name, owner, digest, key[-4:], today)
-        with self._lock:
-            if any(each.name == name for each in self.of(owner)):
-                what = f"There is a program {name} already."
-                raise ConfigError("bad_program", what, "Take its key back, or choose another name.")
-            made = made._replace(**rights)
-            self._write([*self.all(), made])
+        made = Program(name, owner, digest, key[-4:], today)._replace(**rights)
+        if not self._store().add(made._asdict()):
+            what = f"There is a program {name} already."
+            raise ConfigError("bad_program", what, "Take its key back, or choose another name.")
         return made, key
 
     def change(self, owner: str, name: str, **rights: Any) -> None:
-        """Changes what a program may do. Raises ConfigError."""
-        with self._lock:
-            found = self._one(owner, name)
-            changed = found._replace(**rights)
-            self._write([changed if each is found else each for each in self.all()])
+        """Changes what a program may do. Raises AgentError."""
+        found = next((each for each in self.of(owner) if each.name == name), None)
+        if found is None or not self._store().change(found._replace(**rights)._asdict()):
+            raise _no_program(name)
 
     def remove(self, owner: str, name: str) -> None:
-        """Removes a program, whose key ends with it. Raises ConfigError."""
-        with self._lock:
-            gone = self._one(owner, name)
-            self._write([each for each in self.all() if each is not gone])
+        """Removes a program, whose key ends with it. Raises AgentError."""
+        if not self._store().remove(owner, name):
+            raise _no_program(name)
 
-    def _one(self, owner: str, name: str) -> Program:
-        found = next((each for each in self.of(owner) if each.name == name), None)
-        if found is None:
-            what = f"There is no program {name[:60]!r}."
-            raise ConfigError("no_program", what, "Check its name.")
-        return found
 
-    def _write(self, programs: list[Program]) -> None:
-        write_object(self._path, {"programs": [each._asdict() for each in programs]})
+def _program(row: Mapping[str, Any]) -> Program:
+    return Program(**{**row, "models": tuple(row["models"])})
+
+
+def _no_program(name: str) -> ConfigError:
+    return ConfigError("no_program", f"There is no program {name[:60]!r}.", "Check its name.")

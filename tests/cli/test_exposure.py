@@ -7,11 +7,13 @@ import shlex
 import socket
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from searchloop.agent.log import EventLog
 from searchloop.protocols.programs import Programs
 from tests.cli.conftest import Cli
 from tests.ports import closed_port
@@ -58,7 +60,8 @@ def test_everything_that_is_open_is_listed(cli: Cli, tmp_path: Path) -> None:
     }
     (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     (home / "policy.json").write_text('{"rules": [{"action": "allow", "tool": "*"}]}')
-    Programs(home).add("", "editor", models=("ollama:*",))
+    with closing(EventLog(home / "sessions.sqlite3")) as log:
+        Programs(log, home).add("", "editor", models=("ollama:*",))
     env = {
         "SEARCHLOOP_OFFLINE": "",
         "SEARCH_ENGINES": "ddg,library",

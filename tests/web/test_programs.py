@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import pytest
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import backup
 from searchloop.agent.types import Limits, Usage
 from searchloop.protocols.programs import Program, Programs, Purse
 from tests.fakes import Received, Reply
@@ -143,8 +147,7 @@ def test_a_key_opens_nothing_but_what_is_for_programs(tmp_path: Path) -> None:
         assert at.running.ask("DELETE", "/api/programs/small")[0] == 204
         assert at.running.ask("GET", "/v1/models", **headers)[0] == 401
         assert at.running.ask("DELETE", "/api/programs/small")[0] == 404
-        text = (tmp_path / "programs.json").read_text()
-        assert key not in text
+        assert not [p for p in tmp_path.glob("*") if p.is_file() and key.encode() in p.read_bytes()]
 
 
 def test_a_program_that_cannot_be_is_refused(tmp_path: Path) -> None:
@@ -226,16 +229,24 @@ async def test_a_step_of_one_answer_ends_the_others() -> None:
     assert (await waiting).exhausted() is None
 
 
-def test_people_have_programs_of_their_own(tmp_path: Path, store: Path | str) -> None:
+async def test_people_have_programs_of_their_own(tmp_path: Path, store: Path | str) -> None:
     """A name may be there twice; a key is for its owner's things; use is counted for both, and the
-    list of people has no program in it."""
-    programs, log = Programs(tmp_path), EventLog(store)
+    list of people has no program in it. Another server on the store knows the same keys."""
+    log, beside = EventLog(store), EventLog(store)
+    programs, other = Programs(log, tmp_path), Programs(beside, tmp_path / "other")
     keys = {who: programs.add(who, "editor", tokens=9)[1] for who in ("anna", "bob", "")}
     for who, key in keys.items():
-        found = Programs(tmp_path).with_key(key.encode())
+        found = await other.with_key(key.encode())
         assert found is not None
         assert (found.owner, found.name, found.tokens) == (who, "editor", 9)
-    assert programs.with_key(b"sl-no") is None
+    other.change("bob", "editor", tokens=5)
+    assert [(each.owner, each.tokens) for each in programs.all()] == [
+        *(("", 9), ("anna", 9), ("bob", 5))
+    ]
+    other.remove("bob", "editor")
+    assert [await programs.with_key(key.encode()) for key in ("sl-no", keys["bob"])] == [None] * 2
+    with pytest.raises(ConfigError, match="a program editor already"):
+        other.add("anna", "editor")
     ending = {"usage": {"input_tokens": 3, "output_tokens": 4, "cost_usd": 0.5}}
     anna, bob = log.of_person("anna"), log.of_person("bob")
     anna.count(ending, "editor")
@@ -246,6 +257,29 @@ def test_people_have_programs_of_their_own(tmp_path: Path, store: Path | str) ->
     log.count(ending, "editor")  # of the holder of the token, who is not counted
     assert (len(log.used(program="editor")), len(log.used())) == (1, 1)
     log.close()
+    beside.close()
+
+
+async def test_keys_of_an_earlier_version_move_into_the_store(
+    tmp_path: Path, store: Path | str
+) -> None:
+    """Once, from the file of each home; a name that is taken gets the end of its key. They are in
+    a copy of the store too."""
+    keys = [f"sl-{n}" for n in range(2)]
+    with closing(EventLog(store)) as log:
+        for n, key in enumerate(keys):
+            row = {"name": "editor", "digest": sha256(key.encode()).hexdigest(), "models": ["*"]}
+            (tmp_path / f"home{n}").mkdir()
+            file = tmp_path / f"home{n}" / "programs.json"
+            file.write_text(json.dumps({"programs": [{**row, "ends": f"end{n}"}]}))
+            found = await Programs(log, file.parent).with_key(key.encode())
+            assert found is not None
+            assert (found.models, file.exists()) == (("*",), False)
+    backup(store, tmp_path / "copy.sqlite3")
+    with closing(EventLog(tmp_path / "copy.sqlite3")) as copy:
+        programs = Programs(copy, tmp_path)
+        assert [each.name for each in programs.all()] == ["editor", "editor end1"]
+        assert all([await programs.with_key(key.encode()) for key in keys])
 
 
 def test_a_file_that_somebody_broke_locks_nobody_out(tmp_path: Path) -> None:

@@ -378,7 +378,7 @@ def status_of(address: str) -> int:
         return int(connection.makefile("rb").readline().split()[1])
 
 
-def test_a_name_is_believed_from_the_proxy_alone() -> None:
+async def test_a_name_is_believed_from_the_proxy_alone() -> None:
     """From its address; exactly one; and the token's holder is nobody's name."""
     people = People.of(
         {
@@ -398,12 +398,12 @@ def test_a_name_is_believed_from_the_proxy_alone() -> None:
         ("127.0.0.1", None),
         ("", None),
     ):
-        who = access.admit({"client": (client, 1), "headers": ()}, head)
+        who = await access.admit({"client": (client, 1), "headers": ()}, head)
         assert getattr(who, "name", None) == name
     proxied = {"client": ("10.0.0.7", 1), "headers": ()}
     for value in (b"", b"  ", b"a\x00b", b"\xff", b"x" * 201, b"a\nb"):
-        assert access.admit(proxied, {b"x-user": value}) is None
-    bob = access.admit(proxied, {b"x-user": "Bóß".encode()})
+        assert await access.admit(proxied, {b"x-user": value}) is None
+    bob = await access.admit(proxied, {b"x-user": "Bóß".encode()})
     assert bob is not None
     assert not isinstance(bob, int)
     assert (bob.name, bob.admin) == ("Bóß", False)

@@ -213,7 +213,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         secured, head = SecureSend(send), _head(scope["headers"], self._once)
-        refusal = self._judged(scope, head)
+        refusal = await self._judged(scope, head)
         if isinstance(refusal, Person):
             scope, refusal = {**scope, PERSON: refusal}, None
         elif refusal is not None and refusal.status == 413:
@@ -249,12 +249,12 @@ class Gate:
                     if not message.get("more_body"):
                         return
 
-    def _judged(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | Person | None:
+    async def _judged(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | Person | None:
         """Returns who asks, or the answer instead of the application's; None where all may ask."""
         try:
             judged: Refusal | Person | None = self._refusal(scope, head)
             if judged is None and not self._access.open_to_all:
-                judged = self._admit(scope, head)
+                judged = await self._admit(scope, head)
         except AgentError as error:  # the file of the token
             _log.error("%s %s", error.message, error.remedy)
             return _INTERNAL
@@ -308,14 +308,14 @@ class Gate:
         signs_in = scope["path"] == sign_in.PATH and scope["method"] == "POST"
         return signs_in and not self._access.open_to_all
 
-    def _admit(self, scope: Scope, head: dict[bytes, bytes]) -> Person | Refusal:
+    async def _admit(self, scope: Scope, head: dict[bytes, bytes]) -> Person | Refusal:
         """Returns who asks, or the answer to nobody we know. A start link gets a redirect."""
         path, query = scope["path"], scope["query_string"].decode()
         if path == "/" and scope["method"] == "GET" and "token=" in query:
             return self._enter(given_token(query), scope, head, link=True)
         if path in OPEN_PATHS or self._is_form(scope):
             return Person()
-        who = self._access.admit(scope, head)
+        who = await self._access.admit(scope, head)
         if isinstance(who, Person):
             return who if path != sign_in.PATH else Refusal(303, "welcome", "", "", _HOME)
         return _too_many(who) if who else _NO_TOKEN

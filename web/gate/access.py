@@ -275,7 +275,9 @@ class Access:
         """Returns path and query of a new link that lets a browser in once."""
         return "/?token=" + quote(self.links.make(seconds, self.secret()), safe="")
 
-    def admit(self, scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> Person | int | None:
+    async def admit(
+        self, scope: Mapping[str, Any], head: Mapping[bytes, bytes]
+    ) -> Person | int | None:
         """Returns who asks; None for nobody we know, or the seconds that they have to wait."""
         client = (scope.get("client") or ("",))[0]
         if self.people and self.people.header in head and self.people.trusts(client):
@@ -288,7 +290,7 @@ class Access:
         elif scheme.lower() != b"bearer":
             return None
         given = given.strip()
-        found = self.programs and self.programs.with_key(given)
+        found = await self.programs.with_key(given) if self.programs else None
         return Person(found.owner, False, found) if found else self.guess(given, scope, head)
 
     def guess(

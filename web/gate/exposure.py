@@ -94,7 +94,9 @@ def _token(settings: Settings) -> Iterator[Exposure]:
 
 
 def _programs(settings: Settings) -> Iterator[Exposure]:
-    for each in Programs(settings.home).all():
+    with closing(EventLog(settings.store)) as log:
+        programs = Programs(log, settings.home).all()
+    for each in programs:
         asks = f"asks {', '.join(each.models)}" if each.models else "asks no model"
         said = f"its key lets it search ({each.search}) and read the library; it {asks}"
         close = "look at Settings, Other programs, on the page"

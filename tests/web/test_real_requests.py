@@ -148,6 +148,104 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+# What four more programs send, after their published source: a title, a question with their own
+# tools, a history with what they keep of an answer. (Who, method, path, headers, body.)
+FUNCTION = {"type": "function", "function": {"name": "read", "parameters": WEATHER}}
+CALLED = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
+SEEN = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}", "detail": "auto"}}
+HISTORY: list[dict[str, Any]] = [
+    {"role": "system", "content": "You help."},
+    {"role": "user", "content": [{"type": "text", "text": "hi"}, SEEN]},
+    {"role": "assistant", "content": None, "tool_calls": [CALLED], "reasoning_content": "hm"},
+    {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a.txt"}]},
+    {"role": "user", "content": "and now?"},
+]
+USER = {"X-OpenWebUI-User-Name": "Ada", "X-OpenWebUI-User-Role": "admin", "X-Title": "Open WebUI"}
+SAMPLING = {"temperature": 0.8, "top_p": 0.9, "frequency_penalty": 0.1, "presence_penalty": 0}
+ITEMS: list[dict[str, Any]] = [
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
+    },
+    {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"},
+    {
+        "type": "function_call_output",
+        "call_id": "c1",
+        "output": [{"type": "input_text", "text": "a.txt"}],
+    },
+]
+MCP = {"jsonrpc": "2.0", "id": 1}
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "lm-studio"}}
+BOTH = {"Accept": "application/json, text/event-stream"}
+EDITOR = {**CLAUDE, "thinking": {"type": "adaptive"}, "speed": "fast", "top_k": 5, "metadata": {}}
+CHAT, ANSWER = "/v1/chat/completions", "/v1/responses"
+PROGRAMS: list[tuple[str, str, str, dict[str, str], Any]] = [
+    ("Open WebUI, connection", "GET", "/v1/models", USER, None),
+    (
+        "Open WebUI, title",
+        *("POST", CHAT, USER),
+        {"messages": HISTORY[:1] + HISTORY[-1:], "stream": False, "max_completion_tokens": 1000},
+    ),
+    (
+        "Open WebUI, question",
+        *("POST", CHAT, USER),
+        {"messages": HISTORY, "tools": [FUNCTION], **SAMPLING, **STREAMED}
+        | {"min_p": 0.05, "top_k": 40, "seed": 1, "stop": ["END"], "logit_bias": {"5": 1}}
+        | {"reasoning_effort": "low", "response_format": {"type": "text"}, "max_tokens": 900},
+    ),
+    ("LibreChat, models", "GET", "/v1/models", {}, None),
+    (
+        "LibreChat, question",
+        *("POST", CHAT, {}),
+        {"messages": HISTORY, "user": "u1", "n": 1, "verbosity": "low", **SAMPLING, **STREAMED}
+        | {"tools": [FUNCTION], "tool_choice": "auto", "parallel_tool_calls": True}
+        | {"logprobs": None, "reasoning_effort": "high"},
+    ),
+    (
+        "LibreChat, search",
+        *("POST", ANSWER, {}),
+        {"input": ITEMS, "tools": [{"type": "web_search"}], "stream": True, "user": "u1"}
+        | {"text": {"verbosity": "low"}, "max_output_tokens": 900, "temperature": 1},
+    ),
+    (
+        "Zed, question",
+        *("POST", CHAT, {}),
+        {"messages": HISTORY, "tools": [FUNCTION], "tool_choice": "required", **STREAMED}
+        | {"max_completion_tokens": 900, "temperature": 1.0, "stop": ["END"]}
+        | {"parallel_tool_calls": False, "prompt_cache_key": "k", "reasoning_effort": "medium"},
+    ),
+    (
+        "Zed, by Responses",
+        *("POST", ANSWER, {}),
+        {"input": ITEMS, "stream": True, "parallel_tool_calls": True, "tool_choice": "auto"}
+        | {"tools": [{"type": "function", "name": "read", "parameters": WEATHER, "strict": True}]}
+        | {"reasoning": {"effort": "low", "summary": "auto"}, "prompt_cache_key": "k"},
+    ),
+    ("Zed, by Messages", "POST", "/v1/messages", {"Anthropic-Beta": "fast-mode"}, EDITOR),
+    ("LM Studio, start", "POST", "/mcp", BOTH, {**MCP, "method": "initialize", "params": HELLO}),
+    ("LM Studio, tools", "POST", "/mcp", BOTH, {**MCP, "method": "tools/list"}),
+]
+
+
+def test_programs_of_other_makers_are_answered(tmp_path: Path) -> None:
+    """Each whole, and each field that has no effect is named."""
+    with desk(tmp_path, SEARCH_ENGINES="library", OLLAMA_HOST="http://127.0.0.1:1") as at:
+        for who, method, path, headers, body in PROGRAMS:
+            asked = {**body, "model": MODEL} if path in LAST else body
+            status, answered, raw = at.send(method, path, asked, **headers)
+            assert status == 200, (who, raw)
+            if answered.get_content_type() == "text/event-stream" and path in LAST:
+                assert raw.strip().endswith(LAST[path]), (who, raw[-300:])
+                assert b'"error":{' not in raw, (who, raw)
+            if who == "Open WebUI, question":
+                assert b'"min_p","top_k"' in raw
+        told = at.send("POST", CHAT, {"model": MODEL, "messages": HISTORY, "num_ctx": 8192})
+        assert (told[0], b"num_ctx" in told[2]) == (400, True)  # an option of Ollama's own API
+
+
 def rows() -> Iterator[Row]:
     """The samples, what goes with them, and the captured requests that there are."""
     for name, (path, body) in SAMPLES.items():

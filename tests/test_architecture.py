@@ -352,16 +352,6 @@ def test_the_environment_is_read_in_one_place_a_side() -> None:
     report(problems, "Only agent/settings/__init__.py and cli/ read the environment.")
 
 
-def test_only_the_command_line_prints() -> None:
-    """A library that prints cannot be used as one."""
-    problems = [
-        f"{module.at(line)} prints"
-        for module in modules("agent", "search_backend", "searchloop", "web")
-        for _, line in uses(module, "print")
-    ]
-    report(problems, "Only cli/ prints.")
-
-
 def test_nothing_sleeps() -> None:
     """Waiting that cannot be woken is neither stoppable nor testable: wait on an event."""
     problems = [

@@ -9,6 +9,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from tests.source_tree import (
@@ -142,25 +143,21 @@ def test_the_page_works_over_plain_http_from_another_machine() -> None:
 
 def test_a_folder_holds_a_dozen_things() -> None:
     """Whoever opens a folder sees all of it at once."""
+    entries = defaultdict[Path, set[Path]](set)
+    for path in tracked_files():
+        if path.relative_to(ROOT).parts[0] in FOLDERS:
+            for inner, folder in pairwise((path, *path.parents)):
+                entries[folder].add(inner)
     problems = []
-    for folder in sorted(_folders()):
+    for folder in sorted(each for each in entries if ROOT in each.parents):
         name = folder.relative_to(ROOT).as_posix()
-        count, allowed = len(_entries(folder)), 18 if name in FULLER else ENTRIES
+        count, allowed = len(entries[folder]), 18 if name in FULLER else ENTRIES
         if count > allowed:
             problems.append(f"{name}/ holds {count} entries of at most {allowed}")
         elif name in FULLER and count <= ENTRIES:
             problems.append(f"{name}/ holds {count} entries and needs no exception")
     report(problems, "Put what belongs together into a folder, or enter it in FULLER:")
     report([n for n, why in FULLER.items() if len(why) < 20], "FULLER without a reason:")
-
-
-def _folders() -> set[Path]:
-    files = [p for p in tracked_files() if p.relative_to(ROOT).parts[0] in FOLDERS]
-    return {parent for p in files for parent in p.parents if parent not in (ROOT, *ROOT.parents)}
-
-
-def _entries(folder: Path) -> set[str]:
-    return {path.relative_to(folder).parts[0] for path in tracked_files() if folder in path.parents}
 
 
 def test_a_module_is_neither_a_scrap_nor_a_warehouse() -> None:

@@ -131,17 +131,15 @@ def test_what_nobody_means_to_open(env: dict[str, str], what: str, cli: Cli) -> 
 def test_ports_are_tried_for_real() -> None:
     """A socket on loopback is near, one on all addresses is far where there is another address,
     and a closed one is neither."""
-    with socket.create_server(("127.0.0.1", 0)) as near:
-        assert tried(near.getsockname()[1]) == [True, ""]
-    with socket.create_server(("0.0.0.0", 0)) as far:
-        here, others = tried(far.getsockname()[1])
-    assert here
+    with (
+        socket.create_server(("127.0.0.1", 0)) as near,
+        socket.create_server(("0.0.0.0", 0)) as far,
+    ):
+        ports = near.getsockname()[1], far.getsockname()[1], closed_port()
+        # A program of its own tries: this one may connect to loopback alone.
+        ask = "import json; from searchloop.web.listen import reachable as tried; "
+        ask += f"print(json.dumps([tried(port) for port in {ports}]))"
+        told = subprocess.check_output([sys.executable, "-c", ask], text=True)
+    first, (here, others), last = json.loads(told)
+    assert (first, here, last) == ([True, ""], True, [False, ""])
     assert not others.startswith("127.")
-    assert tried(closed_port()) == [False, ""]
-
-
-def tried(port: int) -> Any:
-    """What a program of its own finds: this one may connect to loopback alone."""
-    ask = "import json, sys; from searchloop.web.listen import reachable as tried; "
-    ask += f"print(json.dumps(tried({port})))"
-    return json.loads(subprocess.check_output([sys.executable, "-c", ask], text=True))

@@ -12,6 +12,7 @@ import pytest
 from searchloop.cli.terminal.line_editor import HISTORY, PATHS, LineEditor
 from tests.cli.conftest import Cli
 from tests.cli.screen import Terminal, online, said, serving
+from tests.tables import each_row
 
 CHOICES: dict[str, Any] = {
     "mode": lambda: ("ask", "plan", "agent"),
@@ -21,7 +22,7 @@ CHOICES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "offered"),
     [
         ("/m", ["/mode ", "/model "]),
@@ -45,7 +46,7 @@ def test_tab_offers_what_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]
 ) -> None:
     """Commands, their choices, files; nothing inside a question."""
-    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes").mkdir(exist_ok=True)
     for name in ("a.txt", "b.md", ".hidden"):
         (tmp_path / "notes" / name).write_text("", "utf-8")
     monkeypatch.chdir(tmp_path)

@@ -34,7 +34,7 @@ def there() -> Iterator[Warm]:
     started.close()
 
 
-@pytest.fixture(params=["cp437", "cp1252", "utf-8"])
+@pytest.fixture(params=["cp437", "cp1252"])
 def foreign(request: pytest.FixtureRequest, tmp_path: Path, there: Warm) -> Any:
     """Runs `searchloop ARGS` there; `stdin` is piped in as UTF-8."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the one list of public names, which `_homes` reads too
     from searchloop.agent.log.session import Session as Session
     from searchloop.agent.loop import run_agent_loop as run_agent_loop
     from searchloop.agent.mcp.manager import McpServers as McpServers
+    from searchloop.agent.mcp.server import McpServer as McpServer
     from searchloop.agent.providers import Abilities as Abilities
     from searchloop.agent.providers import HttpProvider as HttpProvider
     from searchloop.agent.providers import Provider as Provider

@@ -13,6 +13,8 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
+from searchloop.agent.mcp import McpServers
+from searchloop.agent.mcp.server import McpServer
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question import open_session
 from searchloop.agent.run.question.files import NewFile
@@ -39,6 +41,7 @@ class AgentOptions(Usual, total=False):
 
     `model` is `provider:model`, or a provider. `tools` are functions or `Tool`s, `engines` the
     search engines to ask, in order: an `Engine` or the name of one. `hooks` are told of each step.
+    `mcp` are MCP servers by name; those of `mcp.json` come with `bring=[McpServers(settings)]`.
     `providers` come beside those of searchloop; `bring` are sources of tools by session, by default
     the files of a chat's workspace. `search_backend` is another WSGI application with the contract
     of ours. Chats are kept in memory, unless `store` says where: a path, the address of a
@@ -50,6 +53,7 @@ class AgentOptions(Usual, total=False):
     model: str | Provider | None
     tools: Iterable[Tool | Callable[..., Any]]
     engines: Iterable[Any]
+    mcp: Mapping[str, McpServer] | None
     hooks: Hooks | None
     providers: Iterable[Provider]
     bring: Iterable[ToolSource] | None
@@ -153,6 +157,9 @@ def made(face: type, settings: Settings | None, options: AgentOptions) -> Asker:
                 raise TypeError(f"{face.__name__}({name}=...) takes {kind}, not {each!r}.")
     settings = settings or Settings.load()
     model, bring = given.pop("model", None), given.pop("bring", None)
+    if not isinstance(mcp := given.pop("mcp", None) or {}, Mapping):
+        raise TypeError(f"{face.__name__}(mcp=...) takes servers by their names, not {mcp!r}.")
+    servers = [McpServers(settings, given=mcp)] if mcp else []
     parts = {name: given.pop(name, None) for name in ("hooks", "search_backend")}
     engines, providers = tuple(given.pop("engines", ())), list(given.pop("providers") or ())
     if model is not None and not isinstance(model, str):
@@ -163,7 +170,9 @@ def made(face: type, settings: Settings | None, options: AgentOptions) -> Asker:
     bring = [Workspace.of(settings)] if bring is None else bring
     store = given.pop("store", None) or IN_MEMORY
     parts["store"] = os.path.expanduser(store) if isinstance(store, str | Path) else store
-    core = BareAgent(settings, tools=tools, providers=providers, bring=bring, **parts)
+    core = BareAgent(settings, tools=tools, providers=providers, bring=[*bring, *servers], **parts)
+    for each in servers:
+        each.window = core.runner.window
     usual: Any = {**given, **({"model": model} if model else {})}
     return Asker(face, core, usual)
 

@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.mcp.server import (
     ONLY,
+    McpServer,
     Server,
     ServerProblem,
     change_object,
+    given_servers,
     read_object,
     read_server,
     server_parts,
@@ -127,9 +129,15 @@ def file_notices(found: ServerList) -> list[dict[str, str]]:
 
 
 class Catalogue:
-    """Reads the files, and each again only when it has changed."""
+    """Reads the files, and each again only when it has changed; those `given` go in their place."""
 
-    def __init__(self, home: Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        variables: Mapping[str, str],
+        given: Mapping[str, McpServer] | None = None,
+    ) -> None:
+        self._given = None if given is None else ServerList(given_servers(given, variables))
         self._home = home
         self._variables = variables
         self._read: dict[Path, tuple[str, Parsed]] = {}
@@ -141,6 +149,8 @@ class Catalogue:
 
     def find(self, workspace: str | None) -> ServerList:
         """Returns the servers for a folder. Never raises: a broken file is among the problems."""
+        if self._given is not None:
+            return self._given
         _, (servers, problems) = self._parsed(self.user_file, None)
         if workspace is None:
             return ServerList(tuple(servers), tuple(problems))

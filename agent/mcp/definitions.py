@@ -12,7 +12,7 @@ import difflib
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -201,14 +201,18 @@ FILE = "mcp_pins.json"
 
 
 class Pins:
-    """The pinned definitions. Raises StoreError if the file cannot be read or written."""
+    """The pinned definitions, kept in the data folder or, without one, as long as this lives.
 
-    def __init__(self, home: Path) -> None:
-        self._path = home / FILE
+    Raises StoreError if the file cannot be read or written.
+    """
+
+    def __init__(self, home: Path | None) -> None:
+        self._path = home and home / FILE
+        self._held: dict[str, Any] = {}
 
     def settle(self, server: Server, listing: Mapping[str, Definition]) -> dict[str, str]:
         """Pins new tools. Returns the differences of those that are not as they were pinned."""
-        pinned = _of(read_object(self._path), server)
+        pinned = _of(self._read(), server)
         self._pin(server, [each for name, each in listing.items() if name not in pinned])
         return {
             name: difference(pinned[name]["text"], each.text)
@@ -218,7 +222,7 @@ class Pins:
 
     def known(self, server: Server) -> dict[str, Definition]:
         """Returns the definitions as they were pinned, for a server that does not answer yet."""
-        pins = _of(read_object(self._path), server)
+        pins = _of(self._read(), server)
         said = {name: json.loads(pin["text"]) for name, pin in pins.items()}
         keys = ("name", "title", "description", "inputSchema", "annotations")
         return {name: Definition(*(text[key] for key in keys)) for name, text in said.items()}
@@ -232,8 +236,8 @@ class Pins:
 
     def forget(self, server: Server) -> None:
         """Deletes the pins of a server."""
-        if _of(read_object(self._path), server):
-            change_object(self._path, lambda value: value[_scope(server)].pop(server.name, None))
+        if _of(self._read(), server):
+            self._change(lambda value: value[_scope(server)].pop(server.name, None))
 
     def _pin(self, server: Server, new: Sequence[Definition]) -> None:
         def put(value: dict[str, Any]) -> None:
@@ -242,7 +246,16 @@ class Pins:
                 pinned[each.name] = {"hash": each.hash, "text": each.text, "at": int(time.time())}
 
         if new:
-            change_object(self._path, put)
+            self._change(put)
+
+    def _read(self) -> dict[str, Any]:
+        return read_object(self._path) if self._path else self._held
+
+    def _change(self, change: Callable[[dict[str, Any]], object]) -> None:
+        if self._path:
+            change_object(self._path, change)
+        else:
+            change(self._held)
 
 
 def _of(value: Mapping[str, Any], server: Server) -> Mapping[str, Any]:

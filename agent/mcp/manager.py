@@ -2,20 +2,13 @@
 
 Everything here runs on one asyncio loop, the runner's. A server that fails harms no other and
 raises nothing to a caller of `tools`: `overview` reports it. No report contains a variable's value.
-
-Definitions are sent with every request. If they would take more than a share of the model's
-context, the model gets `find_tool`, which finds others by their names; the tools found are offered
-from the next step on, until the session ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import ConfigError, StoreError
@@ -24,93 +17,21 @@ from searchloop.agent.mcp.calls import reader_of, tool_of
 from searchloop.agent.mcp.config import Catalogue, ServerList, file_notices, remove, switch
 from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
+from searchloop.agent.mcp.find_tool import Offers
 from searchloop.agent.mcp.login import forget, kept_tokens
-from searchloop.agent.mcp.server import Server, SessionSets, clean, line, tool_name
+from searchloop.agent.mcp.server import (
+    GIVEN,
+    McpServer,
+    Server,
+    SessionSets,
+    clean,
+    line,
+    tool_name,
+)
 from searchloop.agent.observe.logs import Redactor
 from searchloop.agent.run.prompts import agent_in, may_ask
 from searchloop.agent.settings import Settings
-from searchloop.agent.tools import (
-    ALLOWED,
-    ServerState,
-    Tool,
-    ToolContext,
-    object_schema,
-    text_schema,
-)
-from searchloop.agent.types import ToolResult, ToolSpec
-
-NAME = "find_tool"
-_LISTED = 8000  # characters of names in its description
-_FOUND = 8  # tools of one answer
-_WORD = re.compile(r"[^\W_]+")
-
-
-class Offers:
-    """Remembers the tools that each session has found."""
-
-    def __init__(self) -> None:
-        self._found = SessionSets()
-
-    def settle(self, session: str, tools: Sequence[Tool], budget: int) -> list[Tool]:
-        """Returns the tools of a turn, with `find_tool` if the others take more than the budget."""
-        offered = (tool.spec for tool in tools if tool.listed and not tool.suspended)
-        if sum(map(tokens_of, offered)) <= budget:
-            return list(tools)
-        found = self._found.of(session)
-        known = [replace(tool, listed=tool.spec.name in found) for tool in tools]
-        by_name = {tool.spec.name: tool for tool in tools if not tool.suspended}
-        return [*known, self._find_tool(session, by_name)]
-
-    def _find_tool(self, session: str, tools: Mapping[str, Tool]) -> Tool:
-        async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-            query = str(arguments["query"])
-            best = matching(query, tools)
-            self._found.of(session).update(best)
-            context.reveal(best)
-            specs = [tools[name].spec for name in best]
-            told = [
-                {"name": s.name, "description": s.description, "parameters": s.parameters}
-                for s in specs
-            ]
-            text = json.dumps(told, ensure_ascii=False, indent=1)
-            words = f"You can call these from now on:\n{text}" if best else _NOTHING
-            details = {"kind": "tools", "query": line(query, 200), "tools": best}
-            return ToolResult(context.call_id, NAME, words, details=details)
-
-        return Tool(_spec(tools), run, origin="ours", untrusted=True)
-
-
-_NOTHING = "No tool matches. Use words of a tool's name, as find_tool lists them."
-
-
-def _spec(tools: Mapping[str, Tool]) -> ToolSpec:
-    names = ", ".join(sorted(tools))
-    listed = names if len(names) <= _LISTED else f"{names[:_LISTED].rpartition(',')[0]}, ..."
-    words = (
-        "Look up further tools by name or by what they do. They can be called once they were "
-        f"found. There are: {listed}"
-    )
-    query = text_schema("Names, or words for what is wanted")
-    return ToolSpec(NAME, words, object_schema({"query": query}, "query"), "read")
-
-
-def matching(query: str, tools: Mapping[str, Tool]) -> list[str]:
-    """Returns the names of the tools that fit best: those named, else those with most words."""
-    asked = set(re.split(r"[\s,;]+", query))
-    named = [name for name in tools if name in asked]
-    if named:
-        return named[:_FOUND]
-    words = {word.lower() for word in _WORD.findall(query)}
-    scores = {name: _score(words, tool.spec) for name, tool in tools.items()}
-    best = sorted((name for name in tools if scores[name]), key=lambda n: (-scores[n], n))
-    return best[:_FOUND]
-
-
-def _score(words: set[str], spec: ToolSpec) -> int:
-    name = {word.lower() for word in _WORD.findall(spec.name)}
-    about = {word.lower() for word in _WORD.findall(spec.description)}
-    return 3 * len(words & name) + len(words & about)
-
+from searchloop.agent.tools import ALLOWED, ServerState, Tool
 
 _SHARE = 0.1  # of a model's context for definitions of tools; above it only names are sent
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -119,11 +40,12 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 def server_notices(connection: Connection) -> list[dict[str, str]]:
     """Returns notices about a server: its error, and its suspended tools."""
     told = [connection.error.as_dict()] if connection.error else []
-    name = connection.server.name
+    name, given = connection.server.name, connection.server.file == GIVEN
     for tool in connection.suspended:
         shown = line(tool, 80)
         words = f"The tool {shown!r} of the MCP server {name!r} has changed, and is not used."
-        remedy = f"Look at the change: searchloop mcp approve {name} {shown}"
+        look = f"Look at the change: searchloop mcp approve {name} {shown}"
+        remedy = "A new agent takes it as it is then." if given else look
         told.append({"code": "mcp_suspended", "message": words, "remedy": remedy})
     return told
 
@@ -195,7 +117,7 @@ _LONG = 3600.0  # seconds
 IDLE = 1800.0  # seconds
 CONTEXT = 32_000  # tokens of a model whose window is unknown
 READER = "read_resource"
-_SUSPENDED = "Its definition has changed; the user has to approve it: searchloop mcp approve"
+_SUSPENDED = "Its definition has changed, and the user has not approved that."
 
 Window = Callable[[str], int | None]
 Key = tuple[str | None, str]
@@ -206,19 +128,24 @@ class McpServers:
 
     A project's server that was not used for `idle` seconds is closed once another project is used.
 
-    `settings` name its files.
+    `settings` name its files; with `given` those servers are used and no file is. Raises
+    ConfigError for one of them that cannot be used.
 
         Agent(settings, bring=[McpServers(settings)])
     """
 
     def __init__(
-        self, settings: Settings, window: Window = lambda model: None, idle: float = IDLE
+        self,
+        settings: Settings,
+        window: Window = lambda model: None,
+        idle: float = IDLE,
+        given: Mapping[str, McpServer] | None = None,
     ) -> None:
-        self.catalogue = Catalogue(settings.home, settings.env)
+        self.catalogue = Catalogue(settings.home, settings.env, given)
         self._settings = settings
         self.window = window
         self._idle = idle
-        self._pins = Pins(settings.home)
+        self._pins = Pins(settings.home if given is None else None)
         self._offers = Offers()
         self._told = SessionSets()
         self._connections: dict[Key, Connection] = {}
@@ -413,7 +340,7 @@ class McpServers:
             with suppress(Unusable):
                 spec = spec_of(definition, name, server.name, switch.effect)
                 changed = definition.name in connection.suspended
-                why = f"{_SUSPENDED} {server.name} {definition.name}" if changed else None
+                why = _SUSPENDED if changed else None
                 yield tool_of(connection, definition, spec, why, reader if reads else None)
 
     def _listing(self, connection: Connection) -> Mapping[str, Definition]:
@@ -430,7 +357,8 @@ class McpServers:
         known = connection.error or connection.listing or connection.state == "ready"
         with suppress(StoreError):
             known = known or self._pins.known(connection.server)
-        return AGAIN if known else PATIENCE
+        server = connection.server
+        return AGAIN if known else server.startup_seconds if server.file == GIVEN else PATIENCE
 
     def _known(self, server: Server) -> Connection | None:
         found = self._connections.get(_key(server))

@@ -14,10 +14,10 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypedDict, get_args
 
 from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
@@ -25,9 +25,36 @@ from searchloop.agent.settings import private_files
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect
+from searchloop.analysis.told import did_you_mean
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
+GIVEN = "the program"  # in place of a file
 SECONDS, STARTUP_SECONDS = 60.0, 120.0
+
+
+class McpServer(TypedDict, total=False):
+    """An MCP server that a program brings, as `mcp.json` would name it.
+
+    It has a `command` with `args`, `env` and `cwd`, or a `url` with `headers` and `oauth`. Its
+    tools have the `effect` "exec" until this says otherwise, for all of them or in `tools` by name;
+    `private` marks its results as data that must not leave. `timeout` and `startup_timeout` are
+    seconds.
+
+        Agent(mcp={"sums": {"command": "python3", "args": ["sums.py"], "effect": "read"}})
+    """
+
+    command: str
+    args: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str | Path
+    url: str
+    headers: Mapping[str, str]
+    oauth: Mapping[str, Any]
+    effect: Effect
+    tools: Mapping[str, bool | Mapping[str, Any]]
+    private: bool
+    timeout: float
+    startup_timeout: float
 
 
 class ServerProblem(NamedTuple):
@@ -295,6 +322,20 @@ def read_server(
     )
 
 
+def given_servers(
+    servers: Mapping[str, McpServer], variables: Mapping[str, str]
+) -> tuple[Server, ...]:
+    """Reads the servers that a program brings. Raises ConfigError, also for an unknown field."""
+    raw: dict[str, Any] = json.loads(json.dumps(dict(servers), default=str))
+    for name, given in raw.items():
+        for key in given if isinstance(given, dict) else ():
+            if key not in _FIELDS.keys() | _BY_NAME.keys():
+                known = McpServer.__annotations__
+                remedy = f"{did_you_mean(key, known)}It takes: {', '.join(known)}."
+                raise _wrong(name, f"has no field {key!r}", remedy)
+    return tuple(read_server(name, each, GIVEN, variables) for name, each in raw.items())
+
+
 def _shape_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the JSON Schema of a server with these names in its objects."""
     objects = {k: v for k in _BY_NAME if isinstance(v := given.get(k, {}), Mapping)}
@@ -310,7 +351,7 @@ def _wrong(name: str, what: str, remedy: str) -> ConfigError:
 
 
 def _unusable(name: str, why: str) -> ConfigError:
-    return _wrong(name, f"cannot be used: {why}", "Correct it in the file.")
+    return _wrong(name, f"cannot be used: {why}", "Correct it there.")
 
 
 def _kind(name: str, given: Mapping[str, Any]) -> str:

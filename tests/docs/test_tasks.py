@@ -130,13 +130,11 @@ def test_the_plugin_task(
     assert program(code).strip() == "Pretty Polly"
 
 
-def test_the_servers_task(
-    tmp_path: Path, machine: dict[str, str], program: Callable[..., str]
-) -> None:
-    """A server that was added brings its tools; each call asks the handler."""
-    server = [sys.executable, str(ROOT / "tests" / "agent" / "mcp" / "sdk_server.py"), "stdio"]
-    add = ["-m", "searchloop.cli", "mcp", "add", "sums", "--", *server]
-    run([sys.executable, *add], tmp_path, machine)
+def test_the_servers_task(tmp_path: Path, program: Callable[..., str]) -> None:
+    """A server that the program names brings its tools; each call asks the handler."""
+    server = "from mcp.server.mcpserver import MCPServer\nserver = MCPServer('sums')\n"
+    tool = "@server.tool()\ndef add(a: int, b: int) -> int:\n    return a + b\n\nserver.run()\n"
+    (tmp_path / "sums.py").write_text(server + tool, "utf-8")
     said = program(blocks(18)[0])
     assert re.search(r"^5$", said, re.M), said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 import pytest
 
 from searchloop import (
+    Agent,
     AnswerError,
     AsyncAgent,
     ConfigError,
@@ -27,7 +29,9 @@ from searchloop import (
 )
 from searchloop.agent.types import Finished
 from searchloop.testing import RecordedSearch, ScriptedModel, call, offline
+from tests.agent.mcp.served import hostile, write
 from tests.searchloop.both_faces import FACES, opened
+from tests.tables import each_row
 
 
 @dataclass
@@ -312,3 +316,29 @@ def test_a_tool_may_ask_an_agent(way: str, tmp_path: Path) -> None:
         said = agent.ask("Outer?").text
     asyncio.run(inner.aclose())
     assert said == "Inside." if way in ("plain", "awaited") else "wait for itself" in said
+
+
+@FACES
+def test_a_program_brings_mcp_servers(face: str, tmp_path: Path) -> None:
+    """They take the place of the user's file, and nothing is written; one that fails is named."""
+    write(tmp_path, {"other": hostile()})
+    works = {**hostile(), "command": Path(sys.executable), "effect": "read"}
+    given = {"a": works, "b": {"command": "/nowhere", "args": (), "effect": "read"}}
+    with opened(face, tmp_path, call("mcp_a_echo", text="5"), "5.", mcp=given) as agent:
+        got = list(agent.stream("How much is 2 and 3?"))
+        offered = {tool.name.split("_")[1] for tool in agent.model.requests[0].tools}
+    assert ["you said 5" in e.content for e in got if isinstance(e, events.ToolResult)] == [True]
+    (told,) = [e for e in got if isinstance(e, events.Notice)]
+    assert "'b'" in told.message
+    assert offered == {"a"}
+    assert [p.name for p in tmp_path.glob("mcp*")] == ["mcp.json"]
+
+
+@each_row(
+    "given",
+    [{"comand": "x"}, {"command": "x", "url": "http://x.test"}, {"command": "${NONE}"}, "x"],
+)
+def test_a_server_that_cannot_be_used_is_named(given: Any, tmp_path: Path) -> None:
+    """When the agent is made, as every other part."""
+    with pytest.raises(ConfigError, match=r"MCP server 'a'(.|\n)*command"):
+        Agent(offline(tmp_path), mcp={"a": given})

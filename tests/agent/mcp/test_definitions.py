@@ -73,14 +73,16 @@ def test_any_change_changes_the_hash(changed: Definition, tmp_path: Path) -> Non
     assert pins.settle(SERVER, {"t": first}) == {}
 
 
-def test_pins_of_two_servers_do_not_meet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [True, False])
+def test_pins_of_two_servers_do_not_meet(kept: bool, tmp_path: Path) -> None:
     """The same tool of another server, or of another folder's server, is another tool."""
-    pins = Pins(tmp_path)
+    pins = Pins(tmp_path if kept else None)
     pins.settle(SERVER, {"t": definition()})
     other = definition(description="Other.")
     assert pins.settle(Server("s2", "mcp.json", ("x",)), {"t": other}) == {}
     assert pins.settle(Server("s", "f", ("x",), workspace="/w"), {"t": other}) == {}
     assert "t" in pins.settle(SERVER, {"t": other})
+    assert bool([*tmp_path.iterdir()]) == kept
 
 
 def test_broken_pins_are_an_error_and_no_fresh_start(tmp_path: Path) -> None:

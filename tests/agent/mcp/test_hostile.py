@@ -214,7 +214,7 @@ async def test_a_changed_definition_suspends_the_tool(tmp_path: Path) -> None:
     async with serving(tmp_path, {"a": hostile("rug")}) as source:
         await source.test("a")  # a turn would wait a second for it, and go on without
         tools = by_name(await source.tools(Chat()))
-        assert "searchloop mcp approve a echo" in (tools["mcp_a_echo"].suspended or "")
+        assert "definition has changed" in (tools["mcp_a_echo"].suspended or "")
         assert not tools["mcp_a_env"].suspended
         told = next(t for t in source.overview()["servers"][0]["tools"] if t["name"] == "echo")
         assert '-  "description": "Says it."' in told["suspended"]["diff"]

@@ -44,11 +44,8 @@ def _user() -> str | None:
 class Postgres:
     """Use with `with`."""
 
-    def __init__(self, *, careful: bool = False, follows: Postgres | None = None) -> None:
-        """With `careful` it waits for the disk as a user's server does: for measuring. One that
-        `follows` another is its standby, which can only be read until it is promoted.
-        """
-        self._follows = follows
+    def __init__(self, *, careful: bool = False) -> None:
+        """With `careful` it waits for the disk as a user's server does: for measuring."""
         self._bin = programs()
         self._numbers = itertools.count(1)
         self._folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
@@ -61,13 +58,8 @@ class Postgres:
         assert self._bin is not None
         if self._user:
             shutil.chown(self._folder, self._user)
-        if self._follows:
-            self._run(
-                "pg_basebackup", "-d", self._follows.address, "-D", "data", "-R", "-c", "fast"
-            )
-        else:
-            own = ("-U", "tests", "-A", "trust", "-E", "UTF8", "--locale=C")
-            self._run("initdb", "-D", "data", *own)
+        own = ("-U", "tests", "-A", "trust", "-E", "UTF8", "--locale=C")
+        self._run("initdb", "-D", "data", *own)
         self.start()
         return self
 

@@ -287,34 +287,3 @@ def test_a_pooler_that_shares_connections_is_refused(postgres: Postgres) -> None
         with closing(EventLog(url)) as log:
             session = log.create_session(model="m").id
             assert log.append(session, [NOTICE])[0].seq == 1
-
-
-@pytest.mark.torture
-def test_a_standby_takes_over(postgres: Postgres) -> None:
-    """The server dies, and its standby can be read, then written: nothing has to be started anew,
-    and what was to outlive a power cut is there, because the standby was waited for.
-    """
-    with Postgres() as server, Postgres(follows=server) as standby:
-        server.tell("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
-        both = f"127.0.0.1:{server.port},127.0.0.1:{standby.port}"
-        url = server.url().replace(f"127.0.0.1:{server.port}", both)
-        with closing(EventLog(url)) as log:
-            session = log.create_session(model="m").id
-            log.append(session, [("text_delta", {"text": "x"})])
-            log.append(session, [NOTICE], durable=True)
-            server.stop()
-            until(lambda: code_of(log, session) == "store_read_only")
-            assert [event.seq for event in log.read(session)] == [2]
-            standby.tell("SELECT pg_promote()")
-            until(lambda: code_of(log, session) is None)
-            last = log.append(session, [("text_delta", {"text": "x"})])[0].seq
-            assert [event.seq for event in log.read(session)] == list(range(2, last + 1))
-
-
-def code_of(log: EventLog, session: str) -> str | None:
-    """Why nothing can be appended; None if it can."""
-    try:
-        log.append(session, [NOTICE])
-    except StoreError as error:
-        return error.code
-    return None

@@ -156,31 +156,23 @@ def test_a_copy_holds_all_and_comes_back(store: Path | str, tmp_path: Path) -> N
     assert check(store) == []
 
 
-def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
-    """A file that is there is left alone, and what is no copy is called damaged."""
-    filled(tmp_path / "s.sqlite3").close()
-    (tmp_path / "there").write_text("mine" * 400)
-    with pytest.raises(ConfigError):
-        backup(tmp_path / "s.sqlite3", tmp_path / "there")
-    with pytest.raises(StoreError) as caught:
-        restore(tmp_path / "s.sqlite3", tmp_path / "there")
-    assert caught.value.code == "damaged"
-    with pytest.raises(ConfigError):
-        restore(tmp_path / "s.sqlite3", tmp_path / "nowhere")
-    assert (tmp_path / "there").read_text() == "mine" * 400
-
-
 def test_what_is_no_copy_is_refused(tmp_path: Path) -> None:
-    """An empty file and somebody else's database bring nothing back, and that is said."""
+    """A file that is there is not overwritten; what is empty, damaged, somebody else's or not there
+    brings nothing back, and that is said.
+    """
+    filled(tmp_path / "s.sqlite3").close()
+    (tmp_path / "damaged").write_text("mine" * 400)
     (tmp_path / "empty").touch()
-    db = sqlite3.connect(tmp_path / "foreign")
-    db.execute("CREATE TABLE holidays (day TEXT)")
-    db.commit()
-    db.close()
-    for name in ("empty", "foreign"):
-        with pytest.raises(ConfigError) as caught:
+    with closing(sqlite3.connect(tmp_path / "foreign")) as db:
+        db.execute("CREATE TABLE holidays (day TEXT)")
+    codes = {"empty": "no_copy", "foreign": "no_copy", "damaged": "damaged", "none": "no_file"}
+    for name, code in codes.items():
+        with pytest.raises((ConfigError, StoreError)) as caught:
             restore(tmp_path / "s.sqlite3", tmp_path / name)
-        assert caught.value.code == "no_copy"
+        assert caught.value.code == code
+    with pytest.raises(ConfigError):
+        backup(tmp_path / "s.sqlite3", tmp_path / "damaged")
+    assert (tmp_path / "damaged").read_text() == "mine" * 400
 
 
 @each_row(

@@ -24,6 +24,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.leases import Lease, machine
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import delete_session, make_plan
+from tests.agent.run.test_stop import Silent, Slow
 from tests.agent.scripted import (
     House,
     Scripted,
@@ -192,28 +193,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Slow(EventLog):
-    """A store whose answer to one question takes as long as the test wishes."""
-
-    def __init__(self, where: Path) -> None:
-        super().__init__(where)
-        self.slow: Callable[..., Any] | None = None
-        self.asked, self.answer = asyncio.Event(), asyncio.Event()
-
-    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The work is done at once, and told when the test says so."""
-        done = await super().aside(work, *args, **kwargs)
-        if work == self.slow:
-            self.slow = None
-            self.asked.set()
-            await self.answer.wait()
-        return done
-
-
 @pytest.mark.parametrize("moment", ["claim", "release"])
 async def test_what_changes_hands_here_is_no_orphan(tmp_path: Path, moment: str) -> None:
     """While the store is slow to answer, a recovery that runs beside it leaves the run alone."""
-    log = Slow(tmp_path / "s.sqlite3")
+    slow = Silent("claim" if moment == "claim" else "")
+    log = Slow(tmp_path / "s.sqlite3", slow)
     adopted: list[Lease] = []
 
     async def adopt(lease: Lease) -> None:
@@ -223,19 +207,17 @@ async def test_what_changes_hands_here_is_no_orphan(tmp_path: Path, moment: str)
     session = log.create_session(model="m:x").id
     if moment == "release":
         held = await keeper.claim(session, "r", {})
-        log.slow = log.leases.held  # the recovery has looked, and is slow to act on it
+        slow.hold = "held"  # the recovery has looked, and is slow to act on it
         recovering = asyncio.create_task(keeper.recover())
-        await log.asked.wait()
-        log.slow, log.asked = None, asyncio.Event()
+        await slow.reached.wait()
         await keeper.release(held)
-        log.answer.set()
+        slow.free.set()
         await recovering
     else:
-        log.slow = log.leases.claim
         claiming = asyncio.create_task(keeper.claim(session, "r", {}))
-        await log.asked.wait()
+        await slow.reached.wait()
         assert await keeper.recover() == 0
-        log.answer.set()
+        slow.free.set()
         lease = await claiming
         assert (await asyncio.to_thread(log.leases.held, session))[0].fence == lease.fence
     assert adopted == []
@@ -245,15 +227,15 @@ async def test_what_changes_hands_here_is_no_orphan(tmp_path: Path, moment: str)
 
 async def test_two_questions_at_once_are_one_run(tmp_path: Path) -> None:
     """The second is told that the session is busy, however slow the store is with the first."""
-    log = Slow(tmp_path / "s.sqlite3")
+    slow = Silent("claim")
+    log = Slow(tmp_path / "s.sqlite3", slow)
     keeper = LeaseRenewal.onlooker(log)
     session = log.create_session(model="m:x").id
-    log.slow = log.leases.claim
     first = asyncio.create_task(keeper.claim(session, "one", {}))
-    await log.asked.wait()
+    await slow.reached.wait()
     second = asyncio.create_task(keeper.claim(session, "two", {}))
     await asyncio.sleep(0)
-    log.answer.set()
+    slow.free.set()
     assert (await first).run_id == "one"
     with pytest.raises(Conflict, match="still answering"):
         await second

@@ -105,51 +105,6 @@ CLAUDE: dict[str, Any] = {
     "output_config": {"effort": "high"},
     "stream": True,
 }
-OPENCODE: dict[str, Any] = {
-    "model": "any",
-    "messages": [
-        {"role": "system", "content": "You work in an editor."},
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "hi"},
-                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
-            ],
-        },
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {
-                    "id": "c1",
-                    "type": "function",
-                    "function": {"name": "read", "arguments": '{"city": "Oslo"}'},
-                }
-            ],
-        },
-        {"role": "tool", "tool_call_id": "c1", "content": "a.txt"},
-        {"role": "user", "content": "and now?"},
-    ],
-    "tools": [{"type": "function", "function": {"name": "read", "parameters": WEATHER}}],
-    "tool_choice": {"type": "function", "function": {"name": "read"}},
-    "response_format": {"type": "text"},
-    "web_search_options": {"user_location": {"type": "approximate"}},
-    "max_completion_tokens": 900,
-    "temperature": 0.2,
-    "stop": ["END"],
-    "seed": 3,
-    "stream": True,
-    "stream_options": {"include_usage": True},
-}
-SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "codex": ("/v1/responses", CODEX),
-    "claude-code": ("/v1/messages?beta=true", CLAUDE),
-    "opencode": ("/v1/chat/completions", OPENCODE),
-}
-
-
-# What four more programs send, after their published source: a title, a question with their own
-# tools, a history with what they keep of an answer. (Who, method, path, headers, body.)
 FUNCTION = {"type": "function", "function": {"name": "read", "parameters": WEATHER}}
 CALLED = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
@@ -161,6 +116,26 @@ HISTORY: list[dict[str, Any]] = [
     {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a.txt"}]},
     {"role": "user", "content": "and now?"},
 ]
+OPENCODE: dict[str, Any] = {
+    "model": "any",
+    "messages": HISTORY,
+    "tools": [FUNCTION],
+    "tool_choice": {"type": "function", "function": {"name": "read"}},
+    "response_format": {"type": "text"},
+    "web_search_options": {"user_location": {"type": "approximate"}},
+    "max_completion_tokens": 900,
+    "temperature": 0.2,
+    "stop": ["END"],
+    "seed": 3,
+    **STREAMED,
+}
+SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "codex": ("/v1/responses", CODEX),
+    "claude-code": ("/v1/messages?beta=true", CLAUDE),
+    "opencode": ("/v1/chat/completions", OPENCODE),
+}
+
+
 USER = {"X-OpenWebUI-User-Name": "Ada", "X-OpenWebUI-User-Role": "admin", "X-Title": "Open WebUI"}
 SAMPLING = {"temperature": 0.8, "top_p": 0.9, "frequency_penalty": 0.1, "presence_penalty": 0}
 ITEMS: list[dict[str, Any]] = [
@@ -182,6 +157,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 BOTH = {"Accept": "application/json, text/event-stream"}
 EDITOR = {**CLAUDE, "thinking": {"type": "adaptive"}, "speed": "fast", "top_k": 5, "metadata": {}}
 CHAT, ANSWER = "/v1/chat/completions", "/v1/responses"
+# What four more programs send, after their published source. (Who, method, path, headers, body.)
 PROGRAMS: list[tuple[str, str, str, dict[str, str], Any]] = [
     ("Open WebUI, connection", "GET", "/v1/models", USER, None),
     (

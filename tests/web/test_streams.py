@@ -225,49 +225,35 @@ def test_a_page_shows_the_same_however_it_followed(cuts: list[int], seen: int) -
     assert page_state(had) == (text, render(text, sources=[SOURCE]))
 
 
-def test_the_page_view_adds_blocks(tmp_path: Path) -> None:
-    """The message and the end of the run carry what their text reads as."""
-    house = make_house(tmp_path)
-    session = session_of(house)
-    house.log.append(session, [("user_message", {"text": "q"}), ("text_delta", {"text": "It *is"})])
-    answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 2))
-    delta = frames(answer.body)[1]
-    assert delta["change"] == [0, {"t": "p", "c": ["It *is"]}]
+def paged(*stored: tuple[str, dict[str, Any]], after: int = 0) -> list[dict[str, Any]]:
+    """What a page gets of these events, after so many that it has."""
+    events = [Event(n, kind, data, 0.0) for n, (kind, data) in enumerate(stored, 1)]
+    view = PageView("s", FrameCache())
+    view.skip(events[:after])
+    return [json.loads(f.split(b"data: ")[1]) for _, f in view.frames(events[after:])]
 
-    house = make_house(tmp_path / "b")
-    session = session_of(house)
-    house.log.append(session, [("user_message", {"text": "q"}), *answer_events("r")])
-    answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 3))
-    _, message, finished = frames(answer.body)
+
+def test_the_page_view_adds_blocks() -> None:
+    """The message and the end of the run carry what their text reads as; passages come as text."""
+    asked, answered = ("user_message", {"text": "q"}), answer_events("r")
+    delta = paged(asked, ("text_delta", {"text": "It *is"}))[1]
+    assert delta["change"] == [0, {"t": "p", "c": ["It *is"]}]
+    _, message, finished = paged(asked, *answered)
     blocks = [{"t": "p", "c": ["It is ", {"t": "cite", "a": {"n": "1", "m": "0"}}, "."]}]
     assert (message["text"], message["blocks"]) == (ANSWER, blocks)
     assert "blocks" not in finished, "the page has them"
     assert "answer" not in finished
-    assert b"OPAQUE" not in answer.body
-
-
-def test_the_page_view_has_passages_as_text(tmp_path: Path) -> None:
-    """Their Markdown is for programs, which get it from the plain view."""
-    house = make_house(tmp_path)
-    session = session_of(house)
-    said = ("message", {**answer_events("r")[0][1], **six_verdicts.answer()})
-    house.log.append(session, [("user_message", {"text": "q"}), said])
-    events = house.log.read(session)
-    body = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 2)).body
-    for citations, passage in ((frames(body)[1]["citations"], 4), (events[1].data["citations"], 3)):
+    assert "OPAQUE" not in str(message)
+    said = {**answered[0][1], **six_verdicts.answer()}
+    for citations, passage in (
+        (paged(asked, ("message", said))[1]["citations"], 4),
+        (said["citations"], 3),  # programs get their Markdown, from the plain view
+    ):
         had = [mark["passage"] or "" for cited in citations for mark in cited["marks"]]
         assert had == [place[passage] or "" for place in six_verdicts.PLACES]
-
-
-def test_a_link_to_an_earlier_turns_source_is_a_link(tmp_path: Path) -> None:
-    """The sources of a whole session may be linked to, also by a page that came back late."""
-    house = make_house(tmp_path)
-    session = session_of(house)
-    said = {**answer_events("r")[0][1], "text": f"[x]({SOURCE['url']})", "citations": []}
-    house.log.append(session, [("user_message", {"text": "q"}), *answer_events("r")])
-    house.log.append(session, [("message", {**said, "sources": []})])
-    answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page&after=3", 4))
-    (message,) = frames(answer.body)
+    # The sources of a whole session may be linked to, also by a page that came back late.
+    linked = {**answered[0][1], "text": f"[x]({SOURCE['url']})", "citations": [], "sources": []}
+    (message,) = paged(asked, *answered, ("message", linked), after=3)
     assert message["blocks"][0]["c"][0]["a"] == {"href": SOURCE["url"]}
 
 

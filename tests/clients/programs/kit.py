@@ -34,6 +34,39 @@ def must(true: object, words: Any) -> None:
         raise AssertionError(str(words)[:300])
 
 
+def chat_ways(create: Callable[..., Any]) -> Callable[..., Told]:
+    """Returns how a client of Chat Completions asks, whose `create(at, messages, **more)` does."""
+
+    def notes_of(said: Any) -> list[Any]:
+        notes = getattr(said, "annotations", None) or ()
+        return [n if isinstance(n, dict) else n.model_dump() for n in notes]
+
+    def ask(
+        at: Any, question: str, stream: bool = False, search: bool = False, tool: bool = False
+    ) -> Told:
+        more: dict[str, Any] = {"web_search_options": {}} if search else {}
+        if tool:
+            function = {"name": "get_weather", "parameters": WEATHER}
+            more["tools"] = [{"type": "function", "function": function}]
+        messages: list[Any] = [{"role": "user", "content": question}]
+        if stream:
+            pieces = create(at, messages, stream=True, **more)
+            deltas = [piece.choices[0].delta for piece in pieces if piece.choices]
+            said = [delta.content for delta in deltas if delta.content]
+            notes = [note for delta in deltas for note in notes_of(delta)]
+            return "".join(said), len(said), [note["url_citation"]["url"] for note in notes]
+        message = create(at, messages, **more).choices[0].message
+        while message.tool_calls:
+            messages.append(message)
+            for call in message.tool_calls:
+                result = get_weather(**json.loads(call.function.arguments))
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+            message = create(at, messages, **more).choices[0].message
+        return message.content, 1, [note["url_citation"]["url"] for note in notes_of(message)]
+
+    return ask
+
+
 def try_all(package: str, ask: Callable[..., Told], leave: Callable[..., None], *no: str) -> None:
     """Tries a client with everything but what `no` names, and prints what came of it."""
     env = os.environ

@@ -1,36 +1,12 @@
 """LiteLLM, by Chat Completions."""
 
-import json
-
 import litellm
-from kit import WEATHER, get_weather, try_all
+from kit import chat_ways, try_all
 
 
 def create(at, messages, **more):
     place = {"model": f"openai/{at.model}", "api_base": f"{at.base}/v1", "api_key": at.key}
     return litellm.completion(messages=messages, num_retries=0, max_retries=0, **place, **more)
-
-
-def ask(at, question, stream=False, search=False, tool=False):
-    more = {"web_search_options": {}} if search else {}
-    if tool:
-        function = {"name": "get_weather", "parameters": WEATHER}
-        more["tools"] = [{"type": "function", "function": function}]
-    messages = [{"role": "user", "content": question}]
-    if stream:
-        deltas = [p.choices[0].delta for p in create(at, messages, stream=True, **more)]
-        said = [d.content for d in deltas if d.content]
-        notes = [n for d in deltas for n in getattr(d, "annotations", None) or ()]
-        return "".join(said), len(said), [n["url_citation"]["url"] for n in notes]
-    message = create(at, messages, **more).choices[0].message
-    while message.tool_calls:
-        messages.append(message)
-        for call in message.tool_calls:
-            result = get_weather(**json.loads(call.function.arguments))
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
-        message = create(at, messages, **more).choices[0].message
-    notes = getattr(message, "annotations", None) or ()
-    return message.content, 1, [n["url_citation"]["url"] for n in notes]
 
 
 def leave(at, question):
@@ -39,4 +15,4 @@ def leave(at, question):
     stream.completion_stream.close()
 
 
-try_all("litellm", ask, leave)
+try_all("litellm", chat_ways(create), leave)

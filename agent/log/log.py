@@ -315,9 +315,11 @@ class EventLog:
         what = "Another process goes on with this run."
         return Conflict("fenced", what, "Nothing is lost; read the log.")
 
-    def count(self, ending: Mapping[str, Any], program: str = "") -> None:
-        """Counts a run that is in no chat, by its `run_finished`, for its person and program."""
-        count_used(self._db, self.person, [("run_finished", ending)], program)
+    def count(self, ending: Mapping[str, Any], program: str = "", answers: int = 1) -> None:
+        """Counts a run that is in no chat, by its `run_finished`, for its person and program; or
+        what was used without an answer."""
+        kind = "run_finished" if answers else "check"
+        count_used(self._db, self.person, [(kind, ending)], program)
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """Returns the events with a number above `after`, in order; at most `limit` of them."""

@@ -29,6 +29,8 @@ _FILE = "programs.json"  # in which an earlier version kept them
 _DAY, _MONTH = "%Y-%m-%d", "%Y-%m"
 _NAME = re.compile(r"\w[\w .+-]{0,39}")
 _BOUNDS = {"tokens": "{:,} tokens", "cost_usd": "${:g}"}
+_BOUNDS |= {"searches": "search limit of {:,}", "pages": "page limit of {:,}"}
+OF_MODELS, OF_SEARCH = ("tokens", "cost_usd"), ("searches", "pages")
 _LOOK = 0.5  # seconds between two looks for answers that were dropped
 _HOW = "The user can change that on searchloop's page: Settings, Other programs."
 
@@ -46,6 +48,8 @@ class Program(NamedTuple):
     tokens: int | None = None
     cost_usd: float | None = None
     per: Literal["day", "month"] = "day"
+    searches: int | None = None
+    pages: int | None = None
 
     def may_ask(self, model: str) -> bool:
         """Tells whether a pattern of this program fits `provider:model`."""
@@ -60,16 +64,20 @@ class Program(NamedTuple):
         """Sums what was used in the period of now, from the counts of each day."""
         now = time.strftime(_DAY if self.per == "day" else _MONTH, time.gmtime())
         days = [row for row in rows if row["day"].startswith(now)]
-        sums = {name: sum(day[name] for day in days) for name in ("answers", "cost_usd")}
+        names = ("answers", "cost_usd", *OF_SEARCH)
+        sums = {name: sum(day[name] for day in days) for name in names}
         tokens = sum(day["input_tokens"] + day["output_tokens"] for day in days)
         return {**sums, "tokens": tokens, "unpriced": sum(day["unpriced"] for day in days)}
 
-    def within(self, spent: Mapping[str, Any], limits: Limits) -> Limits:
-        """Returns the limits of a run, as far as the budget reaches. Raises ConfigError at its end.
+    def within(
+        self, spent: Mapping[str, Any], limits: Limits, bounds: Iterable[str] = _BOUNDS
+    ) -> Limits:
+        """Returns the limits of a run, as far as these parts of the budget reach.
 
-        What a model without a known price costs is not in it.
+        Raises ConfigError at the end of one. What a model without a known price costs is not in it.
         """
-        for name, words in _BOUNDS.items():
+        for name in bounds:
+            words = _BOUNDS[name]
             most, limit = getattr(self, name), getattr(limits, name)
             if most is not None and spent[name] >= most:
                 what = f"{self.name} has used its {words.format(most)} of this {self.per}."
@@ -102,10 +110,10 @@ class Purse:
     def _reached(self, more: int = 0) -> str | None:
         """Returns the bound that is reached, with so `more` answers of the usual size, in words."""
         answers = 1 + more / (self.spent["answers"] or 1)
-        for name, words in _BOUNDS.items():
+        for name in OF_MODELS:
             most = getattr(self.program, name)
             if most is not None and self.spent[name] * answers >= most:
-                return f"{self.program.name}'s {words.format(most)}"
+                return f"{self.program.name}'s {_BOUNDS[name].format(most)}"
         return None
 
     def add(self, share: Share, usage: Usage) -> None:
@@ -115,8 +123,10 @@ class Purse:
         self.spent["cost_usd"] += usage.cost_usd or 0
         self.end(share)
 
-    def end(self, share: Share) -> None:
-        """Hears that an answer has taken what it takes, or nothing."""
+    def end(self, share: Share, usage: Mapping[str, Any] | None = None) -> None:
+        """Hears that an answer has taken what it takes, or nothing, and what it searched."""
+        for name in OF_SEARCH:
+            self.spent[name] += (usage or {}).get(name) or 0
         self._unknown.discard(share)
         self._known.set()
 

@@ -27,6 +27,7 @@ from searchloop.agent.run.question.files import NewFile, check_takes, checked_fi
 from searchloop.agent.run.question.structured import StructuredProvider, unfit
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import (
+    OFF,
     Facts,
     SearchPath,
     choose_path,
@@ -55,7 +56,7 @@ from searchloop.analysis.told import one_of
 from searchloop.compose import Services
 from searchloop.protocols.handing import Events, HandedOut, HandingOut, Happened, Unattended
 from searchloop.protocols.kept import Kept
-from searchloop.protocols.programs import Program, Purse, Share
+from searchloop.protocols.programs import OF_MODELS, OF_SEARCH, Program, Purse, Share
 
 SUFFIXES: Mapping[str, Search] = {"+web": "auto", "+offline": "offline"}
 _POSITIONS: tuple[Search, ...] = ("auto", "offline", "off")
@@ -179,7 +180,8 @@ class ClientRuns:
         limits, share = settings.limits, None
         if program:
             share = await (await self._purse(program)).share(program)
-            limits = program.within(share.purse.spent, limits)
+            bounds = OF_MODELS if path == OFF else (*OF_MODELS, *OF_SEARCH)
+            limits = program.within(share.purse.spent, limits, bounds)
         return _Ready(wish, provider, model, path, messages, ignored, limits, share)
 
     async def _purse(self, program: Program) -> Purse:
@@ -309,7 +311,7 @@ class ClientRuns:
         }
         await self._told(ready.wish, finished)
         if ready.share:
-            ready.share.purse.end(ready.share)
+            ready.share.purse.end(ready.share, usage)
         await emit.event("run_finished", finished)
 
     async def _told(self, wish: Wish, finished: Mapping[str, Any]) -> None:
@@ -321,6 +323,18 @@ class ClientRuns:
         fields |= {"code": error["code"]} if error else {}
         _log.info("client_answered", extra={"fields": {"client": name or wish.client, **fields}})
         await log.aside(log.count, finished, name)
+
+    async def called(self, tool: str, program: Program | None, usage: Mapping[str, int]) -> None:
+        """Writes a line of the log, and counts what one call of a tool searched and opened."""
+        name, log = program.name if program else "", self.services.log
+        _log.info("client_called", extra={"fields": {"client": name, "tool": tool, **usage}})
+        await log.aside(log.count, {"usage": {**usage, "cost_usd": 0.0}}, name, answers=0)
+
+    async def spare(self, program: Program, bound: str) -> None:
+        """Raises ConfigError where a program has used this part of its budget."""
+        log = self.services.log
+        spent = program.spent(await log.aside(log.used, None, program.name))
+        program.within(spent, self.services.settings.limits, (bound,))
 
     async def _loop(
         self, ready: _Ready, path: SearchPath, table: SourceTable, emit: Events

@@ -8,9 +8,10 @@ tells a search that failed from one that found nothing.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from searchloop.agent.calls.schema import problems_with, takes
@@ -128,6 +129,7 @@ class ClientTools:
 
     runs: ClientRuns
     program: Program | None = None
+    used: Counter[str] = field(default_factory=Counter)  # searches and pages of one call
 
     @property
     def services(self) -> Services:
@@ -145,10 +147,16 @@ class ClientTools:
         given = {key: value for key, value in arguments.items() if value is not None}
         if problem := problems_with(given, schema):
             return _failed("bad_arguments", problem, takes(schema))
+        tools = replace(self, used=Counter())
         try:
-            return await _RUN[name](self, given, progress)
+            if self.program and name != "ask":
+                await self.runs.spare(self.program, "searches" if name == "web_search" else "pages")
+            return await _RUN[name](tools, given, progress)
         except AgentError as error:
             return _failed(error.code, error.message, error.remedy)
+        finally:
+            if tools.used:
+                await self.runs.called(name, self.program, tools.used)
 
     @property
     def _offline(self) -> bool:
@@ -171,7 +179,8 @@ class ClientTools:
             what = f"It would send the user's {name} out."
             raise ConfigError("own_key", what, "Leave it out.")
         offline = position == "offline"
-        return ChatBackend(self.services.backend, PROGRAMS, {}, offline=offline)
+        counted = _Counted(self.services.backend, self.used)
+        return ChatBackend(counted, PROGRAMS, {}, offline=offline)
 
     async def web_search(self, given: Mapping[str, Any], progress: Progress) -> Result:
         """Searches; see `TOOLS`."""
@@ -286,6 +295,23 @@ class ClientTools:
         lines = [data["answer"], *([error_words(error)] if error else [])]
         lines += [_cited(each) for each in data["citations"]]
         return Result("\n\n".join(filter(None, lines)), shown, bool(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A search backend, and how often it was asked."""
+
+    backend: Backend
+    used: Counter[str]
+
+    @property
+    def here(self) -> bool:
+        return getattr(self.backend, "here", True)
+
+    async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        if name := {"/api/web-search": "searches", "/api/open-page": "pages"}.get(path):
+            self.used[name] += 1
+        return await self.backend.ask(path, payload)
 
 
 def _cited(citation: Mapping[str, Any]) -> str:

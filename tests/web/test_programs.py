@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -37,11 +38,12 @@ from tests.web.faces import (
     sse,
     user,
 )
-from tests.web.test_faces_offline import call
+from tests.web.test_faces_offline import KEY, call
 from tests.web.test_sign_in import ask as sign_in
 from tests.web.test_sign_in import form
 
 DENIED = (openai.PermissionDeniedError, anthropic.PermissionDeniedError)
+LIBRARY = "library://docs/search-switch.md"
 OVER = (openai.RateLimitError, anthropic.RateLimitError)
 
 
@@ -88,6 +90,35 @@ def test_a_budget_ends_in_the_protocols_error(tmp_path: Path, face: Face) -> Non
         assert not told.is_error  # the user's own token
         at.running.ask("PATCH", "/api/programs/editor", {"tokens": 1000})
         assert face.ask(at, user("Hi"), stream=True).text == "Hello."
+
+
+def test_what_a_program_searches_and_opens_over_mcp_is_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It stands beside the program with what its answers searched, and in the server's log; what is
+    over is refused by name; an answer that does not search goes on."""
+    caplog.set_level(logging.INFO)
+    with desk(tmp_path, counted, SEARCH_ENGINES="library") as at:
+        key = added(at, "editor", models=["*"], searches=2, pages=1)
+        assert not call(at, "web_search", key=key)["web_search"].is_error
+        assert not call(at, "open_page", key=key, url=LIBRARY)["open_page"].is_error
+        used = shown(at, "editor")["used"]
+        assert (used["searches"], used["pages"], used["answers"], used["unpriced"]) == (1, 1, 0, 0)
+        lines = [vars(each)["fields"] for each in caplog.records if each.message == "client_called"]
+        assert [(line["client"], line["tool"]) for line in lines] == [
+            ("editor", "web_search"),
+            ("editor", "open_page"),
+        ]
+        assert not call(at, "web_search", key=key)["web_search"].is_error
+        told = call(at, "web_search", "open_page", "audit", key=key)
+        for name, words in (("web_search", "search limit of 2"), ("open_page", "page limit of 1")):
+            assert told[name].structured_content["error"]["code"] == "program_budget"
+            assert f"editor has used its {words}" in told[name].content[0].text
+        assert told["audit"].is_error
+        assert not call(at, "web_search", key=KEY)["web_search"].is_error  # the user's own token
+        with pytest.raises(OVER, match="search limit of 2 of this day"):
+            FACES["chat"].ask(at, user("Hi"), stream=False, search="web")
+        assert FACES["chat"].ask(at, user("Hi"), stream=False).text == "Hello."
 
 
 @each_face
@@ -172,14 +203,15 @@ def rows(*days: tuple[str, int, float]) -> Iterator[dict[str, Any]]:
     """What was used on some days."""
     for day, tokens, cost in days:
         counts = {"input_tokens": tokens, "output_tokens": 0, "cost_usd": cost}
+        counts |= {"searches": 1, "pages": 2}
         yield {"day": day, "answers": 1, "unpriced": 0, **counts}
 
 
 def test_what_is_left_bounds_the_next_answer() -> None:
     """The smaller of the rest and the user's own limit, by day or by month."""
     today = time.strftime("%Y-%m-%d", time.gmtime())
-    month = f"{today[:8]}{'02' if today.endswith('01') else '01'}"
-    used = list(rows((today, 100, 0.25), (month, 50, 0.5), ("2020-01-01", 999, 9.0)))
+    other_day = f"{today[:8]}{'02' if today.endswith('01') else '01'}"
+    used = list(rows((today, 100, 0.25), (other_day, 50, 0.5), ("2020-01-01", 999, 9.0)))
 
     def left(program: Program, limits: Limits) -> Limits:
         return program.within(program.spent(used), limits)
@@ -187,8 +219,10 @@ def test_what_is_left_bounds_the_next_answer() -> None:
     daily = Program("a", tokens=150, cost_usd=1.0)
     rest = left(daily, Limits(tokens=20))
     assert (rest.tokens, rest.cost_usd, rest.steps) == (20, 0.75, 12)
-    assert left(daily._replace(per="month", tokens=151), Limits()).tokens == 1
-    for over in (daily._replace(tokens=100), daily._replace(cost_usd=0.75, per="month")):
+    rest = left(daily._replace(per="month", tokens=151, pages=9), Limits())
+    assert (rest.tokens, rest.pages) == (1, 5)
+    month = daily._replace(per="month", cost_usd=0.75)
+    for over in (daily._replace(tokens=100), daily._replace(searches=1), month):
         with pytest.raises(ConfigError, match="has used its") as failed:
             left(over, Limits())
         assert failed.value.code == "program_budget"

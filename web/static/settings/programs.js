@@ -7,6 +7,7 @@ import { attempt, card, choice, confirmed, field, problemLine, row, sends, setti
 
 const SWITCH = "SEARCHLOOP_CLIENT_SEARCH";
 const TOKEN = "TOKEN"; // in the place of the page's own, which it does not know
+const BOUNDS = ["tokens", "cost_usd", "searches", "pages"];
 const among = words => choice(words.map(word => [word, t(`programs.${word}`)]));
 const positions = among(["auto", "offline", "off"]);
 
@@ -43,7 +44,8 @@ export async function programsPage(body, { store }) {
 function programRow(program, list) {
   const { name, used } = program;
   const models = program.models.join(", ") || t("programs.none");
-  const spent = { n: used.answers, tokens: used.tokens, usd: used.cost_usd.toFixed(2) };
+  const { searches, pages, tokens } = used;
+  const spent = { n: used.answers, searches, pages, tokens, usd: used.cost_usd.toFixed(2) };
   const change = rights => api.changeProgram(name, rights).then(list);
   const back = () => api.removeProgram(name).then(list);
   const away = confirmed(t("programs.back"), t("programs.back.sure"), back, t("programs.back.named", { name }));
@@ -61,14 +63,13 @@ function rightsForm(program, send) {
     ...(program.name ? {} : { name: textBox("", { required: true, maxlength: "40" }) }),
     search: positions(program.search),
     models: textBox(program.models.join(", ")),
-    tokens: limit(program.tokens),
-    cost_usd: limit(program.cost_usd),
+    ...Object.fromEntries(BOUNDS.map(name => [name, limit(program[name])])),
     per: among(["day", "month"])(program.per ?? "day"),
   };
   const read = () => {
     const given = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value || null]));
     const models = (given.models ?? "").split(/[\s,]+/).filter(Boolean);
-    return { ...given, models, tokens: given.tokens && +given.tokens, cost_usd: given.cost_usd && +given.cost_usd };
+    return { ...given, models, ...Object.fromEntries(BOUNDS.map(name => [name, given[name] && +given[name]])) };
   };
   const onsubmit = () => attempt(said, () => send(read()));
   const fields = Object.entries(controls).map(([name, control]) => {

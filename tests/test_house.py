@@ -68,7 +68,6 @@ FULLER: Mapping[str, str] = {
     "agent": "the loop's own modules beside one folder for each part that it is given",
     "agent/providers": "one folder a provider beside what they share: a new one moves nothing",
     "cli": "one file a group of commands: whoever looks for a command finds its file",
-    "search_backend/readers": "one file a kind of document, found by its name",
 }
 # A module below 40 lines that joins no other, and the reason. Plugins and __init__ need none.
 SMALLER: Mapping[str, str] = {

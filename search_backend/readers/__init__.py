@@ -2,9 +2,10 @@
 
 A module for one kind of document ends in `READER = Reader(...)`, whose pure `read` takes bytes, the
 address and the charset of the HTTP header and returns a `Page`. Together they are the reader
-`local`. A module of `services` is for a service that fetches and reads pages elsewhere and ends in
-`SERVICE = Service(...)`, with two pure functions: one makes the request, one reads the answer. A
-service gets an address only if the user has chosen it and we would open the address ourselves.
+`local`; those of `office` share what opens archives. A module of `services` is for a service that
+fetches and reads pages elsewhere and ends in `SERVICE = Service(...)`, with two pure functions: one
+makes the request, one reads the answer. A service gets an address only if the user has chosen it
+and we would open the address ourselves.
 
 Others may import: _served.
 """
@@ -111,7 +112,8 @@ def find_services() -> Mapping[str, Service]:
 @cache
 def find_readers() -> tuple[Reader, ...]:
     """Returns every reader, ours first, sorted by file name."""
-    return (*own_parts(__name__, "READER", Reader), *brought_readers())
+    office = own_parts(f"{__name__}.office", "READER", Reader)
+    return (*own_parts(__name__, "READER", Reader), *office, *brought_readers())
 
 
 @cache

@@ -235,7 +235,7 @@ def test_starting_loads_nothing_heavy(tmp_path: Path) -> None:
         "from searchloop.search_backend.settings import SearchSettings\n"
         "create_app(SearchSettings(Path(sys.argv[1]), ())).test_client().get('/api/engines')\n"
         "heavy = {'trafilatura', 'lxml', 'pypdfium2'}\n"
-        "heavy.add('searchloop.search_backend.readers.docx')\n"
+        "heavy.add('searchloop.search_backend.readers.office.docx')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     root = Path(__file__).resolve().parents[2]

@@ -12,15 +12,15 @@ from collections import defaultdict
 from collections.abc import Mapping
 from html import escape
 
-from searchloop.search_backend.readers._archive import (
+from searchloop.search_backend.readers._html.parts import formulas
+from searchloop.search_backend.readers._html.parts.tables import GOES_ON
+from searchloop.search_backend.readers.office._archive import (
     Archive,
     Handlers,
     Written,
     archive_reader,
     related,
 )
-from searchloop.search_backend.readers._html.parts import formulas
-from searchloop.search_backend.readers._html.parts.tables import GOES_ON
 
 _HEADING = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
 # What was deleted or moved away, codes of fields, second boxes.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from searchloop.search_backend.readers._archive import (
+from searchloop.search_backend.readers.office._archive import (
     LOCKED,
     Archive,
     Handlers,

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from searchloop.search_backend.readers import Reader
-from searchloop.search_backend.readers._archive import BROKEN, MOST_MARKUP, NO_TEXT, TOO_LARGE
 from searchloop.search_backend.readers._html.whole import file_name
+from searchloop.search_backend.readers.office._archive import (
+    BROKEN,
+    MOST_MARKUP,
+    NO_TEXT,
+    TOO_LARGE,
+)
 from searchloop.search_backend.text.clean import cleaned
 from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page, failed_page

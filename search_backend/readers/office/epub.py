@@ -6,7 +6,8 @@ import posixpath
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from searchloop.search_backend.readers._archive import (
+from searchloop.search_backend.readers._html.bounds import parsed
+from searchloop.search_backend.readers.office._archive import (
     LOCKED,
     MOST_MARKUP,
     Archive,
@@ -14,7 +15,6 @@ from searchloop.search_backend.readers._archive import (
     UnreadableDocument,
     archive_reader,
 )
-from searchloop.search_backend.readers._html.bounds import parsed
 from searchloop.search_backend.text.clean import binary_share, decode
 
 _CONTAINER = "META-INF/container.xml"

@@ -11,7 +11,8 @@ import zipfile
 from typing import Any
 
 from searchloop.search_backend.readers import Reader
-from searchloop.search_backend.readers._archive import (
+from searchloop.search_backend.readers._html.whole import file_name, whole_page
+from searchloop.search_backend.readers.office._archive import (
     BROKEN,
     MOST_UNPACKED,
     NO_TEXT,
@@ -19,7 +20,6 @@ from searchloop.search_backend.readers._archive import (
     UnreadableDocument,
     Written,
 )
-from searchloop.search_backend.readers._html.whole import file_name, whole_page
 from searchloop.search_backend.types import Page, failed_page
 
 _ROWS, _COLUMNS = 20_000, 200

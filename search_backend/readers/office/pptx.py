@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from searchloop.search_backend.readers._archive import (
+from searchloop.search_backend.readers.office._archive import (
     Archive,
     Handlers,
     Written,

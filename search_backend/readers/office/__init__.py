@@ -1,0 +1,1 @@
+"""Documents of office programs and books: one reader a file, over `_archive`."""

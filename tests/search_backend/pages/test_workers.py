@@ -289,6 +289,35 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
     until(ended)
 
 
+ENDLESS = """
+from searchloop import Reader
+
+def endless(*_):
+    while True:
+        pass
+
+READER = Reader(frozenset({{"text/x-swamp"}}), frozenset(), endless, {knows})
+"""
+
+
+@pytest.mark.parametrize("knows", ["endless", "bool"])
+def test_a_plugin_that_never_ends_is_named(
+    knows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it looks at a page or reads it, the page says which plugin it was."""
+    (tmp_path / "swamp.py").write_text(ENDLESS.format(knows=knows))
+    info = tmp_path / "swamp_parts-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: swamp-parts\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[searchloop.readers]\nmud = swamp\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with closing(Workers(most=1, seconds=4)) as pool:
+        error = pool.read(b"x", url=URL, content_type="text/x-swamp").error
+    assert error is not None
+    assert error.message.startswith("The plugin mud of swamp-parts 1.2 had not read this page")
+    assert error.remedy == "Update or uninstall swamp-parts."
+
+
 @pytest.mark.parametrize(
     ("fault", "code"), [(MemoryError, "too_complex"), (RecursionError, "unreadable")]
 )

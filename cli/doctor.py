@@ -70,7 +70,7 @@ def _doctor(args: argparse.Namespace) -> int:
     settings = Settings.load()
     if args.security:
         return _exposed(settings, args)
-    parts = (_machine, _servers, _models, _search, _keys, _plugin_findings, mcp_findings)
+    parts = (_machine, _models, _search, _keys, _plugin_findings, mcp_findings)
     findings = [finding for part in parts for finding in part(settings)]
     lines = []
     for finding in findings:
@@ -114,12 +114,11 @@ def _sessions(settings: Settings) -> Finding:
     try:
         with closing(EventLog(settings.store)) as log:
             log.sessions(limit=1)
-            trouble: AgentError | None = log.trouble
+            if log.trouble:
+                raise log.trouble
     except AgentError as error:
-        trouble = error
-    if trouble is None:
-        return Finding("ok", "Sessions", "can be read and written")
-    return Finding("missing", "Sessions", str(trouble), _command(trouble.remedy))
+        return Finding("missing", "Sessions", str(error), _command(error.remedy))
+    return Finding("ok", "Sessions", "can be read and written")
 
 
 def _command(remedy: str | None) -> str:
@@ -128,29 +127,18 @@ def _command(remedy: str | None) -> str:
     return found[1] if found else ""
 
 
-def _servers(settings: Settings) -> Iterator[Finding]:
-    """Reports those that answer; the models of the others say what to do."""
-    for server in asyncio.run(_own_servers(settings)):
-        if server.version:
-            cloud = {True: ", may use its cloud", False: ", without its cloud", None: ""}
-            said = f"{server.version} at {server.address}{cloud[server.cloud]}"
-            yield Finding("ok", server.name, said)
-
-
-async def _own_servers(settings: Settings) -> list[ModelServer]:
-    """Lists the user's own servers that the settings name, even those that do not answer."""
-    async with aclosing(Transport(offline=settings.offline)) as transport:
-        return [await host.server() for host in ProviderRegistry(settings.env, transport).hosts()]
-
-
 def _models(settings: Settings) -> Iterator[Finding]:
     with BareAgent(settings, search_backend=None) as agent:
         models, usual = agent.models(), agent.usual_model()
-    yield _chosen(usual, models)
     chosen = usual.model.partition(":")[0]
     # A key that was refused makes models unavailable too; what is merely not set is told below.
     remote = {m.id.partition(":")[0] for m in models if not (m.local or unset(m))}
-    faults = asyncio.run(_tried_providers(settings, sorted(remote)))
+    servers, faults = asyncio.run(_asked(settings, sorted(remote)))
+    cloud = {True: ", may use its cloud", False: ", without its cloud", None: ""}
+    for server in filter(lambda each: each.version, servers):
+        said = f"{server.version} at {server.address}{cloud[server.cloud]}"
+        yield Finding("ok", server.name, said)
+    yield _chosen(usual, models)
     for name, error in faults.items():
         command = _command(error.remedy)
         if error.code in ("unauthorized", "forbidden", "missing_key"):
@@ -171,14 +159,17 @@ def _models(settings: Settings) -> Iterator[Finding]:
             yield _lacking("hint", f"Models of {provider}", own[0])
 
 
-async def _tried_providers(settings: Settings, names: list[str]) -> dict[str, AgentError]:
-    """Asks each server for its models, all at the same time; returns the faults by provider."""
+async def _asked(
+    settings: Settings, names: list[str]
+) -> tuple[list[ModelServer], dict[str, AgentError]]:
+    """Returns the user's own servers, and the faults of these providers when asked for models."""
     async with aclosing(Transport(offline=settings.offline)) as transport:
         registry = ProviderRegistry(settings.env, transport)
         asked = (registry.trial(name, {}) for name in names)
         said = await asyncio.gather(*asked, return_exceptions=True)
+        servers = [await host.server() for host in registry.hosts()]
     both = zip(names, said, strict=True)
-    return {name: each for name, each in both if isinstance(each, AgentError)}
+    return servers, {name: each for name, each in both if isinstance(each, AgentError)}
 
 
 def _chosen(usual: Choice, models: Iterable[ModelInfo]) -> Finding:

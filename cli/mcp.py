@@ -177,19 +177,16 @@ async def _test(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _tools(args: argparse.Namespace, told: Mapping[str, Any]) -> int:
-    if args.output == "json":
-        print(as_json({"tools": told["tools"], "error": told["error"]}))
-    elif told["error"]:
-        warn(f"{told['error']['message']} {told['error']['remedy']}")
-    else:
-        for tool in told["tools"]:
-            state = "suspended" if tool["suspended"] else "on" if tool["enabled"] else "off"
-            state = "unusable" if tool["unusable"] else state
-            about = one_line(tool["unusable"] or tool["description"], 60)
-            print(f"{tool['offered_as']:<40} {state:<9} {tool['effect']:<7} {about}")
-        for odd in told["oddities"]:
-            warn(odd)
-    return FAILED if told["error"] else OK
+    lines, error = list[str](), told["error"]
+    for tool in told["tools"]:
+        state = "suspended" if tool["suspended"] else "on" if tool["enabled"] else "off"
+        state = "unusable" if tool["unusable"] else state
+        about = one_line(tool["unusable"] or tool["description"], 60)
+        lines.append(f"{tool['offered_as']:<40} {state:<9} {tool['effect']:<7} {about}")
+    for odd in (f"{error['message']} {error['remedy']}",) if error else told["oddities"]:
+        warn(odd)
+    tell(args, {"tools": told["tools"], "error": error}, *lines)
+    return FAILED if error else OK
 
 
 async def _approve(args: argparse.Namespace, settings: Settings) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pkgutil
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -268,3 +270,41 @@ def test_the_network_guard_lets_this_machine_through() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         socket.create_connection(server.getsockname(), timeout=5).close()
         assert socket.getaddrinfo("localhost", 80)
+
+
+@pytest.mark.integration
+def test_node_packages_are_the_pinned_ones() -> None:
+    """`npm ci` has brought what tests/node/package.json names, in those versions."""
+    wanted = json.loads((ROOT / "tests" / "node" / "package.json").read_text("utf-8"))[
+        "dependencies"
+    ]
+    for name, version in wanted.items():
+        found = json.loads(
+            (ROOT / "tests" / "node" / "node_modules" / name / "package.json").read_text("utf-8")
+        )
+        assert found["version"] == version
+
+
+@pytest.mark.integration
+def test_postgresql_is_installed() -> None:
+    """The store's tests start a real server of their own."""
+    assert shutil.which("pg_ctlcluster")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_a_clone_with_nothing_beside_it_collects_every_test(tmp_path: Path, ci: str) -> None:
+    """No test reads above the root of the repository, where a clone elsewhere has nothing."""
+    clone = tmp_path / "empty folder, äöü" / "clone"
+    subprocess.run(["git", "clone", "--quiet", "--depth=1", ROOT.as_uri(), clone], check=True)
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-m", ""]
+    ran = subprocess.run(
+        [*collect, "-p", "no:cacheprovider"],
+        cwd=clone,
+        env={**os.environ, "CI": ci, "PYTHONPATH": str(clone)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+    assert "tests/agent/providers" in ran.stdout

@@ -165,7 +165,7 @@ async def lives_on(machine: Working) -> None:
 
 @pytest.mark.parametrize(
     ("seed", "times"),
-    [(0, 100), *(pytest.param(n, 100, marks=pytest.mark.torture) for n in range(1, 11))],
+    [(0, 40), *(pytest.param(n, 100, marks=pytest.mark.torture) for n in range(1, 11))],
 )
 def test_the_power_fails_at_any_moment(seed: int, times: int) -> None:
     """Of what was written and not synced anything may be gone or torn; of promises, nothing."""

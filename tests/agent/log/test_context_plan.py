@@ -99,7 +99,7 @@ def test_what_fits_is_not_touched() -> None:
 def test_a_long_session_never_exceeds_its_window(window: int) -> None:
     """Every request of a long session leaves room for its answer and holds the question."""
     budget = Budget(window, 700)
-    for asked in requests(research(9, 3)):
+    for asked in requests(research(6, 3)):
         fitted = fit(asked, budget)
         assert fitted.tokens + budget.answer <= window
         assert fitted.tokens == budget.fixed + sum(map(size_of, fitted.messages))

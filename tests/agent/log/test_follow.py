@@ -95,7 +95,7 @@ OPS = st.tuples(
 )
 
 
-@given(st.lists(OPS, max_size=25))
+@given(st.lists(OPS, max_size=12))
 def test_no_gap_and_no_double_whoever_appends(ops: list[Op]) -> None:
     """Any interleaving of writers and a reader that lags: each stored event comes exactly once."""
     with tempfile.TemporaryDirectory() as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -175,6 +176,17 @@ def test_what_is_no_copy_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "damaged").read_text() == "mine" * 400
 
 
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of two chats."""
+    home = tmp_path_factory.mktemp("copy")
+    with closing(EventLog(home / "a")) as log:
+        for _ in range(2):
+            log.append(log.create_session(model="m:x").id, TURN)
+    backup(home / "a", home / "copy")
+    return home / "copy"
+
+
 @each_row(
     "change",
     [
@@ -192,15 +204,12 @@ def test_what_is_no_copy_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_copy_that_somebody_has_changed_breaks_nothing(
-    change: str, tmp_path: Path, store: Path | str
+    change: str, tmp_path: Path, copy: Path, store: Path | str
 ) -> None:
     """What comes of it can be listed, read, exported and deleted; and no trigger runs here."""
     home = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     home.mkdir()
-    with closing(EventLog(home / "a")) as log:
-        for _ in range(2):
-            log.append(log.create_session(model="m:x").id, TURN)
-    backup(home / "a", home / "copy")
+    shutil.copy(copy, home)
     with closing(sqlite3.connect(home / "copy")) as db:
         columns = ("data", "at", "type", "seq", "session", "checksum")
         table = "events" if change.split()[0] in columns else ""

@@ -159,14 +159,14 @@ def sweep(fault: Fault, step: int, said: Callable[[], list[str]]) -> int:
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        ("full", 31),
-        ("failing", 71),
-        ("failed once", 71),
-        ("locked", 29),
-        ("read-only", 43),
-        ("too many files", 71),
-        ("no memory", 71),
-        ("no memory once", 71),
+        ("full", 47),
+        ("failing", 107),
+        ("failed once", 107),
+        ("locked", 43),
+        ("read-only", 61),
+        ("too many files", 107),
+        ("no memory", 107),
+        ("no memory once", 107),
         *(pytest.param(name, 1, marks=pytest.mark.torture) for name in FAULTS),
     ],
 )

@@ -45,7 +45,7 @@ ErrorCode = StrEnum("ErrorCode", [
     "port_in_use", "program_budget", "question_too_long", "quota", "rate", "rate_limited",
     "read_only", "resting", "schema_mismatch", "schema_not_taken", "script_over", "search_off",
     "secret_file", "server_error", "server_exists", "shared_backend", "short_token", "store_failed",
-    "switched_off", "thinking_refused", "timeout", "too_large", "too_many_pulls",
+    "switched_off", "thinking_refused", "timeout", "too_complex", "too_large", "too_many_pulls",
     "too_many_streams", "tool_call_slip", "unauthorized", "unknown_call", "unknown_command",
     "unknown_engine", "unknown_format", "unknown_key", "unknown_model", "unknown_provider",
     "unknown_reader", "unknown_setting", "unreadable", "unsupported_type", "usage_refused",

@@ -157,7 +157,7 @@ def a_narrow_page_has_one_row(page: Firefox, ollama: LedOllama) -> None:
     page.sees(".question [data-unfold]")
     assert (
         page.run(
-            """return new Set([...document.querySelectorAll(".controls > :is(button, label)")]
+            """return new Set([...document.querySelectorAll("#composer :is(button, label.switch)")]
           .filter(e => e.checkVisibility())
           .map(e => Math.round(e.getBoundingClientRect().bottom / 16))).size"""
         )

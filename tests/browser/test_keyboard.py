@@ -145,7 +145,7 @@ def test_the_focus_is_never_nowhere_and_escape_has_layers(page: Page, ollama: Le
     expect(page.locator(".turn")).to_have_count(1)
     expect(box(page)).to_be_focused()
     box(page).fill("/export")
-    expect(page.locator("#slash li")).to_have_count(1)
+    expect(page.locator('#slash [role="option"]')).to_have_count(1)
     page.locator("#new-chat").click()
     expect(page.locator("#slash")).to_be_hidden()  # its words are in the other chat
     box(page).fill("/export")

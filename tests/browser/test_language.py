@@ -105,7 +105,7 @@ def test_nothing_is_left_in_english(enter: Enter, locale: str) -> None:
     phone = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
     page = enter(locale=locale, **phone)
     speaks_one_language(page, "empty")
-    for menu in ("agent", "workspace", "mode", "model"):
+    for menu in ("agent", "workspace", "attach", "model"):
         page.locator(f"#{menu}").click()
         expect(page.locator(":popover-open")).to_be_visible()
         speaks_one_language(page, menu)

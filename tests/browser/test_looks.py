@@ -118,6 +118,39 @@ def test_the_controls_have_room_at_every_width(enter: Enter, ollama: LedOllama) 
     assert page.locator("#question").evaluate("n => n.scrollHeight <= n.clientHeight + 1")
 
 
+@pytest.mark.parametrize("width", [390, 320])
+def test_a_phone_has_one_row(enter: Enter, width: int) -> None:
+    """Plus, switch with its position, question and Send; a second row only while the question needs
+    it. File, mode and templates are under the plus."""
+    page = enter(**{**PHONE, "viewport": {"width": width, "height": 640}})
+    page.locator("#switch").click()
+    expect(page.locator("#via")).to_be_visible()
+    question = page.locator("#question")
+    parts = [page.locator(f"#{part}") for part in ("attach", "switch", "via", "question", "send")]
+
+    def rows() -> int:
+        page.evaluate(DRAWN)
+        boxes = [place(part) for part in parts]
+        return len({round((box["y"] + box["height"] / 2) / 12) for box in boxes})
+
+    assert rows() == 1
+    assert place(question)["width"] > 72
+    lefts = [place(part)["x"] for part in parts]
+    assert lefts == sorted(lefts)
+    for words, expected in (("Ebb?", 1), ("When is low water at the quay? " * 3, 2), ("Eb", 2)):
+        question.fill(words)
+        assert rows() == expected, words
+    question.fill("")
+    assert rows() == 1
+    parts[0].click()
+    expect(page.get_by_role("menuitem").first).to_contain_text("Attach images, PDFs or text")
+    page.get_by_role("menuitemradio", name="Plan").click()
+    expect(page.locator("#mode-effect")).to_contain_text("Plan")
+    parts[0].click()
+    page.get_by_role("menuitem", name="Template or command").click()
+    expect(page.locator("#slash [role=option]").first).to_be_visible()
+
+
 def test_the_drawer_of_a_phone(enter: Enter) -> None:
     """On a narrow screen the chats are a drawer: opened, closed by Escape, never in the way."""
     page = enter(**PHONE)

@@ -76,6 +76,10 @@ def test_a_question_is_dictated_and_a_refusal_is_a_sentence(page: Page) -> None:
     dictate.click()
     bar = page.get_by_role("group", name="Listening")
     expect(bar).to_be_visible()
+    for loud in ("true", "false"):  # the wave moves while there is a sound, and only then
+        page.evaluate("on => on ? heard.onsoundstart() : heard.onsoundend()", loud == "true")
+        moves = "n => String(n.getAnimations({ subtree: true }).length > 0)"
+        assert bar.locator(".wave").evaluate(moves) == loud
     page.evaluate(HEAR, ["when is", "low water"])
     expect(box(page)).to_have_value("Please: when is low water")
     expect(bar).to_contain_text(re.compile(r"Listening\d+\ss"))

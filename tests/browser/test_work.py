@@ -31,7 +31,7 @@ pytestmark = pytest.mark.integration
 def command(page: Page, typed: str, offered: str = "") -> None:
     """Types a command and takes it once it is offered."""
     box(page).press_sequentially(typed)
-    expect(page.locator("#slash li code").first).to_have_text(offered or typed)
+    expect(page.locator('#slash [role="option"] code').first).to_have_text(offered or typed)
     box(page).press("Enter")
 
 
@@ -39,9 +39,10 @@ def test_a_question_calls_a_model_and_a_file(page: Page, house: House, ollama: L
     """By @ and # within the text: one question goes to another model, a file goes along."""
     until(lambda: house.call("GET", "/api/library?q=search-switch")["documents"])
     ollama.script = lambda messages: [messages[-1]["content"][:40]]
-    offered = page.locator("#slash li")
+    offered = page.locator('#slash [role="option"]')
     box(page).press_sequentially("me@example.org, issue #12 @qw")
     expect(offered).to_have_count(1)
+    expect(page.locator("#slash [role=presentation]")).to_have_text(["Models"])
     box(page).press("Escape")
     expect(offered.first).to_be_hidden()
     box(page).press_sequentially("e")
@@ -52,6 +53,7 @@ def test_a_question_calls_a_model_and_a_file(page: Page, house: House, ollama: L
     expect(box(page)).to_have_value(f"@{MODEL} ")
     expect(page.locator("#switch-state")).to_contain_text("This question alone is answered by")
     box(page).press_sequentially("Sum up #search-swit")
+    expect(page.locator("#slash [role=presentation]")).to_have_text(["Your library"])
     expect(offered).to_have_text(["The web-search switchin your library"])
     offered.click()
     expect(page.locator("#shelf li")).to_contain_text("library://docs/search-switch.md")
@@ -90,7 +92,9 @@ def test_a_question_is_searched_in_one_folder(page: Page, house: House, ollama: 
     choose_model(page, LOCAL)
     for _ in range(2):
         box(page).press_sequentially("When? #tide")
-        expect(page.locator("#slash li").first).to_have_text("tide-tablesfolder, 2 documents")
+        expect(page.locator('#slash [role="option"]').first).to_have_text(
+            "tide-tablesfolder, 2 documents"
+        )
         box(page).press("Enter")
         expect(page.locator("#switch-state")).to_have_text(
             "For this question only tide-tables is searched, on this computer."
@@ -128,7 +132,9 @@ def test_a_project_offers_its_own_templates_first(page: Page, house: House) -> N
     with page.expect_download() as saved:
         own.get_by_role("link", name="Export all").click()
     box(page).press_sequentially("/")
-    offered = page.locator("#slash li code")
+    heads = ["Templates of this project", "Commands", "Your templates"]
+    expect(page.locator("#slash [role=presentation]")).to_have_text(heads)
+    offered = page.locator('#slash [role="option"] code')
     expect(offered.first).to_have_text("/fares")
     expect(offered.filter(has_text="/fares")).to_have_count(1)
     expect(offered.filter(has_text="/a-general")).to_have_count(1)
@@ -184,7 +190,7 @@ def test_a_prompt_of_a_server_waits_in_the_box(page: Page, house: House) -> None
     expect(page.get_by_role("alert")).to_contain_text("There are: review.")
     box(page).fill("")
     box(page).press_sequentially("/sdk:r")
-    offered = page.locator("#slash li")
+    offered = page.locator('#slash [role="option"]')
     expect(offered).to_have_text(["/sdk:review code style · Ask for a review."])
     box(page).press("Enter")
     box(page).press_sequentially("a.py very kind")

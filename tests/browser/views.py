@@ -107,7 +107,7 @@ def commanding(page: Page, **more: Any) -> None:
     note = {"name": "a.md", "mimeType": "text/plain", "buffer": b"hi"}
     page.locator("#files").set_input_files(note)
     box(page).press_sequentially("/se")
-    expect(page.locator("#slash li").first).to_be_visible()
+    expect(page.locator('#slash [role="option"]').first).to_be_visible()
 
 
 def planned(page: Page, house: House, ollama: LedOllama, **more: Any) -> None:
@@ -124,6 +124,13 @@ def planned(page: Page, house: House, ollama: LedOllama, **more: Any) -> None:
     expect(page.locator(".changes")).to_be_visible()
     last_turn(page).get_by_text("Made a.md").click()
     expect(page.locator(".diff")).to_be_visible()
+
+
+def thinking(page: Page, **more: Any) -> None:
+    """How long a model may think."""
+    choose_model(page, LOCAL)
+    page.locator("#effort").click()
+    expect(page.get_by_role("radio", name="Usual")).to_be_focused()
 
 
 def choosing(page: Page, **more: Any) -> None:
@@ -300,7 +307,18 @@ VIEWS: dict[str, Callable[..., None]] = {
     view.__name__.replace("_", " "): view
     for view in (
         *(empty, cited, rich, failed, asked_leave, reading, picking, commanding, menu, planned),
-        *(choosing, naming, vouched, judged, untrusted, serving, removed, explained, settings),
+        *(
+            thinking,
+            choosing,
+            naming,
+            vouched,
+            judged,
+            untrusted,
+            serving,
+            removed,
+            explained,
+            settings,
+        ),
         *(sought, chosen, blamed, at_home, tuning, previewing, speaking, found),
     )
 }

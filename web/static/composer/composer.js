@@ -9,15 +9,15 @@ import * as api from "../lib/api.js";
 import { isComposing, setText } from "../lib/dom.js";
 import { named, nameOf, t, titleOf } from "../locales/index.js";
 import { unsentTexts } from "./drafts.js";
-import { describeSwitch, heldIn, modelOf } from "./search_switch.js";
+import { costText, describeSwitch, heldIn, leavingText, modelOf } from "./search_switch.js";
 
-const POINTED = 400; // milliseconds after which the switch tells more of itself
 const PHONE = "(max-width: 620px)"; // there the model stands in the head of the page
 const NO_FILES = { text: "", more: {}, back() {} };
 const MOST_TEXT = 200_000; // characters of a page or file that goes along
 const MOST_NAME = 200; // characters of a file's name
 const LONG_PASTE = 20_000; // characters; more of them make a box slow, and go along as a file
 const LONGEST = 1_000_000; // characters; the server takes no more
+const LINES = 2.2; // of a box with its edges that holds more than one line
 
 /**
  * `el(id)` finds the page's elements.
@@ -96,6 +96,8 @@ export function composer(el, on) {
     const once = called ? t("menu.once", { model: titleOf(called), provider: nameOf(called.id.split(":")[0]) }) : "";
     el("web-search").checked = state.on;
     el("switch").dataset.kind = state.kind;
+    const known = [session, model, engines, heldIn(facts)];
+    el("switch").title = [leavingText(...known), costText(...known)].join("\n");
     el("via").hidden = !state.on;
     if (state.on) setText(el("via-name"), t(`via.${session.search}`));
     el("via").dataset.value = session.search;
@@ -130,7 +132,7 @@ export function composer(el, on) {
       const { options } = facts.session.settings ?? {};
       const { efforts } = modelOf(facts.session, facts.models).capabilities;
       const pick = effort => set({ options: { ...options, effort } });
-      (await menus()).openEfforts(at, efforts, options?.effort, pick);
+      (await menus()).openEfforts(at, modelName(facts.models, facts.session.model), efforts, options?.effort, pick);
     },
     mode: async (at, set) => (await menus()).openModes(at, facts.session.mode, mode => set({ mode })),
     via: async (at, set) => (await menus()).openVias(at, facts, search => set({ search })),
@@ -300,6 +302,12 @@ export function composer(el, on) {
     updateSwitch();
   }
 
+  function command() {
+    fill("/");
+    question.focus();
+    typed();
+  }
+
   // A command that was finished before the commands were fetched is no question.
   async function enter(event) {
     const { place } = facts;
@@ -362,8 +370,12 @@ export function composer(el, on) {
     document.body.classList.toggle("dropping", event.type === "dragover");
   }
 
+  // On a phone the question has a row of its own only while it needs one.
   function grow() {
     question.style.setProperty("height", "auto");
+    const { classList } = el("composer");
+    const lines = question.scrollHeight / parseFloat(getComputedStyle(question).lineHeight);
+    classList.toggle("tall", Boolean(question.value) && (classList.contains("tall") || lines > LINES));
     question.style.setProperty("height", `${Math.min(question.scrollHeight, innerHeight * 0.4)}px`);
   }
 
@@ -397,8 +409,16 @@ export function composer(el, on) {
   }
 
   const phone = matchMedia(PHONE);
-  const seat = () =>
-    phone.matches ? el("title").before(el("model"), el("effort")) : el("send").before(el("effort"), el("model"));
+  function seat() {
+    const left = [el("attach"), el("switch"), el("via")];
+    if (phone.matches) el("title").before(el("model"), el("effort"));
+    else el("send").before(el("effort"), el("model"));
+    if (phone.matches) question.before(...left);
+    else el("send").parentElement.prepend(...left);
+    const [sign, label] = phone.matches ? ["plus", "plus.label"] : ["clip", "file.attach"];
+    el("attach").querySelector("use").setAttribute("href", `#i-${sign}`);
+    el("attach").ariaLabel = el("attach").title = t(label);
+  }
   phone.addEventListener("change", () => {
     seat();
     if (facts) updateSwitch();
@@ -409,7 +429,14 @@ export function composer(el, on) {
   addEventListener("resize", grow);
   for (const kind of ["dragover", "dragleave"]) document.body.addEventListener(kind, onDrag);
   document.body.addEventListener("drop", onDrop);
-  el("attach").addEventListener("click", () => el("files").click());
+  el("attach").addEventListener("click", async () => {
+    if (!phone.matches) return el("files").click();
+    const more = [
+      { label: t("file.attach"), run: () => el("files").click() },
+      { label: t("plus.template"), hint: t("plus.template.hint"), run: () => setTimeout(command) },
+    ];
+    (await menus()).openModes(el("attach"), facts.session.mode, mode => change(el("attach"), { mode }), more);
+  });
   el("dictate").addEventListener("click", async () =>
     (await import("../lib/voice.js")).dictate(question, el("dictate"), message =>
       on.complain(new api.Failure(0, { code: "voice", message })),
@@ -433,7 +460,6 @@ export function composer(el, on) {
   el("web-search").addEventListener("change", () =>
     change(el("web-search"), { search: el("web-search").checked ? "auto" : "off" }),
   );
-  explained(el("web-search"), el("switch"), () => facts);
   for (const name of Object.keys(opened)) el(name).addEventListener("click", () => open(name));
 
   /** Puts what came from elsewhere into the box and on the shelf, and sends nothing. */
@@ -444,34 +470,6 @@ export function composer(el, on) {
   }
 
   return { update, giveBack, ask, receive, leave, forget, carry, focus: () => question.focus() };
-}
-
-// The switch tells what it would send away and what that costs: to a mouse after a moment, to the
-// keyboard at once.
-function explained(input, label, facts) {
-  let tip = null;
-  let timer = 0;
-
-  async function show() {
-    tip ??= (await import("./menus.js")).tipOf(label, facts);
-    if (label.matches(":hover") || input.matches(":focus-visible")) tip.show();
-  }
-
-  function away() {
-    clearTimeout(timer);
-    tip?.later();
-  }
-
-  label.addEventListener("pointerenter", e => e.pointerType === "mouse" && (timer = setTimeout(show, POINTED)));
-  label.addEventListener("pointerleave", away);
-  input.addEventListener("focus", () => input.matches(":focus-visible") && show());
-  input.addEventListener("blur", away);
-  input.addEventListener("change", () => tip?.shown() && tip.show());
-  input.addEventListener("keydown", event => {
-    if (event.key !== "Escape" || !tip?.shown()) return;
-    event.preventDefault();
-    tip.hide();
-  });
 }
 
 // Where files go with the next question.

@@ -1,10 +1,10 @@
-// The small menus of the composer, mode and place of the search, and what the switch says of itself
-// when it is pointed at or has the focus. Fetched when one of them is first wanted.
+// The small menus of the composer: mode, thinking and place of the search. Fetched when one of them is
+// first wanted.
 
 import { h } from "../lib/dom.js";
-import { openMenu, place } from "../lib/menu.js";
+import { openAt, openMenu } from "../lib/menu.js";
 import { named, nameOf, t } from "../locales/index.js";
-import { costText, heldIn, leavingText, modelOf } from "./search_switch.js";
+import { costText, heldIn, modelOf } from "./search_switch.js";
 
 const MODES = ["ask", "plan", "agent"];
 const sentence = text => text[0].toUpperCase() + text.slice(1);
@@ -15,21 +15,24 @@ const choiceOf = (value, current, pick, label, hint) => ({
   run: () => value === current || pick(value),
 });
 
-/** The modes above `anchor`, each with what it may do; `pick(mode)` is called with another one. */
-export function openModes(anchor, current, pick) {
+/** The modes at `anchor`, each with what it may do, below `more`; `pick(mode)` is called with another one. */
+export function openModes(anchor, current, pick, more = []) {
   const entry = mode => choiceOf(mode, current, pick, t(`mode.${mode}`), t(`mode.${mode}.effect`));
-  openMenu(anchor, t("mode.label"), MODES.map(entry), "tall");
+  const [label, between] = more.length ? ["plus.label", [null]] : ["mode.label", []];
+  openMenu(anchor, t(label), [...more, ...between, ...MODES.map(entry)], "tall");
 }
 
 /** How long a model may think, in its own words, or as it does by itself (undefined). */
-export function openEfforts(anchor, levels, current, pick) {
-  const now = levels.includes(current) ? current : undefined;
-  const entry = level => ({
-    label: t(level ? `effort.${level}` : "effort.own"),
-    checked: level === now,
-    run: () => level === now || pick(level),
-  });
-  openMenu(anchor, t("effort.label"), [undefined, ...levels].map(entry));
+export async function openEfforts(anchor, model, levels, current, pick) {
+  const { segments, styled } = await import("../settings/kit.js");
+  await styled();
+  const options = ["", ...levels].map(level => [level, t(level ? `effort.${level}` : "effort.own")]);
+  const now = levels.includes(current) ? current : "";
+  const choice = segments("effort", t("effort.title", { model }), options, now, level => pick(level || undefined));
+  const box = h("div.menu.form", { popover: "auto", role: "dialog", "aria-label": t("effort.label") }, choice);
+  box.append(h("p.hint", t("effort.lead")));
+  openAt(anchor, box);
+  box.querySelector(":checked").focus();
 }
 
 /**
@@ -61,34 +64,4 @@ export function openVias(anchor, facts, pick) {
   };
   const entry = ([way, [label, hint]]) => choiceOf(way, session.search, pick, label, hint);
   openMenu(anchor, t("via.label"), Object.entries(ways).map(entry), "tall");
-}
-
-/**
- * Shows beside `anchor` what a search would send away and what it costs; goes with Escape, or when
- * neither the switch nor the words are pointed at. `facts()` as for the composer.
- */
-export function tipOf(anchor, facts) {
-  const tip = h("div.tip", { popover: "manual", role: "tooltip" });
-  let timer = 0;
-
-  function show() {
-    clearTimeout(timer);
-    const { session, models, engines } = facts();
-    const known = [session, modelOf(session, models), engines, heldIn(facts())];
-    const words = [leavingText(...known), costText(...known)];
-    tip.replaceChildren(...words.map(text => h("p", text)));
-    if (!tip.isConnected) document.querySelector("main").append(tip);
-    tip.showPopover();
-    place(tip, anchor);
-  }
-
-  function hide() {
-    clearTimeout(timer);
-    tip.remove();
-  }
-
-  const later = () => (timer = setTimeout(hide, 150));
-  tip.addEventListener("pointerenter", () => clearTimeout(timer));
-  tip.addEventListener("pointerleave", later);
-  return { show, later, hide, shown: () => tip.isConnected };
 }

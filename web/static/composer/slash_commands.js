@@ -33,7 +33,7 @@ export function calledIn(text, models) {
  */
 export function slashList(box, list, on) {
   let at = 0;
-  let fits = []; // {name, act, words, title, more}
+  let fits = []; // {name, act, words, title, head}
   let prompts = []; // of MCP servers
   let templates = null; // asked for with the first slash of a text
   let own = []; // those of the chat's project, which come first
@@ -45,7 +45,7 @@ export function slashList(box, list, on) {
   let shut = null; // the mark whose list was closed
   let [timer, looks] = [0, 0];
 
-  const command = (name, act, words) => ({ name, act, words });
+  const command = (name, act, words) => ({ name, act, words, head: "commands" });
   const all = [
     ...Object.entries({ on: "auto", off: "off", native: "native", local: "local", offline: "offline" }).map(
       ([word, search]) => command(`/search ${word}`, () => on.change({ search })),
@@ -71,7 +71,7 @@ export function slashList(box, list, on) {
     fits = shut === null ? fitting(mark) : [];
     at = Math.min(at, Math.max(0, fits.length - 1));
     list.hidden = fits.length === 0;
-    list.replaceChildren(...fits.map(option));
+    list.replaceChildren(...fits.flatMap(option));
     list.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
     if (list.hidden) box.removeAttribute("aria-activedescendant");
     else box.setAttribute("aria-activedescendant", `slash-${at}`);
@@ -118,12 +118,14 @@ export function slashList(box, list, on) {
     const found = await api.templates(project).all().catch(on.complain);
     return (found ?? []).map(each => ({
       name: `/${each.command}`,
+      head: project ? "own" : "templates",
       words: `${each.title || sketchOf(each.content)} · ${t("template.fields", { n: fieldsOf(each.content).length })}`,
       act: () => use(each),
     }));
   }
 
   const promptOf = ({ name, takes, about }) => ({
+    head: "prompts",
     name: `/${name}${takes ? " " : ""}`,
     words: [takes, about].filter(Boolean).join(" · "),
     act: takes ? null : () => say(name, ""),
@@ -131,7 +133,7 @@ export function slashList(box, list, on) {
 
   // Words after its name fill it; one that no running server has is its server's to refuse.
   function promptsFor(name, given) {
-    const whole = { name: `/${name} ${given}`, words: t("slash.prompt"), act: () => say(name, given) };
+    const whole = { head: "prompts", name: `/${name} ${given}`, words: t("slash.prompt"), act: () => say(name, given) };
     const known = prompts.filter(each => each.name.startsWith(name));
     return given || !known.length ? [whole] : known.map(promptOf);
   }
@@ -179,6 +181,7 @@ export function slashList(box, list, on) {
       .filter(model => `${model.id} ${titleOf(model)}`.toLowerCase().includes(words))
       .slice(0, MOST)
       .map(model => ({
+        head: "models",
         name: `@${callName(model, models)}`,
         title: titleOf(model),
         words: [nameOf(model.id.split(":")[0]), ...badges(model)].join(" · "),
@@ -195,6 +198,7 @@ export function slashList(box, list, on) {
     }
     const fits = ({ title, url }) => `${title} ${url}`.toLowerCase().includes(typed.toLowerCase());
     return found.documents.filter(fits).map(document => ({
+      head: ["folder", "pages"].includes(document.kind) ? document.kind : "files",
       name: document.url,
       title: document.title || document.url,
       words: wordsOf(document),
@@ -222,6 +226,8 @@ export function slashList(box, list, on) {
     try {
       const [folders, documents] = await Promise.all([(library ??= foldersOf()), api.documents(part)]);
       if (mine !== looks) return; // an answer that is late asks nothing anew
+      const read = ({ kind }) => kind === "pages";
+      documents.sort((a, b) => read(a) - read(b));
       found = { part, documents: [...folders, ...documents] };
     } catch (failure) {
       return on.complain(failure);
@@ -236,14 +242,16 @@ export function slashList(box, list, on) {
     box.focus();
   }
 
-  function option({ name, title, words }, i) {
+  // One of the list, below the heading of its kind where that begins.
+  function option({ name, title, words, head }, i) {
     const more = { "/agent ": t("slash.name"), "/workspace ": t("slash.path") }[name] ?? "";
-    return h(
+    const one = h(
       "li",
       { role: "option", id: `slash-${i}`, "aria-selected": String(i === at), onclick: () => run(i) },
       title ? h("span.called", { dir: "auto" }, title) : h("code", name, more),
       h("span.hint", { dir: "auto" }, words ?? t(`slash.${name.slice(1).replace(" ", ".")}`)),
     );
+    return head === fits[i - 1]?.head ? [one] : [h("li.muted", { role: "presentation" }, t(`head.${head}`)), one];
   }
 
   function run(i) {

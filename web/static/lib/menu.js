@@ -61,7 +61,7 @@ export function openAt(anchor, popover) {
 }
 
 /** Puts a popover below `anchor`, or above where there is more room, inside the window. */
-export function place(popover, anchor) {
+function place(popover, anchor) {
   popover.style.removeProperty("max-height");
   const at = anchor.getBoundingClientRect();
   const box = popover.getBoundingClientRect();

@@ -41,7 +41,7 @@ export function errorText(error) {
 }
 
 // Names of settings, and what stands between backticks, are small print inside a sentence.
-function prose(text) {
+export function prose(text) {
   const parts = String(text ?? "").split(/(`[^`]+`|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b)/);
   return parts.map((part, i) => (i % 2 ? h("code.small-print", { dir: "ltr" }, part.replaceAll("`", "")) : part));
 }

@@ -109,11 +109,14 @@ export function dictate(box, button, complain) {
     write(old);
   });
   const done = press(t("voice.done"), () => hearing.stop(), "primary");
-  const bar = barOf(t("voice.hearing"), h("span.dot"), t("voice.hearing"), clock, h("span.gap"), cancel, done);
+  const wave = h("span.wave", h("i"), h("i"), h("i"), h("i"), h("i"));
+  const bar = barOf(t("voice.hearing"), wave, t("voice.hearing"), clock, h("span.gap"), cancel, done);
   hearing = Object.assign(new Recognition(), {
     lang: document.documentElement.lang,
     interimResults: true,
     continuous: true,
+    onsoundstart: () => wave.classList.add("loud"),
+    onsoundend: () => wave.classList.remove("loud"),
     onresult: ({ results }) =>
       write(`${before}${gap}${[...results].map(([best]) => best.transcript.trim()).join(" ")}${after}`),
     onerror: ({ error }) => QUIET.includes(error) || complain(failed(error)),

@@ -73,7 +73,7 @@ export async function enginesPage(body, { store, changed }) {
   async function draw() {
     const before = last;
     const [{ engines }, saved, providers] = await Promise.all([api.engines(), api.keys(), api.providers()]);
-    if (before !== last || list.querySelector(".dragged")) return; // old by now, or pulled from under the hand
+    if (before !== last) return; // old by now
     keys = new Map(saved.map(key => [key.name, key]));
     const placed = new Set([
       ...engines.flatMap(engine => engine.needs ?? []),
@@ -112,74 +112,21 @@ export async function enginesPage(body, { store, changed }) {
     return (last = mine);
   }
 
-  // place: its index -> the one it should have, which is kept within the list.
   async function move(name, place) {
-    const moved = await keep(all => {
-      const others = all.filter(each => each !== name);
-      return others.toSpliced(Math.max(0, place(all.indexOf(name))), 0, name);
-    });
+    const moved = await keep(all => all.filter(each => each !== name).toSpliced(place, 0, name));
     if (moved) spoken.textContent = t("engine.moved", { name: nameOf(name), n: names.indexOf(name) + 1 });
   }
 
-  // The handle is dragged, or moved with the arrow keys.
   function placeButtons(name) {
     const title = nameOf(name);
-    const grip = h(
-      "button.quiet.grip",
-      {
-        "data-focus": `grip-${name}`,
-        "aria-label": t("engine.grip", { name: title }),
-        title: t("engine.grip", { name: title }),
-        disabled: !free(),
-      },
-      "⠿",
-    );
-    grip.addEventListener("keydown", event => {
-      const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-      if (!by) return;
-      event.preventDefault();
-      move(name, at => at + by);
-    });
-    grip.addEventListener("pointerdown", event => drag(event, grip, name));
     const index = names.indexOf(name);
+    const up = () => move(name, index - 1);
+    const out = () => keep(all => all.filter(each => each !== name));
     return [
-      index
-        ? iconButton("send", t("engine.up", { name: title }), () => move(name, at => at - 1), {
-            disabled: !free(),
-            "data-focus": `up-${name}`,
-          })
-        : null,
-      names.length > 1
-        ? iconButton(
-            "close",
-            t("engine.remove", { name: title }),
-            () => keep(all => all.filter(each => each !== name)),
-            { disabled: !free() },
-          )
-        : null,
-      grip,
+      index > 0 &&
+        iconButton("send", t("engine.up", { name: title }), up, { disabled: !free(), "data-focus": `up-${name}` }),
+      names.length > 1 && iconButton("close", t("engine.remove", { name: title }), out, { disabled: !free() }),
     ];
-  }
-
-  function drag(event, grip, name) {
-    const dragged = grip.closest("li");
-    const over = new AbortController();
-    list.setPointerCapture(event.pointerId); // the grip would lose it, as its row is moved
-    dragged.classList.add("dragged");
-    const follow = ({ clientY }) => {
-      const others = [...list.children].filter(each => each !== dragged);
-      const next = others.find(each => clientY < each.getBoundingClientRect().top + each.offsetHeight / 2);
-      if (dragged.nextElementSibling !== (next ?? null)) list.insertBefore(dragged, next ?? null);
-    };
-    const end = ({ type }) => {
-      over.abort();
-      dragged.classList.remove("dragged");
-      const place = [...list.children].indexOf(dragged);
-      if (type === "pointerup") move(name, () => place);
-      else draw();
-    };
-    list.addEventListener("pointermove", follow, over);
-    for (const type of ["pointerup", "pointercancel"]) list.addEventListener(type, end, over);
   }
 
   function useButton({ name, available }) {

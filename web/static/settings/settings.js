@@ -5,10 +5,10 @@
 import { templatesPage } from "../composer/templates.js";
 import * as api from "../lib/api.js";
 import { drawing, h, icon, iconButton } from "../lib/dom.js";
-import { errorText } from "../lib/messages.js";
+import { errorText, prose } from "../lib/messages.js";
 import { want, wants } from "../lib/notices.js";
 import { voiceTold } from "../lib/voice.js";
-import { chooseLanguage, chosenLanguage, has, languages, nameOf, t } from "../locales/index.js";
+import { chooseLanguage, chosenLanguage, has, languages, nameOf, t, translated } from "../locales/index.js";
 import { agentsPage } from "./agents.js";
 import { card, choice, field, labelOf, problemLine, segments, settingField, styled, textBox, toggle } from "./kit.js";
 import { libraryPage } from "./library.js";
@@ -65,6 +65,7 @@ const FIXED = [
   ["appearance", "notices", "set.notices"],
   ["appearance", "voice", "set.voice"],
   ["search", "set-sites", "engine.fitting"],
+  ["advanced", "diagrams", "diagrams.title"],
   ["tools", "mcp-name", "tools.add"],
   ["tools", "rules", "rules.title"],
   ["library", "library-path", "library.new"],
@@ -348,6 +349,13 @@ async function voiceSwitch(name) {
   return h("div", control, h("p.muted", told || t("voice.none")));
 }
 
+// Whether the library is there that draws them, or the command that gets it.
+const diagramsTold = () =>
+  api.mermaid().then(
+    () => t("diagrams.there"),
+    failure => prose(translated(failure).message),
+  );
+
 // Limits, and all that no other room has, as `searchloop config` lists it.
 async function advancedPage(body, { store }) {
   const number = value => textBox(value, { inputmode: "decimal", placeholder: t("settings.nolimit") });
@@ -385,6 +393,7 @@ async function advancedPage(body, { store }) {
         h("p.muted", t("settings.limits.lead")),
         h("div.two", limits),
       ),
+      card({ id: "diagrams", title: t("diagrams.title") }, h("p.muted", await diagramsTold())),
       part(
         "change",
         rest.filter(setting => setting.changeable),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import aclosing, suppress
@@ -113,7 +114,7 @@ class BareAgent:
         self._own_log = not isinstance(store, EventLog)
         self.log = store if isinstance(store, EventLog) else self._watch.log(store)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
+        self._thread = threading.Thread(target=_serve, args=[self._loop], name="agent", daemon=True)
         self._thread.start()
         transport = self._watch.transport()
         self._backend = backend = backend_for(self.settings, transport, search_backend)
@@ -121,6 +122,7 @@ class BareAgent:
             self.settings, self.log, backend, self._tools, transport, providers, bring
         )
         self.runner.usual.remembers = str(store) == str(self.settings.store)
+        self._left = weakref.finalize(self, _leave, self._loop, self._thread, self.runner)
 
     def stream(
         self, question: str, *, session: str | None = None, **turn: Unpack[Turn]
@@ -354,21 +356,13 @@ class BareAgent:
 
     def close(self) -> None:
         """Stops what is running and ends the loop."""
-        if self._thread.is_alive():
-            self.wait(self._end())
+        if self._left.detach():
+            self.wait(_end(self.runner))
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-            self._loop.close()
             if self._own_log:
                 self.log.close()
             self._watch.close()
-
-    async def _end(self) -> None:
-        await self.runner.aclose()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
 
     def __enter__(self) -> Self:
         return self
@@ -400,6 +394,27 @@ class BareAgent:
         except RuntimeError as error:
             coroutine.close()
             raise ConfigError("closed", "This agent is closed.", "Make a new Agent.") from error
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+async def _end(runner: Runner) -> None:
+    await runner.aclose()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def _leave(loop: asyncio.AbstractEventLoop, thread: threading.Thread, runner: Runner) -> None:
+    """Ends an agent that nobody has closed, when the last name of it goes or the program ends."""
+    ending = asyncio.run_coroutine_threadsafe(_end(runner), loop)
+    ending.add_done_callback(lambda ended: loop.stop())
+    if thread is not threading.current_thread():
+        thread.join(_LATE)
 
 
 def _result(future: Future[T]) -> T:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -34,6 +37,7 @@ from searchloop import (
 from searchloop.agent.log.events import Event, event_of
 from searchloop.streams import Stream
 from searchloop.testing import ScriptedModel, call, offline
+from tests.fake_ollama import FakeOllama, Model, say
 from tests.searchloop.both_faces import FACES, opened
 from tests.tables import each_row
 
@@ -528,3 +532,38 @@ def test_a_context_variable_of_the_program_reaches_its_tools(tmp_path: Path) -> 
     with Agent(offline(tmp_path), model=model, tools=[name]) as agent:
         who.set("Ada")
         assert agent.ask("Who am I?").text == "Ada"
+
+
+def test_an_agent_that_nobody_closes_ends_by_itself(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With its thread and its connections, once no name holds it; nothing is said of them."""
+    with FakeOllama([]) as ollama:
+        before = {*threading.enumerate()}
+        agent = Agent(offline(tmp_path, OLLAMA_HOST=ollama.url))
+        agent.models()
+        (thread,) = (t for t in {*threading.enumerate()} - before if t.name == "agent")
+        del agent
+        gc.collect()
+        thread.join(30)
+    assert not thread.is_alive()
+    assert caplog.messages == []
+
+
+def test_a_program_may_end_with_agents_open(tmp_path: Path) -> None:
+    """Its traceback is all that is printed; an answer under way is no reason to wait."""
+    code = (
+        "from searchloop import Agent\n"
+        "agent = Agent()\n"
+        "agent.models()\n"
+        "for event in Agent(model='ollama:a').stream('hi'):\n"
+        "    if event.type == 'text_delta':\n"
+        "        1 / 0\n"
+    )
+    with FakeOllama([Model("a")], lambda body: say("Hello.", end="stall")) as ollama:
+        env = {"SEARCHLOOP_HOME": str(tmp_path), "OLLAMA_HOST": ollama.url}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=30
+        )
+    assert done.stderr.splitlines()[-1] == "ZeroDivisionError: division by zero"
+    assert len(done.stderr.splitlines()) < 7, done.stderr

@@ -28,9 +28,9 @@ export async function openEfforts(anchor, model, levels, current, pick) {
   await styled();
   const options = ["", ...levels].map(level => [level, t(level ? `effort.${level}` : "effort.own")]);
   const now = levels.includes(current) ? current : "";
-  const choice = segments("effort", t("effort.title", { model }), options, now, level => pick(level || undefined));
+  const choice = segments("effort", t("effort.label"), options, now, level => pick(level || undefined));
   const box = h("div.menu.form", { popover: "auto", role: "dialog", "aria-label": t("effort.label") }, choice);
-  box.append(h("p.hint", t("effort.lead")));
+  box.append(h("p.hint", t("effort.lead", { model })));
   openAt(anchor, box);
   box.querySelector(":checked").focus();
 }

@@ -18,7 +18,6 @@ from tests.cli.screen import Terminal
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.pages.test_reading import NAMES, case
 from tests.search_backend.search.engine_cases import BY_NAME
-from tests.search_backend.search.zim_archives import write
 
 KEY = "k-0123456789"
 # An address that needs no look-up; only a fake is told it.
@@ -56,18 +55,6 @@ def here(
 def always(reply: Reply) -> Callable[[Received], Reply]:
     """The same answer to everything."""
     return lambda _received: reply
-
-
-def test_a_question_is_answered_from_an_archive_without_a_network(cli: Cli, tmp_path: Path) -> None:
-    """Search, page and quote all come from the archive; no key, no model, no network."""
-    write(tmp_path / "tea.zim")
-    ran = cli("ask", "--web", "Where is sencha steamed?", "-o", "json", ZIM_FILES="tea.zim")
-    assert (ran.code, ran.json["search_path"]) == (0, "local:zim")
-    (quoted,) = [c for c in ran.json["citations"] if c["url"] == "zim://tea/Green_tea"]
-    assert (quoted["quote"], quoted["verified"]) == (
-        "Sencha is a green tea of Japan that is steamed at harvest.",
-        True,
-    )
 
 
 def test_an_engine_is_set_up_with_one_command(here: Here) -> None:

@@ -70,69 +70,59 @@ def branched() -> dict[str, Any]:
     )
 
 
-CLAUDE = {
-    "uuid": "c-1",
-    "name": "Rivers",
-    "created_at": "2024-05-01T10:00:00.000000Z",
-    "updated_at": "2024-05-02T10:00:00Z",
-    "chat_messages": [
-        {
-            "uuid": "m1",
-            "sender": "human",
-            "text": "Longest river?",
-            "created_at": "2024-05-01T10:00:00Z",
-            "attachments": [{"file_name": "a.txt", "extracted_content": "Nile ``` Amazon"}],
-            "files": [{"file_name": "map.png"}],
-        },
-        {
-            "uuid": "m2",
-            "sender": "assistant",
-            "created_at": "2024-05-01T10:00:09Z",
-            "content": [
-                {"type": "thinking", "thinking": "Rivers, hm."},
-                {"type": "tool_use", "name": "web_search", "input": {"query": "river"}},
-                {
-                    "type": "tool_result",
-                    "content": [{"title": "Nile", "url": "https://n.example/"}],
-                },
-                {"type": "tool_use", "name": "artifacts", "input": {}},
-                {
-                    "type": "text",
-                    "text": "The Nile. Perhaps.",
-                    "citations": [{"end_index": 9, "details": {"url": "https://n.example/"}}],
-                },
-            ],
-        },
-    ],
-}
-WEBUI = {
-    "id": "w-1",
-    "title": "Bread",
-    "created_at": 1_710_000_000,
-    "updated_at": 1_710_000_100,
-    "pinned": True,
-    "chat": {
-        "models": ["qwen3:8b"],
-        "history": {
-            "currentId": "a",
-            "messages": {
-                "u": {"id": "u", "parentId": None, "role": "user", "content": "Yeast?"},
-                "a": {
-                    "id": "a",
-                    "parentId": "u",
-                    "role": "assistant",
-                    "model": "qwen3:8b",
-                    "content": '<details type="reasoning" done="true">\n'
-                    "<summary>Thought</summary>\n> hm\n</details>\nTen grams [2], or five [9].",
-                    "sources": [
-                        {"source": {"name": "a.pdf"}, "metadata": [{"source": "a.pdf"}]},
-                        {"source": {"name": "w"}, "metadata": [{"source": "https://b.example/x"}]},
-                    ],
-                },
-            },
-        },
+def claude(question: str, *content: dict[str, Any], **asked: Any) -> dict[str, Any]:
+    """A chat of Claude with one answer."""
+    first = {
+        "uuid": "m1",
+        "sender": "human",
+        "text": question,
+        "created_at": "2024-05-01T10:00:00Z",
+    }
+    then = {"uuid": "m2", "sender": "assistant", "created_at": "2024-05-01T10:00:09Z"}
+    dates = {"created_at": "2024-05-01T10:00:00.000000Z", "updated_at": "2024-05-02T10:00:00Z"}
+    messages = [
+        {**first, "text": question, **asked},
+        {**then, "text": "", "content": list(content)},
+    ]
+    return {"uuid": "c-1", "name": "Rivers", **dates, "chat_messages": messages}
+
+
+def webui(question: Any, text: str, *sources: dict[str, Any]) -> dict[str, Any]:
+    """A chat of Open WebUI with one answer."""
+    asked = {"id": "u", "parentId": None, "role": "user", "content": question}
+    said = {"id": "a", "parentId": "u", "role": "assistant", "model": "qwen3:8b", "content": text}
+    messages = {"u": asked, "a": {**said, "sources": list(sources)}}
+    chat = {"models": ["qwen3:8b"], "history": {"currentId": "a", "messages": messages}}
+    dates = {"created_at": 1_710_000_000, "updated_at": 1_710_000_100}
+    return {"id": "w-1", "title": "Bread", **dates, "pinned": True, "chat": chat}
+
+
+NILE = {"title": "Nile", "url": "https://n.example/"}
+CLAUDE = claude(
+    "Longest river?",
+    {"type": "thinking", "thinking": "Rivers, hm."},
+    {"type": "tool_use", "name": "web_search", "input": {"query": "river"}},
+    {"type": "tool_result", "content": [NILE]},
+    {"type": "tool_use", "name": "artifacts", "input": {}},
+    {
+        "type": "text",
+        "text": "The Nile. Perhaps.",
+        "citations": [{"end_index": 9, "details": {"url": NILE["url"]}}],
     },
-}
+    attachments=[{"file_name": "a.txt", "extracted_content": "Nile ``` Amazon"}],
+    files=[{"file_name": "map.png"}],
+)
+THOUGHT = """<details type="reasoning" done="true">
+<summary>Thought</summary>
+> hm
+</details>
+"""
+WEBUI = webui(
+    "Yeast?",
+    f"{THOUGHT}Ten grams [2], or five [9].",
+    {"source": {"name": "a.pdf"}, "metadata": [{"source": "a.pdf"}]},
+    {"source": {"name": "w"}, "metadata": [{"source": "https://b.example/x"}]},
+)
 
 
 @pytest.fixture
@@ -255,9 +245,7 @@ def test_a_circle_of_parents_loses_nothing(log: EventLog, tmp_path: Path) -> Non
 def test_a_question_in_parts_is_their_words(log: EventLog, tmp_path: Path) -> None:
     """Open WebUI keeps what a program asked over its API as a list."""
     parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {}}]
-    message = {"id": "m", "parentId": None, "role": "user", "content": parts}
-    chat = {"title": "", "history": {"messages": {"m": message}, "currentId": "m"}}
-    assert brought(log, tmp_path, [{"id": "w", "chat": chat}]).brought == 1
+    assert brought(log, tmp_path, [{**webui(parts, "It is."), "title": ""}]).brought == 1
     assert log.sessions()[0].title == "What is this?"
 
 
@@ -307,35 +295,8 @@ FORGED: dict[str, dict[str, Any]] = {
         ),
         current="a",
     ),
-    "Claude": {
-        "uuid": "c",
-        "chat_messages": [
-            {"uuid": "1", "sender": "human", "text": HOSTILE},
-            {
-                "uuid": "2",
-                "sender": "assistant",
-                "text": "",
-                "content": [{"type": "text", "text": HOSTILE, "citations": [{"url": EVIL}]}],
-            },
-        ],
-    },
-    "Open WebUI": {
-        "id": "w",
-        "chat": {
-            "history": {
-                "currentId": "2",
-                "messages": {
-                    "1": {"role": "user", "content": HOSTILE},
-                    "2": {
-                        "role": "assistant",
-                        "parentId": "1",
-                        "content": f"{HOSTILE} [1]",
-                        "sources": [{"source": {"url": EVIL}}],
-                    },
-                },
-            }
-        },
-    },
+    "Claude": claude(HOSTILE, {"type": "text", "text": HOSTILE, "citations": [{"url": EVIL}]}),
+    "Open WebUI": webui(HOSTILE, f"{HOSTILE} [1]", {"source": {"url": EVIL}}),
 }
 
 

@@ -155,20 +155,19 @@ def test_a_search_that_is_switched_off_is_an_error(tmp_path: Path, face: Face) -
 
 
 @each_face
-@pytest.mark.parametrize("stream", [False, True])
-def test_what_goes_wrong_at_the_provider_is_an_error(
-    tmp_path: Path, face: Face, stream: bool
-) -> None:
+def test_what_goes_wrong_at_the_provider_is_an_error(tmp_path: Path, face: Face) -> None:
     """A stream ends with it, an answer has its status: a refusal, and an answer without a word,
     which a program could not tell from one that says nothing."""
-    for reply in (json_reply({"error": "no"}, 400), said("")):
-        with desk(tmp_path, lambda asked, reply=reply: listing(asked) or reply) as at:
+    faults = [json_reply({"error": "no"}, 400), said("")]
+    with desk(tmp_path, lambda asked: listing(asked) or faults[0]) as at:
+        for stream in (False, False, True, True):
             if face.name == "responses" and stream:  # `failed` is no exception of the client
                 events = at.openai.responses.create(model=MODEL, input="Hi", stream=True)
                 assert [event.type for event in events][-1] == "response.failed"
             else:
                 with pytest.raises(API_ERRORS):
                     face.ask(at, user("Say hello."), stream=stream)
+            faults.reverse()
 
 
 def test_an_answer_that_misses_its_schema_is_an_error(tmp_path: Path) -> None:

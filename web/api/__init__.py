@@ -63,7 +63,6 @@ class Api(Handlers):
     def __init__(self, services: Services, on_loop: LoopBridge, access: Access) -> None:
         super().__init__(services, on_loop)
         self._access = access
-        self._log = services.log
         self._runner = services.runner
         self.local_models = LocalModels(services, on_loop)
         self.imports = ImportsApi(services, on_loop)

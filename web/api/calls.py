@@ -116,7 +116,7 @@ class Handlers:
     """The handlers of one part of the API. `_on_loop` runs coroutines of the runner."""
 
     def __init__(self, services: Services, on_loop: LoopBridge) -> None:
-        self._services = services
+        self._services, self._log = services, services.log
         self._on_loop = on_loop
 
     def _delete_session(self, session: str) -> None:

@@ -118,9 +118,7 @@ class ImportsApi(Handlers):
             look()
 
         try:
-            now.report = await asyncio.to_thread(
-                import_chats, file, self._services.log, model, heard, look
-            )
+            now.report = await asyncio.to_thread(import_chats, file, self._log, model, heard, look)
             now.state = "done"
         except _Stopped:
             now.state = "cancelled"
@@ -137,7 +135,7 @@ class ImportsApi(Handlers):
         named = f'attachment; filename="searchloop-chats-{day}.json"'.encode()
         head = (JSON, (b"content-disposition", named))
         await send({"type": "http.response.start", "status": 200, "headers": head})
-        pieces = everything(self._services.log)
+        pieces = everything(self._log)
         while piece := await asyncio.to_thread(next, pieces, b""):
             await send(more(piece))
         await send({"type": "http.response.body", "body": b""})

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict, busy
-from searchloop.agent.log import EventLog
 from searchloop.agent.log.session import Session, Turns, no_turn
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.summary import edit_summary
@@ -27,10 +26,6 @@ _BRIEFLY = ("id", "name", "chats")
 
 class SessionsApi(Handlers):
     """/api/sessions, apart from questions and answers."""
-
-    @property
-    def _log(self) -> EventLog:
-        return self._services.log
 
     @route("get", "/api/sessions", "Sessions", query=("q", "limit", "project", "archived"))
     def list(self, call: Call) -> Reply:

@@ -103,25 +103,21 @@ class Audits:
 
     async def _streamed(self, auditor: Auditor, asked: Mapping[str, Any], send: Send) -> None:
         """Sends `page_opened` for each page, and `audit_finished` with the whole."""
-        queue = asyncio.Queue[dict[str, Any] | None]()
 
-        def told(page: AuditedPage, done: int, of: int) -> None:
-            known = {"url": page.url, "state": page.state, "problem": page.problem}
-            queue.put_nowait({"type": "page_opened", **known, "done": done, "of": of})
+        async def tell(event: Mapping[str, Any]) -> None:
+            await send(_frame(event))
 
-        async def run() -> None:
-            try:
-                await auditor.run()
-            finally:
-                queue.put_nowait(None)
-
-        auditor.told = told
         await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
         async with asyncio.TaskGroup() as group:
-            group.create_task(run())
-            while (event := await queue.get()) is not None:
-                await send(_frame(event))
-        await send(_frame({"type": "audit_finished", **_result(auditor, asked)}))
+
+            def told(page: AuditedPage, done: int, of: int) -> None:
+                known = {"url": page.url, "state": page.state, "problem": page.problem}
+                event = {"type": "page_opened", **known, "done": done, "of": of}
+                group.create_task(tell(event))
+
+            auditor.told = told
+            await auditor.run()
+        await tell({"type": "audit_finished", **_result(auditor, asked)})
         await send({"type": "http.response.body", "body": b""})
 
 

@@ -241,9 +241,9 @@ class _Stream:
         await self._send(more(text.encode("utf-8", "replace")))
 
 
-def _event(name: str, data: dict[str, Any] | str) -> str:
+def _event(name: str, data: dict[str, Any]) -> str:
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {data if isinstance(data, str) else as_json(data)}\n\n"
+    return f"{head}data: {as_json(data)}\n\n"
 
 
 async def _body(receive: Receive) -> dict[str, Any]:

@@ -98,9 +98,6 @@ class ChatEncoder(Encoder):
         self._head = {"id": f"chatcmpl-{token_hex(12)}", "created": int(time.time())}
         self._texts: list[str] = []  # of the steps that are over
         self._shown: list[str] = []  # of this step
-        # What stands around the words of a delta, made once.
-        around = fields.compact(self._chunk({"content": ""})[1])
-        self._before, self._after = around[: around.index('""}')], around[around.index('""}') + 2 :]
         self._notes: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
 
@@ -112,7 +109,7 @@ class ChatEncoder(Encoder):
         """See `Encoder`."""
         if type == "text_delta":
             self._shown.append(data["text"])
-            return [("", f"{self._before}{fields.compact(data['text'])}{self._after}")]
+            return [self._chunk({"content": data["text"]})]
         if type == "thinking_delta":
             return [self._chunk({"reasoning_content": data["text"]})]
         if type == "message":

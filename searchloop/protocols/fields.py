@@ -36,8 +36,8 @@ SEARCH_TOOL = "web_search"
 _NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 _FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
-# An event on the wire: its name, where the protocol has one, and its data, maybe as JSON already.
-Frame = tuple[str, dict[str, Any] | str]
+# An event on the wire: its name, where the protocol has one, and its data.
+Frame = tuple[str, dict[str, Any]]
 
 
 class Asked(NamedTuple):

@@ -131,9 +131,7 @@ class MessagesEncoder(Encoder):
             signed = {"signature": ""} if type == "thinking" else {}
             frames += self._begin({"type": type, field: "", **signed})
         self._grown.append(text)
-        event = "content_block_delta"
-        more = f'"delta":{{"type":"{type}_delta","{field}":{fields.compact(text)}}}'
-        frames.append((event, f'{{"type":"{event}","index":{len(self._blocks) - 1},{more}}}'))
+        frames.append(self._delta({"type": f"{type}_delta", field: text}))
         return frames
 
     def _searching(self, data: Mapping[str, Any]) -> list[Frame]:

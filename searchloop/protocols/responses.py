@@ -152,7 +152,6 @@ class ResponsesEncoder(Encoder):
         self._output: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None  # the last item of the output, while it grows
         self._shown: list[str] = []  # of that item
-        self._where = ""  # that item, in the JSON of its deltas
         self._number = 0
         self._free = {
             tool.get("name")
@@ -188,13 +187,8 @@ class ResponsesEncoder(Encoder):
             part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
             frames.append(self._at("response.content_part.added", content_index=0, part=part))
         self._shown.append(text)
-        self._number += 1
         frames.append(
-            (
-                "response.output_text.delta",
-                f'{{"type":"response.output_text.delta","sequence_number":{self._number - 1}'
-                f',{self._where},"content_index":0,"delta":{fields.compact(text)},"logprobs":[]}}',
-            )
+            self._at("response.output_text.delta", content_index=0, delta=text, logprobs=[])
         )
         return frames
 
@@ -284,7 +278,6 @@ class ResponsesEncoder(Encoder):
         item = {"id": f"{prefix}_{token_hex(24)}", "type": type, "status": "in_progress", **own}
         self._output.append(item)
         self._open, self._shown = item, []
-        self._where = f'"item_id":"{item["id"]}","output_index":{len(self._output) - 1}'
         where = {"output_index": len(self._output) - 1, "item": dict(item)}
         return [*frames, self._frame("response.output_item.added", **where)]
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts import install
-from scripts.install import LOCKS, ROOT, shares, show_progress
-from tests.tables import each_row
+from scripts.install import LOCKS, ROOT, show_progress
 
 PIP = [
     "Looking in indexes: https://x.example/simple\n",
@@ -49,18 +48,6 @@ def test_progress_is_a_line_on_a_terminal_and_a_line_now_and_then_in_a_log(
         "searchloop: 20 of 25: name20",
         "searchloop: unpacking packages",
     ]
-
-
-@each_row("name", LOCKS.values())
-def test_a_lock_is_shared_out_whole(name: str) -> None:
-    """Each package is in one share, with all its hashes; the shares are of one length."""
-    lock = (ROOT / name).read_text("utf-8")
-    wanted = sorted(line for line in lock.splitlines() if not line.startswith("#"))
-    for count in (1, 2, 3, 500):
-        parts = shares(lock, count)
-        assert sorted("".join(map("".join, parts)).splitlines()) == wanted
-        assert {len(part) for part in parts} <= {len(parts[-1]), len(parts[-1]) + 1}
-        assert all("==" in each and " --hash=sha256:" in each for part in parts for each in part)
 
 
 def test_an_old_python_is_told_what_to_do() -> None:

@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.attached import LOCKED_PDF
 from tests.cli.conftest import CLEAN, Cli
 
@@ -72,6 +70,7 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
         {"id": "a", "claim": "The bridge was opened in 1931.", "text": PAGE},
         {"id": 2, "claim": "The bridge was never opened in 1931.", "text": PAGE},
         {"id": 3, "claim": "", "text": PAGE},
+        {"id": 4, "claim": "The bridge was opened in 1931.", "text": " "},
     ]
     lines = [json.dumps(line) for line in asked]
     lines[1:1] = ["{no json", '{"id": NaN, "claim": "a b", "text": "c"}', '{"id": 9}', ""]
@@ -83,21 +82,15 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
         ("a", "supported"),
         (2, "contradicted"),
         (3, "unclear"),
+        (4, "unclear"),
     ]
     assert set(ran.events[0]) == {"id", "verdict", "passage", "reason"}
     assert "line 2: this is no JSON." in ran.err
     assert "line 3: this is no JSON." in ran.err
-    assert "line 8: this is no JSON." in ran.err
+    assert "line 7: the claim is empty." in ran.err
+    assert "line 8: the text is empty." in ran.err
+    assert "line 9: this is no JSON." in ran.err
     assert 'line 4: an object with "id", "claim" and "text" is needed.' in ran.err
-
-
-@pytest.mark.parametrize("empty", ["claim", "text"])
-def test_an_empty_line_of_a_batch_is_answered_and_named(cli: Cli, empty: str) -> None:
-    """A script finds an answer for each id, and learns that one was asked in vain."""
-    asked = {"id": 1, "claim": "The bridge was opened in 1931.", "text": PAGE, empty: " "}
-    ran = cli("check", "--batch", "-", stdin=json.dumps(asked))
-    assert (ran.code, ran.events[0]["verdict"]) == (2, "unclear")
-    assert f"line 1: the {empty} is empty." in ran.err
 
 
 def test_ctrl_c_ends_the_wait_for_a_pipe(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import shlex
@@ -11,10 +10,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from searchloop.cli.arguments import as_json, number, safe
+from searchloop.cli.arguments import number
 from searchloop.cli.main import parse
 from tests.cli.conftest import CLEAN, ROOT, Cli
 from tests.fakes import FakeServer, Received, Reply, json_reply
@@ -143,15 +139,6 @@ def test_what_a_model_lacks_is_a_sentence(cli: Cli) -> None:
     told = cli("models").out
     assert "Not available without OPENAI_API_KEY. Set OPENAI_API_KEY" in told
     assert "Not available now: " in told
-
-
-@given(st.text(st.characters(codec="utf-8")))
-def test_json_cannot_steer_the_terminal(text: str) -> None:
-    """JSON keeps every character and prints none that `safe` takes away."""
-    line = as_json({"title": text})
-    assert json.loads(line) == {"title": text}
-    assert safe(line) == line
-    assert "\n" not in line
 
 
 def test_a_folder_is_added_with_patterns_paused_and_listed(cli: Cli, tmp_path: Path) -> None:

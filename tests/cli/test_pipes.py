@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -90,20 +89,6 @@ def test_a_pipe_without_an_end_is_not_read_to_it(pipe: Pipe) -> None:
     assert pipes.MOST / 3 <= len(text) <= pipes.MOST / 2
 
 
-def test_no_program_of_ours_selects_on_a_pipe() -> None:
-    """Windows selects on sockets alone: modules that do it are for systems with `fork`."""
-    ours = Path(pipes.__file__).resolve().parents[2]
-    posix = {"agent/mcp/supervisor.py", "search_backend/fetch/browser.py"}
-    posix |= {"search_backend/pages/worker.py"}
-    users = {
-        path.relative_to(ours).as_posix()
-        for folder in ("agent", "cli", "search_backend", "searchloop", "web")
-        for path in (ours / folder).rglob("*.py")
-        if "select.select(" in path.read_text("utf-8")
-    }
-    assert users == posix
-
-
 @each_row("page", ["cp1252", "cp437", "cp850", "cp932", "ascii", "utf-8", "latin-1"])
 def test_a_code_page_shows_what_it_can(page: str) -> None:
     """Never an error; quotation marks and dots have plain signs, other text a question mark."""
@@ -120,8 +105,12 @@ def test_a_code_page_shows_what_it_can(page: str) -> None:
 
 @given(st.text(), st.sampled_from(["cp1252", "cp437", "ascii", "utf-8"]))
 def test_json_loses_nothing_on_any_code_page(text: str, page: str) -> None:
-    """What the page has not is an escape, so that the next program reads the same."""
+    """What the page has not is an escape, so that the next program reads the same; it is one line,
+    and nothing in it steers a terminal.
+    """
     console = io.TextIOWrapper(io.BytesIO(), page)
     with redirect_stdout(console):
         written = arguments.as_json({"text": text})
     assert json.loads(written.encode(page).decode(page)) == {"text": text}
+    assert arguments.safe(written) == written
+    assert "\n" not in written

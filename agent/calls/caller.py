@@ -88,10 +88,6 @@ class Caller(NamedTuple):
     approve: Callable[[Mapping[str, Any]], Awaitable[Reply]] | None = None
     question: Callable[..., Awaitable[Mapping[str, Any] | None]] | None = None
 
-    def model(self, provider: Streams) -> Streams:
-        """Returns the provider with the hooks around each step."""
-        return _HookedModel(provider, self.hooks) if self.hooks else provider
-
     def tool(self, tool: T) -> T:
         """Returns an `agent.tools.Tool` with the hooks around each call."""
         hooks, inner = self.hooks, tool
@@ -113,7 +109,9 @@ class Caller(NamedTuple):
 NOBODY = Caller()
 
 
-class _HookedModel:
+class HookedModel:
+    """A provider with the hooks around each step."""
+
     def __init__(self, provider: Streams, hooks: Hooks) -> None:
         self._provider, self._hooks = provider, hooks
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, NamedTuple, cast
 
-from searchloop.agent.calls.caller import NOBODY, Caller
+from searchloop.agent.calls.caller import NOBODY, Caller, HookedModel
 from searchloop.agent.calls.schema import closed
 from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from searchloop.agent.guard.approvals import UserQuestions
@@ -251,7 +251,8 @@ class Run:
             yield lambda _: AttachingProvider(
                 question.provider, question.model, log, session, self.means.unseen
             )
-        yield self.caller.model
+        if hooks := self.caller.hooks:
+            yield lambda inner: HookedModel(inner, hooks)
         yield lambda inner: GuardedProvider(inner, guard, emit)
         if schema := question.turn.instructions.schema:
             yield lambda inner: StructuredProvider(inner, schema)

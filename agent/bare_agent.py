@@ -8,17 +8,24 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
-from contextlib import aclosing, suppress
+from contextlib import AbstractContextManager, aclosing, suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
-from searchloop.agent.calls.caller import Caller, Hooks, Reply, called, check_context
+from searchloop.agent.calls.caller import (
+    ApprovalHandler,
+    Caller,
+    Decision,
+    Hooks,
+    check_context,
+    handled_by,
+)
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
-from searchloop.agent.guard.approvals import Approve, Decision
+from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import checked
@@ -32,9 +39,6 @@ from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Wsgi, backend_for
 from searchloop.agent.types import Limits, Mode, ModelInfo, NativeSearch, Search
-
-Approval = bool | Decision | Mapping[str, Any]
-ApprovalHandler = Callable[[Any], Approval | Awaitable[Approval]]
 
 
 class Usual(TypedDict, total=False):
@@ -88,7 +92,7 @@ _LOOK = 0.5  # seconds
 _LATE = 1.0  # seconds after the end of a run in which its last event must have come
 
 
-class BareAgent:
+class BareAgent(AbstractContextManager["BareAgent"]):
     """Asks models on a background loop; safe to use from several threads.
 
     `search_backend` is a WSGI application with the contract of `agent.tools.backend`; without one,
@@ -193,16 +197,16 @@ class BareAgent:
         """Starts the run, with its files read from their paths."""
         options: dict[str, Any] = {**_UNATTENDED, **turn}
         context, approve = options.pop("context", None), options["approve"]
-        options = {k: v for k, v in options.items() if k not in ("check", "check_with")}
-        if model := turn.get("check_with"):
+        options.pop("check", None)
+        if model := options.pop("check_with", None):
             self.runner.reader(model, "")  # raises before anything is asked
         for each in self._tools:
             if each.needs is not None:
                 check_context(each.spec.name, each.needs, context)
-        handler = _handled(approve) if callable(approve) else None
+        handler = handled_by(approve) if callable(approve) else None
         options["caller"] = Caller(context, self._hooks, handler)
-        given = options.get("files", ())
-        options["files"] = [await asyncio.to_thread(NewFile.of, each) for each in given]
+        files = options.get("files", ())
+        options["files"] = [await asyncio.to_thread(NewFile.of, each) for each in files]
         options["approve"] = "ask" if handler else approve
         return await self.runner.start(session, question, **options)
 
@@ -364,9 +368,6 @@ class BareAgent:
                 self.log.close()
             self._watch.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -436,22 +437,11 @@ def _next(batches: SimpleQueue[T]) -> T:
 
 def _over(feeding: Future[None], begun: Future[str]) -> None:
     """Wakes the waiting caller if the agent was closed, or failed, before the run began."""
-    error = None if feeding.cancelled() else feeding.exception()
     with suppress(InvalidStateError):
-        if error:
-            begun.set_exception(error)
-        else:
+        if feeding.cancelled() or not (error := feeding.exception()):
             begun.cancel()
-
-
-def _handled(handler: ApprovalHandler) -> Callable[[Mapping[str, Any]], Awaitable[Reply]]:
-    async def decide(request: Mapping[str, Any]) -> Reply:
-        said: Approval = await called(handler, request)
-        if isinstance(said, Mapping):
-            return "once", said
-        return ("once" if said else "deny") if isinstance(said, bool) else said, None
-
-    return decide
+        else:
+            begun.set_exception(error)
 
 
 def unwritten() -> StoreError:

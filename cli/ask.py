@@ -12,9 +12,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 from searchloop.agent.bare_agent import BareAgent, Turn
+from searchloop.agent.calls.caller import Decision
 from searchloop.agent.calls.instructions import OPTIONS, option_from
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
-from searchloop.agent.guard.approvals import Approve, Decision
+from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log.events import Event
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.observe.logs import configure_if_asked, secrets_in

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from searchloop.agent.bare_agent import BareAgent
+from searchloop.agent.calls.caller import Decision
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.guard.approvals import Decision
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.types import ModelInfo

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
-from searchloop.agent.bare_agent import Approval, BareAgent, Turn, Usual
-from searchloop.agent.calls.caller import Hooks
+from searchloop.agent.bare_agent import BareAgent, Turn, Usual
+from searchloop.agent.calls.caller import Approval, Hooks
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog

@@ -26,7 +26,10 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.types import Finished, Request, StreamEvent, Streams, ToolCall, ToolResult
 
 T = TypeVar("T")
-Reply = tuple[Literal["once", "always", "folder", "deny"], Mapping[str, Any] | None]
+Decision = Literal["once", "always", "folder", "deny"]
+Reply = tuple[Decision, Mapping[str, Any] | None]
+Approval = bool | Decision | Mapping[str, Any]
+ApprovalHandler = Callable[[Any], Approval | Awaitable[Approval]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +160,15 @@ def check_context(name: str, needs: Any, context: Any) -> None:
     got = "none" if context is None else f"a {type(context).__name__}"
     what = f"The tool {name} needs a context of type {wanted}, and there is {got}."
     raise ConfigError("wrong_context", what, "Pass it as context=... with the question or Agent.")
+
+
+def handled_by(handler: ApprovalHandler) -> Callable[[Mapping[str, Any]], Awaitable[Reply]]:
+    """Returns the handler with its answers as decisions."""
+
+    async def decide(request: Mapping[str, Any]) -> Reply:
+        said: Approval = await called(handler, request)
+        if isinstance(said, Mapping):
+            return "once", said
+        return ("once" if said else "deny") if isinstance(said, bool) else said, None
+
+    return decide

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from searchloop.agent.calls.arguments import coerced
-from searchloop.agent.calls.caller import Reply
+from searchloop.agent.calls.caller import Decision, Reply
 from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log import EventLog
@@ -33,7 +33,6 @@ from searchloop.agent.tools.workspace.paths import plain_name
 from searchloop.agent.types import Emit
 from searchloop.analysis.told import one_of
 
-Decision = Literal["once", "always", "folder", "deny"]
 Approve = Literal["ask", "auto", "never"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 Decide = Callable[[Mapping[str, Any]], Awaitable[Reply]]

@@ -39,7 +39,7 @@ WRONG = {
     "ask hi -m ollama:small": "ollama serve",
     "ask hi --search native": "choose local search",
     "ask hi -m builtin:extractive --option seed=1": "builtin takes no option seed",
-    "ask hi -m builtin:extractive --schema good.json": "builtin shows passages",
+    "ask hi -m builtin:extractive --schema good.json": "choose a language model",
     "ask hi --schema no.json": "no.json is not json",
     "ask hi --schema bad.json": "the schema is not valid: at $.type",
     "ask hi --workspace .": "it holds everything you have",

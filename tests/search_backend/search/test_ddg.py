@@ -10,6 +10,7 @@ from searchloop.search_backend.engines.ddg import ENGINE, region, request
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.types import EngineError, Query
 from tests.search_backend.search.engine_cases import DDG_PAGE, parsed
+from tests.tables import cut, each_row
 
 
 def test_results_are_read_from_the_page() -> None:
@@ -34,26 +35,15 @@ def test_the_form_names_sites_time_and_region() -> None:
     assert (ENGINE.name, ENGINE.remote, ENGINE.needs) == ("ddg", True, ())
 
 
-@pytest.mark.parametrize(
-    ("country", "language", "code"),
-    [
-        (None, None, ""),
-        ("de", None, "de-de"),
-        ("gb", "en", "uk-en"),
-        ("gb", None, "uk-en"),
-        ("at", None, "at-de"),
-        (None, "de", "de-de"),
-        (None, "en", "us-en"),
-        (None, "ja", "jp-jp"),
-        ("ch", "fr", "ch-fr"),
-        ("br", None, "br-pt"),
-    ],
-)
-def test_places_and_languages_become_regions(
-    country: str | None, language: str | None, code: str
-) -> None:
+REGIONS = "de- de-de gb-en uk-en gb- uk-en at- at-de -de de-de -en us-en -ja jp-jp ch-fr ch-fr"
+PAIRS = cut(f"{REGIONS} br- br-pt")
+
+
+@each_row(("wish", "code"), [("-", ""), *zip(PAIRS[::2], PAIRS[1::2], strict=True)])
+def test_places_and_languages_become_regions(wish: str, code: str) -> None:
     """DuckDuckGo wants both in one code."""
-    assert region(Query("tea", country=country, language=language)) == code
+    country, _, language = wish.partition("-")
+    assert region(Query("tea", country=country or None, language=language or None)) == code
 
 
 CHALLENGE = "<html><body><div class='anomaly-modal'>Select all squares with a duck.</div></body>"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from searchloop.search_backend.api.app import create_app, make_pages
-from searchloop.search_backend.engines import Access, find_engines
+from searchloop.search_backend.engines import Access, Engine, find_engines
 from searchloop.search_backend.engines import zim as engine
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.search.chain import Chain
@@ -58,18 +59,14 @@ def test_links_inside_an_archive_can_be_followed(tmp_path: Path, archive: Path) 
 
 @pytest.mark.parametrize("path", ["Chai", "", "Tea#History"])
 def test_other_addresses_of_an_article(tmp_path: Path, archive: Path, path: str) -> None:
-    """A redirect, the main page and a fragment lead to the article itself."""
-    pages = make_pages(settings(tmp_path, archive), Library(tmp_path, dict))
+    """A redirect, the main page and a fragment lead to the article itself; blanks, signs and
+    letters of other languages survive the way through a URL."""
+    own = settings(tmp_path, archive)
+    pages = make_pages(own, Library(tmp_path, dict))
     page = pages.open_page(f"zim://tea-works_2026/{path}").page
     assert (page.status, page.final_url) == ("ok", "zim://tea-works_2026/Tea")
-
-
-def test_any_name_makes_an_address(tmp_path: Path, archive: Path) -> None:
-    """Blanks, signs and letters of other languages survive the way through a URL."""
-    own = settings(tmp_path, archive)
     (hit,) = search(own, "leather")
     assert hit.url == "zim://tea-works_2026/B%C3%BCcher%20&%20mehr"
-    pages = make_pages(own, Library(tmp_path, dict))
     assert "bound in leather" in pages.open_page(hit.url).content
 
 
@@ -154,22 +151,17 @@ def test_domain_rules_leave_archives_out(tmp_path: Path, archive: Path) -> None:
 
 
 def test_the_engine_is_listed(tmp_path: Path, archive: Path) -> None:
-    """Ready with a file, else it names the setting; offline makes no difference."""
-    ready = Chain(settings(tmp_path, archive), Library(tmp_path, dict)).describe()["engines"]
-    (row,) = [row for row in ready if row["name"] == "zim"]
-    assert (row["available"], row["remote"], row["position"]) == (True, False, 2)
-    bare = Chain(settings(tmp_path, ""), Library(tmp_path, dict)).describe()["engines"]
-    (row,) = [row for row in bare if row["name"] == "zim"]
-    assert (row["available"], row["missing"], row["position"]) == (False, ["ZIM_FILES"], None)
+    """Ready with a file, offline too, else it names the setting; without the package the remedy is
+    the command."""
 
+    def row(own: SearchSettings, **engines: Any) -> dict[str, Any]:
+        rows = Chain(own, Library(tmp_path, dict), engines or None).describe()["engines"]
+        return dict(next(row for row in rows if row["name"] == "zim"))
 
-def test_without_the_package_the_remedy_is_the_command(tmp_path: Path) -> None:
-    """The package is looked for and never needed."""
-    lacking = [e for e in find_engines().values() if e.package]
-    assert [e.name for e in lacking] == ["zim"]
-    absent = lacking[0].__class__("zim", "ZIM", engine.search, remote=False, package="no_such_zim")
-    own = SearchSettings(tmp_path, ("zim",))
-    chain = Chain(own, Library(tmp_path, dict), {"zim": absent})
-    (attempt,) = chain.search(Query("tea")).attempts
-    assert attempt.error is not None
-    assert attempt.error.remedy == "Install it: pip install 'searchloop[zim]'."
+    ready, bare = row(settings(tmp_path, archive)), row(settings(tmp_path, ""))
+    assert (ready["available"], ready["remote"], ready["position"]) == (True, False, 2)
+    assert (bare["available"], bare["missing"], bare["position"]) == (False, ["ZIM_FILES"], None)
+    assert [e.name for e in find_engines().values() if e.package] == ["zim"]
+    absent = Engine("zim", "ZIM", engine.search, remote=False, package="no_such_zim")
+    lacking = row(SearchSettings(tmp_path, ("zim",)), zim=absent)
+    assert lacking["problem"]["remedy"] == "Install it: pip install 'searchloop[zim]'."

@@ -24,6 +24,7 @@ from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 from tests.search_backend.hostile import HostileServer, Internet, answer, redirect
+from tests.tables import each_row
 
 
 def search(query: Query, _access: object) -> list[SearchResult]:
@@ -118,7 +119,7 @@ def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
     assert client.get("/api/library/docs/b.md").status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "data", "words"),
     [
         ("web-search", {}, "query is missing"),
@@ -144,6 +145,11 @@ def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
         ("web-search", {"query": "x", "folders": "notes"}, "folders is not a list"),
         ("web-search", {"query": "x", "folders": [*map(str, range(21))]}, "more than 20"),
         ("web-search", ["query"], "not a JSON object"),
+        ("forget", {}, "chat is missing"),
+        ("forget", {"chat": 1}, "chat is not a text"),
+        ("forget", {"chat": ""}, "chat is empty"),
+        ("forget", {"chat": "x" * 101}, "characters"),
+        ("forget", {"chat": "x", "temporary": True}, "Unknown key 'temporary'"),
         ("open-page", {}, "url is missing"),
         ("open-page", {"url": "https://e.example/", "offset": -1}, "offset is not a whole number"),
         ("open-page", {"url": "https://e.example/", "max_length": 0}, "max_length"),

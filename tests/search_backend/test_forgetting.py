@@ -107,17 +107,6 @@ def test_only_chats_that_are_kept_bring_something(tmp_path: Path) -> None:
     assert (hits(library), opened()) == (set(), "web")
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"chat": 1}, {"chat": ""}, {"chat": "x" * 101}, {"chat": "x", "temporary": True}]
-)
-def test_a_wrong_request_is_refused(tmp_path: Path, body: dict[str, object]) -> None:
-    """In words of the contract, and nothing is forgotten."""
-    app = create_app(SearchSettings(tmp_path, ()), library=Library(tmp_path, dict))
-    refused = app.test_client().post("/api/forget", json=body)
-    assert refused.status_code == 400
-    assert refused.json["error"]["code"] == "bad_request"
-
-
 def test_pages_of_unknown_chats_go_once(tmp_path: Path) -> None:
     """A library of an earlier version did not note who opened them; folders stay."""
     library = Library(tmp_path, dict)

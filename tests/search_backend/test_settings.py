@@ -10,16 +10,13 @@ from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import Query, SearchBackendError, SettingError
 
 
-def test_defaults(tmp_path: Path) -> None:
-    """Without any setting: the default chain, online, in the home given."""
-    settings = SearchSettings.from_mapping({}, home=tmp_path)
-    assert settings.engines[-1] == "library"
-    assert "ddg" in settings.engines
-    assert (settings.home, settings.offline) == (tmp_path, False)
-
-
 def test_values_are_read(tmp_path: Path) -> None:
-    """Blanks, case and repetition in the chain do not matter."""
+    """Without any setting the default chain, online, in the home given; blanks, case and repetition
+    in the chain do not matter, and a key of somebody else's is not kept."""
+    usual = SearchSettings.from_mapping({}, home=tmp_path)
+    assert usual.engines[-1] == "library"
+    assert "ddg" in usual.engines
+    assert (usual.home, usual.offline) == (tmp_path, False)
     settings = SearchSettings.from_mapping(
         {
             "SEARCH_ENGINES": " Library, ddg,library ,",
@@ -29,11 +26,9 @@ def test_values_are_read(tmp_path: Path) -> None:
         },
         home=tmp_path,
     )
-    assert settings.engines == ("library", "ddg")
-    assert settings.home == tmp_path / "x"
+    assert (settings.engines, settings.home) == (("library", "ddg"), tmp_path / "x")
     assert settings.offline
-    assert "secret-value" not in repr(settings)
-    assert "secret-value" not in settings.keys.values()
+    assert "secret-value" not in f"{settings!r} {settings.keys}"
 
 
 @pytest.mark.parametrize(

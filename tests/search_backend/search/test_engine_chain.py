@@ -7,6 +7,7 @@ import json
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -114,33 +115,21 @@ def trail(answer: SearchAnswer) -> list[tuple[str, str, str]]:
 
 
 def test_connections_are_kept_and_replaced_when_they_are_gone(tmp_path: Path) -> None:
-    """Ten searches use one connection; one that the server closed meanwhile costs no failure."""
-    closing = Reply(
-        b'{"results": [{"url": "https://a.example/"}]}', headers={"connection": "close"}
-    )
-    with house(tmp_path, {"one": found("https://a.example/")}) as h:
-        for n in range(10):
-            assert h.ask(f"q{n}").status == "ok"
-        assert len({r.connection for r in h.servers["one"].requests}) == 1
-    with house(tmp_path, {"one": closing}) as h:
-        assert [h.ask(f"q{n}").status for n in range(3)] == ["ok"] * 3
-        assert len({r.connection for r in h.servers["one"].requests}) == 3
-
-
-def test_a_kept_connection_that_breaks_before_any_answer_is_made_anew(tmp_path: Path) -> None:
-    """The server hangs up on the second request of a connection: it is asked again, once."""
-    seen: dict[int, int] = {}
+    """Ten searches use one connection; one that the server closed meanwhile, or on which it hangs
+    up before any answer, costs no failure: it is asked again, once."""
+    good, seen = found("https://a.example/"), Counter[int]()
+    body = b'{"results": [{"url": "https://a.example/"}]}'
 
     def moody(received: Received) -> Reply:
-        seen[received.connection] = seen.get(received.connection, 0) + 1
-        return (
-            found("https://a.example/") if seen[received.connection] == 1 else Reply(before="cut")
-        )
+        seen[received.connection] += 1
+        return good if seen[received.connection] == 1 else Reply(before="cut")
 
-    with house(tmp_path, {"one": moody}) as h:
-        answers = [h.ask(f"q{n}") for n in range(3)]
-    assert [a.status for a in answers] == ["ok"] * 3
-    assert all(len(a.attempts) == 1 for a in answers)
+    closing = Reply(body, headers={"connection": "close"})
+    for reply, searches, connections in ((good, 10, 1), (closing, 3, 3), (moody, 3, 3)):
+        with house(tmp_path, {"one": reply}) as h:
+            answers = [h.ask(f"q{n}") for n in range(searches)]
+            assert [trail(answer) for answer in answers] == [[("one", "ok", "")]] * searches
+            assert len({r.connection for r in h.servers["one"].requests}) == connections
 
 
 def test_bytes_behind_an_answer_are_not_the_next_one(tmp_path: Path) -> None:
@@ -195,26 +184,20 @@ def test_a_bad_answer_is_named_and_the_next_engine_answers(
     assert [(e, c) for e, _, c in trail(answer)] == [("bad", code), ("good", "")]
 
 
-def test_an_engine_may_have_a_name() -> None:
-    """A name is looked up; only one address of this machine need answer."""
+def test_unreachable_servers_are_told_apart(tmp_path: Path) -> None:
+    """A name is looked up; a closed port, a name that is none and silence say so."""
     http = EngineHttp()
     with FakeServer(lambda _: Reply(b"{}")) as server:
         request = HttpRequest("GET", f"http://localhost:{server.port}/tea")
         assert run(http.send(request, "Tea"), timeout=60).body == b"{}"
     http.close()
-
-
-def test_unreachable_servers_are_told_apart(tmp_path: Path) -> None:
-    """A closed port, a name that is none and silence say so, and how to go on."""
     key = ConnectionKey("tea.example", 80, False, False, None, None, None)
     unknown = explain(aiohttp.ClientConnectorDNSError(key, OSError("unknown")), "Tea")
     assert (unknown.kind, "could not be resolved" in unknown.message) == ("network", True)
     assert "could not be reached in 4 s" in explain(TimeoutError(), "Tea").message
-    with FakeServer([]) as server:
-        pass
-    answer = chain_of(tmp_path, {"one": wired("one", server)}).search(Query("tea"))
-    assert answer.attempts[0].error is not None
-    assert "Nothing listens" in answer.attempts[0].error.message
+    closed = chain_of(tmp_path, {"one": wired("one", server)}).search(Query("tea"))
+    assert closed.attempts[0].error is not None
+    assert "Nothing listens" in closed.attempts[0].error.message
 
 
 def over_tls(trust: Callable[[], ssl.SSLContext], size: int) -> Iterator[HttpResponse]:

@@ -234,25 +234,17 @@ def test_a_home_that_cannot_be_used_is_told(tmp_path: Path) -> None:
 
 def test_starting_loads_nothing_heavy(tmp_path: Path) -> None:
     """What a search or a page needs is loaded when it is needed, not to list what there is."""
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from searchloop.search_backend.api.app import create_app\n"
-        "from searchloop.search_backend.settings import SearchSettings\n"
-        "create_app(SearchSettings(Path(sys.argv[1]), ())).test_client().get('/api/engines')\n"
-        "heavy = {'trafilatura', 'lxml', 'pypdfium2'}\n"
-        "heavy.add('searchloop.search_backend.readers.office.docx')\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "[]"
+    code = """
+import sys
+from pathlib import Path
+from searchloop.search_backend.api.app import create_app
+from searchloop.search_backend.settings import SearchSettings
+create_app(SearchSettings(Path(sys.argv[1]), ())).test_client().get('/api/engines')
+heavy = {'trafilatura', 'lxml', 'pypdfium2', 'searchloop.search_backend.readers.office.docx'}
+print(sorted(heavy & set(sys.modules)))
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    assert subprocess.check_output(command, text=True).strip() == "[]"
 
 
 def test_domain_rules_hold_on_the_way(tmp_path: Path) -> None:

@@ -15,12 +15,14 @@ STATES: st.SearchStrategy[SourceState] = st.sampled_from(["found", "opened", "ci
 
 
 def test_numbers_come_in_order_of_appearance() -> None:
-    """The same address keeps its number however often it is met."""
+    """The same address keeps its number however often it is met; one that was only listed gets its
+    number when it first matters."""
     table = SourceTable()
     assert [table.meet(u).n for u in ("http://a/", "http://b/", "http://a/")] == [1, 2, 1]
     assert table.numbered(2) == Source("http://b/", "", "found", 2)
-    assert table.numbered(3) is None
-    assert len(table) == 2
+    assert (table.numbered(3), len(table)) == (None, 2)
+    assert table.meet("http://c/", number=False).n is None
+    assert [table.meet(u).n for u in ("http://d/", "http://c/")] == [3, 4]
 
 
 def test_a_state_only_grows() -> None:
@@ -30,14 +32,6 @@ def test_a_state_only_grows() -> None:
     assert table.meet("http://a/", "Other").state == "opened"
     cited = table.meet("http://a/", state="cited")
     assert (cited.state, cited.title, cited.n) == ("cited", "A", 1)
-
-
-def test_found_is_not_numbered_unless_the_model_may_cite_it() -> None:
-    """A source that was only listed gets its number when it first matters."""
-    table = SourceTable()
-    assert table.meet("http://a/", number=False).n is None
-    assert table.meet("http://b/").n == 1
-    assert table.meet("http://a/").n == 2
 
 
 @given(st.lists(st.lists(st.tuples(HOSTS, STATES, st.booleans()), max_size=4), max_size=8))

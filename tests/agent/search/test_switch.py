@@ -118,26 +118,10 @@ async def test_native_search_is_counted_and_named(tmp_path: Path) -> None:
     async with open_house(tmp_path, Scripted(script, SEARCHER)) as house:
         data = (await house.ask("hi", search="auto")).data
         assert (data["usage"]["searches"], data["usage"]["pages"]) == (1, 1)
-        assert data["citations"] == [
-            {
-                "n": 1,
-                "url": "https://tide.example/",
-                "title": "A page",
-                "quote": None,
-                "verified": None,
-                "spans": [[0, 8]],
-                "marks": [
-                    {
-                        "span": [0, 8],
-                        "quote": None,
-                        "verdict": "unread",
-                        "passage": None,
-                        "by": None,
-                        "verified": None,
-                    }
-                ],
-            }
-        ]
+        unknown = dict.fromkeys(("quote", "passage", "by", "verified"))
+        mark = {**unknown, "span": [0, 8], "verdict": "unread"}
+        cited = {"n": 1, "url": "https://tide.example/", "title": "A page", "spans": [[0, 8]]}
+        assert data["citations"] == [{**cited, "quote": None, "verified": None, "marks": [mark]}]
         states = {s["url"]: s["state"] for s in data["sources"]}
         assert states == {"https://tide.example/": "cited", "https://other.example/": "found"}
         events = {e.type: e.data for e in house.log.read(house.session)}

@@ -184,6 +184,7 @@ def test_a_key_that_is_cut_off_does_not_travel_on(tmp_path: Path, filler: int) -
         outcome = judged(tmp_path, BY_NAME["brave"], body.encode(), 400)
         assert outcome.attempt.error is not None
         assert KEY[:7] not in outcome.attempt.error.message
+        assert KEY not in repr(schedule(tmp_path, BY_NAME["brave"]).settings)
 
 
 def test_addresses_that_are_not_public() -> None:

@@ -29,7 +29,6 @@ from tests.agent.scripted import (
     says,
     settings,
 )
-from tests.fakes import FakeServer
 
 
 class Made:
@@ -136,18 +135,6 @@ def test_without_a_backend_search_is_an_honest_error(tmp_path: Path) -> None:
         events = {e.type: e.data for e in agent.stream("hi", search="local")}
     assert events["search_finished"]["status"] == "error"
     assert "There is no search backend" in events["tool_result"]["content"]
-
-
-def test_a_backend_that_is_not_there(make: Made) -> None:
-    """Nothing listens: the turn goes on and says what to start."""
-    with FakeServer([]) as server:
-        url = server.url
-    steps = [calls(call("web_search", query="x")), says("Without the web."), says("Page next.")]
-    agent = make(*steps, values={"SEARCH_BACKEND_URL": url})
-    answer = agent.ask("hi", search="local")
-    assert answer.text == "Without the web."
-    events = {e.type: e.data for e in agent.log.read(answer.session_id)}
-    assert "search-backend serve" in events["tool_result"]["content"]
 
 
 @pytest.mark.parametrize(

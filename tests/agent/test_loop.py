@@ -13,7 +13,7 @@ from searchloop.agent.search.citations import joined
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import tool
 from searchloop.agent.tools.dispatcher import Toolset
-from searchloop.agent.types import Citation, Limits, Mark, Message, Mode, Request, StopReason, Usage
+from searchloop.agent.types import Citation, Limits, Mark, Message, Mode, Request, StopReason
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
 from tests.tables import each_row
 
@@ -97,24 +97,6 @@ def test_the_step_limit_ends_in_an_answer() -> None:
     assert played.outcome.limit == "the limit of 2 steps"
 
 
-@pytest.mark.parametrize("limits", [Limits(tokens=10), Limits(seconds=0.0)])
-def test_tokens_and_seconds_are_limits_too(limits: Limits) -> None:
-    """Whatever runs out first: one more request, and that one has to answer."""
-    first = says("", why="tool_calls", usage=Usage(8, 3), tool_calls=(call("note", word="a"),))
-    played = Played(first, says("Short."), limits=limits)
-    assert [r.answer_now for r in played.provider.requests] == [False, True]
-    assert played.outcome.reason == "limit"
-
-
-def test_a_model_that_never_stops_calling_is_stopped() -> None:
-    """Calls made where an answer was asked for are refused, not run, and end the run."""
-    steps = [calls(call("note", n, word=str(n))) for n in (1, 2)]
-    played = Played(*steps, limits=Limits(steps=1))
-    assert ran == ["1"]
-    assert played.outcome.reason == "limit"
-    assert played.messages[-1].is_error
-
-
 def test_a_pause_goes_on_by_itself() -> None:
     """A paused answer is sent back as it is, without a word from the user."""
     played = Played(says("Looking… ", why="pause"), says("Found."))
@@ -149,13 +131,6 @@ def test_an_answer_of_nothing_is_told(text: str, before: list[Step]) -> None:
     """Whatever came before it: an end without a word is no answer."""
     played = Played(*before, says(text))
     assert (played.outcome.reason, played.error) == ("incomplete", "empty_answer")
-
-
-def test_usage_is_summed_over_the_steps() -> None:
-    """Counts add up; what nobody reported stays unknown."""
-    first = says("", why="tool_calls", usage=Usage(10, 1), tool_calls=(call("note", word="a"),))
-    played = Played(first, says("Done.", usage=Usage(20, 2, cached_tokens=7)))
-    assert played.outcome.usage._replace(seconds=None) == Usage(30, 3, cached_tokens=7)
 
 
 def test_the_parts_of_a_paused_answer_are_one_answer() -> None:

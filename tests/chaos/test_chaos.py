@@ -29,7 +29,6 @@ from tests.chaos.house import (
     reply,
 )
 from tests.fakes import End, Reply
-from tests.ports import closed_address
 
 PIECES = ("High water is", " at 07:40 – så er det sagt 🌊", " and at 20:05.")
 ANSWER = "".join(PIECES)
@@ -291,18 +290,6 @@ async def test_cut_anywhere(dialect: Dialect, way: End, stage: Stage, home: Path
             assert end["answer"], "nothing was shown, and nothing was tried again"
             stage.script(reply(dialect, dialect.text(NEXT)))
             assert (await house.ask("And low water?"))["answer"] == NEXT
-
-
-@EVERY
-async def test_nothing_listens(dialect: Dialect, stage: Stage, home: Path) -> None:
-    """A refused connection is one error that says so; once it is there, the session goes on."""
-    async with House(home, dialect, closed_address()) as house:
-        end = await house.ask("When is high water?")
-        assert (end["reason"], end["error"]["code"]) == ("error", "unreachable")
-        session = house.session
-    stage.script(reply(dialect, dialect.text(NEXT)))
-    async with House(home, dialect, stage, session=session) as house:
-        assert (await house.ask("And now?"))["answer"] == NEXT
 
 
 @EVERY

@@ -101,23 +101,6 @@ def test_a_frozen_server_is_fenced_out(ground: Ground, tmp_path: Path) -> None:
         until(lambda: len(ground.ends()) == 2)
 
 
-def test_any_server_stops_any_run(ground: Ground, tmp_path: Path) -> None:
-    """Stop on one machine closes the connection to the model on another; what came is kept."""
-    with ground.host(tmp_path / "a") as a, ground.host(tmp_path / "b") as b:
-        a.start(ground.session)
-        talking(ground)
-        assert b.ask("POST", f"/api/sessions/{ground.session}/cancel", {}) == (
-            200,
-            {"cancelled": True},
-        )
-        assert ground.model.requests[0].gone.wait(90)
-        (end,) = ground.ends()
-        assert end["reason"] == "cancelled"
-        assert end["answer"].startswith("High water is")
-        b.start(ground.session, "and now?")
-        until(lambda: len(ground.ends()) == 2)
-
-
 def test_a_server_that_is_told_to_stop_hands_over(ground: Ground, tmp_path: Path) -> None:
     """An update of one machine after the other interrupts no answer: the lease is given up and not
     waited for, who followed on the one goes on at the other, and nothing counts as a crash.

@@ -153,15 +153,6 @@ def test_being_asked_for_the_answer_is_no_question(turns: int) -> None:
     assert texts(fitted.messages[-5:]) == texts([*found, nudge])
 
 
-def test_one_result_never_takes_it_all() -> None:
-    """A page larger than the window is cut, and says so."""
-    said = [user("When?"), *page(1, filler(200_000))]
-    fitted = fit(said, Budget(4096, 500))
-    assert fitted.messages[-1].content.count("[cut here: ") == 1
-    assert fitted.messages[-1].content.endswith("<<mark end>>")
-    assert len(fitted.messages[-1].content) > 2000
-
-
 def test_a_question_that_is_too_large_is_an_error() -> None:
     """Nothing is cut from a question: it is refused with both sizes."""
     with pytest.raises(ProviderError) as caught:

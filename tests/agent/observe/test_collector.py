@@ -137,22 +137,3 @@ def test_the_terminal_tells_a_collector_too(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert {"run_started", "run_finished"} <= {line["message"] for line in lines}
     assert all("How does it" not in json.dumps(line) for line in lines)
-
-
-_ASKED = """
-import json, resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-from searchloop.agent.observe.logs import be_a_server
-be_a_server()
-print(json.dumps(resource.getrlimit(resource.RLIMIT_NOFILE)))
-"""
-
-
-def test_a_server_asks_for_room_for_its_followers() -> None:
-    """The usual 1,024 open files would end at the thousandth reader."""
-    done = subprocess.run(
-        [sys.executable, "-c", _ASKED], capture_output=True, text=True, check=True
-    )
-    soft, hard = json.loads(done.stdout)
-    assert soft == 65_536 or soft == hard or hard < 0
-    assert soft > 256

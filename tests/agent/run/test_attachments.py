@@ -39,8 +39,9 @@ from tests import ollama_rules, rules_anthropic, rules_gemini, rules_openai, rul
 from tests.agent.providers.vendors import BY_NAME
 from tests.agent.scripted import House, Scripted, open_house, says, settings
 from tests.attached import LOCKED_PDF, gif, jpeg, pdf_of, png, webp
+from tests.chaos.dialects.anthropic import Anthropic
 from tests.fake_ollama import FakeOllama, Model, say
-from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
+from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.tables import each_row
 
 PICTURE = NewFile("thermostat.png", png())
@@ -428,29 +429,7 @@ def test_a_model_that_cites_pages_itself(tmp_path: Path) -> None:
         note = {"type": "page_location", "cited_text": PAGES[1], "document_index": 0}
         pages = {"start_page_number": 2, "end_page_number": 3, "file_id": None}
         notes = [{**note, **pages, "document_title": named} for named in (title, "strange")]
-        text = {"type": "text", "text": "It weighs 318 kilograms."}
-        return sse_reply(
-            [
-                {"type": "message_start", "message": {}},
-                {"type": "content_block_start", "index": 0, "content_block": {**text, "text": ""}},
-                *(
-                    {
-                        "type": "content_block_delta",
-                        "index": 0,
-                        "delta": {"type": "citations_delta", "citation": each},
-                    }
-                    for each in notes
-                ),
-                {
-                    "type": "content_block_delta",
-                    "index": 0,
-                    "delta": {"type": "text_delta", "text": text["text"]},
-                },
-                {"type": "content_block_stop", "index": 0},
-                {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
-                {"type": "message_stop"},
-            ]
-        )
+        return Reply(Anthropic().cites("It weighs 318 kilograms.", *notes))
 
     async def scenario(house: House) -> None:
         done = await house.ask("How heavy?", files=[REPORT])

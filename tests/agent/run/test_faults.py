@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from searchloop.agent.errors import AgentError, Conflict, StoreError
+from searchloop.agent.errors import AgentError, Conflict
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
 from searchloop.agent.log.contract import Write
@@ -181,17 +181,3 @@ def test_any_operation_of_a_run_may_fail(
         return [record.getMessage() for record in caplog.records if record.exc_info]
 
     assert sweep(FAULTS[name], step, tracebacks) > 25
-
-
-def test_no_file_can_be_opened(tmp_path: Path) -> None:
-    """What SQLite calls unable to open is called what the system calls it."""
-    path = tmp_path / "sessions.sqlite3"
-    EventLog(path).close()
-    _limit(_TAKEN)
-    try:
-        with pytest.raises(StoreError) as caught:
-            EventLog(path)
-    finally:
-        _limit(_FILES)
-    assert caught.value.code == "too_many_files"
-    EventLog(path).close()

@@ -97,22 +97,6 @@ async def test_whose_runs_are_taken_over(
         assert await house.runner.recover() == 0
 
 
-async def test_a_broken_answer_is_asked_for_again(tmp_path: Path, dead: int) -> None:
-    """The run goes on: half an answer gives way to a whole one, and the log says what happened."""
-
-    model = Scripted([says("Whole."), says("More.")])
-    async with open_house(tmp_path, model) as house:
-        left_behind(house, f"{HERE}/{dead}/x")
-        await house.runner.recover()
-        await house.runner.wait(house.session)
-        kinds = ["user_message", "run_started", "run_resumed", "message", "run_finished"]
-        assert house.kinds() == kinds
-        end = house.log.last_event(house.session).data
-        assert (end["run_id"], end["reason"], end["answer"]) == ("r1", "stop", "Whole.")
-        await house.ask("go on")
-        assert [m.content for m in model.requests[1].messages] == ["hi", "Whole.", "go on"]
-
-
 async def test_a_run_that_kills_its_process_is_given_up(tmp_path: Path, dead: int) -> None:
     """After three takeovers it is closed, with what had come, and the session is free."""
 
@@ -142,27 +126,6 @@ async def test_a_question_to_a_dead_run_need_not_wait(tmp_path: Path, dead: int)
         assert messages == ["hi", "Half an answer", "go on"]
         ends = [e.data for e in house.log.read(house.session) if e.type == "run_finished"]
         assert ends[0]["error"]["code"] == "interrupted"
-
-
-async def test_a_living_run_of_another_process_is_respected(tmp_path: Path) -> None:
-    """Its session is busy here too."""
-
-    async with open_house(tmp_path, Scripted([])) as house:
-        left_behind(house, f"{HERE}/{os.getppid()}/x")
-        with pytest.raises(Conflict) as caught:
-            await house.runner.start(house.session, "hi")
-        assert caught.value.code == "busy"
-        assert house.kinds()[-1] == "text_delta"
-
-
-async def test_a_run_that_had_ended_is_not_ended_twice(tmp_path: Path, dead: int) -> None:
-    """A process that died between the last event and its release leaves nothing to say."""
-
-    async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
-        finished = await house.ask("hi")
-        house.log.leases.claim(house.session, finished.data["run_id"], f"{HERE}/{dead}/x")
-        assert await house.runner.recover() == 1
-        assert house.kinds().count("run_finished") == 1
 
 
 async def test_a_full_disk_lets_a_session_be_deleted(tmp_path: Path) -> None:

@@ -297,23 +297,6 @@ async def test_a_takeover_between_summary_and_answer_uses_the_summary(tmp_path: 
     assert request.messages[0].content.startswith("[A summary")
 
 
-async def test_a_chat_whose_process_died_over_a_summary_is_free_again(tmp_path: Path) -> None:
-    """Nothing is left of it, and nobody has to wait."""
-    hold = Hold()
-
-    async with open_house(tmp_path, script(4, [hold])) as house:
-        await filled(house)
-        await house.runner.compact(house.session)
-        await reached(hold)
-        (lease,) = house.log.leases.held(house.session)
-        house.log.leases.hand_over(lease)
-        async with open_house(tmp_path, Scripted([says("Free.")])) as other:
-            other.session = house.session
-            await other.runner.recover()
-            assert (await other.ask("Now?")).data["answer"] == "Free."
-            assert not summaries(other)
-
-
 @settings(deadline=None)
 @given(
     st.lists(

@@ -159,15 +159,6 @@ async def test_no_request_where_none_is_wanted(tmp_path: Path, case: str, reques
         assert not {"title", "follow_ups"} & set(house.kinds())
 
 
-async def test_a_model_that_fails_leaves_the_question_as_title(tmp_path: Path) -> None:
-    """Nothing is told, and the next answer tries again."""
-    model = Scripted([says("Paris."), DOWN, says("Rome."), says("Two capitals")])
-
-    async with open_house(tmp_path, model, **TITLE_ALONE) as house:
-        assert (await named(house, QUESTION)).title == QUESTION
-        assert (await named(house, "And Italy?")).title == "Two capitals"
-
-
 @each_row(
     ("said", "questions"),
     [

@@ -186,13 +186,6 @@ def test_a_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: bytes
     assert path.read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    """The remedy names what to do; nothing is lost."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises((StoreError, ConfigError)):
-        change_config(tmp_path / "file" / "config.toml", {"A": "x"})
-
-
 OPEN_FILES = Path("/proc/self/fd")
 
 

@@ -108,11 +108,3 @@ def test_a_broken_note_is_no_habit(tmp_path: Path, text: bytes) -> None:
     """What cannot be a name is not there."""
     (tmp_path / FILE).write_bytes(text)
     assert Asked(tmp_path).choose().by == "none"
-
-
-def test_a_home_that_cannot_be_written_has_no_habit(tmp_path: Path) -> None:
-    """The answer is there all the same."""
-    (tmp_path / "home").write_text("a file")
-    asked = Asked(tmp_path / "home")
-    asked.usual.remember("m:x")
-    assert asked.choose().by == "none"

@@ -69,6 +69,10 @@ class Anthropic(Dialect):
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return self._stream().think(thinking).say(pieces).end("end_turn")
 
+    def cites(self, text: str, *notes: Mapping[str, Any]) -> list[bytes]:
+        """An answer that cites what these notes say."""
+        return self._stream().say([text], *notes).end("end_turn")
+
     def calls(self, *asked: Asked, text: str = "", thinking: str = "") -> list[bytes]:
         stream = self._stream().think(thinking)
         if text:
@@ -143,11 +147,11 @@ class _Stream:
             {"type": "signature_delta", "signature": f"Sig{next(self._ids)}=="},
         )
 
-    def say(self, pieces: Sequence[str], note: Mapping[str, Any] | None = None) -> _Stream:
+    def say(self, pieces: Sequence[str], *notes: Mapping[str, Any]) -> _Stream:
         block: dict[str, Any] = {"type": "text", "text": ""}
-        cited = [{"type": "citations_delta", "citation": note}] if note else []
+        cited = [{"type": "citations_delta", "citation": note} for note in notes]
         texts = [{"type": "text_delta", "text": piece} for piece in pieces]
-        return self._block({**block, "citations": []} if note else block, *cited, *texts)
+        return self._block({**block, "citations": []} if notes else block, *cited, *texts)
 
     def _asks(self, block: Mapping[str, Any], arguments: str) -> _Stream:
         half = len(arguments) // 2

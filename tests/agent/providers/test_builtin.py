@@ -162,15 +162,6 @@ def test_a_topic_is_no_echo(tmp_path: Path) -> None:
     assert asked == ["Spring tide is high."]
 
 
-def test_pages_that_cannot_be_read(tmp_path: Path) -> None:
-    """Found but blocked: it says so and quotes nothing."""
-    routes = {"/api/web-search": found(*PAGES), "/api/open-page": page("", status="blocked")}
-    answer = ask(tmp_path, SearchApp(routes), "When is spring tide?")
-    assert "none of them could be read" in answer.text
-    assert "- https://a.example/: no readable text" in answer.text
-    assert answer.citations == ()
-
-
 def test_a_limit_ends_in_what_was_read(tmp_path: Path) -> None:
     """Asked to answer now it answers; pages that no step was left for are not said to be none."""
     answer = ask(tmp_path, world(PAGES), "When is spring tide?", limits=Limits(steps=2))

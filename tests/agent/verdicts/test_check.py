@@ -154,6 +154,27 @@ def test_other_values_of_one_thing_exclude_each_other(claim: str, text: str, ver
     assert check(claim, Page(text)).verdict == verdict
 
 
+def test_a_claim_may_say_some_of_it_in_other_words() -> None:
+    """A long one more of it; other forms of a word stand for it, Korean endings too."""
+    table(
+        "The 1953 Act separated the financing of education for Africans from general state "
+        "spending and linked it to direct tax paid by Africans themselves, with the result that "
+        "far less was spent on black children than on white children.",
+        ("supported", "The law, which separated the financing of schooling for Africans from "
+         "general state expenditure, coupled it to direct tax paid by Africans themselves, so that "
+         "far less money went to black children than to white children."),
+    )  # fmt: skip
+    table(
+        "이 다리는 김민수가 설계하고 박지훈이 건설했다.",
+        ("supported", "이 다리는 김민수가 설계했다."),
+    )
+    table(
+        "In 2019, 71% of residents were satisfied with the bridge, up from 58% in 2012.",
+        ("supported", "Satisfaction rose to 71% in 2019, up from 58% in 2012."),
+        ("unclear", "Crime rose to 71% in 2019, up from 58% in 2012."),
+    )
+
+
 def test_sentences_that_stand_together_may_be_told_together() -> None:
     """Two facts of neighbouring sentences, and a claim of two sentences from afar."""
     filler = "Nothing else of note is known about that year in the valley. " * 3

@@ -27,7 +27,7 @@ from searchloop.agent.guard.approvals import ApprovalAnswer, folder_key
 from searchloop.agent.guard.guard import DEFAULT_POLICY, Policy
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.tools import ALLOWED, Tool, ToolContext
+from searchloop.agent.tools import Tool, ToolContext
 from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.tools.workspace import Workspace, checked_folder
 from searchloop.agent.types import Mode, ToolCall, ToolResult
@@ -490,20 +490,6 @@ def test_no_call_changes_a_file_where_nothing_may(
         results = asyncio.run(tools.call_all(calls, Memory()))
         assert [result.call_id for result in results] == [call.id for call in calls]
         assert state_of(folder) == before
-
-
-def test_the_mode_decides_what_is_offered(tmp_path: Path) -> None:
-    """Files are read in every mode; tools that write are offered, and run, in agent mode only."""
-    offered = {}
-    for mode in ALLOWED:
-        tools = toolset(tmp_path / mode, mode)
-        offered[mode] = {spec.name for spec in tools.specs}
-        call = ToolCall("c", "create_file", {"path": "new.txt", "content": "x"})
-        (result,) = asyncio.run(tools.call_all((call,), Memory()))
-        assert result.is_error == (mode != "agent")
-        assert (tmp_path / mode / "ws" / "new.txt").exists() == (mode == "agent")
-    assert offered["ask"] == offered["plan"] == set(NAMES[:3])
-    assert offered["agent"] == set(NAMES)
 
 
 def asked_for(folder: Path, path: str, allowed: str, policy: Policy = DEFAULT_POLICY) -> bool:

@@ -179,16 +179,6 @@ def test_numbers_of_a_turn_are_its_own(tmp_path: Path) -> None:
 # --- the ladder -------------------------------------------------------------------------------
 
 
-def test_native_calls_leave_no_trace(tmp_path: Path) -> None:
-    """A model whose calls arrive needs no notice and no memory."""
-    script = [call("web_search", {"query": "a"}), say(f"{FACT} [1]")]
-    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
-        assert session.ask("When?", "ollama:qwen3:4b").citations
-    assert not session.notices()
-    assert session.rungs() == ["native", "native"]
-    assert not (tmp_path / "models.json").exists()
-
-
 def test_calls_in_text_are_rescued_and_remembered(tmp_path: Path) -> None:
     """A printed call searches, is not shown, is told once, and `models` knows of it."""
     written = '<tool_call>{"name": "web_search", "arguments": {"query": "ferry"}}</tool_call>'
@@ -228,20 +218,18 @@ def test_a_model_without_tools_answers_with_citations(tmp_path: Path) -> None:
     assert {m["role"] for m in answered["messages"]} <= {"system", "user", "assistant"}
 
 
-@pytest.mark.parametrize("rung", ["envelope", "search-first"])
-def test_a_long_session_without_calls_in_a_small_window(tmp_path: Path, rung: str) -> None:
-    """On the lower rungs as well each request fits and holds the question that it is about."""
+def test_a_long_session_without_calls_in_a_small_window(tmp_path: Path) -> None:
+    """On a lower rung as well each request fits and holds the question that it is about."""
     questions, script = research()
     forms: list[Answer] = []
     for step in script:
-        made = step.parts[0].get("tool_calls")
-        if made and rung == "envelope":
+        if made := step.parts[0].get("tool_calls"):
             asked = made[0]["function"]
             forms.append(envelope(asked["name"], **asked["arguments"]))
-        elif not made:
-            forms += [envelope("answer"), step] if rung == "envelope" else [step]
+        else:
+            forms += [envelope("answer"), step]
     with FakeOllama([Model("gemma3:4b", ("completion",), num_ctx=4096)], forms) as server:
-        known = {f"{server.url} gemma3:4b": {"calls": rung, "digest": ""}}
+        known = {f"{server.url} gemma3:4b": {"calls": "envelope", "digest": ""}}
         (tmp_path / "models.json").write_text(json.dumps(known), "utf-8")
         with desk(server, tmp_path, lake(12_000, 6)) as session:
             study(server, session, questions, "gemma3:4b")
@@ -354,14 +342,7 @@ def test_what_runs_on_this_machine_costs_nothing(
     with FakeOllama([model], [*script, say("Hello.")]) as server, desk(server, tmp_path) as session:
         told = session.ask("Hi", f"ollama:{model.name}", search=search)
     assert (told.text, told.usage.cost_usd) == ("Hello.", cost)
-
-
-def test_without_search_nobody_notices(tmp_path: Path) -> None:
-    """A model without tools, asked without search, is sent a plain question and answers."""
-    with FakeOllama([TOOLLESS], [say("Hello.")]) as server, desk(server, tmp_path) as session:
-        assert session.ask("Hi", "ollama:gemma3:4b", search="off").text == "Hello."
-    assert not session.notices()
-    assert "format" not in server.chats[0]
+    assert not session.notices() or search == "local"
 
 
 def test_a_broken_memory_is_no_fault(tmp_path: Path) -> None:

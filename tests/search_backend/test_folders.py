@@ -187,15 +187,20 @@ def test_nested_folders_are_counted_once(
     assert urls(library) == ["library://f/a.md"]
 
 
-def test_links_never_lead_in_circles(library: Library, tmp_path: Path) -> None:
-    """Nor outside; each is told by name."""
-    folder = made(tmp_path / "f", "a.md")
+def test_links_and_pipes_are_left_out(tmp_path: Path) -> None:
+    """A link could lead in circles or outside, and opening a pipe would wait for ever: each is told
+    by name. A folder around SEARCHLOOP_HOME does not bring in chats and keys."""
+    folder = made(tmp_path / "f", "a.md", "home/keys.md")
+    library = Library(folder / "home", dict)
     made(tmp_path / "out", "secret.md")
     (folder / "loop").symlink_to(folder)
     (folder / "out").symlink_to(tmp_path / "out")
     (folder / "gone").symlink_to(tmp_path / "nowhere")
-    added = library.add(folder)
-    assert dict(added.skipped) == dict.fromkeys(("gone", "loop", "out"), "a symbolic link")
+    why = dict.fromkeys(("gone", "loop", "out"), "a symbolic link")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(folder / "pipe.md")
+        why["pipe.md"] = "not a file but a device or pipe"
+    assert why.items() <= dict(library.add(folder).skipped).items()
     assert urls(library) == ["library://f/a.md"]
 
 
@@ -218,13 +223,6 @@ def test_of_ten_thousands_of_pictures_not_each_is_told(library: Library, tmp_pat
     assert added.added == 1
     assert len(added.skipped) == 10_001
     assert added.skipped[-1] == ("...", "5 further files are not read")
-
-
-def test_pipes_do_not_block(library: Library, tmp_path: Path) -> None:
-    """Opening one would wait for a writer for ever."""
-    folder = made(tmp_path / "f", "a.md")
-    os.mkfifo(folder / "pipe.md")
-    assert dict(library.add(folder).skipped) == {"pipe.md": "not a file but a device or pipe"}
 
 
 def reading(
@@ -361,16 +359,9 @@ def test_reading_is_paused_and_goes_on(library: Library, tmp_path: Path) -> None
     assert library.list()[-1].documents == added.added
     again = library.add(folder)
     assert (again.unchanged, again.added, again.state) == (added.added, 1_200 - added.added, "")
-
-
-def test_a_folder_that_is_removed_while_it_is_read_stays_removed(
-    library: Library, tmp_path: Path
-) -> None:
-    """Nothing of it comes back with the next batch."""
-    folder = made(tmp_path / "f", *(f"{n:04}.md" for n in range(1_200)))
+    library.remove(folder)
     library.add(folder, counted=lambda *_: library.remove(folder) and None)
-    assert urls(library) == []
-    assert library.list() == [] or all(one.documents == 0 for one in library.list())
+    assert urls(library) == []  # nothing of a folder that was removed comes with the next batch
 
 
 def test_a_reader_that_breaks_costs_one_file(tmp_path: Path) -> None:
@@ -403,11 +394,3 @@ def test_a_home_of_an_earlier_version_opens(tmp_path: Path) -> None:
     with Index(tmp_path / "home" / "library.sqlite3").open() as connection:
         query = "SELECT name FROM sqlite_schema WHERE name = 'vectors'"
         assert connection.execute(query).fetchall() == []
-
-
-def test_our_own_data_is_left_out(tmp_path: Path) -> None:
-    """A folder around SEARCHLOOP_HOME does not bring in chats and keys."""
-    folder = made(tmp_path / "f", "a.md", "home/keys.md")
-    library = Library(folder / "home", dict)
-    library.add(folder)
-    assert urls(library) == ["library://f/a.md"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.engine_table import main, table
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import Query, SearchBackendError, SettingError
 
@@ -90,3 +91,10 @@ def test_what_holds_for_every_request(tmp_path: Path) -> None:
         settings.held(Query("tea", allowed_domains=("b.example",)))
     assert nothing.value.code == "bad_domain"
     assert "example.org" in nothing.value.remedy
+
+
+def test_the_table_of_engines_is_the_code_of_today() -> None:
+    """The documents name the engines there are, with all names that a key goes by; whoever adds one
+    runs scripts/engine_table.py."""
+    assert main(["--check"]) == 0
+    assert "`BRAVE_API_KEY` or `BRAVE_SEARCH_API_KEY`" in table()

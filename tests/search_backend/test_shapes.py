@@ -26,6 +26,7 @@ from searchloop.search_backend.types import (
 )
 from tests.tables import each_row
 
+JSON = "application/json"
 FOUND = [
     SearchResult("Tea", "https://example.org/tea", "About tea.", "fake", "2026-01-02"),
     SearchResult("Pots", "https://pots.example/", "About pots.", "fake"),
@@ -168,48 +169,46 @@ OPEN_WEBUI = {
 }
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_searxng_is_spoken(house: House, method: str) -> None:
-    """What Open WebUI sends is understood, and it finds what it looks for."""
-    where = {"query_string": OPEN_WEBUI} if method == "GET" else {"data": OPEN_WEBUI}
-    status, answer = told(house, method, "/search", **where)
+LIBRECHAT = {
+    "q": "green tea",
+    "format": "json",
+    "pageno": 1,
+    "categories": "general",
+    "language": "all",
+    "safesearch": 1,
+    "engines": "google,bing,duckduckgo",
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "where"),
+    [
+        ("GET", OPEN_WEBUI, ("de", "at")),
+        ("POST", OPEN_WEBUI, ("de", "at")),
+        ("GET", LIBRECHAT, (None, None)),
+    ],
+)
+def test_searxng_is_spoken(
+    tmp_path: Path, method: str, asked: dict[str, Any], where: tuple[str | None, str | None]
+) -> None:
+    """What Open WebUI and LibreChat send is understood, the latter's key in a header of its own and
+    a type for no body, and each finds what it looks for."""
+    house = House(tmp_path, token="a-secret")
+    headers = {"X-API-Key": "a-secret"} | ({} if method == "POST" else {"Content-Type": JSON})
+    sent = {"query_string": asked} if method == "GET" else {"data": asked}
+    status, answer = told(house, method, "/search", headers=headers, **sent)
     assert status == 200
     query = house.asked[0]
     assert (query.text, query.safe_search) == ("green tea", "moderate")
-    assert (query.language, query.country) == ("de", "at")
-    first = answer["results"][0]
-    assert (first["url"], first["title"], first["content"]) == (
-        "https://example.org/tea",
-        "Tea",
-        "About tea.",
-    )
-    assert first["publishedDate"] == "2026-01-02"
-    scores = [row["score"] for row in answer["results"]]
-    assert scores == sorted(scores, reverse=True)
-    assert (answer["number_of_results"], answer["unresponsive_engines"]) == (2, [])
-
-
-def test_searxng_as_librechat_asks(tmp_path: Path) -> None:
-    """Engines and categories of a SearXNG, the key in a header of its own, a type for no body."""
-    house = House(tmp_path, token="a-secret")
-    asked = {
-        "q": "green tea",
-        "format": "json",
-        "pageno": 1,
-        "categories": "general",
-        "language": "all",
-        "safesearch": 1,
-        "engines": "google,bing,duckduckgo",
-    }
-    key = {"Content-Type": "application/json", "X-API-Key": "a-secret"}
-    status, answer = told(house, "GET", "/search", query_string=asked, headers=key)
-    assert status == 200
-    assert [(row["url"], row["title"], row["content"]) for row in answer["results"]] == [
+    assert (query.language, query.country) == where
+    rows = answer["results"]
+    assert [(row["url"], row["title"], row["content"]) for row in rows] == [
         (found.url, found.title, found.snippet) for found in FOUND
     ]
+    assert rows[0]["publishedDate"] == "2026-01-02"
+    assert rows[0]["score"] > rows[1]["score"]
+    assert (answer["number_of_results"], answer["unresponsive_engines"]) == (2, [])
     assert answer["suggestions"] == []
-    query = house.asked[0]
-    assert (query.text, query.language, query.safe_search) == ("green tea", None, "moderate")
 
 
 def test_open_webui_searches_externally(house: House) -> None:

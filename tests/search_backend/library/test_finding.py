@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from searchloop.cli.main import main
-from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.library import Library, builtin_documents
 from searchloop.search_backend.library.index import Index
-from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.text.slices import find
 
 TEXTS = {
@@ -87,24 +84,6 @@ def test_a_query_without_a_known_word_finds_nothing(tmp_path: Path, question: st
     """It is no error either."""
     library = Library(tmp_path, dict)
     assert library.search(question, 5) == []
-
-
-@pytest.mark.parametrize(("question", "name"), ASKED[1::8], ids=range(len(ASKED[1::8])))
-def test_the_api_and_the_command_line_find_the_same(
-    home: Path,
-    question: str,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """With the library as the engine."""
-    app = create_app(SearchSettings(home, ("library",)))
-    asked = {"query": question, "engine": "library"}
-    found = app.test_client().post("/api/web-search", json=asked).get_json()
-    assert found["results"][0]["url"] == f"library://texts/{name}"
-    monkeypatch.setenv("SEARCHLOOP_HOME", str(home))
-    assert main(["search", question, "--engine", "library", "-n", "3"]) == 0
-    assert f"library://texts/{name}" in capsys.readouterr().out
 
 
 def test_notes_that_are_all_alike_are_found(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from searchloop.search_backend.library import Library
@@ -17,18 +16,6 @@ def shelf(home: Path, word: str) -> Library:
     library = Library(home, dict)
     library.add(home / "texts")
     return library
-
-
-def test_readers_share_connections_one_after_the_other(tmp_path: Path) -> None:
-    """The next reader gets the connection of the last; two at a time get two."""
-    index = Index(tmp_path / "library.sqlite3")
-    with index.open():
-        pass  # makes the file
-    with index.open() as first:
-        pass
-    with index.open() as second, index.open() as other:
-        assert second is first is not other
-        assert not other.execute("SELECT * FROM documents").fetchall()
 
 
 def test_a_kept_connection_sees_what_others_write(tmp_path: Path) -> None:
@@ -71,15 +58,6 @@ def test_the_log_of_writes_goes_with_each_write(tmp_path: Path) -> None:
             writer.execute("DELETE FROM documents")
     del library
     assert not [*tmp_path.glob("*-wal")]
-
-
-def test_threads_search_at_the_same_time(tmp_path: Path) -> None:
-    """A connection that another thread made may be used by the next."""
-    library = shelf(tmp_path, "kettle")
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: library.search("kettle", 3), range(64)))
-    assert found[0]
-    assert all(hits == found[0] for hits in found)
 
 
 def test_a_fork_finds_no_open_connection(tmp_path: Path) -> None:

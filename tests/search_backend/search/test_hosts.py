@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.service_calls import ServiceCalls
-from searchloop.search_backend.plugin import HttpResponse, Setting
+from searchloop.search_backend.plugin import Setting
 from searchloop.search_backend.readers import find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import SearchSettings
@@ -80,16 +79,6 @@ def test_an_engine_asks_the_one_host_that_its_name_stands_for(tmp_path: Path) ->
         "library": set(),
         "zim": set(),
     }
-
-
-def test_a_second_request_goes_to_the_same_host() -> None:
-    """Whatever stands in the first answer; `then` alone makes second requests."""
-    for name, engine in find_engines().items():
-        if engine.wire and engine.wire.then:
-            first = HttpResponse(200, {}, BY_NAME[name].first())
-            second = engine.wire.then(first, usual(engine.settings))
-            assert second is not None
-            assert urlsplit(second.url).hostname == HOSTS[name]
 
 
 def test_a_reader_asks_the_one_host_that_its_name_stands_for() -> None:

@@ -8,8 +8,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from searchloop.search_backend.engines import Engine, find_engines
 from searchloop.search_backend.library import Library
@@ -80,17 +78,3 @@ def test_a_time_range_is_done_here_when_the_engine_cannot(when: str, kept: str) 
         f"time_range={when}", 6 - len(kept), lifted=False
     )
     assert keep(found, query, frozenset({"time_range"}), today).stale == 0
-
-
-@given(st.lists(st.dates(date(2000, 1, 1), date(2026, 11, 21)), max_size=8))
-def test_a_wider_range_keeps_more(days: list[date]) -> None:
-    """What is within a day is within a week, a month and a year."""
-    found = [
-        SearchResult("x", f"https://e{n}.example/", "", "x", str(d)) for n, d in enumerate(days)
-    ]
-    last: set[str] = set()
-    for when in ("d", "w", "m", "y"):
-        query = Query("tea", time_range=when)  # type: ignore[arg-type]
-        kept = {r.url for r in keep(found, query, (), date(2026, 11, 21)).results}
-        assert last <= kept
-        last = kept

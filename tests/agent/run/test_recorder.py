@@ -19,19 +19,17 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import STEPS, Batch, Write
-from searchloop.agent.log.events import Event, message_data
+from searchloop.agent.log.events import Event
 from searchloop.agent.log.leases import holder
 from searchloop.agent.log.postgres import MOST_BYTES, append_values
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.types import (
-    Message,
     PageOpened,
     SearchFinished,
     SearchStarted,
     TextDelta,
     ThinkingDelta,
-    Usage,
 )
 from tests.postgres import Postgres
 from tests.waiting import eventually, until
@@ -96,23 +94,6 @@ async def test_a_fast_stream_costs_few_events(tmp_path: Path) -> None:
         events = log.read(session)
         assert "".join(e.data["text"] for e in events) == "0123456789" * 2000
         assert len(events) < 200
-
-
-async def test_what_was_said_since_the_last_message(tmp_path: Path) -> None:
-    """`partial` is what an answer that breaks off leaves; a whole message leaves nothing."""
-
-    async with recording(tmp_path) as (recorder, _log, _session):
-        recorder.delta(TextDelta("Hello"))
-        assert recorder.partial() == "Hello"
-        data = message_data(
-            Message("assistant", "Hello"), step=1, usage=Usage(7, 2), stop_reason="stop"
-        )
-        await recorder.event("message", data)
-        assert recorder.partial() == ""
-        assert recorder.usage == Usage(7, 2)
-        recorder.delta(ThinkingDelta("hm"))
-        assert recorder.partial() == ""
-        await recorder.finish([])
 
 
 async def test_searches_and_pages_are_counted(tmp_path: Path) -> None:

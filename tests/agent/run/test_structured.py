@@ -104,16 +104,6 @@ def test_lists_are_no_marks_of_sources(tmp_path: Path) -> None:
     assert all(request.schema == closed(SCHEMA) for request in scripted.requests)
 
 
-def test_system_text_and_options_reach_the_model(tmp_path: Path) -> None:
-    """The limit of tokens is one of the request itself."""
-    own = {"system": "Answer like a pirate.", "options": {"temperature": 0.5, "max_tokens": 9}}
-    _, scripted, _ = asked(tmp_path, says("Arr."), **own)
-    request = scripted.requests[0]
-    assert request.system.endswith("Answer like a pirate.")
-    assert request.options == {"temperature": 0.5}
-    assert request.max_output_tokens == 9
-
-
 @pytest.mark.parametrize(
     ("turn", "code"),
     [

@@ -25,13 +25,15 @@ class Host:
     `prefix` is a command that the server is started by.
     """
 
+    command: Sequence[str] = ("-m", "searchloop.cli", "serve", "--port", "0")
+
     def __init__(self, home: Path, prefix: Sequence[str] = (), **settings: str) -> None:
         own = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_TOKEN": TOKEN, **settings}
         own |= {"SEARCHLOOP_TITLES": "0", "SEARCHLOOP_FOLLOW_UPS": "0"}  # one request a step
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONUNBUFFERED": "1", **own}
         with (home / "errors").open("ab") as errors:
             self.process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "searchloop.cli", "serve", "--port", "0"],
+                [*prefix, sys.executable, *self.command],
                 cwd=ROOT,
                 env=env,
                 stdout=subprocess.PIPE,

@@ -152,7 +152,7 @@ class House:
 
     def __init__(self, server: WholeServer, pages: HostileServer, folder: Path) -> None:
         self._server, self._pages, self._folder = server, pages, folder
-        self.ask = server.ask
+        self.ask = server.told
         self.end = server.end
 
     def chat(self, words: dict[str, str], **settings: Any) -> str:

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.observe import Observers, ProviderRequest
@@ -30,6 +31,7 @@ from searchloop.compose import Services, open_services
 from tests.agent.providers.test_codecs import wire
 from tests.crash.harness import ROOT
 from tests.fakes import FakeServer, Reply, json_reply
+from tests.tables import each_row
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 KEY = "canary-Key-93kd02kf+/83"
@@ -284,18 +286,10 @@ def message(text: str, asked: int, said: int, why: str) -> dict[str, Any]:
     return {"text": text, "usage": usage, "stop_reason": why}
 
 
-@pytest.mark.parametrize(
-    ("env", "code"),
-    [
-        ({"SEARCHLOOP_OTEL_ENDPOINT": "collector"}, "bad_otel"),
-        (
-            {"SEARCHLOOP_OTEL_ENDPOINT": "http://192.0.2.1:4318", "SEARCHLOOP_OFFLINE": "1"},
-            "offline",
-        ),
-    ],
-)
-def test_an_endpoint_that_cannot_be(env: dict[str, str], code: str, tmp_path: Path) -> None:
+@each_row(("endpoint", "code"), [("collector", "bad_otel"), ("http://192.0.2.1:4318", "offline")])
+def test_an_endpoint_that_cannot_be(endpoint: str, code: str, tmp_path: Path) -> None:
     """No address, or one elsewhere while nothing may leave: said at the start."""
-    with pytest.raises(Exception) as failed:  # noqa: PT011 - the code is looked at
-        open_services(Environment({"flag": {"SEARCHLOOP_HOME": str(tmp_path), **env}}))
-    assert getattr(failed.value, "code", None) == code
+    flags = {"SEARCHLOOP_HOME": str(tmp_path), "SEARCHLOOP_OFFLINE": "1"}
+    with pytest.raises(ConfigError) as failed:
+        open_services(Environment({"flag": {**flags, "SEARCHLOOP_OTEL_ENDPOINT": endpoint}}))
+    assert failed.value.code == code

@@ -14,7 +14,7 @@ from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.tools.backend import call_wsgi
 from searchloop.compose import every_setting, open_services, sent_to
-from tests.web.house import Answer, FakeHouse, living, make_house, request
+from tests.web.house import Answer, FakeHouse, living, make_house, request, with_api
 
 
 def patched(home: Path, changes: dict[str, Any], **env: str) -> tuple[int, Any, FakeHouse]:
@@ -92,50 +92,39 @@ def test_the_whole_house_checks_engines_and_sites_too(tmp_path: Path) -> None:
 
 
 async def test_folders_of_the_library(tmp_path: Path) -> None:
-    """Added, listed, forgotten; what is not there is said."""
-    house = make_house(tmp_path / "home")
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    (folder / "a.md").write_text("# Trains\n\nThey run at night.", "utf-8")
-    async with living(house) as app:
-        path = {"path": str(folder)}
-        added = await request(app, "POST", "/api/library", body=path)
-        assert (added.status, added.data["added"], added.data["skipped"]) == (200, 1, 0)
-        listed = (await request(app, "GET", "/api/library")).data["collections"]
-        assert [c["documents"] for c in listed if c["path"] == str(folder)] == [1]
-        named = (await request(app, "GET", "/api/library?q=SWITCH.md")).data["documents"]
-        assert [each["url"] for each in named] == ["library://docs/search-switch.md"]
-        missing = await request(app, "POST", "/api/library", body={"path": "/nowhere"})
-        assert (missing.status, missing.error["code"]) == (400, "bad_path")
-        gone = await request(app, "DELETE", "/api/library", body=path)
-        assert gone.data == {"removed": 1}
-
-
-async def test_reading_a_folder_can_be_paused_and_leaves_out_patterns(tmp_path: Path) -> None:
-    """The list has the state of each folder; what is not read or kept is named."""
-    house = make_house(tmp_path / "home")
+    """Added, listed with their state, paused, forgotten; what is not there or not read is named."""
     folder = tmp_path / "notes"
     folder.mkdir()
     for name in ("a.md", "b.md", "c.png"):
         (folder / name).write_text("They run at night.", "utf-8")
-    async with living(house) as app:
-        path = {"path": str(folder)}
-        body = {**path, "exclude": ["b.*"]}
-        added = (await request(app, "POST", "/api/library", body=body)).data
+    async with with_api(tmp_path / "home") as (ask, _):
+        path, place = {"path": str(folder)}, "/api/library"
+
+        async def row() -> dict[str, Any]:
+            listed = (await ask("GET", place)).data["collections"]
+            [found] = [each for each in listed if each["path"] == str(folder)]
+            return dict(found)
+
+        added = (await ask("POST", place, {**path, "exclude": ["b.*"]})).data
         assert (added["state"], added["added"], added["kept"]) == ("", 1, 0)
         told = {each["path"]: each["why"] for each in added["skipped_files"]}
         assert told == {
             "b.md": "left out by your patterns",
             "c.png": "not a kind of file that is read",
         }
-        paused = await request(app, "PATCH", "/api/library", body={**path, "paused": True})
+        named = (await ask("GET", f"{place}?q=SWITCH.md")).data["documents"]
+        assert [each["url"] for each in named] == ["library://docs/search-switch.md"]
+        missing = await ask("POST", place, {"path": "/nowhere"})
+        assert (missing.status, missing.error["code"]) == (400, "bad_path")
+        paused = await ask("PATCH", place, {**path, "paused": True})
         assert (paused.status, paused.data) == (200, path)
-        listed = (await request(app, "GET", "/api/library")).data["collections"]
-        [row] = [c for c in listed if c["path"] == str(folder)]
-        assert (row["state"], row["skipped"], row["exclude"]) == ("", 2, ["b.*"])
+        now = await row()
+        shown = [now[name] for name in ("state", "documents", "skipped", "exclude")]
+        assert shown == ["", 1, 2, ["b.*"]]
         folder.rename(tmp_path / "away")
-        again = (await request(app, "POST", "/api/library", body=path)).data
+        again = (await ask("POST", place, path)).data
         assert (again["kept"], again["kept_files"][0]["path"]) == (1, "a.md")
+        assert (await ask("DELETE", place, path)).data == {"removed": 1}
 
 
 def test_keys_are_bound_to_the_addresses_of_their_owners() -> None:

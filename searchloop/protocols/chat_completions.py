@@ -26,7 +26,7 @@ _MET = (
 _WITHOUT_EFFECT = (
     *("user", "metadata", "store", "service_tier", "parallel_tool_calls", "prompt_cache_key"),
     *("safety_identifier", "verbosity", "prediction"),
-    *("presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs"),
+    *("presence_penalty", "frequency_penalty", "logit_bias"),
     *("min_p", "top_k"),  # of chats that are also used with local servers
 )
 _FINISH = {"tool_calls": "tool_calls", "length": "length", "refusal": "content_filter"}

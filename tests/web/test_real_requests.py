@@ -178,7 +178,7 @@ PROGRAMS: list[tuple[str, str, str, dict[str, str], Any]] = [
         *("POST", CHAT, {}),
         {"messages": HISTORY, "user": "u1", "n": 1, "verbosity": "low", **SAMPLING, **STREAMED}
         | {"tools": [FUNCTION], "tool_choice": "auto", "parallel_tool_calls": True}
-        | {"logprobs": None, "reasoning_effort": "high"},
+        | {"reasoning_effort": "high"},
     ),
     (
         "LibreChat, search",

@@ -32,7 +32,7 @@ from searchloop.cli.show import spoken_here
 from searchloop.compose import file_text
 from searchloop.compose.check import Source, check_source, check_text
 
-_KEPT = ("verdict", "passage", "reason")
+_KEPT = ("verdict", "by", "passage", "reason")
 _VERDICTS = ("contradicted", "misquoted", "unclear", "unread", "supported", "quoted")
 
 

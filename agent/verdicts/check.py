@@ -40,8 +40,8 @@ class Verdict:
 
     `passage` is the source's nearest text, at [`start`, `end`) in code points, empty where nothing
     is near; `reason` is one sentence for people; `quote` holds the claim's words in quotation marks
-    that decided; `notes` say what is to be known of the source. `unread` is for callers that have
-    no text.
+    that decided; `notes` say what is to be known of the source. `by` says that words alone were
+    compared. `unread` is for callers that have no text.
 
         check("It opened in 1932.", text="It opened in 1931.").verdict
     """
@@ -53,6 +53,7 @@ class Verdict:
     reason: str = ""
     quote: str = ""
     notes: tuple[str, ...] = ()
+    by: str = "words"
 
 
 def check(claim: str, page: Page) -> Verdict:

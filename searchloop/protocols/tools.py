@@ -247,7 +247,7 @@ class ClientTools:
             await progress(0, f"Reading {url}")
             source = await read_page(str(url), backend)
         verdict = await asyncio.to_thread(check_text, claim, source)
-        data = {"by": "words", **asdict(verdict), "notes": list(verdict.notes)}
+        data = {**asdict(verdict), "notes": list(verdict.notes)}
         passage = f"\n{Fence().around(verdict.passage, 'passage')}" if verdict.passage else ""
         return Result(f"{verdict.verdict}: {neutral(verdict.reason)}{passage}", data)
 

@@ -84,7 +84,7 @@ def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
         (3, "unclear"),
         (4, "unclear"),
     ]
-    assert set(ran.events[0]) == {"id", "verdict", "passage", "reason"}
+    assert list(ran.events[0]) == ["id", "verdict", "by", "passage", "reason"]
     assert "line 2: this is no JSON." in ran.err
     assert "line 3: this is no JSON." in ran.err
     assert "line 7: the claim is empty." in ran.err

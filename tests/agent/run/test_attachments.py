@@ -315,6 +315,7 @@ def served(
                     await runner.aclose()
 
         asyncio.run(run())
+    server.requests = [each for each in server.requests if each.method == "POST"]
     return server
 
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
-from socketserver import ThreadingMixIn
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
-from tests.cli.conftest import CLEAN, Cli
+from tests.cli.conftest import Cli
 from tests.searchloop.auditing.pages import WALL, Pages
 
 REPORT = """The council approved 64 million crowns for the outer wall [1].
@@ -85,42 +79,6 @@ def test_a_report_of_markup_and_one_on_the_web_are_read(
 def test_ci_names_what_fails_it(cli: Cli, env: dict[str, str], names: str, code: int) -> None:
     """The exit code is 1 where one of the names occurs, and 0 without the option."""
     assert cli("audit", "report.md", "--fail-on", names, **env).code == code
-
-
-class _Threads(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-def test_ctrl_c_prints_the_part_that_is_done(tmp_path: Path) -> None:
-    """With the exit code of what was stopped, while a page is still awaited."""
-    (tmp_path / "report.md").write_text(REPORT, "utf-8")
-    waits, hold, pages = threading.Event(), threading.Event(), Pages()
-
-    def app(environ: Any, start: Any) -> Any:
-        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-        if b"gone" in body:
-            waits.set()
-            hold.wait(60)
-        return pages({**environ, "wsgi.input": BytesIO(body)}, start)
-
-    with make_server("127.0.0.1", 0, app, _Threads, handler_class=_Silent) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        ran = subprocess.Popen(
-            [sys.executable, "-m", "searchloop.cli", "audit", "report.md"],
-            env={**CLEAN, "SEARCH_BACKEND_URL": url, "SEARCHLOOP_HOME": str(tmp_path / "home")},
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert waits.wait(60)
-        ran.send_signal(signal.SIGINT)
-        out, _ = ran.communicate(timeout=60)
-        hold.set()
-        server.shutdown()
-    assert ran.returncode == 130
-    assert "https://gone.example/: Not opened" in out
-    assert "this is the part that was done" in out
 
 
 def test_check_fails_on_verdicts_too(cli: Cli, env: dict[str, str], tmp_path: Path) -> None:

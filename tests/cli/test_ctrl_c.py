@@ -40,7 +40,9 @@ MOMENTS = {
     "a search is under way": Moment("search tea", asked="/api/web-search"),
     "a page is opened": Moment("open https://a.example/", asked="/api/open-page"),
     "a claim's page is opened": Moment("check Tea. https://a.example/", asked="/api/open-page"),
-    "an audit reads": Moment("audit report.md", asked="/api/open-page", left="that was done"),
+    "an audit reads": Moment(
+        "audit report.md", asked="/api/open-page", left="this is the part that was done"
+    ),
     "setup asks": Moment("setup", shown="(Enter = go on) "),
     "an MCP server starts": Moment("mcp test mute", made="up"),
     "a doctor looks": Moment("doctor", asked="/api/tags"),

@@ -6,10 +6,9 @@ import http.client
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from searchloop.agent.settings.keys import KeyStore
 from searchloop.search_backend.other_apis import find_shapes
 from searchloop.search_backend.types import Problem
 from tests.cli.conftest import CLEAN, Cli
-from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.fakes import FakeServer, json_reply
 
 TOKEN = "a-token-long-enough-0123"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -144,38 +143,6 @@ def test_a_key_saved_beside_it_is_used_at_once(tmp_path: Path) -> None:
             assert search() == "ok"
             assert ask(port, "GET", "/api/engines")[1]["engines"][-2]["available"]
     assert server.requests[0].headers["authorization"] == "Bearer k-0123456789"
-
-
-def test_pages_that_stall_keep_no_other_waiting(tmp_path: Path) -> None:
-    """Fifty wait for a reader that does not answer; a fresh one is read meanwhile."""
-    arrived = threading.Semaphore(0)
-
-    def moody(received: Received) -> Reply:
-        url = str(received.json["url"])
-        if "stall" in url:
-            arrived.release()
-            return Reply(before="stall")
-        return json_reply({"data": {"title": "Tea", "url": url, "content": "Tea is brewed."}})
-
-    def read(port: int, path: str) -> str:
-        body = json.dumps({"url": f"http://93.184.216.34/{path}", "reader": "jina"})
-        return str(ask(port, "POST", "/api/open-page", body, **JSON)[1]["status"])
-
-    def given_up(port: int, path: str) -> None:
-        with suppress(OSError, http.client.HTTPException):  # the server is gone before it answers
-            read(port, path)
-
-    with FakeServer(moody) as server:
-        own = {"JINA_READER_BASE_URL": server.url, "SEARCHLOOP_OFFLINE": ""}
-        with served(tmp_path, **own) as port:
-            stalled = [
-                threading.Thread(target=given_up, args=(port, f"stall{n}")) for n in range(50)
-            ]
-            for thread in stalled:
-                thread.start()
-            assert all(arrived.acquire(timeout=60) for _ in range(50))
-            assert read(port, "fresh") == "ok"
-            assert sum(thread.is_alive() for thread in stalled) >= 40
 
 
 def test_other_users_of_the_machine_find_no_private_document(cli: Cli, tmp_path: Path) -> None:

@@ -57,20 +57,15 @@ def test_both_faces_have_the_same_words() -> None:
 
 
 @FACES
-def test_a_question_is_answered(face: str, tmp_path: Path) -> None:
-    """The whole answer comes as one value."""
-    with opened(face, tmp_path, "It is noon.") as agent:
-        answer = agent.ask("What time is it?")
-    assert (answer.text, answer.reason, answer.model) == ("It is noon.", "stop", "scripted:default")
-
-
-@FACES
 def test_a_stream_ends_with_its_answer(face: str, tmp_path: Path) -> None:
-    """Typed events come in order, the last is `run_finished`, and the answer is kept."""
-    with opened(face, tmp_path, "It is noon.") as agent:
+    """Typed events come in order, the last is `run_finished`, and the answer is kept; it is the one
+    that `ask` gives as a whole.
+    """
+    with opened(face, tmp_path, "It is noon.", "It is noon.") as agent:
         stream = agent.stream("What time is it?")
         got = list(stream)
-        answer = stream.answer
+        answer, whole = stream.answer, agent.ask("What time is it?")
+    assert (whole.text, whole.reason, whole.model) == (answer.text, "stop", "scripted:default")
     assert isinstance(got[0], events.UserMessage)
     assert isinstance(got[-1], events.RunFinished)
     assert [e.seq for e in got] == sorted({e.seq for e in got})
@@ -508,16 +503,6 @@ def test_on_uvloop(tmp_path: Path) -> None:
             return [whole.text, "".join([t async for t in agent.stream("And?").text()])]
 
     assert uvloop.run(main()) == ["It is noon.", "It is one."]
-
-
-def test_the_plain_face_works_inside_a_running_loop(tmp_path: Path) -> None:
-    """It blocks that loop, as any plain call does, and never waits for it."""
-
-    async def main() -> str:
-        with Agent(offline(tmp_path), model=ScriptedModel("It is noon.")) as agent:
-            return agent.ask("When?").text
-
-    assert asyncio.run(main()) == "It is noon."
 
 
 def test_a_context_variable_of_the_program_reaches_its_tools(tmp_path: Path) -> None:

@@ -360,9 +360,9 @@ class BareAgent(AbstractContextManager["BareAgent"]):
 
     def close(self) -> None:
         """Stops what is running and ends the loop."""
-        if self._left.detach():
-            self.wait(_end(self.runner))
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._left.alive:
+            self._elsewhere()
+            self._left()
             self._thread.join()
             if self._own_log:
                 self.log.close()
@@ -402,18 +402,20 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-async def _end(runner: Runner) -> None:
-    await runner.aclose()
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-
-
 def _leave(loop: asyncio.AbstractEventLoop, thread: threading.Thread, runner: Runner) -> None:
-    """Ends an agent that nobody has closed, when the last name of it goes or the program ends."""
-    ending = asyncio.run_coroutine_threadsafe(_end(runner), loop)
-    ending.add_done_callback(lambda ended: loop.stop())
+    """Ends what an agent runs: it is closed, its last name is gone, or the program ends."""
+
+    async def end() -> None:
+        try:
+            await runner.aclose()
+        finally:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            loop.stop()
+
+    asyncio.run_coroutine_threadsafe(end(), loop)
     if thread is not threading.current_thread():
         thread.join(_LATE)
 

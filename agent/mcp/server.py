@@ -25,7 +25,6 @@ from searchloop.agent.settings import private_files
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect
-from searchloop.analysis.told import did_you_mean
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 GIVEN = "the program"  # in place of a file
@@ -285,7 +284,8 @@ def read_server(
     if not isinstance(raw, Mapping):
         raise _wrong(name, "is not an object", 'Give it "command" or "url".')
     given = {key: value for key, value in raw.items() if value not in (None, "", [], {})}
-    if problem := problems_with(given, _shape_of(given)):
+    shape = {**_shape_of(given), "additionalProperties": file != GIVEN}  # a file has others' fields
+    if problem := problems_with(given, shape):
         raise _unusable(name, problem.removesuffix("."))
     kind = _kind(name, given)
     read = {k: _filled(name, k, given[k], variables) for k in _FILLED if k in given}
@@ -327,12 +327,6 @@ def given_servers(
 ) -> tuple[Server, ...]:
     """Reads the servers that a program brings. Raises ConfigError, also for an unknown field."""
     raw: dict[str, Any] = json.loads(json.dumps(dict(servers), default=str))
-    for name, given in raw.items():
-        for key in given if isinstance(given, dict) else ():
-            if key not in _FIELDS.keys() | _BY_NAME.keys():
-                known = McpServer.__annotations__
-                remedy = f"{did_you_mean(key, known)}It takes: {', '.join(known)}."
-                raise _wrong(name, f"has no field {key!r}", remedy)
     return tuple(read_server(name, each, GIVEN, variables) for name, each in raw.items())
 
 

@@ -79,35 +79,18 @@ def test_a_worker_reads_what_this_process_would(workers: Workers) -> None:
 
 
 @linux_only
-def test_the_smallest_page_is_read_elsewhere_as_well() -> None:
-    """By a process that was started while the page was on its way, once."""
+def test_a_worker_is_used_again_and_missed_by_nobody_when_it_is_gone() -> None:
+    """Started while the smallest page was on its way, it reads others; killed by whatever hand, or
+    ended without work, it is replaced by the next page."""
     pool, before = Workers(most=1, seconds=20), pids()
     pool.prepare()
     pool.prepare()
     (worker,) = pids() - before
-    assert opened(pool, TEXT.encode()) == "ok"
-    assert pids() - before == {worker}
-    pool.close()
-
-
-@linux_only
-def test_a_worker_is_used_again_and_replaced_when_it_is_gone() -> None:
-    """Killed by whatever hand between two pages, it is missed by nobody."""
-    pool, before = Workers(most=1, seconds=20), pids()
-    assert opened(pool, LARGE) == "ok"
-    (worker,) = pids() - before
-    assert opened(pool, LARGE) == "ok"
+    assert [opened(pool, body) for body in (TEXT.encode(), LARGE)] == ["ok", "ok"]
     assert pids() - before == {worker}
     os.kill(worker, signal.SIGKILL)
     os.waitpid(worker, 0)
-    assert opened(pool, LARGE) == "ok"
-    pool.close()
-
-
-@linux_only
-def test_a_worker_without_work_ends_and_is_missed_by_nobody() -> None:
-    """An idle backend has no other process; the next page starts one."""
-    pool, before = Workers(most=1, seconds=20, idle=0.01), pids()
+    pool._idle_seconds = 0.01
     assert opened(pool, LARGE) == "ok"
     (worker,) = pids() - before
     until(lambda: ") Z " in Path(f"/proc/{worker}/stat").read_text("ascii"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -269,20 +268,6 @@ def test_each_kind_of_document_is_read(name: str) -> None:
 def test_numbers_of_a_pdf_keep_their_powers_and_notes(shown: str, text: str) -> None:
     """What stands higher or lower, and smaller, is no digit of the number before it."""
     assert page("a.pdf", pdf(shown)).text == text
-
-
-def test_a_notebook_of_version_3_is_read() -> None:
-    """Its cells lie in sheets, code has another name, headings are a kind of their own."""
-    code = {"cell_type": "code", "input": ["if x:\n", "    y"], "language": "python"}
-    cells = [
-        {"cell_type": "heading", "level": 2, "source": ["Tea"]},
-        {**code, "outputs": [{"output_type": "pyout", "text": ["7"]}]},
-        {**code, "outputs": [{"output_type": "pyerr", "ename": "E", "evalue": "bad"}]},
-    ]
-    body = json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]}).encode()
-    fence = "```\nif x:\n    y\n```"
-    shown = f"## Tea\n\n{fence}\n\n```\n7\n```\n\n{fence}\n\n```\nE: bad\n```"
-    assert page("a.ipynb", body).text == shown
 
 
 @each_row("said", ["text/plain", "application/octet-stream", "application/pdf"])

@@ -166,6 +166,9 @@ def test_a_note_does_not_change_the_number_before_it(note: str) -> None:
     assert text.startswith("5.2[1] million in 2019[2], or 12[3] a head.")
 
 
+MARK = "<sup class=ltx_note_mark>1</sup>"
+
+
 @each_row(
     ("markup", "text"),
     [
@@ -179,73 +182,31 @@ def test_a_note_does_not_change_the_number_before_it(note: str) -> None:
         ("$20<span class=visually-hidden>.</span>99", "$20.99"),
         ("<my-name>Ann</my-name><my-age>42</my-age>", "Ann 42"),
         ("un<app-mark>break</app-mark>able", "unbreakable"),
+        # A mark that begins a line is a note, and so is the same mark behind a number.
+        ("12<sup>2</sup> and 45<sup>4</sup>.<p><sup>2</sup> Then.", "12[2] and 45^4.\n\n[2] Then."),
+        ("x<sup>a&lt;b</sup> y<sup><a href='#n'>&amp;</a></sup>(z)", "x^(a<b) y[&] (z)"),
+        ("a<sup><a href='#n1'>1</a></sup><p><sup>1</sup> b <a href='#r1'>↩</a>", "a[1]\n\n[1] b"),
+        ("<b>5.2</b><sup>1</sup> and <i>7</i><sup>2</sup>, <i>x</i><sup><i>n</i></sup>",
+         "5.2[1] and 7[2], x^n"),
+        *(
+            (f"10<span {style}>{inside}</span> kg", "10^6 kg")
+            for inside in ("6", "<b>6</b>", "<i><b>6</b></i>")
+            for style in ("style='vertical-align: super'", "class=sup")
+        ),
+        # LaTeXML writes the mark three times, and a sheet that is elsewhere shows it once.
+        (f"in 2019.<span class=ltx_note>{MARK}<span class=ltx_note_outer><span class="
+         f"ltx_note_content>{MARK}<span class='ltx_tag ltx_tag_note'>1</span>A note.</span></span>"
+         "</span> So", "in 2019.[1] (A note.) So"),
+        ("<pre>E = mc<sup>2</sup>\n  10<sup>24</sup> kg of H<sub>2</sub>O</pre>",
+         "```\nE = mc^2\n  10^24 kg of H2O\n```"),
+        ("2<sup>n<sup>2</sup></sup> and e<sup>x<sub>1</sub></sup>", "2^(n^2) and e^(x_1)"),
+        ("an <a href=/a>area in km<sup>2</sup></a>", "an [area in km^2](https://e.example/a)"),
     ],
-)
+)  # fmt: skip
 def test_numbers_and_words_that_stand_side_by_side(markup: str, text: str) -> None:
-    """Notes, fractions, words for screen readers, elements of a site: none is glued to the next."""
+    """Notes, fractions, words for screen readers, elements of a site, what stands inside them: none
+    is glued to the next."""
     assert text_of(f"<p>{markup}") == text
-
-
-def test_notes_that_the_page_explains() -> None:
-    """A mark that begins a line is a note, and so is the same mark behind a number."""
-    text = text_of("<p>A total of 12<sup>2</sup> and 45<sup>4</sup>.<p><sup>2</sup> Preliminary.")
-    assert text == "A total of 12[2] and 45^4.\n\n[2] Preliminary."
-
-
-def test_what_is_raised_stays_text() -> None:
-    """Signs that mean something in markup are written as they are."""
-    assert text_of("<p>x<sup>a&lt;b</sup> y<sup><a href='#n'>&amp;</a></sup>(z)") == (
-        "x^(a<b) y[&] (z)"
-    )
-
-
-def test_the_way_back_from_a_note_goes() -> None:
-    """An arrow to the mark is no text."""
-    assert text_of("<p>a<sup><a href='#n1'>1</a></sup><p><sup>1</sup> b <a href='#r1'>↩</a>") == (
-        "a[1]\n\n[1] b"
-    )
-
-
-def test_a_mark_behind_formatting() -> None:
-    """What stands between is no part of the text."""
-    text = text_of(
-        "<p><b>5.2</b><sup>1</sup> and <i>7</i><sup>2</sup>, <i>x</i><sup><i>n</i></sup>"
-    )
-    assert text == "5.2[1] and 7[2], x^n"
-
-
-def test_a_style_around_other_elements_raises_them() -> None:
-    """Whatever stands between the element that is raised and its text."""
-    for inside in ("6", "<b>6</b>", "<i><b>6</b></i>"):
-        for style in ("style='vertical-align: super'", "class=sup"):
-            assert text_of(f"<p>10<span {style}>{inside}</span> kg") == "10^6 kg"
-
-
-def test_a_note_of_a_paper_stands_behind_its_mark() -> None:
-    """LaTeXML writes the mark three times, and a sheet that is elsewhere shows it once."""
-    mark = "<sup class=ltx_note_mark>1</sup>"
-    note = f"{mark}<span class='ltx_tag ltx_tag_note'>1</span>A note."
-    note = f"<span class=ltx_note_outer><span class=ltx_note_content>{note}</span></span>"
-    assert text_of(f"<p>in 2019.<span class=ltx_note>{mark}{note}</span> So") == (
-        "in 2019.[1] (A note.) So"
-    )
-
-
-def test_raised_characters_of_typed_text() -> None:
-    """As in old papers, whose lines are typed."""
-    typed = "E = mc<sup>2</sup>\n  10<sup>24</sup> kg of H<sub>2</sub>O"
-    assert text_of(f"<pre>{typed}</pre>") == "```\nE = mc^2\n  10^24 kg of H2O\n```"
-
-
-def test_scripts_inside_scripts_and_links() -> None:
-    """The inner one first; a link around keeps its words."""
-    assert text_of("<p>2<sup>n<sup>2</sup></sup> and e<sup>x<sub>1</sub></sup>") == (
-        "2^(n^2) and e^(x_1)"
-    )
-    assert text_of("<p>an <a href=/a>area in km<sup>2</sup></a>") == (
-        "an [area in km^2](https://e.example/a)"
-    )
-    assert text_of("<p>10<span style='vertical-align:super'>24</span> atoms") == "10^24 atoms"
 
 
 @given(

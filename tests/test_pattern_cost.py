@@ -132,6 +132,7 @@ MADE = {
     "search_backend/readers/_html/parts/scripts.py _explained": "one sign that cuts",
     "search_backend/search/router.py _data": "kinds.toml, for an address of a result",
     "search_backend/search/router.py _pattern": "kinds.toml, for 300 characters",
+    "search_backend/text/slices.py occurrences": "escaped; attacked in pages/test_paging.py",
 }
 _FLAGS = {"sub": 4, "split": 3, "compile": 1}
 

@@ -36,12 +36,9 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
 
 def _cells(notebook: Mapping[str, Any]) -> Iterator[str]:
     language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", ""))
-    sheets = notebook.get("worksheets") or [notebook]  # until version 3 there were sheets
-    for cell in (cell for sheet in sheets for cell in sheet["cells"]):
-        source = _joined(cell.get("source") or cell.get("input", ""))
-        if cell.get("cell_type") == "heading":
-            yield f"{'#' * min(int(cell.get('level', 1)), 6)} {source}"
-        elif cell.get("cell_type") != "code":
+    for cell in notebook["cells"]:
+        source = _joined(cell.get("source", ""))
+        if cell.get("cell_type") != "code":
             yield source
         elif source.strip():
             yield fenced(source.strip("\n"), language)
@@ -51,7 +48,7 @@ def _cells(notebook: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _output(output: Mapping[str, Any]) -> str:
-    if output.get("output_type") in ("error", "pyerr"):
+    if output.get("output_type") == "error":
         return f"{output.get('ename', '')}: {output.get('evalue', '')}"
     return _joined(output.get("text") or output.get("data", {}).get("text/plain", ""))
 

@@ -1,25 +1,14 @@
 """Cuts a text into slices that end at a natural break, and finds passages. Offsets are code points.
 
-Joined slices are the whole text. A search for words in a row ignores case, as Unicode folds it
-(`STRASSE` finds `Straße`), the dots of Turkish i and the width of blanks. Folding changes lengths,
-so folded text remembers its positions. It uses no pattern: a repetitive page cannot make it slow.
-
-Spec: Unicode 3.13, default caseless matching
+Joined slices are the whole text. A search for words in a row ignores case and the width of blanks.
 """
 
 from __future__ import annotations
 
 import re
-from array import array
-from bisect import bisect_right
 
 from searchloop.search_backend.text.ranking import best_passages
 from searchloop.search_backend.types import Match
-
-# Blanks that become one, and every letter that case folding makes several of (a few more besides).
-_UNEVEN = re.compile(
-    r"\s\s+|[^\S ]|[\u00df\u0149\u01f0\u0390\u03b0\u0587\u1e96-\u1e9e\u1f50-\u1fff\ufb00-\ufb17]"
-)
 
 
 def fold(text: str) -> str:
@@ -29,51 +18,8 @@ def fold(text: str) -> str:
 
 def occurrences(text: str, words: str) -> list[tuple[int, int]]:
     """Returns (start, end) of each place where `words` stand in a row; none overlap."""
-    needle = _Folded(" ".join(words.split())).text
-    hay = _Folded(text)
-    spans: list[tuple[int, int]] = []
-    at = hay.text.find(needle) if needle else -1
-    while at >= 0:
-        start, end = hay.source(at)[0], hay.source(at + len(needle) - 1)[1]
-        if not spans or start >= spans[-1][1]:
-            spans.append((start, end))
-        at = hay.text.find(needle, at + len(needle))
-    return spans
-
-
-class _Folded:
-    """A folded text with single blanks, which maps its characters back to their source."""
-
-    def __init__(self, text: str) -> None:
-        # What keeps its length needs no note; line ends are the most of it.
-        even = text.replace("\n", " ").replace("\t", " ").replace("\u0130", "i")
-        # Where each uneven piece begins and ends: here, and in the text.
-        self._begins, self._ends = array("q"), array("q")
-        self._from, self._to = array("q"), array("q")
-        pieces: list[str] = []
-        length = last = 0
-        for found in _UNEVEN.finditer(even):
-            piece = " " if found[0].isspace() else found[0].casefold()
-            pieces += (even[last : found.start()], piece)
-            length += found.start() - last
-            last = found.end()
-            self._begins.append(length)
-            length += len(piece)
-            self._ends.append(length)
-            self._from.append(found.start())
-            self._to.append(last)
-        pieces.append(even[last:])
-        self.text = fold("".join(pieces))
-
-    def source(self, at: int) -> tuple[int, int]:
-        """Returns the (start, end) in the source of the character at `at`."""
-        piece = bisect_right(self._begins, at) - 1
-        if piece < 0:
-            return at, at + 1
-        if at < self._ends[piece]:
-            return self._from[piece], self._to[piece]
-        start = at - self._ends[piece] + self._to[piece]
-        return start, start + 1
+    wanted = r"\s++".join(map(re.escape, words.split()))
+    return [found.span() for found in re.finditer(wanted, text, re.IGNORECASE) if wanted]
 
 
 # A cut may move back by this share of the slice to end at a better place.

@@ -21,7 +21,7 @@ from tests.tables import each_row
 @pytest.mark.parametrize("name", PAGES)
 def test_the_cost_of_a_page_grows_with_its_size(name: str) -> None:
     """A construct at four times the size costs about four times as much, or has met its bound."""
-    assert not grows_too_fast(WORK["a page"], PAGES[name](12), PAGES[name](48))
+    assert not grows_too_fast(WORK["a page"], PAGES[name](8), PAGES[name](32))
 
 
 # A third of the texts for each work, so that every text is in the suite for several of them; all

@@ -157,12 +157,6 @@ class Scripts:
             is_alone = alone is not None and len(alone[0]) == 1
             is_power = is_alone and (held == "*" or held[1:2].isalpha())
             return _power(held, space) if is_power else _note(held) if before else held
-        if (
-            held == "o"
-            and before.rstrip()[-1:].isdigit()
-            and after[:1] in ("C", "F", "K", "N", "S", "E", "W")
-        ):
-            return "°"
         is_ordered = _is_ordinal(held) and _is_ordered(before) and held not in self._notes
         if is_ordered or _is_glued(held) or _is_short_form(before + held):
             return held
@@ -179,8 +173,6 @@ class Scripts:
             return f"[{held}]" if _is_number(held) else held
         if self._is_power(held, before, after):
             return _power(held, space)
-        if len(held) > 3 and held.isalpha():
-            return f" {held}"
         return _note(held)
 
     def _part_of_number(self, held: str, before: str, after: str) -> str:

@@ -63,8 +63,6 @@ def test_marks_become_citations() -> None:
         ("Wet [9, 8]", None),
         ("Wet [0]", None),
         ("[9] first", None),
-        ("A [link](https://x.example/) and [3](https://x.example/)", None),
-        ("[1]: https://x.example/", None),
         ("Wet [12345] [x] [ 1 ] [-1] [1.5]", None),
     ],
 )

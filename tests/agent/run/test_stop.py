@@ -176,34 +176,6 @@ async def test_stop_wins_while_a_run_is_taken_over(tmp_path: Path, moment: str, 
     await stage.close()
 
 
-@pytest.mark.parametrize("moment", ["claim", "model"])
-async def test_stop_wins_over_a_summary(tmp_path: Path, moment: str) -> None:
-    """Asked for by hand; nothing is summarised, and the chat goes on."""
-
-    stage = Stage(tmp_path, tmp_path / "s.sqlite3", "")
-    stage.model.steps = [*(says("High water.") for _ in range(4)), [Hold()], says("Yes.")]
-    for _ in range(4):
-        await stage.runner.start(stage.session, "When?", search="off")
-        await stage.runner.wait(stage.session)
-    hold = stage.model.steps[0][0]
-    assert isinstance(hold, Hold)
-    stage.silent.hold = moment
-    compacting = asyncio.create_task(stage.runner.compact(stage.session))
-    await (reached(hold) if moment == "model" else stage.silent.reached.wait())
-    stopping = asyncio.create_task(stage.runner.cancel(stage.session))
-    await asyncio.sleep(0)
-    stage.silent.free.set()
-    assert await asyncio.wait_for(stopping, 20)
-    await compacting
-    assert stage.log.leases.held(stage.session) == []
-    stage.model.steps = [says("Yes.")]
-    await stage.runner.start(stage.session, "Still there?")
-    await stage.runner.wait(stage.session)
-    assert stage.ends()[-1]["answer"] == "Yes."
-    assert not [e for e in stage.log.read(stage.session) if e.type == "summary"]
-    await stage.close()
-
-
 @pytest.mark.parametrize("hand_over", [True, False])
 async def test_a_server_that_ends_waits_for_no_start(tmp_path: Path, hand_over: bool) -> None:
     """A question that is just being asked is handed over or ended, however slow its tools are."""

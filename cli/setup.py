@@ -286,14 +286,12 @@ def run(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     """Prints what is set up, by kind, and no key."""
     states = {k: {p.name: _state(p) for p in find_parts(k).values()} for k in _HEADS}
-    lines = []
-    for kind, head in _HEADS.items():
+    lines = list[str]()
+    for kind, head in () if args.set or args.forget else _HEADS.items():
         lines += [f"{head}:", *(f"  {name:<14} {said}" for name, said in states[kind].items())]
-    lines.append("\nSet one up: searchloop setup --engine NAME --key-stdin < FILE")
-    if args.set or args.forget:
-        lines = []
-    saved = list(_store(load_environment()).names())
-    return tell(args, {"parts": states, "saved": saved}, *lines)
+    lines += ["\nSet one up: searchloop setup --engine NAME --key-stdin < FILE"] if lines else []
+    told = {"parts": states, "saved": [*_store(load_environment()).names()]}
+    return tell(args, told, *lines)
 
 
 def _named(args: argparse.Namespace) -> Part | None:

@@ -13,6 +13,7 @@ from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.providers import names as providers
 from searchloop.agent.run.prompts import NamedAgents
+from searchloop.agent.settings import Settings
 from searchloop.cli import OK
 from searchloop.cli.models import aliases
 from searchloop.cli.terminal.examples import subparsers
@@ -65,7 +66,8 @@ def _completions(args: argparse.Namespace) -> int:
     It is made for this version: whoever installs another one writes it anew.
     """
     if args.names:
-        with BareAgent(search_backend=None) as agent:
+        settings = Settings.load()
+        with BareAgent(settings, search_backend=None, store=settings.store) as agent:
             found = [name for name in NAMES[args.names](agent) if name.split() == [name]]
         print("\n".join(found))
         return OK

@@ -75,7 +75,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 def completed(cli: Cli, tmp_path: Path, *typed: str) -> set[str]:
     """What bash offers for the last word."""
     script = tmp_path / "completions.bash"
-    script.write_text(cli("completions", "bash").out, "utf-8")
+    if not script.exists():
+        script.write_text(cli("completions", "bash").out, "utf-8")
     told = " ".join(shlex.quote(word) for word in typed)
     code = COMPLETE.format(script=script, typed=told, last=len(typed) - 1, line=" ".join(typed))
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
@@ -109,23 +110,15 @@ def test_bash_completes_commands_options_values_and_files(cli: Cli, tmp_path: Pa
     assert "servers:b" in completed(cli, tmp_path, "searchloop", "mcp", "test", "s")
 
 
-@each_row(
-    ("kind", "known"),
-    [
-        ("models", "builtin:extractive"),
-        ("agents", "researcher"),
-        ("engines", "brave"),
-        ("readers", "local"),
-        ("providers", "ollama"),
-        ("sessions", ""),
-        ("projects", ""),
-        ("servers", "wiki"),
-    ],
-)
-def test_names_are_those_of_now(cli: Cli, kind: str, known: str) -> None:
-    """One on a line."""
-    if kind == "servers":
-        assert cli("mcp", "add", "wiki", "--url", "https://mcp.example.com/mcp").code == 0
-    ran = cli("completions", "--names", kind)
-    assert (ran.code, ran.err) == (0, "")
-    assert known in ran.out.split("\n")
+KNOWN = {"models": "builtin:extractive", "agents": "researcher", "engines": "brave"}
+KNOWN |= {"readers": "local", "providers": "ollama", "projects": "House"}
+
+
+def test_names_are_those_of_now(cli: Cli) -> None:
+    """One on a line; also the chats and projects that are stored."""
+    told = cli("ask", "Hello", "-o", "json").json
+    assert cli("mcp", "add", "wiki", "--url", "https://mcp.example.com/mcp").code == 0
+    assert cli("projects", "create", "House").code == 0
+    for kind, known in {**KNOWN, "servers": "wiki", "sessions": told["session_id"]}.items():
+        ran = cli("completions", "--names", kind)
+        assert (ran.code, ran.err, known in ran.out.split("\n")) == (0, "", True), kind

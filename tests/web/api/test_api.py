@@ -12,19 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from searchloop.agent.errors import (
-    AgentError,
-    ConfigError,
-    Conflict,
-    ProviderError,
-    StoreError,
-    ToolError,
-)
 from searchloop.agent.log import EventLog
-from searchloop.web.api.calls import status_of
 from searchloop.web.api.openapi import document
 from searchloop.web.app import STREAMED
-from tests.tables import each_row
 from tests.web.house import (
     ANSWER,
     TOKEN,
@@ -113,24 +103,19 @@ async def test_a_session_tells_whether_its_model_has_a_search_of_its_own(tmp_pat
 
 
 async def test_one_answer_at_a_time(tmp_path: Path) -> None:
-    """A second question is refused while the first is answered; stopping makes room."""
+    """A second question is refused while the first is answered; stopping makes room. A chat that is
+    deleted stops its answer first."""
     async with with_api(tmp_path) as (ask, house):
-        path = f"/api/sessions/{house.log.create_session(model='m:x').id}"
+        session = house.log.create_session(model="m:x").id
+        path = f"/api/sessions/{session}"
         assert (await ask("POST", f"{path}/messages", {"text": "wait"})).status == 202
         assert (await ask("GET", path)).data["running"] is True
         busy = await ask("POST", f"{path}/messages", {"text": "again"})
         assert (busy.status, busy.error["code"]) == (409, "busy")
         assert (await ask("POST", f"{path}/cancel")).data == {"cancelled": True}
         assert (await ask("POST", f"{path}/cancel", {})).data == {"cancelled": False}
-        assert (await ask("POST", f"{path}/messages", {"text": "again"})).status == 202
-
-
-async def test_deleting_stops_the_answer_first(tmp_path: Path) -> None:
-    """Nothing goes on for a session that is gone."""
-    async with with_api(tmp_path) as (ask, house):
-        session = house.log.create_session(model="m:x").id
-        await ask("POST", f"/api/sessions/{session}/messages", {"text": "wait"})
-        assert (await ask("DELETE", f"/api/sessions/{session}")).status == 204
+        assert (await ask("POST", f"{path}/messages", {"text": "wait again"})).status == 202
+        assert (await ask("DELETE", path)).status == 204
         assert not await house.runner.cancel(session)
         assert house.log.leases.held() == []
 
@@ -205,24 +190,6 @@ async def test_bad_input_is_one_clear_sentence(tmp_path: Path) -> None:
             assert b"Traceback" not in answer.body
             assert house.log.read(session) == [], said
             assert len(house.log.sessions()) == 1, said
-
-
-@each_row(
-    ("error", "status"),
-    [
-        (ConfigError("question_too_long", "x"), 413),
-        (ConfigError("no_key", "x"), 400),
-        (Conflict("busy", "x"), 409),
-        (Conflict("no_session", "x"), 404),
-        (ProviderError("unreachable", "x"), 502),
-        (StoreError("disk_full", "x"), 503),
-        (ToolError("bad_url", "x"), 400),
-        (AgentError("odd", "x"), 500),
-    ],
-)
-def test_each_error_has_its_status(error: AgentError, status: int) -> None:
-    """The status says the same as the error: who must act."""
-    assert status_of(error) == status
 
 
 async def test_the_search_backend_is_mounted(tmp_path: Path) -> None:

@@ -32,11 +32,15 @@ def test_a_server_of_another_version_offers_a_reload(
     expect(page.locator("#updated")).to_have_count(0)
 
 
-def test_a_link_to_a_deleted_chat_says_so(page: Page, house: House) -> None:
-    """A bookmark of a chat that is gone: a sentence, an empty chat, and the words in the box."""
+GONE = {"s/abcdefghijklmnopqrstuvwx": "deleted", "p/nothing": "no project"}
+
+
+@pytest.mark.parametrize("address", GONE)
+def test_a_link_to_what_is_gone_says_so(page: Page, house: House, address: str) -> None:
+    """A bookmark of a chat or a project: a sentence, an empty chat, and the words in the box."""
     box(page).fill("Kept")
-    page.goto(f"{house.url}#/s/abcdefghijklmnopqrstuvwx")
-    expect(page.get_by_role("alert")).to_contain_text("deleted")
+    page.goto(f"{house.url}#/{address}")
+    expect(page.get_by_role("alert").filter(has_text=GONE[address])).to_be_visible()
     expect(box(page)).to_have_value("Kept")
     expect(page).to_have_url(f"{house.url}#/")
 

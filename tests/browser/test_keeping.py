@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.house import LOCAL, House, LedOllama
-from tests.browser.steps import asked, box, chat_of, choose_model, told
+from tests.browser.steps import asked, chat_of, choose_model, told
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -268,12 +268,3 @@ def test_a_chat_gets_its_title_while_one_looks_on(
         expect(page.locator("#title")).to_have_text("Capital <b>of</b> France")
         expect(page.locator(".session a")).to_have_text("Capital <b>of</b> France")
         expect(page).to_have_title(re.compile("^Capital <b>of</b> France"))
-
-
-def test_a_project_that_is_gone_is_told(page: Page, house: House) -> None:
-    """A bookmark of it leads to a new chat, and what was typed is kept."""
-    box(page).fill("not lost")
-    page.goto(f"{house.url}#/p/nothing")
-    expect(page.get_by_role("alert").filter(has_text="no project")).to_be_visible()
-    expect(box(page)).to_have_value("not lost")
-    expect(page.locator("#welcome h2")).to_be_visible()

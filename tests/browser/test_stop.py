@@ -107,15 +107,6 @@ def test_a_model_that_is_gone_offers_what_can_succeed(chatting: Page, ollama: Le
     expect(chatting.locator(".versions")).to_have_text("2/2")
 
 
-def test_a_chat_deleted_elsewhere_says_so(chatting: Page, house: House, ollama: LedOllama) -> None:
-    """The page does not go on with a chat that is gone."""
-    ollama.script = lambda messages: ["Fine."]
-    asked(chatting, "To be deleted")
-    house.call("DELETE", f"/api/sessions/{chatting.url.rpartition('/')[2]}")
-    expect(chatting.get_by_role("alert")).to_contain_text("This chat is not here")
-    expect(chatting.locator(".turn")).to_have_count(0)
-
-
 @pytest.mark.integration
 def test_a_server_that_dies_comes_back_and_knows_this_page_no_more(
     enter: Enter, tmp_path: Path, ollama: LedOllama

@@ -113,6 +113,24 @@ def test_a_chat_costs_its_length_to_open(enter: Enter, house: House, shape: Any)
     assert cost(TURNS) < 8 * small
 
 
+FOLDED = """async (count) => {
+  const { emptyChat, reduce } = await import("/static/chat/state.js");
+  const began = performance.now();
+  let chat = emptyChat;
+  const type = "user_message";
+  for (let seq = 1; seq <= count; seq++) chat = reduce(chat, { seq, type, text: "Q" });
+  return chat.turns.length === count && performance.now() - began;
+}"""
+
+
+def test_a_chat_costs_its_length_to_fold(enter: Enter) -> None:
+    """Four times the questions are taken in for less than twelve times the time, not sixteen."""
+    page = enter(bypass_csp=True)
+    page.evaluate(FOLDED, 500)  # compiled once
+    few, many = (min(page.evaluate(FOLDED, n) for _ in range(3)) for n in (2_000, 8_000))
+    assert 0 < many < 12 * few
+
+
 def test_long_code_is_drawn_in_parts(page: Page, ollama: LedOllama) -> None:
     """Those off the screen are not laid out, those that stand are not made anew; all is copied."""
     half = [f"x{n} = some(words)  # of code\n" for n in range(3_000)]

@@ -7,15 +7,19 @@ import threading
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from bench.page import long_session
+from tests.browser.checks import sticks_out
 from tests.browser.conftest import Enter
 from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import (
     ask,
     asked,
+    box,
     came,
     chat_of,
     choose_model,
     last_turn,
+    open_chat,
     switch,
     told,
     wait_for_answer,
@@ -27,12 +31,10 @@ pytestmark = pytest.mark.integration
 TITLE = "👩‍🚀 مرحبا \u202eevil\u202c שלום 𝕏 " + "ü" * 120
 
 
-LOOKED_AT_AGAIN = """() => {
-  for (const hidden of [true, false]) {
-    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
-    document.dispatchEvent(new Event("visibilitychange"));
-  }
-  dispatchEvent(new Event("focus"));
+SEEN = """hidden => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+  if (!hidden) dispatchEvent(new Event("focus"));
 }"""
 
 
@@ -49,7 +51,8 @@ def test_eight_tabs_on_one_chat(page: Page, ollama: LedOllama) -> None:
         tab.goto(page.url)
     for tab in tabs:
         expect(last_turn(tab).locator(".answer")).to_contain_text("One.")
-    tabs[0].evaluate(LOOKED_AT_AGAIN)
+    for hidden in (True, False):
+        tabs[0].evaluate(SEEN, hidden)
     gate.set()
     for tab in (page, *tabs):
         expect(wait_for_answer(tab).locator(".answer")).to_have_text("One. Two.")
@@ -138,3 +141,61 @@ def test_a_chat_that_is_left_keeps_what_was_asked_of_it(page: Page, ollama: LedO
 
 def _is_change(route: Route) -> bool:
     return route.request.method == "PATCH"
+
+
+def test_five_hundred_models_are_searched_and_called(page: Page, house: House) -> None:
+    """The picker stays on the screen and finds one by a word; the list of @ names eight at most."""
+    known = house.call("GET", "/api/models")
+    local = next(model for model in known["models"] if model["id"] == LOCAL)
+    many = [{**local, "id": f"ollama:m{n}", "title": f"Model number {n}"} for n in range(500)]
+    given = {**known, "models": [*known["models"], *many]}
+    page.route("**/api/models", lambda route: route.fulfill(json=given))
+    page.evaluate("new BroadcastChannel('searchloop').postMessage('settings')")
+    box(page).fill("Kept")
+    page.locator("#model").click()
+    options = page.locator(".picker").get_by_role("option")
+    expect(options.nth(500)).to_be_attached()
+    assert sticks_out(page) == []
+    page.get_by_role("combobox", name="Find a model").fill("number 499")
+    expect(options).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(box(page)).to_have_value("Kept")
+    box(page).fill("@number")
+    expect(page.locator('#slash [role="option"]')).to_have_count(8)
+
+
+def test_a_chat_of_five_thousand_turns_opens_and_is_asked(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """At its newest turn, which is drawn first; the next question is answered at once."""
+    chat = long_session(house.home / "data", turns=5_000, said="Words.", model=LOCAL)
+    open_chat(page, house, chat)
+    expect(page.locator(".turn")).to_have_count(5_000)
+    expect(last_turn(page).locator(".answer")).to_be_in_viewport()
+    expect(told(page, ollama, "And now?", "Still here.").locator(".answer")).to_be_in_viewport()
+    house.call("DELETE", f"/api/sessions/{chat}")
+
+
+def test_a_tab_that_slept_for_a_day_shows_what_came(
+    enter: Enter, house: House, ollama: LedOllama
+) -> None:
+    """What was answered meanwhile is there, what was typed is kept, and today is yesterday."""
+    page = enter(fresh=True)
+    page.clock.install()
+    page.reload()
+    told(page, ollama, "Asleep soon?")
+    heads = page.locator("#sessions h2")
+    expect(heads.first).to_have_text("Today")
+    box(page).fill("half a th")
+    page.evaluate(SEEN, True)
+    path = f"/api/sessions/{chat_of(page)}"
+    house.call("POST", f"{path}/messages", {"text": "From elsewhere?"})
+    until(lambda: not house.call("GET", path)["running"])
+    page.clock.fast_forward("24:00:00")
+    page.evaluate(SEEN, False)
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(wait_for_answer(page).locator(".answer")).to_have_text("Yes.")
+    expect(heads.first).to_have_text("Yesterday")
+    expect(box(page)).to_have_value("half a th")
+    expect(page.locator("#connection")).to_be_hidden()
+    expect(page.locator(".spinner:visible")).to_have_count(0)

@@ -1,7 +1,7 @@
 // Which turns of a chat are shown: the same rules as agent/branches.py, for the page.
 //
 // A tree is {parents, children, chosen, removed}; turns are called by the number of their question,
-// 0 stands before the first. Trees are values: a change gives another tree.
+// 0 stands before the first. A change gives another tree; the old one is not to be used any more.
 
 const KINDS = new Set(["branch_chosen", "turn_removed", "turn_restored"]);
 
@@ -33,15 +33,15 @@ function way({ chosen }) {
   return ids;
 }
 
+// The next question grows in place: copies of all turns with each would cost the square of a long chat.
 function asked(tree, id, replaces) {
   const parent = tree.parents[replaces] ?? way(tree).at(-1) ?? 0;
-  const parents = { ...tree.parents, [id]: parent };
-  return {
-    parents,
-    children: { ...tree.children, [parent]: [...(tree.children[parent] ?? []), id] },
-    chosen: showing({ ...tree, parents }, id),
-    removed: tree.removed,
-  };
+  const next = tree === emptyTree ? structuredClone(tree) : { ...tree };
+  next.parents[id] = parent;
+  next.children[parent] = [...(next.children[parent] ?? []), id];
+  if (replaces) next.chosen = showing(next, id);
+  else next.chosen[parent] = id;
+  return next;
 }
 
 /** What is chosen once this turn and whatever it follows are. */

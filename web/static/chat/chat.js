@@ -10,6 +10,7 @@ const NEWS = ["run_finished", "approval_requested"]; // what is told where nobod
 const SETTLED = 500; // milliseconds without news after which a chat has come in
 const AT_ONCE = 8; // turns at the end that are drawn as soon as they are there
 const SLICE = 12; // milliseconds in one go for the others
+const REST = 4; // times as long as a look took, before the next one
 const NEAR = 48; // pixels from the end that still count as "at the end"
 const ABOVE = 12; // pixels of the room above a question that may leave the screen
 
@@ -29,6 +30,7 @@ export function chatView(page, on) {
   let frame = 0;
   let building = 0;
   let fresh = [];
+  let rested = 0; // when the next look may be drawn
   let following = true;
   let sought = null; // the turn to be looked at
   let unmet = false; // whether it was never here, being of another version
@@ -43,6 +45,7 @@ export function chatView(page, on) {
     views = new Map();
     drawn = [];
     fresh = [];
+    rested = 0;
     following = true;
     comparing = null;
     clearTimeout(missing);
@@ -75,7 +78,15 @@ export function chatView(page, on) {
     chat = next;
     fresh.push(event);
     if (document.hidden && NEWS.includes(event.type)) on.unseen(event, chat.turns.at(-1));
-    if (!frame) frame = requestAnimationFrame(draw);
+    if (!frame) frame = requestAnimationFrame(drawSoon);
+  }
+
+  // A long chat that is coming in leaves room between two looks, each of which lays out all that is there.
+  function drawSoon() {
+    if (performance.now() < rested) return (frame = requestAnimationFrame(drawSoon));
+    const began = performance.now();
+    draw();
+    rested = began + REST * (performance.now() - began);
   }
 
   function draw() {

@@ -35,6 +35,8 @@ export function reduce(chat, event) {
 
 // The turns that the tree shows, each told who stands beside it.
 function arranged(chat, event) {
+  const next = event.type === "user_message" && !event.replaces && !event.plan;
+  if (next) return { ...chat, current: event.seq, turns: [...chat.turns, newTurn(event)] };
   const others = { ...chat.others };
   for (const turn of chat.turns) others[turn.id] = turn;
   let { current } = chat;

@@ -226,8 +226,7 @@ export function slashList(box, list, on) {
     try {
       const [folders, documents] = await Promise.all([(library ??= foldersOf()), api.documents(part)]);
       if (mine !== looks) return; // an answer that is late asks nothing anew
-      const read = ({ kind }) => kind === "pages";
-      documents.sort((a, b) => read(a) - read(b));
+      documents.sort((a, b) => (a.kind === "pages") - (b.kind === "pages"));
       found = { part, documents: [...folders, ...documents] };
     } catch (failure) {
       return on.complain(failure);

@@ -1,7 +1,4 @@
-"""The agent as a library, on a background loop: ask from any thread.
-
-`searchloop.Agent` is this agent together with the search backend.
-"""
+"""The agent as a library, on a loop of its own; `searchloop.Agent` adds the search backend."""
 
 from __future__ import annotations
 

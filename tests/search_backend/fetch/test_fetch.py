@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 import socket
@@ -38,7 +37,6 @@ from tests.search_backend.hostile import (
     redirect,
     serving,
 )
-from tests.source_tree import modules, within
 from tests.tables import each_row
 
 PAGE = answer(b"<p>hello</p>", "Content-Length: 12", kind="text/html; charset=UTF-8")
@@ -102,15 +100,6 @@ def test_a_request_says_nothing_about_the_user(
         agent,
     ]
     assert net.connected == [(PUBLIC, 8080)]
-
-
-@pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "500 Oops", "999 Odd", "300 Choose"])
-def test_any_status_is_an_answer(server: HostileServer, status: str) -> None:
-    """What a status means is for the reader to say."""
-    server.routes["/"] = answer(b"text", status=status)
-    net = Internet(server.port)
-    page = net.fetch("http://example.com/")
-    assert (page.status, page.body) == (int(status[:3]), b"text")
 
 
 # Where the guard may connect to.
@@ -505,22 +494,3 @@ def test_a_fault_in_a_resolver_is_not_taken_for_an_absent_host() -> None:
 
     with pytest.raises(KeyError, match="a bug"):
         fetch("http://example.com/", limits=LIMITS, resolve=resolve)
-
-
-# The one door.
-
-
-def test_in_that_module_names_are_looked_up_in_one_place() -> None:
-    """aiohttp connects to the addresses that the guard has checked, and asks no resolver."""
-    calls = {
-        (module.path, node.attr)
-        for module in modules("search_backend")
-        if any(within(line.target, "socket", "aiohttp") for line in module.imports)
-        for node in module.nodes
-        if isinstance(node, ast.Attribute)
-        and node.attr in ("connect", "connect_ex", "create_connection", "getaddrinfo")
-    }
-    assert calls == {
-        ("search_backend/fetch/fetch.py", "getaddrinfo"),
-        ("search_backend/fetch/fetch.py", "connect"),  # of OutwardSocket, to that of its class
-    }

@@ -226,34 +226,6 @@ def test_headers_without_end_are_refused_early() -> None:
         assert fails(head(piece)) == "bad_response"
 
 
-@each_row(
-    ("first", "piece"),
-    [
-        (b"", b"1;" + b"e" * 900 + b"\r\nx\r\n"),
-        (b"", b"1;" + b"e" * 900),
-        (b"", b"1" * 100),
-        (b"", b"f" * 50 + b"\r\n"),
-        (b"", b"f" * 16 + b"\r\n"),
-        (b"3\r\nabc\r\n0\r\n", b"X: y\r\n"),
-    ],
-)
-def test_chunks_that_carry_nothing_are_bounded_too(first: bytes, piece: bytes) -> None:
-    """Chunk sizes, extensions and trailers without end are read to the deadline at most."""
-
-    def script() -> Iterator[object]:
-        yield answer(first, "Transfer-Encoding: chunked")
-        yield from forever(piece * 500)
-
-    try:
-        page = load(script, HURRIED)
-    except FetchFailed as error:
-        ended = error.code
-    else:
-        assert len(page.body) <= HURRIED.max_bytes
-        ended = page.cut
-    assert ended in ("bad_response", "timeout", "deadline", "connection", "max_bytes", "max_pieces")
-
-
 def test_chunks_of_one_byte_are_counted() -> None:
     """Each costs more work than it carries, so their number is bounded as well."""
 

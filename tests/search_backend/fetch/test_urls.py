@@ -91,22 +91,18 @@ REFUSED = [
     "mailto:a@b.example",
     *("httpx://example.com/", "http+unix://%2Fvar%2Frun/", "unix:/var/run/docker.sock"),
     "dict://a.example",
-    *("ldap://example.com/", "jar:http://example.com!/", "feed:http://example.com"),
-    "ｈttp://example.com/",
+    *("jar:http://example.com!/", "ｈttp://example.com/"),
     *("http://?x", "http://#x", "http://:80/", "http://:@/", "http://./", "http://../"),
     "http://.../",
     # user names
     *("http://user@example.com/", "http://user:pass@example.com/", "http://@example.com/"),
     *("http://:@example.com/", "http://example.com@127.0.0.1/", "http://127.0.0.1@example.com/"),
     *("http://a@b@example.com/", "http://example.com:80@127.0.0.1:80/"),
-    "http://a%40b@example.com/",
-    *("http://[::1]@example.com/", "http://example.com;@127.0.0.1/"),
-    "http://user@[2606:4700::1111]/",
+    *("http://a%40b@example.com/", "http://[::1]@example.com/", "http://user@[2606:4700::1111]/"),
     # backslashes, controls, spaces
     *("http:\\\\example.com\\", "http://example.com\\@127.0.0.1/"),
     "http://127.0.0.1\\@example.com/",
     *("http://example.com\\.evil.example/", "http:/\\example.com/", "http://example.com/a\\b"),
-    *("http://example.com/?a\\b", "http://example.com/#a\\b", "\\\\example.com\\x"),
     *(" http://example.com/", "http://example.com/ ", "\thttp://example.com/"),
     "http://example.com/\n",
     *("http://exa mple.com/", "http://example.com /", "http://example.com/a b"),
@@ -127,13 +123,8 @@ REFUSED = [
     "http://%5b::1%5d/",
     *("http://example.com%0d%0a/", "http://example.com%20/", "http://ex,ample.com/"),
     "http://ex*mple.com/",
-    *("http://exa$mple.com/", "http://exa!mple.com/", "http://exa'mple.com/"),
-    "http://exa(mple).com/",
-    *("http://exa&mple.com/", "http://exa=mple.com/", "http://exa;mple.com/"),
-    "http://exa+mple.com/",
-    *("http://exa~mple.com/", 'http://exa"mple.com/', "http://<example>.com/"),
-    "http://exa^mple.com/",
-    *("http://exa|mple.com/", "http://{example}.com/", "http://`example`.com/"),
+    *("http://exa$mple.com/", "http://exa'mple.com/", "http://exa(mple).com/", "http://a;b.com/"),
+    *("http://exa+mple.com/", "http://<example>.com/", "http://{example}.com/"),
     # labels
     *("http://example..com/", "http://.example.com/", "http://example.com../"),
     "http://-example.com/",
@@ -171,7 +162,7 @@ REFUSED = [
     *("http://00000127.0.0.1/", "http://8.8.8.08/", "http://0x8.8.8.8/", "http://134744072/"),
     *("http://127.0.0.1./", "http://8.8.8.8./", "http://127.0.0.1../", "http://127.0.0.1.1/"),
     "http://8.8.8/",
-    *("http://256.0.0.1/", "http://1.2.3.256/", "http://4294967296/", "http://99999999999/"),
+    *("http://256.0.0.1/", "http://4294967296/"),
     *("http://example.com.1/", "http://a.0x1/", "http://1.2.3.4.5/", "http://127.0.0.0x1/"),
     "http://-1/",
     # IPv6 and brackets
@@ -180,8 +171,7 @@ REFUSED = [
     *("http://[127.0.0.1]/", "http://[8.8.8.8]/", "http://[8.8.8.8]:80/", "http://[v1.fe80::a]/"),
     *("http://[vF.8.8.8.8]/", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/"),
     "http://[::1%lo]/",
-    *("http://[2606:4700::1111%25x]/", "http://[::127.1]/", "http://[::ffff:010.0.0.1]/"),
-    "http://[::g]/",
+    *("http://[2606:4700::1111%25x]/", "http://[::127.1]/", "http://[::g]/"),
     *("http://[1:2:3:4:5:6:7:8:9]/", "http://[2606:4700::1111 ]/", "http://[2606:4700::1111]]/"),
     *("http://2606:4700:4700::1111/", "http://[2606:4700::1111]80/", "http://[2606:4700::1111]:a/"),
     # ports
@@ -189,7 +179,7 @@ REFUSED = [
     "http://example.com:8_0/",
     *("http://example.com:080/", "http://example.com:0/", "http://example.com:80:80/"),
     "http://example.com::80/",
-    *("http://example.com:99999999/", "http://example.com:８０/", "http://example.com:٨٠/"),
+    *("http://example.com:99999999/", "http://example.com:８０/"),
     *("http://example.com:80.0/", "http://example.com:0x50/", "http://example.com:%38%30/"),
     # size
     *("http://example.com/" + "a" * MAX_URL, "http://example.com/" + "ä" * (MAX_URL // 2)),
@@ -223,18 +213,7 @@ NOT_REACHABLE = [
     *("http://[fec0::1]/", "http://[fc00::1]/", "http://[fd00:ec2::254]/", "http://[ff02::1]/"),
     *("http://[2001:db8::1]/", "http://[3fff::1]/", "http://[5f00::1]/", "http://[100::1]/"),
     *("http://[2001:4860::5efe:10.0.0.1]/", "http://[4000::1]/"),
-    *(
-        f"http://example.com:{port}/"
-        for port in (1, 7, 21, 22, 23, 25, 53, 110, 111, 135, 139, 143)
-    ),
-    *(
-        f"http://example.com:{port}/"
-        for port in (389, 445, 465, 587, 631, 993, 1433, 2375, 2379, 3306)
-    ),
-    *(
-        f"https://example.com:{port}/"
-        for port in (5432, 5900, 6000, 6379, 6443, 9200, 10250, 11211)
-    ),
+    *(f"http://example.com:{port}/" for port in (1, 22, 25, 53, 445, 2375, 3306, 6379, 9200)),
     *(f"http://example.com:{port}/" for port in (27017, 65535, 65536, 99999)),
 ]
 
@@ -294,31 +273,6 @@ def test_redirects_are_read_relative_to_where_they_come_from(location: str, lead
     """Relative, scheme-relative and absolute locations lead where browsers go."""
     base = check_url("https://example.com:8443/dir/page?q")
     assert check_redirect(base, location).url == leads_to
-
-
-@each_row(
-    "location",
-    [
-        *("///other.example/", "////other.example/", "\\\\other.example", "/\\other.example/"),
-        *("http:other.example", "https:/other.example", "https:b", "http:///other.example", "a:b"),
-        *("//user@other.example/", "//other.example\\@x/", "//127.1/", "//[::1", "//"),
-        *("/a\r\nb", "/a b", "\t//127.0.0.1/", "/\t/127.0.0.1/", "ht\ntp://127.0.0.1/", "/\x00"),
-        *("file:///etc/passwd", "javascript:alert(1)", "data:text/html,x", "ftp://example.com/"),
-        *(url for url in REFUSED if url.lower().startswith("http:")),
-    ],
-)
-def test_redirects_with_two_readings_are_refused(location: str) -> None:
-    """A Location header is held to the same rules as an address from a caller."""
-    with pytest.raises(FetchRefused) as caught:
-        check_redirect(check_url("https://example.com/dir/page"), location)
-    assert caught.value.code == "refused_url"
-
-
-@each_row("location", [*NOT_REACHABLE, "//127.0.0.1/", "//localhost/x", "//[::1]"])
-def test_redirects_to_inside_look_like_nothing_there(location: str) -> None:
-    """A public page cannot lead inside."""
-    with pytest.raises(NotReachable):
-        check_redirect(check_url("https://example.com/dir/page"), location)
 
 
 pieces = st.lists(

@@ -26,7 +26,7 @@ from searchloop.search_backend.fetch.http import Fetched, Known
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Reading
-from searchloop.search_backend.types import FetchFailed, Freshness, Page
+from searchloop.search_backend.types import FetchFailed
 from tests.search_backend.fetch.test_fetch import Internet
 from tests.search_backend.hostile import answer, serving
 from tests.tables import each_row
@@ -319,20 +319,6 @@ def test_equal_pages_at_once_are_fetched_once(tmp_path: Path) -> None:
         web.gate.set()
         assert {view.result().content for view in opened} == {TEXT.strip()}
     assert len(web.asked) == 1
-
-
-def test_another_versions_page_is_not_used(tmp_path: Path) -> None:
-    """A shape that this version does not know counts as nothing."""
-    disk = Disk(tmp_path, 2**20)
-    Cache(disk).put("k", Page(URL, URL, "t", "x", ("l",), freshness=Freshness(60)), 60)
-    good = disk.get("Page", "k")
-    assert good is not None
-    assert (found := Cache(disk).get(Page, "k")) is not None
-    assert (found[0].text, found[0].links) == ("x", ("l",))
-    for change in ({"text": 5}, {"links": 5}, {"freshness": {}}, {"freshness": {"x": 1}}, {"y": 1}):
-        disk.put("Page", "k", {**good.value, **change}, 60)
-        kept = Cache(disk).get(Page, "k")
-        assert kept is None or change == {"freshness": {}}
 
 
 def test_the_version_goes_only_to_the_server_that_gave_it() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from searchloop.search_backend.readers import find_readers, read, reader_for_name
 from searchloop.search_backend.readers._html.bounds import DEEPEST, MOST_ELEMENTS, parsed
 from searchloop.search_backend.types import Page
-from tests.growth import check_growth
 from tests.tables import each_row
 
 DATA = Path(__file__).parents[1] / "data"
@@ -135,18 +134,6 @@ def test_no_feed_is_too_broken(parts: list[str]) -> None:
         "".join(["<rss>", *parts]).encode(), url="https://e.example/", content_type="text/xml"
     )
     assert page.status == "ok"
-
-
-@each_row(
-    "piece", ["<title>", "<!--", "<![CDATA[", "<", "a.", "<link href='", "<content>&lt;p&gt;"]
-)
-def test_a_feed_that_repeats_itself_is_not_slow(piece: str) -> None:
-    """Four times as much costs about four times as much."""
-
-    def whole(text: str) -> None:
-        read(text.encode(), url="https://e.example/", content_type="text/xml")
-
-    check_growth(whole, "<rss><" + piece * (80_000 // len(piece)))
 
 
 def test_markdown_gives_its_title() -> None:

@@ -142,6 +142,7 @@ def test_our_own_documents_answer_the_same_question(tmp_path: Path) -> None:
     assert not renewed.search("kettle", 1)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other rights of files")
 def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
     """Also when it was made readable for others, and with a generous umask."""
     old = os.umask(0)

@@ -90,7 +90,7 @@ def test_a_worker_is_used_again_and_missed_by_nobody_when_it_is_gone() -> None:
     assert pids() - before == {worker}
     os.kill(worker, signal.SIGKILL)
     os.waitpid(worker, 0)
-    pool._idle_seconds = 0.01
+    pool._idle_seconds = 1.0
     assert opened(pool, LARGE) == "ok"
     (worker,) = pids() - before
     until(lambda: ") Z " in Path(f"/proc/{worker}/stat").read_text("ascii"))

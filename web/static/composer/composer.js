@@ -433,7 +433,7 @@ export function composer(el, on) {
     if (!phone.matches) return el("files").click();
     const more = [
       { label: t("file.attach"), run: () => el("files").click() },
-      { label: t("plus.template"), hint: t("plus.template.hint"), run: () => setTimeout(command) },
+      { label: t("plus.template"), run: () => setTimeout(command) },
     ];
     (await menus()).openModes(el("attach"), facts.session.mode, mode => change(el("attach"), { mode }), more);
   });

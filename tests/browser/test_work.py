@@ -53,7 +53,7 @@ def test_a_question_calls_a_model_and_a_file(page: Page, house: House, ollama: L
     expect(box(page)).to_have_value(f"@{MODEL} ")
     expect(page.locator("#switch-state")).to_contain_text("This question alone is answered by")
     box(page).press_sequentially("Sum up #search-swit")
-    expect(page.locator("#slash [role=presentation]")).to_have_text(["Your library"])
+    expect(page.locator("#slash [role=presentation]")).to_have_text(["Library"])
     expect(offered).to_have_text(["The web-search switchin your library"])
     offered.click()
     expect(page.locator("#shelf li")).to_contain_text("library://docs/search-switch.md")
@@ -132,7 +132,7 @@ def test_a_project_offers_its_own_templates_first(page: Page, house: House) -> N
     with page.expect_download() as saved:
         own.get_by_role("link", name="Export all").click()
     box(page).press_sequentially("/")
-    heads = ["Templates of this project", "Commands", "Your templates"]
+    heads = ["Templates of this project", "Commands", "Templates"]
     expect(page.locator("#slash [role=presentation]")).to_have_text(heads)
     offered = page.locator('#slash [role="option"] code')
     expect(offered.first).to_have_text("/fares")

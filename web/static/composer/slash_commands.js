@@ -45,7 +45,7 @@ export function slashList(box, list, on) {
   let shut = null; // the mark whose list was closed
   let [timer, looks] = [0, 0];
 
-  const command = (name, act, words) => ({ name, act, words, head: "commands" });
+  const command = (name, act, words) => ({ name, act, words, head: "slash.label" });
   const all = [
     ...Object.entries({ on: "auto", off: "off", native: "native", local: "local", offline: "offline" }).map(
       ([word, search]) => command(`/search ${word}`, () => on.change({ search })),
@@ -118,14 +118,14 @@ export function slashList(box, list, on) {
     const found = await api.templates(project).all().catch(on.complain);
     return (found ?? []).map(each => ({
       name: `/${each.command}`,
-      head: project ? "own" : "templates",
+      head: project ? "head.own" : "settings.templates",
       words: `${each.title || sketchOf(each.content)} · ${t("template.fields", { n: fieldsOf(each.content).length })}`,
       act: () => use(each),
     }));
   }
 
   const promptOf = ({ name, takes, about }) => ({
-    head: "prompts",
+    head: "head.prompts",
     name: `/${name}${takes ? " " : ""}`,
     words: [takes, about].filter(Boolean).join(" · "),
     act: takes ? null : () => say(name, ""),
@@ -133,7 +133,7 @@ export function slashList(box, list, on) {
 
   // Words after its name fill it; one that no running server has is its server's to refuse.
   function promptsFor(name, given) {
-    const whole = { head: "prompts", name: `/${name} ${given}`, words: t("slash.prompt"), act: () => say(name, given) };
+    const whole = { head: "head.prompts", name: `/${name} ${given}`, words: t("slash.prompt"), act: () => say(name, given) };
     const known = prompts.filter(each => each.name.startsWith(name));
     return given || !known.length ? [whole] : known.map(promptOf);
   }
@@ -181,7 +181,7 @@ export function slashList(box, list, on) {
       .filter(model => `${model.id} ${titleOf(model)}`.toLowerCase().includes(words))
       .slice(0, MOST)
       .map(model => ({
-        head: "models",
+        head: "settings.models",
         name: `@${callName(model, models)}`,
         title: titleOf(model),
         words: [nameOf(model.id.split(":")[0]), ...badges(model)].join(" · "),
@@ -198,7 +198,7 @@ export function slashList(box, list, on) {
     }
     const fits = ({ title, url }) => `${title} ${url}`.toLowerCase().includes(typed.toLowerCase());
     return found.documents.filter(fits).map(document => ({
-      head: ["folder", "pages"].includes(document.kind) ? document.kind : "files",
+      head: ["folder", "pages"].includes(document.kind) ? `head.${document.kind}` : "settings.library",
       name: document.url,
       title: document.title || document.url,
       words: wordsOf(document),
@@ -250,7 +250,7 @@ export function slashList(box, list, on) {
       title ? h("span.called", { dir: "auto" }, title) : h("code", name, more),
       h("span.hint", { dir: "auto" }, words ?? t(`slash.${name.slice(1).replace(" ", ".")}`)),
     );
-    return head === fits[i - 1]?.head ? [one] : [h("li.muted", { role: "presentation" }, t(`head.${head}`)), one];
+    return head === fits[i - 1]?.head ? [one] : [h("li.muted", { role: "presentation" }, t(head)), one];
   }
 
   function run(i) {

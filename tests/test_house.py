@@ -42,14 +42,14 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # Lines of code: no blanks, comments and docstrings. A budget goes down with each merge; a commit
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
-    "agent": 23_867,
-    "search_backend": 12_766,
-    "web": 3_529,
-    "cli": 3_324,
-    "searchloop": 7_337,
+    "agent": 23_967,
+    "search_backend": 12_125,
+    "web": 3_517,
+    "cli": 3_323,
+    "searchloop": 7_384,
     "the page's script and style": 11_479,
     "rule data, 100 characters a line": 802,
-    "tests, with comments and blanks": 77_413,
+    "tests, with comments and blanks": 70_915,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

@@ -125,7 +125,7 @@ export function slashList(box, list, on) {
   }
 
   const promptOf = ({ name, takes, about }) => ({
-    head: "head.prompts",
+    head: "head.mcp",
     name: `/${name}${takes ? " " : ""}`,
     words: [takes, about].filter(Boolean).join(" · "),
     act: takes ? null : () => say(name, ""),
@@ -133,7 +133,7 @@ export function slashList(box, list, on) {
 
   // Words after its name fill it; one that no running server has is its server's to refuse.
   function promptsFor(name, given) {
-    const whole = { head: "head.prompts", name: `/${name} ${given}`, words: t("slash.prompt"), act: () => say(name, given) };
+    const whole = { head: "head.mcp", name: `/${name} ${given}`, words: t("slash.prompt"), act: () => say(name, given) };
     const known = prompts.filter(each => each.name.startsWith(name));
     return given || !known.length ? [whole] : known.map(promptOf);
   }

@@ -133,7 +133,8 @@ export function slashList(box, list, on) {
 
   // Words after its name fill it; one that no running server has is its server's to refuse.
   function promptsFor(name, given) {
-    const whole = { head: "head.mcp", name: `/${name} ${given}`, words: t("slash.prompt"), act: () => say(name, given) };
+    const act = () => say(name, given);
+    const whole = { head: "head.mcp", name: `/${name} ${given}`, words: t("slash.prompt"), act };
     const known = prompts.filter(each => each.name.startsWith(name));
     return given || !known.length ? [whole] : known.map(promptOf);
   }

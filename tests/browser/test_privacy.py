@@ -119,6 +119,8 @@ def test_everything_is_deleted_at_the_second_press(kept: House, enter: Enter) ->
     expect(page.get_by_text("No chats yet", exact=False).first).to_be_attached()
     expect(dialog.get_by_role("cell", name="Nobody")).to_be_visible()
     expect(dialog).to_contain_text("Offline: the server lets nothing leave.")
+    page = enter(kept, fresh=True)  # the other one leaves the deleted chat
+    dialog = opened(page, "privacy")
     dialog.get_by_role("button", name="New temporary chat").click()
     expect(dialog).not_to_be_visible()
     expect(page.locator("#temporary")).to_be_visible()

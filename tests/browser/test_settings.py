@@ -120,7 +120,9 @@ def test_each_tool_of_a_server_has_a_switch(page: Page, ollama: LedOllama, tmp_p
     command = {"command": "sh", "args": ["-c", script]}
     dialog.get_by_label("The same as JSON").fill(json.dumps({"mcpServers": {"sums": command}}))
     dialog.get_by_role("button", name="Show what would run").click()
-    expect(dialog.locator("li code")).to_contain_text("hostile_server.py sums")
+    expect(dialog.locator("li code")).to_contain_text(
+        re.compile(r"hostile_server\.py'? sums")  # quoted where the clone's path has blanks
+    )
     dialog.get_by_role("button", name="Add", exact=True).click()
     server = dialog.locator(".server")
     summary = server.locator("summary")

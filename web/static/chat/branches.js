@@ -1,7 +1,7 @@
 // Which turns of a chat are shown: the same rules as agent/branches.py, for the page.
 //
-// A tree is {parents, children, chosen, removed}; turns are called by the number of their question,
-// 0 stands before the first. A change gives another tree; the old one is not to be used any more.
+// A tree is {parents, children, chosen, removed, last?}; turns are called by the number of their question,
+// 0 stands before the first. `last` ends what is chosen, where that is known. A change gives another tree; the old one is not to be used any more.
 
 const KINDS = new Set(["branch_chosen", "turn_removed", "turn_restored"]);
 
@@ -14,7 +14,7 @@ export function grow(tree, event) {
   if (event.type === "turn_removed") return removed(tree, event.turn);
   const back = event.type === "turn_restored";
   const left = back ? tree.removed.filter(id => id !== event.turn) : tree.removed;
-  return { ...tree, chosen: showing(tree, event.turn), removed: left };
+  return { ...tree, chosen: showing(tree, event.turn), removed: left, last: undefined };
 }
 
 /** The turns that are shown, in order. */
@@ -35,8 +35,8 @@ function way({ chosen }) {
 
 // The next question grows in place: copies of all turns with each would cost the square of a long chat.
 function asked(tree, id, replaces) {
-  const parent = tree.parents[replaces] ?? way(tree).at(-1) ?? 0;
-  const next = tree === emptyTree ? structuredClone(tree) : { ...tree };
+  const parent = tree.parents[replaces] ?? tree.last ?? way(tree).at(-1) ?? 0;
+  const next = { ...(tree === emptyTree ? structuredClone(tree) : tree), last: id };
   next.parents[id] = parent;
   next.children[parent] = [...(next.children[parent] ?? []), id];
   if (replaces) next.chosen = showing(next, id);
@@ -57,5 +57,5 @@ function removed(tree, id) {
   const left = beside(next, id);
   if (!left.length || tree.chosen[parent] !== id) return next;
   const nearest = left.reduce((a, b) => (Math.abs(b - id) < Math.abs(a - id) ? b : a));
-  return { ...next, chosen: { ...tree.chosen, [parent]: nearest } };
+  return { ...next, chosen: { ...tree.chosen, [parent]: nearest }, last: undefined };
 }

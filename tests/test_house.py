@@ -43,13 +43,13 @@ ENTRIES, FEWEST, MOST, FUNCTION_LINES, LOOP_LINES, CONSTRUCTOR_PARAMETERS = 14, 
 # that raises one names the issue that asks for it.
 BUDGET: Mapping[str, int] = {
     "agent": 23_967,
-    "search_backend": 12_125,
+    "search_backend": 12_129,
     "web": 3_517,
     "cli": 3_323,
     "searchloop": 7_384,
     "the page's script and style": 11_479,
     "rule data, 100 characters a line": 802,
-    "tests, with comments and blanks": 70_919,
+    "tests, with comments and blanks": 70_933,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {
@@ -356,6 +356,18 @@ def test_tests_replace_nothing_inside_the_code() -> None:
         if within(line.target, "unittest.mock", "mock", "pytest_mock")
     ]
     report(problems, "Tests use fake servers and arguments, not patches.")
+
+
+def test_no_group_of_a_pattern_repeats_possessively() -> None:
+    """Python before 3.11.5 misreads `(?:...)*+`, and Debian 12 has 3.11.2; `(?>(?:...)*)` is it."""
+    shape = re.compile(r"\)(?:[*+?]|\{\d*,?\d*\})\+")
+    problems = [
+        module.at(constant.lineno)
+        for module in modules()
+        for constant in strings(module)
+        if "(?" in constant.value and shape.search(constant.value)
+    ]
+    report(problems, "Patterns that older Pythons misread:")
 
 
 def test_every_wire_format_is_tested_on_recorded_bytes() -> None:

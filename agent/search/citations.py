@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Perplexity writes [1] or [1, 2], xAI [[1]](address); both count the pages of one answer.
 _VENDOR_MARK = re.compile(r"\[\d+(?:[,;、，]\s?\d+)*\]|\[\[\d+\]\]\([^()\s]*\)", re.ASCII)
 _NUMBER = re.compile(r"\d+", re.ASCII)
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z)')
+_STRING = re.compile(r'"(?>(?:[^"\\]++|\\.)*)(?:"|\Z)')
 _CHECKED = 400  # marks of one answer that are compared with pages: a bound for the work
 _PASSAGE = 600  # characters of a page that a mark shows
 

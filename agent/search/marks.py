@@ -37,7 +37,7 @@ _OTHER = re.compile(r"[\])](?: or| and| to| oder| und| bis| o| ou| y| et|或|和
 _KEY = re.compile(r"[ \t]*(?:- )?[a-z_][\w.-]*:[ \t]*\Z", re.ASCII)
 _SENTENCE_ENDS = tuple(".!?…。！？")
 _CLAUSE_ENDS = re.compile(r"[*_~]{0,3}\s*(?:\Z|\n|\.(?!\w)|[,;:!?…。，；：！？、)）」』”\"]|\|)")
-_LINE_ENDS = re.compile(r"(?:[\s,;]*+\[\d{1,3}\])*+[ \t]*+(?:[.。][ \t]*+)?(?:\Z|\n)")
+_LINE_ENDS = re.compile(r"(?>(?:[\s,;]*+\[\d{1,3}\])*)[ \t]*+(?:[.。][ \t]*+)?(?:\Z|\n)")
 _CLOSERS = "*_~"
 _OPERATED = re.compile(r" ?[+=^]| \*\*? |\*\*?(?=[A-Za-z0-9(])")  # else emphasis ends or begins
 _NO_OPERATOR = re.compile(r"(?<!\w)[A-Z](?:\+\+|#)\Z|<su[bp]>\Z|(?<![\w<])<[^<>\s]+>\Z")

@@ -17,7 +17,7 @@ from searchloop.search_backend.text.clean import decode
 _LONGEST_DELAY = 15
 _MANY_WORDS = 60
 _DELAYED = re.compile(
-    r"\s*+([0-9]{1,3})(?:\.[0-9.]*+)?+(?:\s*+[;,]|\s)\s*+(?:url\s*+=\s*+)?"
+    r"\s*+([0-9]{1,3})(?>(?:\.[0-9.]*+)?)(?:\s*+[;,]|\s)\s*+(?:url\s*+=\s*+)?"
     r"(?:\"([^\"]*+)|'([^']*+)|([^\"'].*+))",
     re.IGNORECASE | re.DOTALL,
 )

@@ -30,7 +30,7 @@ _MOST_RULES, _MOST_LINES = 64 * 1024, 2_000  # bytes and lines of one .gitignore
 _STARS = re.compile(r"(?:\[\^/\]\*){2,}")
 _NOT_THESE = re.compile(r"\[\^(?![/\]])")  # which is no slash either, as git reads it
 _BEFORE_STAR = re.compile(
-    r"\[\^/\]\*((?:\\.|\[\^?\]?(?:\\.|[^\]\\])*+\](?!\*)|[^\\\[\]()/])+?)(?=\[\^/\]\*)"
+    r"\[\^/\]\*((?:\\.|\[\^?\]?(?>(?:\\.|[^\]\\])*)\](?!\*)|[^\\\[\]()/])+?)(?=\[\^/\]\*)"
 )
 _BEFORE_FOLDERS = re.compile(r"\(\?:/\.\+\)\?/((?:(?!\(\?:/\.\+\)\?).)+?)(?=\(\?:/\.\+\)\?/)")
 _IGNORED, _EXCLUDED = "left out by .gitignore", "left out by your patterns"

@@ -29,7 +29,7 @@ LOCAL = "local"
 # XML in pieces, however broken. Each alternative takes a character and never backtracks.
 XML_PIECE = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)|<[?!][^>]*>?"
-    r"|<(?P<end>/?)(?:[\w.-]++:)?+(?P<name>[A-Za-z_][\w.-]*+)(?P<rest>[^<>]*+)>|(?P<text><?[^<]*+)",
+    r"|<(?P<end>/?)(?>(?:[\w.-]++:)?)(?P<name>[A-Za-z_][\w.-]*+)(?P<rest>[^<>]*+)>|(?P<text><?[^<]*+)",
     re.DOTALL,
 )
 _HEAD = 64 * 1024

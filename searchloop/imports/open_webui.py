@@ -18,7 +18,7 @@ from searchloop.imports.chats import ImportedChat, Node, Page, Unknown, clean, d
 
 ORIGIN = "Open WebUI"
 _MARK = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3}){0,9})\](?!\()", re.ASCII)
-_INSIDE = r"(?:(?!</?details\b).)*+"
+_INSIDE = r"(?>(?:(?!</?details\b).)*)"
 _THINKING = re.compile(rf"<details type=\"reasoning\"[^<>]{{0,200}}>({_INSIDE})</details>\s*", re.S)
 _SUMMARY = re.compile(r"^\s*<summary>[^<]{0,200}</summary>")
 _OTHER = re.compile(rf"<details type=\"(\w{{1,40}})\"[^<>]*+>{_INSIDE}</details>\s*", re.S)

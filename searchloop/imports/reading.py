@@ -21,7 +21,7 @@ MOST_UNPACKED = 8 << 30  # bytes of all parts of a ZIP together
 MOST_PARTS = 100_000
 _BETWEEN = 4 << 20  # bytes between two chats
 # Braces alone say where an object of the array begins and ends, once strings are set aside.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
+_TOKEN = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)("?)|[{}]', re.DOTALL)
 _CHATS = re.compile(r"(?:^|/)(?:conversations|chats|searchloop)[^/]*\.json$", re.IGNORECASE)
 _ENCRYPTED = 1
 

@@ -27,6 +27,8 @@ SYSTEM = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 @pytest.fixture(scope="module")
 def there() -> Iterator[Warm]:
     """The program on that system."""
+    if not f"{ROOT}{sys.prefix}".isascii():
+        pytest.skip("Python itself cannot start there: this clone's path is not ASCII")
     # Files that are opened without an encoding are an error, in modules of ours.
     strict = ("-X", "warn_default_encoding", "-W", "error::EncodingWarning")
     started = Warm(*strict, module="tests.cli.foreign", **SYSTEM)

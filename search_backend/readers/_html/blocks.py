@@ -30,7 +30,7 @@ from searchloop.search_backend.readers._html.text import (
 )
 
 _EMPTY = frozenset(("br", "hr"))
-_BLOCK_TAG = re.compile(rf"<(/?(?:{'|'.join(sorted(NAMES['blocks']))})(?: [^<>]*+)?+)>")
+_BLOCK_TAG = re.compile(rf"<(/?(?:{'|'.join(sorted(NAMES['blocks']))})(?>(?: [^<>]*+)?))>")
 _VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
 _TYPED = re.compile(r' style="[^"]*white-space: ?(?:pre|break-spaces)')
 _WORD_ENDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")

@@ -29,7 +29,7 @@ _SCRIPT = re.compile(
 _OPEN_FRAME = re.compile(r"(<noscript[^<>]*+>\s*+<iframe[^<>]*+>)(?=\s*+</noscript)")
 # What an element shows instead of its own content, the innermost first.
 _SHADOW = re.compile(
-    r"(?i)<template\s[^<>]*shadowrootmode[^<>]*>([^<]*+(?:<(?!/?template[\s>])[^<]*+)*+)</template>"
+    r"(?i)<template\s[^<>]*shadowrootmode[^<>]*>([^<]*+(?>(?:<(?!/?template[\s>])[^<]*+)*))</template>"
 )
 
 

@@ -26,16 +26,16 @@ from searchloop.search_backend.readers._html.visibility import SCREEN_WIDTH, Sty
 MOST_STEPS = 500_000
 # Characters: of all sheets of a page, of the selectors and the block of one rule; words of a value.
 LONGEST_SHEET, LONGEST_SELECTORS, LONGEST_BLOCK, LONGEST_VALUE = 400_000, 4_000, 8_000, 40
-_QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
+_QUOTED = r"\"(?>(?:[^\"\\\n]|\\.)*)\"?|'(?>(?:[^'\\\n]|\\.)*)'?"
 _ADDRESS = r"[rR][lL]\(\s*+[^\s\"')][^)]*+\)?"
 # Each way begins with a letter that is named: the search then skips what begins none.
 _OPAQUE = re.compile(rf"/\*.*?(?:\*/|\Z)|{_QUOTED}|u{_ADDRESS}|U{_ADDRESS}|\\[{{}};]", re.DOTALL)
 _IMPORT = re.compile("@import", re.IGNORECASE)
 _BLANK = str.maketrans("{};\\", "    ")
-_INSIDE = r"\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\[[^\[\]]*+\]"
+_INSIDE = r"\((?>(?:[^()]|\((?>(?:[^()]|\([^()]*+\))*)\))*)\)|\[[^\[\]]*+\]"
 _BRACKETS = re.compile(_INSIDE)
-_SELECTOR = re.compile(rf"(?:[^,()\[\]\"'\\]|\\.|{_QUOTED}|{_INSIDE})++", re.DOTALL)
-_NAME = re.compile(r"[.#](?:[\w-]|[^\x00-\x7f]|\\.)++")
+_SELECTOR = re.compile(rf"(?>(?:[^,()\[\]\"'\\]|\\.|{_QUOTED}|{_INSIDE})+)", re.DOTALL)
+_NAME = re.compile(r"[.#](?>(?:[\w-]|[^\x00-\x7f]|\\.)+)")
 _NUMBERED = re.compile(r"\\[0-9a-fA-F]")  # a character by its number
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d{1,5}(?:\.\d{1,4})?)(px|r?em)\s*\)")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]++)\s*(?:,([^()]*+))?\)")

@@ -32,7 +32,9 @@ _SHAPED = re.compile(
 )
 _SHAPING = re.compile(r"(?i)line|lnt?\b|gutter|blob|nums?\b|copy|btn|toolbar")
 _is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
-_INLINE_CODE = re.compile(r"<(code|tt|samp)((?: [^<>]*)?)>([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>")
+_INLINE_CODE = re.compile(
+    r"<(code|tt|samp)((?: [^<>]*)?)>([^<]*+(?>(?:<(?!/?\1[ >])[^<]*+)*))</\1>"
+)
 _BREAK = re.compile(
     r"<(?:br|div|p|li|tr|pre)[ >]|<span [^<>]*(?:display: ?block|\"line\"|data-line=)"
 )

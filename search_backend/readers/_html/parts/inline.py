@@ -15,7 +15,7 @@ _IMAGE = re.compile(r"<img(?: [^<>]*)?>")
 _ALT = re.compile(r' alt="([^"]+)"')
 _LABEL = re.compile(r' (?:aria-label|title)="([^"]+)"')
 _PICTURED = re.compile(
-    r"<(t[dh]|h[1-6])((?: [^<>]*)?)>([^<]*+(?:<(?!/?(?:t[dhr]|table|h[1-6])[ >])[^<]*+)*+)</\1>"
+    r"<(t[dh]|h[1-6])((?: [^<>]*)?)>([^<]*+(?>(?:<(?!/?(?:t[dhr]|table|h[1-6])[ >])[^<]*+)*))</\1>"
 )
 _TITLED = re.compile(r"<td(?: [^<>]*)?>\s*<\w+ [^<>]*title=\"[^<>]*></")
 _DECORATION = re.compile(
@@ -28,13 +28,13 @@ _IS_TEX = re.compile(r"\\[a-zA-Z]{2}|[\^_]\{|\w\^\w")
 # One or two signs that are no letters: an emoji, a star, a tick.
 _is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
 _INLINE = "span|small|font|b|i|u|em|strong|bdi|ins"
-_STRUCK_LINK = re.compile(r"(<a [^<>]*line-through[^<>]*>)([^<]*+(?:<(?!/?a[ >])[^<]*+)*+)</a>")
+_STRUCK_LINK = re.compile(r"(<a [^<>]*line-through[^<>]*>)([^<]*+(?>(?:<(?!/?a[ >])[^<]*+)*))</a>")
 # By any length only a number is raised: badges and drawings are moved so, too.
 _SCRIPT_LIKE = re.compile(
     rf"<({_INLINE})(?: [^<>]*)?(?:vertical-align: ?(super|sub)\b"
     r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "]'
     r"|(?:vertical-align: ?|[\"; ]top: ?-)[.\d]*[1-9](?=[^<>]*>\s*[-−–+]?\d{1,3}\s*<))[^<>]*>"
-    r"([^<]*+(?:<(?!/?\1[ >])[^<]*+)*+)</\1>"
+    r"([^<]*+(?>(?:<(?!/?\1[ >])[^<]*+)*))</\1>"
 )
 _FRACTION = re.compile(
     r"(\d(?:<[^<>]*>)*)?<sup(?: [^<>]*)?>\s*(\d+)\s*</sup>\s*"
@@ -52,8 +52,8 @@ _OVER = re.compile(
     r"\s*(?:<sup>)?([^<]*)(?:</sup>)?\s*<br>\s*(?:<sub>)?([^<]*)(?:</sub>)?\s*</span>"
 )
 _SIGN_LINK = re.compile(
-    r"<a( [^<>]*+)>\s*+(?:<[^/][^<>]*+>){0,9}+[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?"
-    r"(?:</[^a][^<>]*+>){0,9}+\s*+</a>"
+    r"<a( [^<>]*+)>\s*+(?>(?:<[^/][^<>]*+>){0,9})[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?"
+    r"(?>(?:</[^a][^<>]*+>){0,9})\s*+</a>"
 )
 
 
@@ -114,7 +114,9 @@ def inline(pieces: list[str]) -> list[str]:
 
 
 def _code(text: str) -> str:
-    found = re.compile(rf"<code(?: [^<>]*)?>([^<{CUT}]*+(?:<(?!/?code[ >])[^<{CUT}]*+)*+)</code>")
+    found = re.compile(
+        rf"<code(?: [^<>]*)?>([^<{CUT}]*+(?>(?:<(?!/?code[ >])[^<{CUT}]*+)*))</code>"
+    )
     link = re.compile(r"(\s*<a(?: [^<>]*)?>)([^<]*(?:<(?!/?a[ >])[^<]*)*)(</a>\s*)").fullmatch
 
     def written(code: re.Match[str]) -> str:
@@ -205,7 +207,7 @@ _ON_ITS_LINE = re.compile(
     r"(<(span|[abi]|strong|em|small) [^<>]*"
     r'(?:style="[^"]*(?:display: ?(?:block|flex|grid|table)|float: ?right)[^<>]*>'
     r'|class="(?:[^"]* )?(?:sr-only|visually-?hidden|screen-reader-text)[ "][^<>]*>'
-    r"(?=[^<]*[^\W\d_])))([^<]*+(?:<(?!/?\2[ >])[^<]*+)*+</\2>)?"
+    r"(?=[^<]*[^\W\d_])))([^<]*+(?>(?:<(?!/?\2[ >])[^<]*+)*)</\2>)?"
 )
 # Between two elements that a site has named a sheet elsewhere ends the line.
 _CUSTOM = re.compile(r"(</[a-z]++-[^<>]*+>)(?=<[a-z]++-)")

@@ -72,7 +72,7 @@ class Scripts:
 
     def __init__(self, text: str, cut: str) -> None:
         self._text, self._cut = text, cut
-        anything = rf"[^{cut}<]*+(?:<(?!/?su[bp][ >])[^{cut}<]*+)*+"
+        anything = rf"[^{cut}<]*+(?>(?:<(?!/?su[bp][ >])[^{cut}<]*+)*)"
         self._script = re.compile(
             r"(<a (?P<link>[^<>]*)>\s*)?<(?P<tag>su[bp])(?P<name>(?: [^<>]*)?)>"
             rf"(?P<held>{anything})</(?P=tag)>(?(1)(\s*</a>)?)"

@@ -25,6 +25,7 @@ SAMPLE = (
     *("tests/agent/test_loop.py", "tests/agent/test_bare_agent.py", "tests/agent/verdicts"),
     *("tests/agent/calls", "tests/agent/settings", "tests/search_backend/test_library.py"),
     *("tests/docs/test_tables.py", "tests/test_plugins.py", "tests/searchloop/render"),
+    "tests/search_backend/readers",  # its patterns are read alike
     # These fork, on a terminal of their own.
     *(("tests/cli/test_commands.py", "tests/cli/test_ask.py") if sys.platform == "linux" else ()),
 )

@@ -49,7 +49,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 7_384,
     "the page's script and style": 11_479,
     "rule data, 100 characters a line": 802,
-    "tests, with comments and blanks": 70_933,
+    "tests, with comments and blanks": 70_935,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

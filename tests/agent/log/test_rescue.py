@@ -97,6 +97,8 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], int]] = {
 }
 
 
+# Only writing needs such a page; the last one of a file may be one of them.
+FOR_WRITING = ("index of sessions", "cut off in a page")
 LOST = ("first page", "sessions", "cut off")  # only a copy helps
 
 
@@ -108,7 +110,7 @@ def test_what_can_be_read_comes_back(tmp_path: Path, whole: bytes, name: str) ->
     damaged, unharmed = DAMAGE[name]
     path = tmp_path / "sessions.sqlite3"
     path.write_bytes(damaged(whole))
-    assert used(path, Counter())[1] or name == "index of sessions"  # which only writing needs
+    assert used(path, Counter())[1] or name in FOR_WRITING
     assert check(path)
     found = restore(path, None)
     assert found.saved == (0 if name in LOST else SESSIONS)

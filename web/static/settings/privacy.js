@@ -81,7 +81,8 @@ function deletion() {
     attempt(said, async () => {
       const { deleted } = await api.deleteEverything();
       said.textContent = t("privacy.deleted", { n: deleted });
-      setTimeout(() => location.assign("/"), 1500);
+      // The page behind still shows a chat that is gone: it begins anew once the number has been read.
+      said.closest("dialog").addEventListener("close", () => location.assign("/"), { once: true });
     }),
   );
   return card({ id: "delete", title: t("privacy.all") }, h("p.muted", t("privacy.delete.lead")), all, said);

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import platform
 import re
+import shlex
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -33,7 +35,6 @@ from searchloop.cli.arguments import number, one_line, output, tell
 from searchloop.cli.search import ask_backend, try_engine
 from searchloop.compose import find_plugins, listed_settings, unknown_settings
 from searchloop.web.gate.access import KeptToken
-from searchloop.web.gate.exposure import exposures
 
 _PATIENCE = 15.0  # seconds for all engines
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
@@ -53,7 +54,6 @@ class Finding:
 
 def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_doctor)
-    parser.add_argument("--security", action="store_true", help="list what is open to whom")
     output(parser)
 
 
@@ -68,9 +68,7 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
 def _doctor(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
-    if args.security:
-        return _exposed(settings, args)
-    parts = (_machine, _models, _search, _keys, _plugin_findings, mcp_findings)
+    parts = (_machine, _private, _models, _search, _keys, _plugin_findings, mcp_findings)
     findings = [finding for part in parts for finding in part(settings)]
     lines = []
     for finding in findings:
@@ -79,17 +77,6 @@ def _doctor(args: argparse.Namespace) -> int:
             lines.append(f"           {one_line(finding.command, 300)}")
     tell(args, {"findings": [asdict(f) for f in findings]}, *lines)
     return FAILED if any(f.state == "missing" for f in findings) else OK
-
-
-def _exposed(settings: Settings, args: argparse.Namespace) -> int:
-    """Prints who can reach what; fails if somebody can whom nobody chose to let in."""
-    found, lines = exposures(settings, Path.cwd()), []
-    for each in found:
-        lines.append(f"{'OPEN   ' if each.wide else '       '}  {each.what}: {each.said}")
-        if each.command:
-            lines.append(f"           closes it: {one_line(each.command, 300)}")
-    tell(args, {"exposures": [asdict(each) for each in found]}, *lines)
-    return FAILED if any(each.wide for each in found) else OK
 
 
 def _machine(settings: Settings) -> Iterator[Finding]:
@@ -107,6 +94,20 @@ def _machine(settings: Settings) -> Iterator[Finding]:
             check()
         except AgentError as error:
             yield Finding("missing", what, str(error))
+
+
+def _private(settings: Settings) -> Iterator[Finding]:
+    """Reports files with keys or chats that other users of this machine can read."""
+    home = settings.home
+    inside = home.glob("*") if _open_to(0o011, home) else ()
+    for path in (*inside, Path.cwd() / ".env"):
+        if path.is_file() and _open_to(0o044, path):
+            said = f"other users of this machine can read {path}"
+            yield Finding("hint", "Privacy", said, f"chmod 600 {shlex.quote(str(path))}")
+
+
+def _open_to(rights: int, path: Path) -> bool:
+    return os.name == "posix" and path.exists() and bool(path.stat().st_mode & rights)
 
 
 def _sessions(settings: Settings) -> Finding:

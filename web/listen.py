@@ -141,22 +141,6 @@ def _bad_host(host: str) -> ConfigError:
     return ConfigError("bad_host", what, "Use --host 127.0.0.1, which only this machine can reach.")
 
 
-def reachable(port: int) -> tuple[bool, str]:
-    """Tries a port of this machine: (whether it answers, its address outside if it does there)."""
-    far = ""
-    with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses an interface
-        far = str(probe.getsockname()[0])
-    near = any(_answers(address, port) for address in ("127.0.0.1", "::1"))
-    return near, far if far and _answers(far, port) else ""
-
-
-def _answers(address: str, port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1):
-        return True
-    return False
-
-
 class BoundedHead(HttpToolsProtocol):
     """uvicorn's connection with the limits that it lacks: time, size and number of unsent heads.
 

@@ -110,20 +110,6 @@ def check_settings(env: Environment) -> Settings:
     return settings
 
 
-def library_of(settings: Settings) -> list[str]:
-    """Returns the folders and files that were added to the library."""
-    if not (settings.home / "library.sqlite3").exists():
-        return []
-    with _backend().library(settings.home) as library:
-        return [c.path for c in library.list() if c.kind in ("folder", "file")]
-
-
-def used_engines(settings: Settings) -> list[str]:
-    """Returns the engines outside this machine that are asked, in their order."""
-    named: list[str] = _backend().remote_engines(settings)
-    return named
-
-
 def every_setting() -> list[Setting]:
     """Returns the settings of all parts: agent, search backend, providers, engines, readers."""
     found = {s.name: s for s in (*SETTINGS, *SEARCH_OPTIONS)}

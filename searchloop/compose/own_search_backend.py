@@ -47,13 +47,6 @@ def check(env: Environment, home: Path) -> None:
         SearchSettings.from_mapping(env, home=home)
 
 
-def remote_engines(settings: Settings) -> list[str]:
-    """Returns the engines of the chain that lie outside this machine and have what they need."""
-    own, known = SearchSettings.from_mapping(settings.env, home=settings.home), find_engines()
-    chosen = [known[name] for name in own.engines]
-    return [e.name for e in chosen if e.remote and not e.missing(own.keys)]
-
-
 def file_text(path: Path) -> str:
     """Returns a file, or stdin for `-`, as the library reads it. Raises ConfigError naming it."""
     name = path if path.name != "-" else "stdin"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -44,6 +45,21 @@ def test_a_bare_machine_is_well(cli: Cli) -> None:
     }
     assert "Ollama is not running" in found["Models of ollama"]["said"]
     assert found["Models of ollama"]["command"] == "ollama serve"
+
+
+def test_what_other_users_can_read_is_named(cli: Cli) -> None:
+    """A file of the data folder, and a `.env`, that others may read: each with its command."""
+    home = Path(cli("config", "-o", "json").json["settings"][0]["value"])
+    home.mkdir(mode=0o755, exist_ok=True)
+    home.chmod(0o755)
+    (home / "config.toml").write_text("")
+    (home / "config.toml").chmod(0o644)
+    told = cli("doctor", OLLAMA_HOST=closed_address()).out
+    said = f"other users of this machine can read {home / 'config.toml'}"
+    assert said in told
+    subprocess.run(["chmod", "600", str(home / "config.toml")], check=True)
+    assert f"chmod 600 {home / 'config.toml'}" in told
+    assert "Privacy" not in cli("doctor", OLLAMA_HOST=closed_address()).out
 
 
 def test_an_environment_that_cannot_be_used_stands_in_the_way(cli: Cli) -> None:

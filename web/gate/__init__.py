@@ -4,7 +4,7 @@ A page of another site can reach 127.0.0.1 from the user's browser, so an addres
 Every request needs an exact Host, an Origin (if any) from the same list, and the token; a body must
 be JSON, small but for files, and arrive in time. Every answer leaves with the security headers.
 
-Others may import: access, exposure.
+Others may import: access.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from searchloop.cli.ask import (
     session_named,
     settled,
 )
-from searchloop.cli.models import aliases, whole_name
+from searchloop.cli.models import whole_name
 from searchloop.cli.sessions import export_text, write_export
 from searchloop.cli.show import as_text, code_of, print_sources, spoken_here
 from searchloop.cli.terminal.line_editor import PATHS, LineEditor, copy
@@ -154,8 +154,7 @@ class TerminalChat:
         """Returns, for each command, what may follow it."""
 
         def models() -> list[str]:
-            listed = [model.id for model in self._agent.models() if model.available]
-            return [*aliases(self._agent.settings.home), *listed]
+            return [model.id for model in self._agent.models() if model.available]
 
         def agents() -> list[str]:
             return ["none", *(agent.name for agent in NamedAgents(self._agent.settings.home).all())]

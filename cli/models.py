@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import asdict
-from pathlib import Path
 
 from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import ConfigError
@@ -18,7 +17,6 @@ from searchloop.agent.providers import Hosts, has, hosting, load, split_model, u
 from searchloop.agent.providers import names as providers
 from searchloop.agent.settings import LOWEST, Settings
 from searchloop.agent.settings.config_file import change_config
-from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
 from searchloop.agent.types.attachments import size_words
@@ -36,13 +34,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     about |= {"unload": "take a model out of a local server's memory"}
     about |= {"remove": "delete a model from a local server's disk"}
     about |= {"default": "show or choose the model of questions that name none"}
-    about |= {"alias": "list short names of models, or give one"}
-    runs = {"default": _default, "alias": _alias}
     for name, action in actions(parser, _change, **about).items():
-        action.set_defaults(run=runs.get(name, _change))
-        if name == "alias":
-            action.add_argument("name", metavar="NAME", nargs="?", help="for example fast")
-        if name in runs:
+        if name == "default":
+            action.set_defaults(run=_default)
             what = "provider:model; none takes it away"
             action.add_argument("model", metavar="MODEL", nargs="?", help=what)
         else:
@@ -104,23 +98,6 @@ def _default(args: argparse.Namespace) -> int:
     return tell(args, asdict(usual), f"{one_line(usual.model)} ({usual.why})")
 
 
-def _alias(args: argparse.Namespace) -> int:
-    """Lists the short names, or changes one."""
-    with BareAgent(search_backend=None) as agent:
-        home = agent.settings.home
-        if args.name and args.model:
-            gone = args.model == "none"
-            if has(args.name):
-                what = f"{one_line(args.name, 40)} is the name of a provider."
-                raise ConfigError("bad_alias", what, "Choose another short name.")
-            change_alias(home, args.name, None if gone else whole_name(agent, args.model))
-    found = {k: v for k, v in aliases(home).items() if args.model or args.name in (None, k)}
-    if args.name and not (found or args.model):
-        raise _no_alias(args.name, aliases(home))
-    lines = [f"{name:<14} {one_line(model)}" for name, model in found.items()]
-    return tell(args, {"aliases": found}, *(lines or ["No short names yet."]))
-
-
 def _change(args: argparse.Namespace) -> int:
     """Pulls, unloads or removes a model and prints its name; a name without a provider is local."""
     given, _, rest = args.model.partition(":")
@@ -161,12 +138,10 @@ async def _pull(host: Hosts, name: str) -> None:
 
 
 def whole_name(agent: BareAgent, model: str) -> str:
-    """Returns the whole name of a model: of an alias, or of the one provider that has the model.
+    """Returns the whole name of a model: that of the one provider that has it.
 
     Raises ConfigError if there is none, or more than one.
     """
-    if known := aliases(agent.settings.home).get(model):
-        return known
     if has(re.split("[:/]", model)[0]):
         if has(model):
             what, remedy = f"{model} is a provider, not a model.", "`searchloop models` lists all."
@@ -211,36 +186,6 @@ def _unknown(model: str, listed: Iterable[ModelInfo]) -> ConfigError:
     return ConfigError(
         "unknown_model", what, f"{told}`searchloop models` lists all; write provider:model."
     )
-
-
-_ALIASES = "aliases.json"
-_ALIAS = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
-
-
-def aliases(home: Path) -> dict[str, str]:
-    """Returns the user's own short names of models. Raises ConfigError for a broken file."""
-    found = read_object(home / _ALIASES, "bad_aliases", "The list of short names of models") or {}
-    return {name: model for name, model in found.items() if isinstance(model, str)}
-
-
-def _no_alias(name: str, known: Iterable[str]) -> ConfigError:
-    """Says that there is no such short name."""
-    what = f"There is no short name {name[:60]!r}."
-    near = did_you_mean(name, known)
-    return ConfigError("no_alias", what, f"{near}`searchloop models alias` lists those there are.")
-
-
-def change_alias(home: Path, name: str, model: str | None) -> None:
-    """Gives a model a short name; None removes it. Raises ConfigError, StoreError."""
-    known = aliases(home)
-    if model is None and name not in known:
-        raise _no_alias(name, known)
-    if not _ALIAS.fullmatch(name):
-        what = f"{name[:60]!r} cannot be the short name of a model."
-        raise ConfigError("bad_alias", what, "Use small letters, digits, dots and hyphens.")
-    changed = {**known, name: model}
-    kept = {key: value for key, value in sorted(changed.items()) if value is not None}
-    write_object(home / _ALIASES, kept)
 
 
 ARGUMENTS = {"models": _arguments}

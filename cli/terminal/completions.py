@@ -15,7 +15,6 @@ from searchloop.agent.providers import names as providers
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.settings import Settings
 from searchloop.cli import OK
-from searchloop.cli.models import aliases
 from searchloop.cli.terminal.examples import subparsers
 from searchloop.compose import every_setting
 from searchloop.search_backend.engines import find_engines
@@ -36,12 +35,8 @@ _NAMED = {
 _BASH = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}"
 
 
-def _models(agent: BareAgent) -> Iterable[str]:
-    return [*aliases(agent.settings.home), *(m.id for m in agent.models() if m.available)]
-
-
 NAMES: Mapping[str, Callable[[BareAgent], Iterable[str]]] = {
-    "models": _models,
+    "models": lambda agent: [each.id for each in agent.models() if each.available],
     "sessions": lambda agent: [each.id for each in agent.log.sessions()],
     "agents": lambda agent: [each.name for each in NamedAgents(agent.settings.home).all()],
     "projects": lambda agent: [each.name for each in agent.log.projects.all()],

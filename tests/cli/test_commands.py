@@ -61,7 +61,6 @@ def test_streams_that_are_closed_full_or_endless_are_no_fault(tmp_path: Path, ty
 
 LISTINGS = {  # each that there is -> the key of its list
     "models": "models",
-    "models alias": "aliases",
     "agents": "agents",
     "agents list": "agents",
     "projects": "projects",

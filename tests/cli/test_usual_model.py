@@ -67,23 +67,6 @@ def test_a_model_that_no_server_has_is_told_with_near_names(cli: Cli) -> None:
     assert f"Ollama is not running at {server.url}. Start it with `ollama serve`" in gone
 
 
-def test_a_model_has_a_short_name_of_the_users(cli: Cli) -> None:
-    """It stands for the whole name wherever a model is named."""
-    with FakeOllama(HERE, lambda body: say(f"I am {body['model']}.")) as server:
-        here = {"OLLAMA_HOST": server.url, "SEARCHLOOP_OFFLINE": ""}
-        assert cli("models", "alias", **here).out.strip() == "No short names yet."
-        assert cli("models", "alias", "fast", "tiny:1b", **here).out.split()[-1] == "ollama:tiny:1b"
-        assert cli("ask", "-m", "fast", "Who?", **here).out.strip() == "I am tiny:1b."
-        listed = cli("models", "alias", "-o", "json", **here).json
-        assert listed == {"aliases": {"fast": "ollama:tiny:1b"}}
-        assert cli("models", "alias", "fast", "none", **here).code == 0
-        gone = cli("models", "alias", "fast", **here)
-        assert (gone.code, "no short name 'fast'" in gone.err) == (2, True)
-        for name in ("ollama", "Fast", "a b", ""):
-            assert cli("models", "alias", name, "tiny:1b", **here).code in (0, 2)
-            assert cli("models", "alias", "-o", "json", **here).json == {"aliases": {}}
-
-
 def test_the_default_is_chosen_and_shown(cli: Cli) -> None:
     """It is saved; a setting of the shell wins over it, and that is said."""
     with FakeOllama(HERE, lambda body: say(f"I am {body['model']}.")) as server:

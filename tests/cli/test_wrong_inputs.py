@@ -106,7 +106,6 @@ WRONG = {
     "audit empty.txt": "empty.txt",
     "audit large.txt": "larger than 10 mb",
     "audit page.txt --fail-on wrong": "'wrong' is none of contradicted",
-    "models alias A! x": "provider:model",
     "models default nothing-at-all": "provider:model",
     "library add nowhere": "nowhere",
     "library remove nowhere": "is not in the library",

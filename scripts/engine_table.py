@@ -65,7 +65,7 @@ def readers() -> str:
     for service in find_services().values():
         cells = (
             f"`{service.name}`",
-            service.title if service.here else f"{service.title}, elsewhere",
+            f"{service.title}, elsewhere",
             *settings_of(service),
         )
         rows += f"| {' | '.join(cells)} |\n"

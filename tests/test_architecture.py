@@ -96,8 +96,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "socket": (
         *("agent.transport", "web.listen", "web.serve"),
         *("search_backend.fetch.fetch", "search_backend.fetch.engine_client"),
-        # The way of the user's own browser, which sees no other network than the guard's.
-        *("search_backend.fetch.client", "search_backend.fetch.proxy"),
+        "search_backend.fetch.client",
     ),
     "ssl": (
         *("agent.transport", "search_backend.fetch.fetch"),

@@ -18,7 +18,6 @@ import time
 from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,7 +30,6 @@ from searchloop.search_backend.api.schemas import MOST_FILE
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.engines import Access, Engine, find_engines, find_shelves
-from searchloop.search_backend.fetch.browser import fetch_rendered
 from searchloop.search_backend.fetch.fetch import fetch as checked_fetch
 from searchloop.search_backend.fetch.fetch import system_resolver
 from searchloop.search_backend.fetch.host_check import vet
@@ -42,7 +40,7 @@ from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Fetch, Reading, file_pages
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.pages.workers import ASKER, CLIENT, WORKERS
-from searchloop.search_backend.readers import LOCAL, Service, find_services
+from searchloop.search_backend.readers import LOCAL, find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
@@ -130,7 +128,7 @@ def make_pages(
     reading = Reading(
         fetch or partial(checked_fetch, allow_ranges=ranges, refresh_in=WORKERS.refresh_in),
         partial(vet, resolve=system_resolver, allow_ranges=ranges),
-        {name: _with_fetch(one, settings) for name, one in find_services().items()},
+        find_services(),
         ServiceCalls(settings.keys).read,
         settings.readers,
         PAGE_SECONDS,
@@ -145,15 +143,6 @@ def make_pages(
         offline=settings.offline,
         cache=cache,
     )
-
-
-def _with_fetch(service: Service, settings: SearchSettings) -> Service:
-    """Gives a service that opens pages here the browser to do it with, if one is set up."""
-    if not service.here or service.missing(settings.keys):
-        return service
-    command = " ".join(settings.keys[name] for name in service.needs)
-    ranges = settings.allow_ranges
-    return replace(service, fetch=partial(fetch_rendered, command=command, allow_ranges=ranges))
 
 
 def describe_readers(settings: SearchSettings) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The way to the network: the HTTP client, the check of addresses, and `fetch` for web pages.
 
-Others may import: browser, client, engine_client, fetch, host_check, http, ip_addresses, refresh.
+Others may import: client, engine_client, fetch, host_check, http, ip_addresses, refresh.
 """
 
 import tomllib

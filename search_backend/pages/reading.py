@@ -169,11 +169,7 @@ class Reading:
         if fragment.startswith(("/", "!")):  # no place on a page but the page's own address
             address += "#" + quote(fragment, safe="%/:@!$&'()*+,;=?-._~")
         service = self._services[name]
-        if service.fetch is not None:
-            page = read_fetched(service.fetch(address, host_allowed=_test(rules)), self._usual)
-        else:
-            page = self._ask(service, address)
-        page = replace(page, url=url)
+        page = replace(self._ask(service, address), url=url)
         return page if page.status != "ok" else inside(page, rules)
 
 

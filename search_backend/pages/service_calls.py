@@ -64,18 +64,15 @@ class ServiceCalls:
 
     def _page(self, service: Service, url: str) -> Page:
         """Asks a service, whose own code may never end, in a thread that is given up then."""
-        request, parse, keys = service.request, service.parse, self._keys
-        if request is None or parse is None:
-            raise TypeError(f"{service.name} asks nobody")
-        until = time.monotonic() + self._seconds
+        keys, until = self._keys, time.monotonic() + self._seconds
 
         def left() -> float:
             return max(until - time.monotonic(), 0.0)
 
         try:
-            asked = in_thread(lambda: request(url, keys)).result(left())
+            asked = in_thread(lambda: service.request(url, keys)).result(left())
             answer = run(self._http.send(asked, service.title), timeout=left())
-            return in_thread(lambda: parse(answer, url, keys)).result(left())
+            return in_thread(lambda: service.parse(answer, url, keys)).result(left())
         except TimeoutError:
             words = f"{service.title} had not answered after {self._seconds:g} s."
             raise EngineError("network", words) from None

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Any
 
 from searchloop.analysis.plugins import Plugin
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
@@ -75,22 +74,15 @@ class Service:
 
     `request` takes a checked address and raises EngineError(config) for unusable settings. `parse`
     returns the page, with status error if the service reports that the page failed; it raises
-    EngineError for any other failure. Without both, the page is opened on this machine by `fetch`,
-    which takes the address and `host_allowed` as `fetch.fetch` does; the composition sets it.
+    EngineError for any other failure.
     """
 
     name: str
     title: str
-    request: Callable[[str, Keys], HttpRequest] | None = None
-    parse: Callable[[HttpResponse, str, Keys], Page] | None = None
+    request: Callable[[str, Keys], HttpRequest]
+    parse: Callable[[HttpResponse, str, Keys], Page]
     needs: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
-    fetch: Callable[..., Any] | None = None
-
-    @property
-    def here(self) -> bool:
-        """True if it opens pages on this machine."""
-        return self.request is None
 
     def missing(self, keys: Keys) -> tuple[str, ...]:
         """Returns the names of required settings without a value."""

@@ -132,8 +132,8 @@ class House:
 
 
 def test_every_service_is_tested_here() -> None:
-    """A new reader elsewhere brings its case; test_browser.py has the one that opens pages here."""
-    assert {name for name, one in find_services().items() if not one.here} == set(NAMES)
+    """A new reader elsewhere brings its case."""
+    assert set(find_services()) == set(NAMES)
 
 
 @EVERY
@@ -357,21 +357,13 @@ def test_offline_no_service_is_asked(tmp_path: Path) -> None:
     assert view.page.error.code == "offline"
 
 
-def test_the_browser_is_off_until_its_command_is_set(tmp_path: Path) -> None:
-    """Chosen without it, the reader says what it lacks; no other reader is asked."""
-    reading = Reading(FakeFetch(), lambda url, **_: url, find_services(), ServiceCalls({}).read)
-    page = reading.page(URL, reader="browser")
-    assert page.error is not None
-    assert (page.error.code, page.error.remedy) == ("missing_key", "Set SEARCH_BROWSER.")
-
-
 def test_readers_are_listed_with_what_they_lack(tmp_path: Path) -> None:
     """Beside the engines: which there are, which are chosen, and what the others want."""
     mapping = {"SEARCH_READERS": "local,jina", "CRAWL4AI_URL": "http://127.0.0.1:9"}
     client = create_app(SearchSettings.from_mapping(mapping, tmp_path)).test_client()
     rows = {row["name"]: row for row in client.get("/api/engines").json["readers"]}
     assert {name: row["position"] for name, row in rows.items()} == {
-        **dict.fromkeys((*NAMES, "browser")),
+        **dict.fromkeys(NAMES),
         "local": 1,
         "jina": 2,
     }

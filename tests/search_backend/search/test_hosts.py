@@ -43,7 +43,7 @@ READERS = {
     "tavily": "api.tavily.com",
 }
 # The address is the user's own, or none is asked by us.
-OWN = {"searxng", "generic", "crawl4ai", "browser"}
+OWN = {"searxng", "generic", "crawl4ai"}
 PAGE = "https://page.example/a"
 
 

@@ -190,13 +190,10 @@ class ReaderAttempt(_Shape):
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """A page may be shown again for `seconds` after it came, and stored if `store`; `etag` and
-    `modified` are its server's names for this version ("" = none)."""
+    """A page may be shown again for `seconds` after it came, and stored if `store`."""
 
     seconds: float = 900.0
     store: bool = True
-    etag: str = ""
-    modified: str = ""
 
 
 @dataclass(frozen=True, slots=True)

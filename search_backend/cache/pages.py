@@ -4,7 +4,7 @@ This is a private cache for one user, so `private` and `s-maxage` do not matter.
 cannot be parsed counts as stale. A page without any is fresh for the time in the settings. A page
 that must not be stored stays in memory for reading on.
 
-Spec: RFC 9111 4.2, 5.2, 5.3; RFC 9110 8.8, 13.1
+Spec: RFC 9111 4.2, 5.2, 5.3
 """
 
 from __future__ import annotations
@@ -12,22 +12,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import parsedate_to_datetime
 
 from searchloop.search_backend.types import Freshness, Page
 
 # An opened page does not change for so long, whatever its server says, so one can read on in it.
 READING_SECONDS = 900.0
-# For so long it is worth asking the server whether a page has changed.
-KEPT_SECONDS = 7 * 86_400.0
 LONGEST = 86_400.0
-_TAG = re.compile(r'(?:W/)?"[!#-~]{0,200}"')
 _DIRECTIVE = re.compile(r'([!#$%&\'*+.^_`|~0-9a-z-]+)(?:\s*=\s*("[^"]*"|[^\s,"]*))?', re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPage:
-    """A page, and the seconds since it was fetched or confirmed as unchanged."""
+    """A page, and the seconds since it was fetched."""
 
     page: Page
     age: float
@@ -45,10 +42,7 @@ class KeptPage:
 
 def lifetime(page: Page) -> float:
     """Returns the seconds for which a page is kept."""
-    known = page.freshness
-    if not known.store:
-        return READING_SECONDS
-    return KEPT_SECONDS if known.etag or known.modified else max(known.seconds, READING_SECONDS)
+    return max(page.freshness.seconds, READING_SECONDS)
 
 
 def freshness(headers: Mapping[str, str], now: float, usual: float) -> Freshness:
@@ -57,7 +51,6 @@ def freshness(headers: Mapping[str, str], now: float, usual: float) -> Freshness
     `headers` have lower-case names; `usual` is the lifetime of a page that names none.
     """
     said = _directives(headers.get("cache-control", ""))
-    etag, changed = headers.get("etag", ""), _moment(headers.get("last-modified", ""))
     if said.keys() & {"no-cache", "no-store"}:
         lifetime = 0.0
     elif "max-age" in said:
@@ -67,18 +60,7 @@ def freshness(headers: Mapping[str, str], now: float, usual: float) -> Freshness
     else:
         lifetime = usual
     age = _seconds(headers.get("age", "0")) or 0.0
-    return Freshness(
-        seconds=min(max(lifetime - age, 0.0), LONGEST),
-        store="no-store" not in said,
-        etag=etag if _TAG.fullmatch(etag) else "",
-        modified=formatdate(changed, usegmt=True) if changed else "",
-    )
-
-
-def conditions(known: Freshness) -> Mapping[str, str]:
-    """Returns the headers of a conditional request; {} if the version has no name."""
-    found = {"If-None-Match": known.etag, "If-Modified-Since": known.modified}
-    return {name: value for name, value in found.items() if value}
+    return Freshness(min(max(lifetime - age, 0.0), LONGEST), "no-store" not in said)
 
 
 def _directives(header: str) -> dict[str, str]:

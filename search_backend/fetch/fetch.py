@@ -17,7 +17,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,6 @@ from searchloop.search_backend.fetch.http import (
     MOST_HEADER,
     Fetched,
     FetchLimits,
-    Known,
     read_page,
     redirect_of,
     refresh_of,
@@ -81,7 +80,6 @@ class _Journey:
     sockets: Sockets
     allow: tuple[Network, ...]
     tls: ssl.SSLContext | None
-    known: Known | None
     cookies: aiohttp.CookieJar
     refresh_in: RefreshIn
 
@@ -95,11 +93,6 @@ class _Journey:
     def asks_for(self, target: Target) -> str:
         """Returns what a request for `target` says: an answer to the same one is the same."""
         return f"{target.url} {self.cookies.filter_cookies(URL(target.url, encoded=True))}"
-
-    def headers(self, target: Target) -> Mapping[str, str]:
-        """Returns the request headers; only the server of a known page is sent its version."""
-        known = self.known.conditions if self.known and self.known.url == target.url else {}
-        return {**request_headers(), **known}
 
 
 def system_resolver(host: str, port: int) -> Sequence[str]:
@@ -117,12 +110,9 @@ def fetch(
     host_allowed: Callable[[str], bool] | None = None,
     allow_ranges: Sequence[str] = (),
     tls: ssl.SSLContext | None = None,
-    known: Known | None = None,
     refresh_in: RefreshIn = refresh_in,
 ) -> Fetched:
     """Returns the answer to a GET of `url` after redirects, whatever its status.
-
-    With `known`, an unchanged page comes back as status 304 without a body.
 
     `host_allowed` is asked for the canonical host of each hop. `allow_ranges` opens private ranges
     (see `addresses`); `tls` replaces the system's certificates; `refresh_in` parses a page that may
@@ -134,9 +124,7 @@ def fetch(
     with evenly(limits.failure_step):
         try:
             cookies = run(_no_cookies(), timeout=limits.seconds)
-            journey = _Journey(
-                limits, ends, resolve, sockets, allow, tls, known, cookies, refresh_in
-            )
+            journey = _Journey(limits, ends, resolve, sockets, allow, tls, cookies, refresh_in)
             return _follow(url, journey, host_allowed)
         except TimeoutError:
             raise timed_out(limits.seconds) from None
@@ -190,7 +178,7 @@ async def _get(target: Target, addresses: Sequence[str], journey: _Journey) -> F
             async with asyncio.timeout_at(ends):
                 answer = await session.get(
                     URL(target.url, encoded=True),
-                    headers=journey.headers(target),
+                    headers=request_headers(),
                     allow_redirects=False,
                     ssl=target.scheme != "https" or journey.tls or system_trust(),
                     timeout=aiohttp.ClientTimeout(sock_connect=journey.limits.connect_seconds),

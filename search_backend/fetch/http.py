@@ -29,7 +29,7 @@ MOST_HEADER = 64 * 1024
 # Chunks of one byte cost work and carry nothing; honest bodies have thousands of pieces.
 _MOST_PIECES = 100_000
 _KEPT = NAMES["kept_headers"]
-_LISTS = frozenset({"cache-control", "content-encoding", "vary"})
+_LISTS = frozenset({"cache-control", "content-encoding"})
 _ENCODINGS = re.compile(f"|{'|'.join(NAMES['encodings'])}")
 _PACKED = frozenset({"gzip", "x-gzip", "deflate", "br"})
 _PIECE = 64 * 1024
@@ -87,14 +87,6 @@ class Fetched:
     redirects: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     cut: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A page read before: its final address, and the headers that ask whether it has changed."""
-
-    url: str
-    conditions: Mapping[str, str]
 
 
 @cache

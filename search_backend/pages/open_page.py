@@ -1,8 +1,8 @@
 """`open_page`: fetches, reads and caches a page, and returns slices or passages around some words.
 
 A page is fetched and read once. While it is fresh, and for the slices after the first, it comes
-from the cache; a stale page is fetched again only if its server says that it changed. Pages that
-could be read are stored in the library, which answers for them without a network.
+from the cache. Pages that could be read are stored in the library, which answers for them without a
+network.
 """
 
 from __future__ import annotations
@@ -162,9 +162,8 @@ class Pages:
         kept = self._kept(key, chat)
         if kept and kept.fresh:  # another thread was faster
             return _Got(kept.page, "cache", kept.age)
-        known = kept.page if kept else None
         try:
-            page = self._reading.page(url, rules, reader, known)
+            page = self._reading.page(url, rules, reader)
         except (FetchFailed, FetchRefused) as error:
             problem = error.problem
             # These copies were read before, so they reveal nothing new.
@@ -177,8 +176,7 @@ class Pages:
         if page.status != "ok":
             return _Got(page)
         self._cache.put(key, page, lifetime(page), chat, write=page.freshness.store)
-        unchanged = known is not None and page.text is known.text
-        return _Got(page, "cache" if unchanged else "web")
+        return _Got(page)
 
     def _own(self, url: str, place: str) -> _Got:
         """Opens a document of this machine; one whose file is away says so."""

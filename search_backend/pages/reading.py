@@ -17,9 +17,9 @@ from typing import Any
 from urllib.parse import quote, urldefrag
 
 from searchloop.analysis.told import one_of
-from searchloop.search_backend.cache.pages import conditions, freshness
+from searchloop.search_backend.cache.pages import freshness
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules
-from searchloop.search_backend.fetch.http import Fetched, Known
+from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.pages.worker import UNREADABLE
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.plugin.answers import judge
@@ -49,8 +49,7 @@ LATEST_START = 20.0
 _log = logging.getLogger(__name__)
 
 
-# `fetch.fetch`, called with an address, `host_allowed` and `known`: returns the answer, 304 if
-# `known` is unchanged. Raises FetchRefused, FetchFailed.
+# `fetch.fetch`, called with an address and `host_allowed`. Raises FetchRefused, FetchFailed.
 Fetch = Callable[..., Fetched]
 # `host_check.vet`, the check alone, called with an address and `host_allowed`: returns the
 # canonical address. Raises FetchRefused.
@@ -91,12 +90,10 @@ class Reading:
         url: str,
         rules: Rules = ANYWHERE,
         reader: str | None = None,
-        known: Page | None = None,
     ) -> Page:
         """Returns the page, read by `reader` or by the first of the order that can.
 
-        If the server says that `known` is unchanged, its text comes back. Raises FetchFailed or
-        FetchRefused.
+        Raises FetchFailed or FetchRefused.
         """
         order = (reader,) if reader else self._order
         attempts: list[ReaderAttempt] = []
@@ -106,10 +103,7 @@ class Reading:
             if attempts and self._clock() > until:
                 break
             try:
-                if name == LOCAL:
-                    page = self._local(url, rules, known)
-                else:
-                    page = self._served(name, url, rules)
+                page = self._local(url, rules) if name == LOCAL else self._served(name, url, rules)
             except FetchRefused:
                 raise
             except FetchFailed as error:
@@ -143,23 +137,9 @@ class Reading:
         )
         return replace(page, error=replace(page.error, remedy=advice))
 
-    def _local(self, url: str, rules: Rules, known: Page | None) -> Page:
+    def _local(self, url: str, rules: Rules) -> Page:
         WORKERS.prepare()
-        asked = conditions(known.freshness) if known and known.reader == LOCAL else {}
-        if known is None or not asked:
-            return read_fetched(self._fetch(url, host_allowed=_test(rules)), self._usual)
-        last = Known(known.final_url, asked)
-        fetched = self._fetch(url, host_allowed=_test(rules), known=last)
-        if fetched.status == 304 and not _unchanged(known, fetched):
-            fetched = self._fetch(url, host_allowed=_test(rules))
-            return read_fetched(fetched, self._usual)
-        if fetched.status != 304:
-            return read_fetched(fetched, self._usual)
-        # Headers missing in this answer keep their values.
-        told = {"etag": known.freshness.etag, "last-modified": known.freshness.modified}
-        headers = {**{name: value for name, value in told.items() if value}, **fetched.headers}
-        new = freshness(headers, time.time(), self._usual)
-        return replace(known, freshness=new, redirects=fetched.redirects)
+        return read_fetched(self._fetch(url, host_allowed=_test(rules)), self._usual)
 
     def _served(self, name: str, url: str, rules: Rules) -> Page:
         if self._vet is None or self._ask is None:
@@ -234,16 +214,6 @@ def inside(page: Page, rules: Rules) -> Page:
         if not rules.passes_url(url):
             return failed_page(page.url, _OUTSIDE)
     return page
-
-
-def _unchanged(known: Page, fetched: Fetched) -> bool:
-    """True if a 304 is about the address and the version of `known`."""
-    if fetched.final_url != known.final_url:
-        return False
-    told, before = freshness(fetched.headers, 0.0, 0.0), known.freshness
-    if told.etag:  # strong or weak, it is compared weakly here
-        return told.etag.removeprefix("W/") == before.etag.removeprefix("W/")
-    return not told.modified or told.modified == before.modified
 
 
 def _test(rules: Rules) -> Callable[[str], bool] | None:

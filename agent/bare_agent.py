@@ -137,7 +137,7 @@ class BareAgent(AbstractContextManager["BareAgent"]):
         batches: SimpleQueue[Batch] = SimpleQueue()
         begun, feeding = self.follow(question, session, turn, batches.put)
         try:
-            known = _result(begun)
+            known = self._result(begun)
         except BaseException:
             feeding.cancel()
             raise
@@ -285,7 +285,7 @@ class BareAgent(AbstractContextManager["BareAgent"]):
         """Yields one run's events from the loop, batch by batch."""
         done = False
         try:
-            while (batch := _next(batches)) is not None:
+            while (batch := self._next(batches)) is not None:
                 done = batch[-1].type == "run_finished"
                 yield from batch
             if not done:
@@ -378,7 +378,7 @@ class BareAgent(AbstractContextManager["BareAgent"]):
         except ConfigError:
             coroutine.close()
             raise
-        return _result(self.submit(coroutine))
+        return self._result(self.submit(coroutine))
 
     def _elsewhere(self) -> None:
         if threading.current_thread() is self._thread:
@@ -391,7 +391,28 @@ class BareAgent(AbstractContextManager["BareAgent"]):
             return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError as error:
             coroutine.close()
-            raise ConfigError("closed", "This agent is closed.", "Make a new Agent.") from error
+            raise _closed() from error
+
+    def _result(self, future: Future[T]) -> T:
+        """Waits for the result, however long it takes; whoever stops waiting stops the work."""
+        try:
+            while not wait([future], _LOOK).done:
+                if not self._thread.is_alive() and not future.done():
+                    raise _closed()  # it came behind the last turn of the loop
+        except BaseException:
+            future.cancel()
+            raise
+        return future.result()
+
+    def _next(self, batches: SimpleQueue[Batch]) -> Batch:
+        while self._thread.is_alive() or not batches.empty():
+            with suppress(Empty):
+                return batches.get(timeout=_LOOK)
+        return None
+
+
+def _closed() -> ConfigError:
+    return ConfigError("closed", "This agent is closed.", "Make a new Agent.")
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
@@ -407,6 +428,9 @@ def _leave(loop: asyncio.AbstractEventLoop, thread: threading.Thread, runner: Ru
             await runner.aclose()
         finally:
             others = asyncio.all_tasks() - {asyncio.current_task()}
+            # Who follows a run that has just been ended still reads its end from the log.
+            if others:
+                await asyncio.wait(others, timeout=_LATE)
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
@@ -415,23 +439,6 @@ def _leave(loop: asyncio.AbstractEventLoop, thread: threading.Thread, runner: Ru
     asyncio.run_coroutine_threadsafe(end(), loop)
     if thread is not threading.current_thread():
         thread.join(_LATE)
-
-
-def _result(future: Future[T]) -> T:
-    """Waits for the result, however long it takes; whoever stops waiting stops the work."""
-    try:
-        while not wait([future], _LOOK).done:
-            pass
-    except BaseException:
-        future.cancel()
-        raise
-    return future.result()
-
-
-def _next(batches: SimpleQueue[T]) -> T:
-    while True:
-        with suppress(Empty):
-            return batches.get(timeout=_LOOK)
 
 
 def _over(feeding: Future[None], begun: Future[str]) -> None:

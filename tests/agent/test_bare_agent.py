@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
 from searchloop import Agent
 from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import Conflict
+from searchloop.agent.log.log import EventLog
 from searchloop.agent.types import Capabilities, TextDelta
 from tests.agent.scripted import (
     Hold,
@@ -29,6 +31,8 @@ from tests.agent.scripted import (
     says,
     settings,
 )
+
+P, T = ParamSpec("P"), TypeVar("T")
 
 
 class Made:
@@ -102,10 +106,20 @@ def test_a_stream_of_a_deleted_session_ends(make: Made) -> None:
         list(stream)
 
 
+class Slow(EventLog):
+    """A log on a disk that takes its time: whoever follows a run comes last."""
+
+    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Lets all others go first."""
+        for _ in range(200):
+            await asyncio.sleep(0)
+        return await super().aside(work, *args, **kwargs)
+
+
 def test_closing_ends_what_other_threads_wait_for(make: Made) -> None:
-    """A thread that reads a stream, and one that asks, come back when the agent is closed."""
+    """A thread that reads a stream, and one that asks, get the end of their run at the close."""
     holds = [Hold(), Hold()]
-    agent = make(*[[hold] for hold in holds])
+    agent = make(*[[hold] for hold in holds], store=Slow(make.home / "chats.db"))
     ended: list[str] = []
     threads = [
         threading.Thread(target=lambda: ended.append(list(agent.stream("a"))[-1].data["reason"])),

@@ -84,6 +84,7 @@ class Turn(Usual, total=False):
 Batch = list[Event] | None
 _UNATTENDED: Turn = {"approve": "never"}  # a program has no user to ask
 T = TypeVar("T")
+_CLOSED = ("closed", "This agent is closed.", "Make a new Agent.")
 # A signal that comes just before a thread sleeps is not seen while it sleeps: Ctrl-C would be lost.
 _LOOK = 0.5  # seconds
 _LATE = 1.0  # seconds after the end of a run in which its last event must have come
@@ -369,10 +370,7 @@ class BareAgent(AbstractContextManager["BareAgent"]):
         self.close()
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the agent's loop and waits for it in this thread.
-
-        Raises ConfigError on that loop itself, which would wait for ever.
-        """
+        """Runs a coroutine on the agent's loop and waits for it; raises ConfigError there."""
         try:
             self._elsewhere()
         except ConfigError:
@@ -391,14 +389,14 @@ class BareAgent(AbstractContextManager["BareAgent"]):
             return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError as error:
             coroutine.close()
-            raise _closed() from error
+            raise ConfigError(*_CLOSED) from error
 
     def _result(self, future: Future[T]) -> T:
         """Waits for the result, however long it takes; whoever stops waiting stops the work."""
         try:
             while not wait([future], _LOOK).done:
                 if not self._thread.is_alive() and not future.done():
-                    raise _closed()  # it came behind the last turn of the loop
+                    raise ConfigError(*_CLOSED)  # it came behind the last turn of the loop
         except BaseException:
             future.cancel()
             raise
@@ -409,10 +407,6 @@ class BareAgent(AbstractContextManager["BareAgent"]):
             with suppress(Empty):
                 return batches.get(timeout=_LOOK)
         return None
-
-
-def _closed() -> ConfigError:
-    return ConfigError("closed", "This agent is closed.", "Make a new Agent.")
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
@@ -428,8 +422,7 @@ def _leave(loop: asyncio.AbstractEventLoop, thread: threading.Thread, runner: Ru
             await runner.aclose()
         finally:
             others = asyncio.all_tasks() - {asyncio.current_task()}
-            # Who follows a run that has just been ended still reads its end from the log.
-            if others:
+            if others:  # who follows a run that has just been ended reads its end from the log
                 await asyncio.wait(others, timeout=_LATE)
             for task in others:
                 task.cancel()

@@ -20,7 +20,7 @@ from searchloop.cli.terminal.markdown import MarkdownScreen, renders
 from searchloop.render.words import Words, of_environment, words_of
 
 _FIGURES = dict.fromkeys(("load_ms", "prompt_ms", "eval_ms", "tokens_per_second"), ".1f")
-_FIGURES |= {"prefix_reused": ".0%", "window": "", "shortened": "", "calls": ""}  # their forms
+_FIGURES |= {"window": "", "shortened": "", "calls": ""}  # their forms
 # A bracket with what joins it to a mark before, or so much of both as has come.
 _BRACKET = re.compile(
     r"(?:(?<=\])[ \t]*[,;、，&/–-]?[ \t]*(?:and|und|et|y|和|と|(?:an?|un?|e)\Z)?|(?<![ \t]))"

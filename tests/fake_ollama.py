@@ -152,8 +152,6 @@ class FakeOllama(FakeServer):
                 return json_reply({"models": [tag(model) for model in self._models.values()]})
             case ("GET", "/api/ps"):
                 return json_reply({"models": [self._running(name) for name in self._windows]})
-            case ("POST", "/api/show"):
-                return self._show(request)
             case ("POST", "/api/pull"):
                 return self._pull(request.json)
             case ("DELETE", "/api/delete"):
@@ -166,15 +164,6 @@ class FakeOllama(FakeServer):
         entry, window = tag(self._models[name]), self._windows[name]
         memory = {"size": 6_000_000_000, "size_vram": 3_000_000_000, "context_length": window}
         return {**entry, **memory, "expires_at": self._expires[name]}
-
-    def _show(self, request: Received) -> Reply:
-        body = request.json
-        model = self._find(body.get("model") or body.get("name"))
-        if isinstance(model, Reply):
-            return model
-        info = {"general.architecture": "fake", "fake.context_length": model.trained}
-        shown = {"details": tag(model)["details"], "model_info": info, "template": "{{ .Prompt }}"}
-        return json_reply({**shown, "capabilities": list(model.capabilities)})
 
     def _find(self, name: Any) -> Model | Reply:
         if not isinstance(name, str) or not name:

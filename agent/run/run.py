@@ -350,15 +350,13 @@ def performance(messages: Sequence[Message]) -> dict[str, Any]:
     """Sums up the numbers of the last turn's steps: times added, the last window, mean speed."""
     turn = takewhile(lambda message: message.role != "user", reversed(messages))
     steps = [message.details for message in turn if message.role == "assistant"][::-1]
-    named = (*_SUMS, *_LAST, "prefix_reused")
+    named = (*_SUMS, *_LAST)
     known = {name: [step[name] for step in steps if name in step] for name in named}
     numbers: dict[str, Any] = {n: round(sum(known[n]), 3) for n in _SUMS if known[n]}
     timed = [(s["tokens_per_second"], s["eval_ms"]) for s in steps if "tokens_per_second" in s]
     if timed:
         spent = sum(ms for _, ms in timed)
         numbers["tokens_per_second"] = round(sum(rate * ms for rate, ms in timed) / spent, 2)
-    if reused := known["prefix_reused"]:
-        numbers["prefix_reused"] = min(reused)
     return numbers | {name: known[name][-1] for name in _LAST if known[name]}
 
 

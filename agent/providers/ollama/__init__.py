@@ -12,13 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
-from pathlib import Path
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import Abilities, ModelServer, PullProgress
 from searchloop.agent.providers._keyed import absent
 from searchloop.agent.providers.ollama.config import SETTINGS, Config, parse_address, read_config
-from searchloop.agent.providers.ollama.ladder import Ladder
 from searchloop.agent.providers.ollama.models import (
     PATIENT_S,
     Installed,
@@ -29,7 +27,6 @@ from searchloop.agent.providers.ollama.models import (
 from searchloop.agent.providers.ollama.request import OPTIONS
 from searchloop.agent.providers.ollama.server import checked_name, pull
 from searchloop.agent.providers.ollama.steps import Steps
-from searchloop.agent.settings import default_home
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent
 from searchloop.agent.types.attachments import IMAGES
@@ -44,14 +41,13 @@ class Ollama:
     name = "ollama"
 
     def __init__(
-        self, config: Config, transport: Transport, home: Path, problem: ConfigError | None = None
+        self, config: Config, transport: Transport, problem: ConfigError | None = None
     ) -> None:
         self._config = config
         self._transport = transport
         self._problem = problem
         self._catalog = ModelCatalog(config, transport)
-        self._ladder = Ladder(home, config.address.base, self._catalog.digest)
-        self._steps = Steps(config, transport, self._catalog, self._ladder)
+        self._steps = Steps(config, transport, self._catalog)
         self.abilities = Abilities(
             options=(*OPTIONS, "max_tokens", "effort"),
             files=self.takes,
@@ -168,7 +164,7 @@ class Ollama:
             local=self._is_local(model.name),
             missing=error.message if error else None,
             remedy=error.remedy if error else None,
-            calls=self._ladder.rung(model.name, able.tools),
+            calls=self._steps.rung(model.name),
             disk=model.disk,
             loaded=self._catalog.loaded(model.name),
         )
@@ -185,8 +181,7 @@ class Ollama:
 
 def create(env: Mapping[str, str], transport: Transport) -> Ollama:
     """Makes the provider. A wrong setting is raised by `check`, so that other providers work."""
-    home = default_home(env)
     try:
-        return Ollama(read_config(env), transport, home)
+        return Ollama(read_config(env), transport)
     except ConfigError as error:
-        return Ollama(Config(parse_address(""), {}), transport, home, error)
+        return Ollama(Config(parse_address(""), {}), transport, error)

@@ -1,8 +1,8 @@
 """Lists the models of an Ollama server and what they can do.
 
-Newer servers describe models in `/api/tags`; for older ones the catalog asks `/api/show`, once per
-version of a model. It remembers the answers, because `capabilities` must not wait. `/api/show`
-names the window that a model was trained for, not the one that this server gives it.
+The catalog remembers the list, because `capabilities` must not wait. A server from before May 2026
+lists names alone: its models are given the try. The list names the window that a model was trained
+for, not the one that this server gives it.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models
 """
@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import fetched
+from searchloop.agent.providers._wire import can_chat as answers_in_text
 from searchloop.agent.providers._wire import count, member, number, text_in
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.response import OllamaCodec
@@ -27,8 +28,6 @@ from searchloop.agent.types import Capabilities, Loaded
 T = TypeVar("T")
 TIMEOUT_S = 4.0  # for a list that a user waits for
 PATIENT_S = 15.0  # where an answer depends on it: a machine at work on another answer is slow
-SHOW_TOTAL_S = 6.0
-SHOW_AT_ONCE = 4
 _SMALL = 4096  # tokens: the window that the server gives by itself
 _NEVER = 4e9  # the year 2096
 
@@ -45,15 +44,6 @@ class Installed:
     capabilities: frozenset[str] | None = None
     disk: int | None = None
 
-    @property
-    def key(self) -> str:
-        """Tells versions of a model apart."""
-        return f"{self.name}@{self.digest}"
-
-
-Shown = tuple[frozenset[str] | None, int | None]
-"""Capabilities (None on servers too old to say) and the window a model was trained for."""
-
 
 class ModelCatalog:
     """The models of one server at the last look. `cloud`: it may use its cloud, None if unknown."""
@@ -63,7 +53,6 @@ class ModelCatalog:
         self._transport = transport
         self.codec = OllamaCodec(config, self.names)
         self._models: dict[str, Installed] = {}
-        self._shown: dict[str, Shown] = {}
         self._loaded: dict[str, Loaded] = {}
         self.cloud: bool | None = None
 
@@ -91,11 +80,9 @@ class ModelCatalog:
             self.send("api/tags", lambda body: [*read_tags(body)], seconds=seconds),
             self.look_loaded(),
         )
-        unknown = [m for m in found if m.capabilities is None and m.key not in self._shown]
-        await self._show_all(unknown)
         if any(m.remote_host for m in found):
             await self.look_cloud()
-        self._models = {full_name(m.name): self._with_shown(m) for m in found}
+        self._models = {full_name(m.name): m for m in found}
         return list(self._models.values())
 
     async def look_cloud(self) -> None:
@@ -135,37 +122,10 @@ class ModelCatalog:
         """See `fetched`."""
         return await fetched(self.codec, self._transport, path, read, **more)
 
-    async def _ask(self, path: str, read: Callable[[Any], T], **more: Any) -> T | None:
+    async def _ask(self, path: str, read: Callable[[Any], T]) -> T | None:
         with suppress(ProviderError):
-            return await self.send(path, read, seconds=TIMEOUT_S, **more)
+            return await self.send(path, read, seconds=TIMEOUT_S)
         return None
-
-    async def _show_all(self, models: list[Installed]) -> None:
-        gate = asyncio.Semaphore(SHOW_AT_ONCE)
-
-        async def show(model: Installed) -> None:
-            async with gate:
-                shown = await self._show(model.name)
-            if shown is not None:
-                self._shown[model.key] = shown
-
-        if models:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(SHOW_TOTAL_S):
-                    await asyncio.gather(*map(show, models))
-
-    async def _show(self, name: str) -> Shown | None:
-        """Asks the server to describe one model; returns None without an answer."""
-
-        def read(body: Any) -> Shown:
-            return read_capabilities(body), read_trained(body)
-
-        return await self._ask("api/show", read, method="POST", body={"model": name})
-
-    def _with_shown(self, model: Installed) -> Installed:
-        able, trained = self._shown.get(model.key, (None, None))
-        able, trained = model.capabilities or able, model.trained or trained
-        return replace(model, capabilities=able, trained=trained)
 
     def _window(self, found: Installed | None, model: str) -> int | None:
         trained = found.trained if found else None
@@ -205,12 +165,6 @@ def read_capabilities(body: Any) -> frozenset[str] | None:
     return frozenset(item for item in named if isinstance(item, str))
 
 
-def read_trained(body: Any) -> int | None:
-    """Reads the window that a model was trained for, under the name of its architecture."""
-    info = member(body, "model_info")
-    return count(info, f"{member(info, 'general.architecture')}.context_length") or None
-
-
 def read_loaded(body: Any) -> dict[str, Loaded]:
     """Reads the loaded models in the answer of `/api/ps`, by full name and by `@digest`.
 
@@ -248,7 +202,9 @@ def _epoch(value: Any) -> float | None:
 
 def can_chat(model: Installed) -> bool:
     """Returns True for a chat model, False for one that only makes embeddings or images."""
-    return model.capabilities is None or "completion" in model.capabilities
+    if model.capabilities is None:
+        return answers_in_text({"id": model.name})
+    return "completion" in model.capabilities
 
 
 def full_name(model: str) -> str:

@@ -1,8 +1,11 @@
 """Runs a model step: fits it into the window, sends it on the model's rung, checks the counts.
 
-A step that is refused before any text is sent again: with a smaller plan if the prompt was too
-long, one rung lower if the model has no tool calls. Calls that the server could not parse lower the
-rung for the session alone, and a call that it returns raises it again.
+The rungs say how a model calls tools: `native` (the server returns calls), `text` (our parser takes
+printed calls out), `envelope` (the server's grammar makes the model write one JSON object) and
+`search-first` (the program searches). A step that is refused before any text is sent again: with a
+smaller plan if the prompt was too long, one rung lower if the model has no tool calls. Calls that
+the server could not parse lower the rung for the session alone, and a call that it returns raises
+it again.
 """
 
 from __future__ import annotations
@@ -15,8 +18,7 @@ from dataclasses import replace
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.providers.ollama.ladder import SAID, Ladder, Rung, rung_below
-from searchloop.agent.providers.ollama.models import ModelCatalog, names_cloud
+from searchloop.agent.providers.ollama.models import ModelCatalog, full_name, names_cloud
 from searchloop.agent.providers.ollama.request import (
     FOUND,
     answering,
@@ -25,7 +27,7 @@ from searchloop.agent.providers.ollama.request import (
     is_envelope,
 )
 from searchloop.agent.providers.ollama.response import OllamaCodec, Style
-from searchloop.agent.providers.ollama.window import Plan, with_details
+from searchloop.agent.providers.ollama.window import Plan, Rung, with_details
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Finished, Message, Notice, Request, StreamEvent, TextDelta, Usage
 
@@ -33,6 +35,11 @@ _SESSIONS = 256
 _REMOTE = {"remote_host", "remote_model"}  # details of an answer from the cloud
 _SMALLEST = 4096  # tokens: the smallest window that a server gives by default
 _SAFE = 2048  # tokens that fit any default window: a request for the window can wait
+_SAID: dict[Rung, str] = {
+    "text": "prints its calls as text; they are taken out of it",
+    "envelope": "cannot call tools; it is asked in JSON what to look up",
+    "search-first": "cannot call tools; the web is searched with the question before it answers",
+}
 
 Events = AsyncGenerator[StreamEvent, None]
 
@@ -40,12 +47,10 @@ Events = AsyncGenerator[StreamEvent, None]
 class Steps:
     """Runs the steps of all sessions on one server."""
 
-    def __init__(
-        self, config: Config, transport: Transport, catalog: ModelCatalog, ladder: Ladder
-    ) -> None:
+    def __init__(self, config: Config, transport: Transport, catalog: ModelCatalog) -> None:
         self._config = config
         self._catalog = catalog
-        self._ladder = ladder
+        self._rungs: dict[str, Rung] = {}
         self._plans: OrderedDict[tuple[str, str], Plan] = OrderedDict()
         styles: tuple[Style, ...] = ("calls", "envelope", "words")
         self._http = {
@@ -55,7 +60,7 @@ class Steps:
 
     async def stream(self, request: Request) -> Events:
         plan = self._plan(request)
-        rung = self._rung(request.model, plan)
+        rung = self.rung(request.model, plan)
         while True:
             shown = False
             try:
@@ -70,11 +75,11 @@ class Steps:
                                     yield notice
                             event = self._priced(event, request.model)
                             if request.tools:
-                                event = with_details(event, calls=self._rung(request.model, plan))
+                                event = with_details(event, calls=self.rung(request.model, plan))
                         yield event
                 return
             except ProviderError as error:
-                lower = None if shown or not request.tools else rung_below(rung, error)
+                lower = None if shown or not request.tools else _below(rung, error)
                 if lower is None:
                     raise
                 rung = lower
@@ -86,12 +91,16 @@ class Steps:
         """Returns True if the request would lose turns to fit the window."""
         plan = self._plan(request)
         with suppress(ProviderError):  # a question that is too long is no matter of older turns
-            plan.fit(request, words=plan.words)
-            if plan.window is None and plan.estimate > _SAFE:
-                await plan.find_window(self._catalog, request.model)
-                plan.fit(request, words=plan.words)
-            return plan.dropped
+            await self._planned(request, plan, words=plan.words)
+            return plan.fitted.turns > 0
         return False
+
+    async def _planned(self, request: Request, plan: Plan, *, words: bool) -> Request:
+        sent = plan.planned(request, words=words)
+        if plan.tokens is None and plan.fitted.tokens > _SAFE:
+            await plan.find_window(self._catalog, request.model)
+            sent = plan.planned(request, words=words)
+        return sent
 
     def _priced(self, end: Finished, model: str) -> Finished:
         """Says that an answer costs nothing if its model runs on this machine."""
@@ -100,8 +109,11 @@ class Steps:
             return end
         return replace(end, usage=end.usage._replace(cost_usd=0.0))
 
-    def _rung(self, model: str, plan: Plan) -> Rung:
-        return plan.rung or self._ladder.rung(model, self._catalog.capabilities(model).tools)
+    def rung(self, model: str, plan: Plan | None = None) -> Rung:
+        """Returns the rung to try first, for a session or in general."""
+        known = (plan and plan.rung) or self._rungs.get(full_name(model), "native")
+        tools = self._catalog.capabilities(model).tools
+        return "envelope" if known in ("native", "text") and not tools else known
 
     def _plan(self, request: Request) -> Plan:
         key = (request.session_id or "", request.model)
@@ -139,7 +151,7 @@ class Steps:
             if end.message.tool_calls:
                 if not end.message.details.get("calls_as_text"):
                     plan.rung = None
-                    self._ladder.learn(request.model, "native")
+                    self._keep(request.model, "native", plan)
                 yield replace(end, message=replace(end.message, content=""))
                 return
             whole = end.stop_reason != "length"
@@ -168,36 +180,30 @@ class Steps:
 
     def _learn(self, model: str, rung: Rung, plan: Plan) -> list[Notice]:
         self._keep(model, rung, plan)
-        what = f"The model {model} {SAID.get(rung)}."
-        return list(plan.tell(f"calls_{rung}", what)) if rung in SAID else []
+        what = f"The model {model} {_SAID.get(rung)}."
+        return list(plan.tell(f"calls_{rung}", what)) if rung in _SAID else []
 
     def _keep(self, model: str, rung: Rung, plan: Plan) -> None:
         """Remembers the rung of the model, or that of a session which is below it."""
         if plan.rung is None:
-            self._ladder.learn(model, rung)
+            self._rungs[full_name(model)] = rung
         else:
             plan.rung = rung
 
     async def _send(self, request: Request, plan: Plan, style: Style) -> Events:
         """Sends a request that fits the window; once more if the server finds it too long."""
         for last in (False, True):
-            sent = plan.fit(request, words=style != "calls")
-            if plan.window is None and plan.estimate > _SAFE:
-                await plan.find_window(self._catalog, request.model)
-                sent = plan.fit(request, words=style != "calls")
+            sent = await self._planned(request, plan, words=style != "calls")
             if self._catalog.is_remote(request.model):
                 sent = replace(sent, context_limit=None)
-            plan.remember(sent)
             shown = False
             try:
                 async with aclosing(self._http[style].stream(sent)) as events:
                     async for event in events:
                         shown = True
-                        if type(event) is Finished:
-                            for notice in plan.check(event):
-                                yield notice
-                            event = plan.finished(event)
-                        yield event
+                        told = plan.finished(event) if type(event) is Finished else (event,)
+                        for each in told:
+                            yield each
                 return
             except ProviderError as error:
                 if shown or last or error.code != "context_too_long":
@@ -205,6 +211,15 @@ class Steps:
                 plan.refused(error)
                 plan.tried = 0
                 await plan.find_window(self._catalog, request.model)  # the model is loaded now
-                plan.window = plan.window or _SMALLEST
+                plan.tokens = plan.tokens or _SMALLEST
                 if await self.drops(request):
                     raise ProviderError("context_length", error.message, error.remedy) from error
+
+
+def _below(rung: Rung, error: ProviderError) -> Rung | None:
+    """Returns the rung to try after this error, None if another rung would not help."""
+    if rung in ("native", "text") and error.code in ("no_tools", "tool_call_slip"):
+        return "envelope"
+    if rung == "envelope" and error.code == "bad_request":
+        return "search-first"
+    return None

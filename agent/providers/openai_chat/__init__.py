@@ -91,9 +91,7 @@ class OpenAIChat:
             twin=twin,
         )
         self._window = ContextWindow(
-            lambda model: self._listed.capabilities(model).context,
-            self._list,
-            server.root,
+            lambda model: self._listed.capabilities(model).context, self._list
         )
 
     def capabilities(self, model: str) -> Capabilities:
@@ -113,14 +111,16 @@ class OpenAIChat:
         """See `Provider.stream`. Tries again without what the server refused."""
         learnt = shown = False
         while not shown:
-            sent = self._window.fitted(request) if self._server.own else request
+            sent, estimate = request, 0
+            if self._server.own:
+                sent, estimate = self._window.fitted(request)
             try:
                 async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
                         shown = shown or type(event) is not Notice
-                        last = event if type(event) is Finished and self._server.own else None
-                        if last and (notice := await self._window.check(sent, last)):
-                            yield notice
+                        if type(event) is Finished and self._server.own:
+                            async for notice in self._window.check(request.model, event, estimate):
+                                yield notice
                         yield event
                 return
             except ProviderError as error:
@@ -152,9 +152,7 @@ class OpenAIChat:
 
     async def _list(self, seconds: float = LIST_SECONDS) -> list[str]:
         learn = self._listed.learn
-        names = await fetched(self._codec, self._transport, "models", learn, seconds)
-        self._window.meet(self._listed.owner)
-        return names
+        return await fetched(self._codec, self._transport, "models", learn, seconds)
 
     async def models(self) -> list[ModelInfo]:
         """See `Provider.models`. Returns one entry that names what is missing, if anything is."""
@@ -171,7 +169,6 @@ class OpenAIChat:
                 name,
                 self.capabilities(name),
                 local=server.loopback,
-                remedy=self._window.better(name) or None,
             )
             for name in names
             if answers_questions(name) or not server.official

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.providers._wire import can_chat, member, text_in
+from searchloop.agent.providers._wire import can_chat, member
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.exchange import Endpoint, origin_of
 from searchloop.agent.types import Capabilities
@@ -137,7 +137,6 @@ class ListedModels:
         self._dialects = dialects or Dialects("")
         self._learnt: dict[str, Capabilities] = {}
         self._inputs: dict[str, list[Any]] = {}  # modalities, of models that name them
-        self.owner = ""  # as the list names the owner of its models
 
     def capabilities(self, model: str) -> Capabilities:
         learnt, dialect = self._learnt.get(model, UNKNOWN), self._dialects.of(model)
@@ -165,7 +164,6 @@ class ListedModels:
                 inputs = member(entry.get("architecture"), "input_modalities")
                 if isinstance(inputs, list):
                     self._inputs[name] = inputs
-                self.owner = text_in(entry, "owned_by")
         return sorted(self._learnt)
 
 
@@ -217,11 +215,6 @@ class ChatServer(Endpoint):
     vendor: str = field(default="OpenAI", kw_only=True)
     home: str = field(default=DEFAULT_BASE, kw_only=True)
     setting: str = field(default="OPENAI_CHAT_BASE_URL", kw_only=True)
-
-    @property
-    def root(self) -> str:
-        """The address without /v1, where a local server has more to tell."""
-        return self.base.rstrip("/").removesuffix("/v1").rstrip("/")
 
     @property
     def own(self) -> bool:

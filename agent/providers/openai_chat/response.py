@@ -109,7 +109,7 @@ class ChatAnswer(ShownAnswer):
         printing = tools if dialect.prints else ()
         self._printed = PrintedText(self, printing, dialect.opened and server.own)
         self._model = model
-        self._host, self._own = server.host, server.own
+        self._host = server.host
         self.reason = ""
         self.begun = False
         self._content: list[str] = []  # with printed thinking
@@ -177,8 +177,6 @@ class ChatAnswer(ShownAnswer):
             self._usage = read_usage(chunk["usage"])
         if isinstance(chunk.get("timings"), dict):
             self._times |= read_times(chunk["timings"])
-        if self._own and (server := text_in(chunk, "system_fingerprint")):
-            self._times["server"] = server
         results = chunk.get("search_results")
         if isinstance(results, list):
             self._consulted = [

@@ -7,20 +7,15 @@ is noticed by its own count of the prompt.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 
 from searchloop.agent.errors import AgentError, ProviderError
-from searchloop.agent.log.window import Budget, fit, size_of, tokens, was_cut
-from searchloop.agent.types import Finished, Message, Notice, Request
+from searchloop.agent.log.window import was_cut
+from searchloop.agent.providers._window import Window
+from searchloop.agent.types import Finished, Notice, Request
 
-# How Ollama names the owner of its models, and itself in an answer. Here it cuts long prompts.
-_OLLAMA = frozenset({"library", "fp_ollama"})
-_BETTER = (
-    "This server is Ollama, which cuts long prompts here without a word. Set OLLAMA_HOST={root} "
-    "and choose ollama:{model}: its window is then planned for, and its models load as they fit."
-)
 # The first that matches counts: a body's own member before the words of a sentence, and in them
 # neither the size of the prompt nor by how much it is too large.
 _SIZE = r"(\d{1,3}(?:,\d{3})+|\d{3,8})\b"
@@ -32,6 +27,10 @@ _NAMED = (
         re.IGNORECASE,
     ),
     re.compile(rf"\d\D{{0,20}}>=? ?{_SIZE}|{_SIZE} maximum|\[\d+, ?{_SIZE}\]", re.IGNORECASE),
+)
+_REMEDY = (
+    "Start the server with a larger window. If it is Ollama, set OLLAMA_HOST to its address "
+    "without /v1 and choose the model behind ollama: - its window is then planned for."
 )
 _MORE = 1.3  # corrects an estimate that was too small
 
@@ -49,38 +48,20 @@ class ContextWindow:
     """
 
     def __init__(
-        self,
-        known: Callable[[str], int | None],
-        look: Callable[[], Awaitable[object]],
-        root: str = "",
+        self, known: Callable[[str], int | None], look: Callable[[], Awaitable[object]]
     ) -> None:
-        self._known, self._look, self._root = known, look, root
-        self._learnt: dict[str, int] = {}
-        self._factor = 1.0
-        self._told: set[str] = set()
-        self._ollama = False
+        self._known, self._look = known, look
+        self._windows = defaultdict[str, Window](Window)
 
-    def fitted(self, request: Request) -> Request:
-        """Fits a request into the window. Raises ProviderError if its question does not fit."""
-        window = self.size(request.model)
-        if window is None:
-            return request
-        try:
-            budget = Budget(window, int(_fixed(request) * self._factor))
-            messages = fit(request.messages, budget, self._size).messages
-        except ProviderError as error:
-            error.remedy = self.better(request.model) or error.remedy
-            raise
-        return replace(request, messages=messages)
-
-    def meet(self, name: str) -> None:
-        """Notes how a server names itself."""
-        self._ollama = self._ollama or name in _OLLAMA
+    def fitted(self, request: Request) -> tuple[Request, int]:
+        """Fits a request into the window, and estimates its tokens. See `Window.fit`."""
+        window = self._windows[request.model]
+        return window.fit(request, self.size(request.model)), window.fitted.tokens
 
     def note(self, model: str, error: ProviderError) -> None:
         """Notes the window that a refusal names."""
         if named := named_size(error.message):
-            self._learnt[model] = named
+            self._windows[model].tokens = named
 
     async def learn(self, model: str, error: ProviderError) -> bool:
         """Learns from a refusal for its length. Returns True if another try may succeed."""
@@ -89,53 +70,24 @@ class ContextWindow:
         if self.size(model) is None:
             await self._list()
         if before is not None and before == self.size(model):
-            self._factor *= _MORE
+            self._windows[model].grow(_MORE)
         return self.size(model) is not None
 
-    async def check(self, sent: Request, end: Finished) -> Notice | None:
-        """Compares the server's count with our estimate. Returns a notice, once for each model."""
-        model, counted, estimate = sent.model, end.usage.input_tokens or 0, _estimate(sent)
-        self.meet(end.message.details.get("server", ""))
+    async def check(self, model: str, end: Finished, estimate: int) -> AsyncGenerator[Notice, None]:
+        """Compares the server's count with our estimate, and learns the window from a cut."""
+        window, counted = self._windows[model], end.usage.input_tokens or 0
         verdict = was_cut(counted, estimate) if counted else None
-        if not verdict or model in self._told:
-            return None
-        if self.size(model) is None:
+        if verdict and self.size(model) is None:
             await self._list()
         if verdict == "prompt_cut" and self.size(model) is None:
-            self._learnt[model] = 2 * counted
-        window = self.size(model)
-        if window and window >= estimate:
-            return None  # it fitted: our estimate was off
-        self._told.add(model)
-        what = f"The server read {counted:,} of about {estimate:,} tokens: it cut the prompt."
-        if verdict == "prompt_small":
-            what = f"The server counts {counted:,} tokens where about {estimate:,} were sent: "
-            what += "it may have cut the prompt."
-        if window:
-            what += f" From now on this chat is fitted to {window:,}."
-        remedy = self.better(model) or "Start the server with a larger window."
-        return Notice(verdict, what, remedy)
-
-    def better(self, model: str) -> str:
-        """Says which provider knows this server better, if one does."""
-        return _BETTER.format(root=self._root, model=model) if self._ollama else ""
+            window.tokens = 2 * counted
+        for notice in window.check(end, estimate, self.size(model), _REMEDY):
+            yield notice
 
     def size(self, model: str) -> int | None:
         """Returns the window in tokens: as a refusal named it, else as the list of models does."""
-        return self._learnt.get(model) or self._known(model)
+        return self._windows[model].tokens or self._known(model)
 
     async def _list(self) -> None:
         with suppress(AgentError):
             await self._look()
-
-    def _size(self, message: Message) -> int:
-        return int(size_of(message) * self._factor)
-
-
-def _fixed(request: Request) -> int:
-    offered = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
-    return sum(map(tokens, (request.system, *offered)))
-
-
-def _estimate(request: Request) -> int:
-    return _fixed(request) + sum(map(size_of, request.messages))

@@ -42,16 +42,17 @@ class Ollama(Dialect):
 
     def aside(self, method: str, path: str) -> Any:
         about = {
-            "/api/tags": {"models": [{"name": name, "model": name} for name in self.models]},
+            "/api/tags": {"models": [self._listed(name) for name in self.models]},
             "/api/ps": {"models": []},
             "/api/version": {"version": "0.33.0"},
             "/api/status": {"cloud": {"disabled": False}},
-            "/api/show": {
-                "capabilities": ["completion", "tools", "thinking"],
-                "model_info": {"general.architecture": "fake", "fake.context_length": 262_144},
-            },
         }
         return about.get(path)
+
+    def _listed(self, name: str) -> dict[str, Any]:
+        able = ["completion", "tools", "thinking"]
+        details = {"context_length": 262_144}
+        return {"name": name, "model": name, "capabilities": able, "details": details}
 
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         lines = [_line(thinking=thinking)] if thinking else []

@@ -82,13 +82,13 @@ def test_a_path_below_the_host_is_kept() -> None:
 
 def test_the_key_stays_here() -> None:
     """A key for ollama.com is not sent to another server, neither for chat nor for lists."""
-    with FakeOllama([Model("m", listed=False)], [say("Hi")]) as server:
+    with FakeOllama([Model("m")], [say("Hi")]) as server:
         ask(server, model="m", env={"OLLAMA_API_KEY": "k1"})
         models(server, OLLAMA_API_KEY="k1")
         host(server, lambda provider: provider.unload("m"), OLLAMA_API_KEY="k1")
         host(server, lambda provider: provider.remove("m"), OLLAMA_API_KEY="k1")
         host(server, Ollama.server, OLLAMA_API_KEY="k1")
-    called = ("chat", "tags", "ps", "show", "delete", "version", "status")
+    called = ("chat", "tags", "ps", "delete", "version", "status")
     assert {r.path for r in server.requests} == {f"/api/{name}" for name in called}
     assert not any("k1" in str(r.headers) for r in server.requests)
 
@@ -166,13 +166,12 @@ def test_no_cloud_means_none(setting: str) -> None:
 # --- the picker -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("listed", [True, False])
-def test_models_and_what_they_can_do(listed: bool) -> None:
-    """Capabilities come from the list, or from `/api/show` on older servers; no embedders."""
+def test_models_and_what_they_can_do() -> None:
+    """Capabilities come from the list; no embedders."""
     installed = [
-        Model("qwen3:8b", ("completion", "tools", "thinking"), listed=listed),
-        Model("tiny", ("completion",), listed=listed),
-        Model("nomic-embed-text", ("embedding",), listed=listed),
+        Model("qwen3:8b", ("completion", "tools", "thinking")),
+        Model("tiny", ("completion",)),
+        Model("nomic-embed-text", ("embedding",)),
         Model("big:cloud", remote_host="https://ollama.com:443", trained=131072),
     ]
     with FakeOllama(installed) as server:
@@ -189,6 +188,14 @@ def test_models_and_what_they_can_do(listed: bool) -> None:
     assert found["ollama:qwen3:8b"].disk == 1_000_000
 
 
+def test_a_server_of_before_lists_names_alone() -> None:
+    """Its models are given the try, but for those named as makers of vectors."""
+    names = ("qwen3:8b", "nomic-embed-text")
+    with FakeOllama([Model(name, listed=False) for name in names]) as server:
+        (found,) = models(server)
+    assert (found.id, found.capabilities.tools) == ("ollama:qwen3:8b", True)
+
+
 def test_the_window_is_the_one_that_is_there() -> None:
     """A loaded model has the window the server gave it; a setting decides for the others."""
 
@@ -196,9 +203,6 @@ def test_the_window_is_the_one_that_is_there() -> None:
         await provider.models()
         return provider.capabilities("qwen3:8b").context
 
-    old = Model("qwen3:8b", trained=40960, listed=False)
-    with FakeOllama([old]) as server:  # an older server tells it of one model at a time
-        assert host(server, window, OLLAMA_CONTEXT_LENGTH="99999") == 40960
     with FakeOllama([Model("qwen3:8b", trained=40960)], [say("Hi")]) as server:
         assert host(server, window) is None
         assert host(server, window, OLLAMA_CONTEXT_LENGTH="8192") == 8192

@@ -210,11 +210,9 @@ class Cutting(FakeServer):
     It counts a quarter of the characters. `places` are its answers to GET, by path.
     """
 
-    def __init__(
-        self, window: int, places: dict[str, Any], print_: str = "", keep: int = 0
-    ) -> None:
+    def __init__(self, window: int, places: dict[str, Any], keep: int = 0) -> None:
         super().__init__(self._reply)
-        self._window, self._places, self._print = window, places, print_
+        self._window, self._places = window, places
         self._keep = keep or window // 2 + 2
         self.taken: list[int] = []
 
@@ -226,7 +224,7 @@ class Cutting(FakeServer):
         self.taken.append(asked)
         count = asked if asked <= self._window else self._keep
         counts = {"usage": {"prompt_tokens": count, "completion_tokens": 4}}
-        return sse_reply(spoken("At 07:40.", system_fingerprint=self._print, **counts))
+        return sse_reply(spoken("At 07:40.", **counts))
 
 
 LONG = (Message("user", "x" * 4000), Message("assistant", "Yes."), Message("user", "y" * 27_000))
@@ -238,25 +236,23 @@ def notices(events: list[StreamEvent]) -> list[Notice]:
 
 def test_a_prompt_that_was_cut_without_a_word() -> None:
     """It is told once, with the better door; from then on nothing longer is sent."""
-    with Cutting(4096, {}, "fp_ollama") as server:
+    with Cutting(4096, {}) as server:
         said = [*research(8), Message("user", "And on Sunday?")]
         first, second = told(server, *said, times=2)
     (notice,) = notices(first)
     assert notice.code == "prompt_cut"
     assert "read 2,050 of about" in notice.message
-    assert "4,100" in notice.message
-    assert f"OLLAMA_HOST={server.url} and choose ollama:m" in notice.remedy
+    assert "OLLAMA_HOST" in notice.remedy
     assert notices(second) == []
     assert server.taken[0] > 4096
     assert server.taken[1] <= 4096
 
 
 def test_a_question_that_is_cut_says_so_before_it_is_sent_again() -> None:
-    """Once the window is known, what cannot fit is refused in our words, with the better door."""
-    with Cutting(4096, {}, "fp_ollama") as server, pytest.raises(ProviderError) as caught:
+    """Once the window is known, what cannot fit is refused in our words."""
+    with Cutting(4096, {}) as server, pytest.raises(ProviderError) as caught:
         told(server, *LONG, times=2)
     assert caught.value.code == "question_too_long"
-    assert "OLLAMA_HOST=" in caught.value.remedy
     assert len(server.taken) == 1
 
 
@@ -282,15 +278,6 @@ def test_a_count_that_differs_but_fits_is_no_cut() -> None:
     with Cutting(3000, places, keep=600) as server:
         (events,) = told(server, *LONG)
     assert notices(events) == []
-
-
-def test_the_better_door_is_listed() -> None:
-    """A list of models of Ollama at /v1 says which provider knows it better."""
-    places = {"/v1/models": {"data": [{"id": "m", "owned_by": "library"}]}}
-    with Cutting(4096, places) as server:
-        (remedy,) = (m.remedy for m in CHAT.listed(f"{server.url}/v1") if m.available)
-    assert remedy is not None
-    assert f"OLLAMA_HOST={server.url}" in remedy
 
 
 def test_the_window_of_a_vendor_is_noted() -> None:

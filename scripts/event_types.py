@@ -14,32 +14,35 @@ import textwrap
 from pathlib import Path
 
 from searchloop.agent.log import events
+from searchloop.agent.log.session import EventData
 
+FIELDS = EventData.__annotations__
 ROOT = Path(__file__).resolve().parent.parent
 CLASSES, PAGE = ROOT / "searchloop" / "events.py", ROOT / "docs" / "guides" / "library-use.md"
 START, END = "<!-- events -->\n", "<!-- /events -->"
 ROW = re.compile(r"^\| ([a-z_, ]*)\| (.+) \|$", re.M)
 FIELD = re.compile(r"([a-z_]+)(\?)?(?: \(([^)]*)\))?(?:[,;] (?:or )?|,?$)")
 INNER = re.compile(r" \(see `[^`]*`\)|, see `[^`]*`")  # where in the code more is told
-# The annotation of a field, by its name or by its event and name; all others are text.
 TEXTS = "tuple[str, ...]"
 OBJECT = "Mapping[str, Any]"
 OBJECTS = f"tuple[{OBJECT}, ...]"
-FIELDS = {
-    "int": "tokens turn takeovers step upto left n mark invisible replaces rating",
-    TEXTS: "years servers missing files questions",
-    OBJECTS: "attempts notes steps",
-    OBJECT: "arguments details performance run_finished.error",
-    "bool": "is_error partial imported question",
-    "int | None": "results",
-    "tuple[int, ...]": "turns",
-    "tuple[Attachment, ...]": "attachments",
-    "tuple[Citation, ...]": "citations",
-    "tuple[Source, ...]": "sources",
-    "tuple[Call, ...]": "tool_calls",
-    "Usage": "usage",
+# What the log holds of a field, and what its class holds; all others are text.
+HELD = {
+    **{kind: kind for kind in ("int", "bool", "int | None")},
+    "list[str]": TEXTS,
+    "list[int]": "tuple[int, ...]",
+    **dict.fromkeys(("list[dict[str, Any]]", "list[dict[str, str]]"), OBJECTS),
+    **dict.fromkeys((OBJECT, "dict[str, Any]"), OBJECT),
 }
-KINDS = {field: kind for kind, fields in FIELDS.items() for field in fields.split()}
+KINDS = {
+    **{name: HELD.get(said.__forward_arg__, "str") for name, said in FIELDS.items()},
+    "attachments": "tuple[Attachment, ...]",
+    "citations": "tuple[Citation, ...]",
+    "sources": "tuple[Source, ...]",
+    "tool_calls": "tuple[Call, ...]",
+    "usage": "Usage",
+    "run_finished.error": OBJECT,
+}
 EMPTY = {
     "str": '""',
     "int": "0",
@@ -95,7 +98,7 @@ def class_of(name: str, words: str) -> str:
     lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", f"class {title(name)}(Event):"]
     lines += [about, "", f'    type: Literal["{name}"]']
     for field, _, _ in found:
-        kind = KINDS.get(f"{name}.{field}") or KINDS.get(field, "str")
+        kind = KINDS.get(f"{name}.{field}") or KINDS[field]
         empty = EMPTY.get(kind, "None" if "None" in kind else "()")
         lines.append(f"    {field}: {kind} = {empty}")
     return "\n".join(lines)

@@ -38,7 +38,7 @@ class UserMessage(Event):
     note: str = ""
     plan: str = ""
     imported: bool = False
-    folders: str = ""
+    folders: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
 
 
@@ -98,7 +98,7 @@ class RunStarted(Event):
     mode: str = ""
     search: str = ""
     search_path: str = ""
-    local: str = ""
+    local: bool = False
     effort: str = ""
 
 

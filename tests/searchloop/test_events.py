@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_origin, get_type_hints
 
 from searchloop import Event, events, typed
 from searchloop.agent.log import events as table
@@ -54,13 +54,18 @@ def test_an_unknown_event_is_a_notice() -> None:
 
 
 def test_values_inside_are_typed(tmp_path: Path) -> None:
-    """Usage, sources, citations and calls are values, as in an answer; `match` takes fields."""
+    """Usage, sources, citations and calls are values, as in an answer; `match` takes fields; each
+    field is what its annotation says."""
     steps = (call("open_page", url="https://a.example/"), "It opened in 1932 [1].")
     search = RecordedSearch({"https://a.example/": "The bridge opened in 1932."})
     with opened("Agent", tmp_path, *steps, search_backend=search) as agent:
         got = list(agent.stream("Read https://a.example/", search="local"))
     seen = []
     for event in got:
+        hints = get_type_hints(type(event))
+        for name in type(event).__annotations__.keys() - {"type"}:
+            held = get_origin(hints[name]) or hints[name]
+            assert isinstance(getattr(event, name), held), name
         match event:
             case events.TextDelta(text):
                 seen.append("text")

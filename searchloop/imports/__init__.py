@@ -9,27 +9,19 @@ Others may import: own.
 
 from __future__ import annotations
 
-import time
+import hashlib
+import re
+from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
-from searchloop.agent.errors import ConfigError
-from searchloop.agent.log import EventLog
+from searchloop.agent.log import Event, EventLog
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.question.files import (
-    MOST_FILES,
-    MOST_IMAGE,
-    NewFile,
-    checked_file,
-)
-from searchloop.imports.chats import ImportedChat, events_of, not_read, title_of
 from searchloop.imports.parsing import parsed
-from searchloop.imports.reading import Pictures, chats_in
+from searchloop.imports.reading import chats_in
 
-_MOST_PICTURES = 64 << 20  # bytes of the pictures of one chat
 _MOST_REFUSED = 10_000  # parts of a file that are no chats: it is no export
 _MOST_TOLD = 20  # sentences about what could not be read
 
@@ -75,72 +67,40 @@ def import_chats(
     import, and chats so far stay.
     """
     report = Report()
-    with closing(Pictures(file)) as pictures:
-        for item in parsed(chats_in(file, on_piece)):
-            on_chat(report)
-            if report.refused + report.empty >= _MOST_REFUSED:
-                report.problems.append("Too little of the file is chats; the rest was not read.")
-                break
-            report.left_out.update(item.get("left_out", {}))
-            try:
-                if "chat" in item:
-                    chat = ImportedChat.restored(item["chat"])
-                    _bring(chat, log, model, pictures, report)
-                else:
-                    report.refuse(item["fault"])
-            except ConfigError as error:
-                report.refuse(error.message)
-            except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-                report.refuse(not_read(error))
+    for item in parsed(chats_in(file, on_piece)):
+        on_chat(report)
+        if report.refused + report.empty >= _MOST_REFUSED:
+            report.problems.append("Too little of the file is chats; the rest was not read.")
+            break
+        report.left_out.update(item.get("left_out", {}))
+        if "chat" in item:
+            _bring(item["chat"], log, model, report)
+        else:
+            report.refuse(item["fault"])
     return report
 
 
-def _bring(
-    chat: ImportedChat, log: EventLog, model: str, pictures: Pictures, report: Report
-) -> None:
-    report.origins[chat.origin] += 1
-    _illustrate(chat, pictures, report)
-    person = log.person
-    events = events_of(chat)
-    if not any(event.type == "user_message" for event in events):
+def _bring(chat: Mapping[str, Any], log: EventLog, model: str, report: Report) -> None:
+    report.origins[chat["origin"]] += 1
+    events = [Event.of(n, *event) for n, event in enumerate(chat["events"], 1)]
+    asked = sum(event.type == "user_message" for event in events)
+    if not asked:
         report.empty += 1
         return
-    updated = chat.updated or max(event.at for event in events) or time.time()
+    # The id that this chat always gets: brought twice, it is there once. One of ours is kept,
+    # unless somebody else has it.
+    name = "\0".join((log.person, chat["origin"], chat["id"]))
+    spare = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:24]
+    own = chat["origin"] == "searchloop" and re.fullmatch(r"[A-Za-z0-9]{24}", chat["id"])
     session = Session(
-        *(chat.session_id(person), title_of(chat), model, "ask", "off", "off", None),
-        created=min(chat.created or updated, updated),
-        updated=updated,
-        messages=sum(event.type == "user_message" for event in events),
+        *(chat["id"] if own else spare, chat["title"], model, "ask", "off", "off", None),
+        created=chat["created"],
+        updated=chat["updated"],
+        messages=asked,
         running=False,
-        settings=_settings(chat),
+        settings=chat["settings"],
     )
-    done = log.add_session(session, events, chat.files, chat.derived_id(person))
+    files = [(digest, b64decode(data), texts) for digest, data, texts in chat["files"]]
+    done = log.add_session(session, events, files, spare)
     report.brought += done
     report.known += not done
-
-
-def _illustrate(chat: ImportedChat, pictures: Pictures, report: Report) -> None:
-    """Puts the pictures of a chat's questions to them; says so of one that the file lacks."""
-    files, room = list[tuple[str, bytes, str]](), _MOST_PICTURES
-    for node in chat.nodes.values():
-        lacking = list[str]()
-        for asset, name in node.assets:
-            found = pictures.get(asset, min(room, MOST_IMAGE))
-            try:
-                file = checked_file(NewFile(name or found[0], found[1])) if found else None
-            except ConfigError:
-                file = None
-            if not file or not file.attachment.is_image or len(node.attachments) == MOST_FILES:
-                report.left_out["image_asset_pointer"] += 1
-                lacking.append(f"[image {name or asset}: not in the chat]\n\n")
-                continue
-            node.attachments.append(file.attachment)
-            files.append((file.attachment.digest, file.data, "[]"))
-            room -= len(file.data)
-        node.parts[:0] = lacking
-    chat.files = [*chat.files, *files]
-
-
-def _settings(chat: ImportedChat) -> dict[str, Any]:
-    flags = {"pinned": chat.pinned, "archived": chat.archived}
-    return {"imported": chat.origin, **{name: True for name, set_ in flags.items() if set_}}

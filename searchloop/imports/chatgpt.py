@@ -62,14 +62,14 @@ def _node(name: str, given: Mapping[str, Any], unknown: Unknown) -> Node:
         node.thinking = "\n\n".join(clean(t.get("content")) for t in thoughts)
     elif role in ("user", "assistant") and kind in ("text", "multimodal_text") and not aside:
         node.role = role
-        node.parts = _parts(content.get("parts"), known, unknown, node)
+        node.parts = _parts(content.get("parts"), known, unknown)
         node.pages = list(_footnotes(known)) if role == "assistant" else []
     elif role in ("assistant", "tool") and kind not in _SILENT:
         unknown[f"{kind[:40]} ({role})"] += 1
     return node
 
 
-def _parts(parts: object, known: Mapping[str, Any], unknown: Unknown, node: Node) -> list[Any]:
+def _parts(parts: object, known: Mapping[str, Any], unknown: Unknown) -> list[Any]:
     attached = enumerate(dicts(known.get("attachments")))
     named = {clean(e.get("id")) or str(n): clean(e.get("name"))[:200] for n, e in attached}
     found: list[Any] = []
@@ -80,12 +80,10 @@ def _parts(parts: object, known: Mapping[str, Any], unknown: Unknown, node: Node
             kind = clean(part.get("content_type"))[:40] or "part"
             words = clean(part.get("text")) if kind == "audio_transcription" else ""
             asset = clean(part.get("asset_pointer")).rpartition("/")[2][:100]
-            if not words and asset and kind == "image_asset_pointer" and node.role == "user":
-                node.assets.append((asset, named.pop(asset, "")))
-                continue
             if not words:
                 unknown[kind] += 1
-                words = f"[{kind.partition('_')[0]} {asset}: not in the chat]\n\n"
+                name = named.pop(asset, asset)
+                words = f"[{kind.partition('_')[0]} {name}: not in the chat]\n\n"
             found.append(words)
     if not named:
         return found

@@ -7,14 +7,13 @@ setting and no tool call along.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 import time
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -43,15 +42,8 @@ class Node:
     model: str = ""
     thinking: str = ""
     pages: list[Page] = field(default_factory=list)  # found, and cited nowhere
-    assets: list[tuple[str, str]] = field(default_factory=list)  # pictures: id and name in the file
-    attachments: list[Attachment] = field(default_factory=list)  # those that the file has
+    attachments: list[Attachment] = field(default_factory=list)
     path: str = ""  # of its search; native or off where the file does not say
-
-
-def _node(told: Mapping[str, Any]) -> Node:
-    parts = [p if isinstance(p, str) else tuple(map(tuple, p)) for p in told["parts"]]
-    attached = [Attachment(**each) for each in told["attachments"]]
-    return Node(**{**told, "parts": parts, "attachments": attached})
 
 
 @dataclass(slots=True)
@@ -69,31 +61,24 @@ class ImportedChat:
     archived: bool = False
     files: Sequence[tuple[str, bytes, str]] = ()  # digest, content, texts of the pages as JSON
 
-    def session_id(self, person: str) -> str:
-        """Returns the id that this chat always gets: brought twice, it is there once."""
-        if self.origin == "searchloop" and re.fullmatch(r"[A-Za-z0-9]{24}", self.id):
-            return self.id
-        return self.derived_id(person)
-
     def as_dict(self) -> dict[str, Any]:
-        """Returns it as JSON, from which `restored` makes it again. Raises ValueError."""
+        """Returns what is stored of it, as JSON. Raises ValueError."""
         if len(self.nodes) > MOST_NODES:
             raise ValueError("it has too many messages")
+        events = _Writer(self).events()
+        updated = self.updated or max((e.at for e in events), default=0.0) or time.time()
+        flags = {"pinned": self.pinned, "archived": self.archived}
         files = [(digest, b64encode(data).decode(), texts) for digest, data, texts in self.files]
-        return asdict(replace(self, files=())) | {"files": files}
-
-    @staticmethod
-    def restored(told: Mapping[str, Any]) -> ImportedChat:
-        """Returns the chat whose JSON form this is."""
-        nodes = {name: _node(node) for name, node in told["nodes"].items()}
-        kept = [(digest, b64decode(data), texts) for digest, data, texts in told["files"]]
-        return ImportedChat(**{**told, "nodes": nodes, "files": kept})
-
-    def derived_id(self, person: str) -> str:
-        """Returns an id made of its origin, for a chat whose own id is taken or none of ours."""
-        own = self.id or f"{self.title}\0{self.created}\0{len(self.nodes)}"
-        name = "\0".join((person, self.origin, own))
-        return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:24]
+        return {
+            "origin": self.origin,
+            "id": self.id or f"{self.title}\0{self.created}\0{len(self.nodes)}",
+            "title": title_of(self),
+            "created": min(self.created or updated, updated),
+            "updated": updated,
+            "settings": {"imported": self.origin, **{k: True for k, v in flags.items() if v}},
+            "events": [(event.type, event.data, event.at) for event in events],
+            "files": files,
+        }
 
 
 def clean(value: object) -> str:
@@ -139,19 +124,6 @@ def page(url: object, title: object = "") -> Page | None:
     return text, " ".join(clean(title).split())[:300]
 
 
-def events_of(chat: ImportedChat) -> list[Event]:
-    """Returns the events of a chat, with the dates of its messages."""
-    return _Writer(chat).events()
-
-
-@dataclass(slots=True)
-class _Turn:
-    question: Node
-    answer: list[Node]
-    parent: int  # the number of the turn before it, 0 for none
-    last: str  # the id of its last message
-
-
 class _Writer:
     """Writes the events of one chat."""
 
@@ -185,7 +157,7 @@ class _Writer:
             seen.add(node.id)
             if node.role == "user":
                 if question:  # two in a row: the first one has no answer
-                    before = self._turn(_Turn(question, answer, before, node.id))
+                    before = self._turn(question, answer, before)
                 question, answer = node, []
             else:
                 answer = [*answer, node] if node.role else answer
@@ -193,7 +165,7 @@ class _Writer:
             ends = not below or (bool(answer) and any(c.role == "user" for c in below))
             if ends and (question or answer):
                 asked = question or Node("", None, "user", ["…"], answer[0].at)
-                before = self._turn(_Turn(asked, answer, before, node.id))
+                before = self._turn(asked, answer, before)
                 question, answer = None, []
             shown = before if node.id in on_show else shown
             waiting += [(child, before, question, answer) for child in reversed(below)]
@@ -208,20 +180,23 @@ class _Writer:
             node = self._chat.nodes.get(node.parent or "")
         return ids
 
-    def _turn(self, turn: _Turn) -> int:
-        """Writes a question and its answer; returns the turn's number."""
-        first = self._first.get(turn.parent)
-        if first is None and turn.parent and turn.parent != self._end:
-            self._add("branch_chosen", {"turn": turn.parent})
-        self._at = turn.question.at or self._at
-        asked: dict[str, Any] = {"text": _plain(turn.question) or "…", "imported": True}
-        if turn.question.attachments:
-            asked["attachments"] = list(map(self._attached, turn.question.attachments))
+    def _turn(self, question: Node, answer: Sequence[Node], parent: int) -> int:
+        """Writes a question and its answer behind the turn `parent`, 0 for none; returns the turn's
+        number.
+        """
+        first = self._first.get(parent)
+        if first is None and parent and parent != self._end:
+            self._add("branch_chosen", {"turn": parent})
+        self._at = question.at or self._at
+        text = "".join(part for part in question.parts if isinstance(part, str)).strip()
+        asked: dict[str, Any] = {"text": text or "…", "imported": True}
+        if question.attachments:
+            asked["attachments"] = list(map(self._attached, question.attachments))
         if first:
             asked["replaces"] = first
         number = self._end = self._add("user_message", asked)
-        self._first.setdefault(turn.parent, number)
-        self._answer(turn.answer, number)
+        self._first.setdefault(parent, number)
+        self._answer(answer, number)
         return number
 
     def _answer(self, nodes: Sequence[Node], number: int) -> None:
@@ -232,25 +207,18 @@ class _Writer:
         run = f"imported-{number}"
         started = {"run_id": run, "model": model, "mode": "ask", "imported": True}
         self._add("run_started", {**started, "search": path, "search_path": path})
-        if not nodes:
-            told = {"code": "no_answer", "message": "The file holds no answer to this question."}
-            self._add("notice", told)
-        known = {"citations": citations, "sources": sources}
+        known = {"citations": citations, "sources": sources, "usage": Usage().as_dict()}
         if nodes:
             thinking = "\n\n".join(node.thinking for node in nodes if node.thinking)
-            details = {"imported": True}
-            step = {
-                "step": 1,
-                "usage": Usage().as_dict(),
-                "stop_reason": "stop",
-                "details": details,
-            }
-            said = {"text": text, "thinking": thinking, "tool_calls": [], **known, **step}
+            said = {"text": text, "thinking": thinking, "tool_calls": [], **known}
+            step = {"step": 1, "stop_reason": "stop", "details": {"imported": True}}
             self._at = next((node.at for node in reversed(nodes) if node.at), self._at)
-            self._add("message", said)
+            self._add("message", said | step)
+        else:
+            told = {"code": "no_answer", "message": "The file holds no answer to this question."}
+            self._add("notice", told)
         ended = {"run_id": run, "reason": "stop" if nodes else "incomplete", "answer": text}
-        usage = {"usage": Usage().as_dict(), "search_path": path, "model": model}
-        self._add("run_finished", {**ended, **known, **usage})
+        self._add("run_finished", {**ended, **known, "search_path": path, "model": model})
 
     def _written(self, nodes: Sequence[Node]) -> tuple[str, list[Any], list[Any]]:
         """Returns the answer with our numbers in it, its citations, and its sources, as JSON."""
@@ -291,10 +259,6 @@ class _Writer:
     def _add(self, kind: str, data: dict[str, Any]) -> int:
         self._events.append(Event.of(len(self._events) + 1, kind, data, self._at))
         return len(self._events)
-
-
-def _plain(node: Node) -> str:
-    return "".join(part for part in node.parts if isinstance(part, str)).strip()
 
 
 def dicts(value: object) -> Iterator[dict[str, Any]]:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import IO
 
 PIECE = 1 << 20  # bytes read at a time
@@ -51,34 +49,6 @@ def chats_in(file: IO[bytes], on_piece: Callable[[], None]) -> Iterator[Raw | Fa
         yield Fault("The ZIP file is cut or damaged. Get it again.")
     except (OSError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         yield Fault(f"The file cannot be read any further ({type(error).__name__}).")
-
-
-class Pictures:
-    """The files beside the chats of a ZIP, found by the id that their names begin with."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._archive: zipfile.ZipFile | None = None
-        self._entries: list[tuple[str, zipfile.ZipInfo]] = []
-        with suppress(OSError, zipfile.BadZipFile, NotImplementedError):
-            self._archive = zipfile.ZipFile(file)
-            named = [(e.filename.rpartition("/")[2], e) for e in self._archive.infolist()]
-            self._entries = sorted(named, key=lambda each: each[0])[:MOST_PARTS]
-
-    def get(self, asset: str, most: int) -> tuple[str, bytes] | None:
-        """Returns the name and the content of a file of at most `most` bytes."""
-        at = bisect_left(self._entries, asset, key=lambda each: each[0])
-        name, entry = self._entries[at] if at < len(self._entries) else ("", None)
-        if not self._archive or not entry or not name.startswith(asset) or entry.file_size > most:
-            return None
-        try:
-            return name, self._archive.read(entry)
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError):
-            return None  # NotImplementedError is a RuntimeError
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._archive:
-            self._archive.close()
 
 
 def _pieces(file: IO[bytes], on_piece: Callable[[], None]) -> Iterator[bytes]:

@@ -36,22 +36,20 @@ _INDEX_SECONDS = 60.0  # for which the first search of an old store may take
 
 def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_sessions)
-    actions = "find WORDS | undo ID | cancel ID | import FILE | export FILE | export --html [ID]"
+    actions = "find WORDS | undo ID | cancel ID | import FILE | export FILE"
     actions += " | archive ID... | unarchive ID... | delete ID... | backup FILE"
     actions += " | restore [FILE] | check"
     parser.usage = f"searchloop sessions [-o text|json] [TEXT ... | {actions}]"
     parser.epilog = (
         "With TEXT, and with `find`, those whose questions, answers, sources or titles hold "
         "these words. `import` brings in the chats of an export of ChatGPT, Claude, Open WebUI "
-        "or searchloop, `export` writes all chats as one such file, and with --html one chat as"
-        " a page that needs nothing else. `undo` restores the files that the last answer "
-        "changed, `cancel` stops an answer, `archive` takes chats out of the list (searches "
-        "find them), `delete` deletes them with all they left behind, `backup` and `restore` "
-        "copy, `check` looks for damage, and `restore` without a file brings back what can be "
-        "read of a damaged store."
+        "or searchloop, `export` writes all chats as one such file (`searchloop export` writes "
+        "one chat). `undo` restores the files that the last answer changed, `cancel` stops an "
+        "answer, `archive` takes chats out of the list (searches find them), `delete` deletes "
+        "them with all they left behind, `backup` and `restore` copy, `check` looks for damage, "
+        "and `restore` without a file brings back what can be read of a damaged store."
     )
     parser.add_argument("query", nargs="*", metavar="TEXT", help="only sessions with this text")
-    parser.add_argument("--html", action="store_true", help="with export: one chat as a page")
     output(parser)
 
 
@@ -124,7 +122,7 @@ def _import(settings: Settings, words: list[str], args: argparse.Namespace) -> i
         report = import_chats(file, log, settings.model, heard)
     if shown and report.brought:
         print(file=sys.stderr)
-    lines = [f"{report.brought} chats brought in, {report.known} were there already."]
+    lines = [f"{number(report.brought, 'chat')} brought in, {report.known} there already."]
     if report.empty:
         lines.append(f"{report.empty} had no question in them.")
     lines += [one_line(problem, 300) for problem in report.problems]
@@ -136,25 +134,21 @@ def _import(settings: Settings, words: list[str], args: argparse.Namespace) -> i
     return OK if report.brought or report.known else FAILED
 
 
-def _all_or_page(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
-    """Writes all chats to a file that is not there yet, or one chat as a page."""
-    if args.html:
-        args.session, args.format = (_one(words, "export --html ID") if words else None), "html"
-        args.file, args.force = None, False
-        return _export(args)
+def _all(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
+    """Writes all chats to a file that is not there yet."""
     target = Path(_one(words, "export FILE")).expanduser()
     chats = 0
     with closing(EventLog(settings.store)) as log, _opened(target, "xb") as file:
         for piece in everything(log):
             file.write(piece)
             chats += b"{" in piece[:3]
-    return tell(args, {"sessions": chats}, f"{chats} chats written to {target}.")
+    return tell(args, {"sessions": chats}, f"{number(chats, 'chat')} written to {target}.")
 
 
 def _backup(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
     target = Path(_one(words, "backup FILE")).expanduser()
     done = backup(settings.store, target)
-    return tell(args, {"sessions": done}, f"{done} sessions copied to {target}.")
+    return tell(args, {"sessions": done}, f"{number(done, 'session')} copied to {target}.")
 
 
 def _restore(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
@@ -275,7 +269,7 @@ _ACTIONS: dict[str, Callable[[Settings, list[str], argparse.Namespace], int]] = 
     "find": _find,
     "undo": _undo,
     "import": _import,
-    "export": _all_or_page,
+    "export": _all,
     "backup": _backup,
     "restore": _restore,
     "check": _check,

@@ -43,7 +43,6 @@ class Node:
     thinking: str = ""
     pages: list[Page] = field(default_factory=list)  # found, and cited nowhere
     attachments: list[Attachment] = field(default_factory=list)
-    path: str = ""  # of its search; native or off where the file does not say
 
 
 @dataclass(slots=True)
@@ -203,7 +202,7 @@ class _Writer:
         self._at = next((node.at for node in nodes if node.at), self._at)
         model = next((node.model for node in reversed(nodes) if node.model), "") or "-"
         text, citations, sources = self._written(nodes)
-        path = next((node.path for node in nodes if node.path), "native" if sources else "off")
+        path = "native" if sources else "off"
         run = f"imported-{number}"
         started = {"run_id": run, "model": model, "mode": "ask", "imported": True}
         self._add("run_started", {**started, "search": path, "search_path": path})

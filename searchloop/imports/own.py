@@ -35,7 +35,6 @@ _SAID = {"user_message", "message", "run_finished"}
 # They say how an answer came about. The report counts what is neither here nor among these.
 _SILENT = {"run_started", "search_started", "search_finished", "page_opened", "notice", "title"}
 _MOST_SEQ = 1 << 40
-_PATH = re.compile(r"off|native|(?:native|local):[\w-]{1,40}")
 _NUMBER = re.compile(r"\[\d{1,4}\]")
 
 
@@ -93,7 +92,7 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> ImportedChat | None:
             if event.seq not in tree.removed:
                 nodes |= {question.id: question, answer.id: answer}
         elif text := clean(data.get("text" if event.type == "message" else "answer")):
-            answer.role, answer.at, answer.path = "assistant", at, _path(data)
+            answer.role, answer.at = "assistant", at
             answer.model = clean(data.get("model"))[:100]
             answer.thinking = clean(data.get("thinking")) or answer.thinking
             answer.parts = list(_cited(text, data.get("citations")))
@@ -158,11 +157,6 @@ def _attached(
             continue
         pages = [] if found.is_image else json.loads(texts)
         yield replace(found, pages=len(pages), length=sum(map(len, pages)))
-
-
-def _path(data: Mapping[str, Any]) -> str:
-    path = clean(data.get("search_path"))
-    return path if _PATH.fullmatch(path) else ""
 
 
 def _page(given: Mapping[str, Any]) -> Page | None:

@@ -128,7 +128,7 @@ def test_chats_of_elsewhere_are_brought_in_and_written_out(cli: Cli, tmp_path: P
     file, out = tmp_path / "conversations.json", tmp_path / "all.json"
     file.write_text(json.dumps([CHAT]))
     done = cli("sessions", "import", str(file))
-    assert (done.code, done.out) == (0, "1 chats brought in, 0 were there already.\n")
+    assert (done.code, done.out) == (0, "1 chat brought in, 0 there already.\n")
     assert cli("sessions", "import", str(file), "-o", "json").json["known"] == 1
     file.write_text(json.dumps([CHAT, {**CHAT, "uuid": "d"}])[:-9])
     cut = cli("sessions", "import", str(file), "-o", "json").json
@@ -136,12 +136,10 @@ def test_chats_of_elsewhere_are_brought_in_and_written_out(cli: Cli, tmp_path: P
     file.write_text("nothing")
     assert cli("sessions", "import", str(file)).code == 1
     assert cli("sessions", "import", str(tmp_path / "gone")).code == 2
-    assert cli("sessions", "export", str(out)).out == f"1 chats written to {out}.\n"
+    assert cli("sessions", "export", str(out)).out == f"1 chat written to {out}.\n"
     assert cli("sessions", "export", str(out)).code == 2
     assert cli("sessions", "import", str(out), "-o", "json").json["known"] == 1
-    page = cli("sessions", "export", "--html").out
-    assert page.startswith("<!doctype html>")
-    assert "At six." in page
+    assert "At six." in cli("export", "--format", "html").out
 
 
 QUESTION = "How does the search switch decide between native and local search?"

@@ -67,26 +67,21 @@ def render_known(
 
 
 # A longer block is rendered again when a share of it is new: each time costs its whole length.
-_LONG, _SHARE = 2_000, 40
-_LONG_PARTS = 600  # of a longer table or list the finished half is not rendered again
+_LONG, _SHARE = 600, 64
 
 
 class Incremental:
     """Renders a growing text: only what follows the last finished block is rendered again.
 
-    Of a long table or list that is its last rows or items; of any other long block the last
-    2 or 3 % may be held back until more has come.
+    Of a long block the last 1 or 2 % may be held back until more has come.
     """
 
     def __init__(self, links: KnownLinks) -> None:
         self._links = links
-        self._whole = ""  # what follows the last finished block
-        self._tail = ""  # of that, what is rendered again
+        self._tail = ""  # what follows the last finished block
         self.held = 0  # characters that are not shown yet
         self._base = 0
         self._shown: list[Node] = []
-        self._finished: list[Node] = []  # rows or items of the first block, and its attributes
-        self._attributes: dict[str, Any] = {}
         self._inline: dict[str, list[Node]] = {}
 
     @property
@@ -96,50 +91,23 @@ class Incremental:
 
     def feed(self, text: str) -> list[Any]:
         """Adds text. Returns the `change` from the blocks before to those of the whole text."""
-        self._whole += text
         self._tail += text
         self.held += len(text)
         if len(self._tail) > _LONG and self.held * _SHARE < len(self._tail):
             return [self._base + len(self._shown)]
         self.held = 0
-        document, blocks = self._rendered()
-        if self._finished:
-            parts = _parts(blocks[0])
-            if parts:
-                parts[:0] = self._finished
-                blocks[0] = {"t": blocks[0]["t"], **self._attributes, "c": blocks[0]["c"]}
-            else:  # a blank line made the list a loose one, from its first item on
-                self._finished, self._tail = [], self._whole
-                document, blocks = self._rendered()
-        same, *tail = change(self._shown, blocks)
-        told = [self._base + same, *tail]
-        done, rest = document.finished() if "\n" in text and len(blocks) > 1 else (0, self._tail)
-        if done:
-            self._finished, self._whole, self._tail = [], rest, rest
-        elif len(self._tail) > _LONG_PARTS and len(blocks) == 1 and (parts := _parts(blocks[0])):
-            kept, self._tail = document.last_parts()
-            self._finished = parts[: len(parts) - kept]
-            self._attributes = {"a": blocks[0]["a"]} if "a" in blocks[0] else {}
-        self._base += done
-        self._shown = blocks[done:]
-        return told
-
-    def _rendered(self) -> tuple[_Document, list[Any]]:
         document = _Document(self._tail, None, self._links)
         memo: dict[str, list[Node]] = {}
         blocks = document.blocks(memo, self._inline)
         self._inline = memo
-        return document, blocks
-
-
-def _parts(block: Node) -> list[Node]:
-    """Returns the rows of a table or the items of a tight list: no text behind changes them."""
-    if isinstance(block, str) or block["t"] not in ("table", "ul", "ol"):
-        return []
-    if block["t"] == "table":
-        return block["c"][1]["c"] if len(block["c"]) > 1 else []
-    inside = [child for item in block["c"] for child in item.get("c", ())]
-    return [] if any(isinstance(c, dict) and c["t"] == "p" for c in inside) else block["c"]
+        same, *tail = change(self._shown, blocks)
+        told = [self._base + same, *tail]
+        done = 0
+        if "\n" in text and len(blocks) > 1:
+            done, self._tail = document.finished()
+        self._base += done
+        self._shown = blocks[done:]
+        return told
 
 
 class _Document:
@@ -172,7 +140,7 @@ class _Document:
 
         prepared = substitute(self._text, self._marks, write)
         tree = Tree()
-        self._tokens = tokens = block_parser().parse(prepared)
+        tokens = block_parser().parse(prepared)
         for before, token in zip(tokens, tokens[2:], strict=False):
             if before.type == "list_item_open" and (box := _TASK.match(token.content)):
                 before.attrSet("class", "task")
@@ -196,15 +164,6 @@ class _Document:
             return 0, self._text
         lines = self._text.split("\n")
         return len(starts) - 1, "\n".join(lines[starts[-1] :])
-
-    def last_parts(self) -> tuple[int, str]:
-        """Returns how many rows or items the second half of the only block has, and its text."""
-        kinds = {("tr_open", 2), ("list_item_open", 1)}
-        starts = [t.map[0] for t in self._tokens if (t.type, t.level) in kinds and t.map]
-        lines = self._text.split("\n")
-        head = lines[: starts[1]] if self._tokens[0].type == "table_open" else []
-        half = (len(starts) - 1) // 2  # at least two stay: the last may not be one yet
-        return len(starts) - half, "\n".join([*head, *lines[starts[half] :]])
 
     def _block(self, token: Token, tree: Tree) -> None:
         if token.type == "inline":

@@ -33,7 +33,7 @@ def test_a_copy_is_made_checked_and_brought_back(cli: Cli, left: str, tmp_path: 
     """What is copied comes back after everything was lost; a file that is there is not touched."""
     assert cli("sessions", "cancel", left).out == "Stopped.\n"
     made = cli("sessions", "backup", str(tmp_path / "copy"))
-    assert (made.code, made.out.startswith("1 sessions copied")) == (0, True)
+    assert (made.code, made.out.startswith("1 session copied")) == (0, True)
     assert cli("sessions", "backup", str(tmp_path / "copy")).code == 2
     assert cli("sessions", "backup").code == 2
     for file in (tmp_path / "home").iterdir():

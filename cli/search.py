@@ -70,7 +70,6 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
     add("--country", metavar="CC", help="meant for this country, e.g. de")
     add("--language", metavar="LL", help="in this language, e.g. de")
     add("--safe-search", choices=("off", "moderate", "strict"))
-    add("--explain", action="store_true", help="say why each result stands where it does")
     output(parser)
 
 
@@ -111,7 +110,7 @@ def _search(args: argparse.Namespace) -> int:
     query = " ".join(args.query).strip()
     if not query:
         raise ConfigError("empty_query", "The query is empty.", "Write what to search for.")
-    wishes = _given(args, "max_results", "country", "language", "safe_search", "engine", "explain")
+    wishes = _given(args, "max_results", "country", "language", "safe_search", "engine")
     if args.time_range not in (None, "all"):
         wishes["time_range"] = args.time_range
     answer = ask_backend("/api/web-search", {"query": query, **wishes})
@@ -122,8 +121,6 @@ def _search(args: argparse.Namespace) -> int:
         dated = f" ({published})" if (published := result.get("published")) else ""
         print(f"{n}. {one_line(result['title'] or result['url'])}{dated}")
         print(f"   {one_line(result['url'], 300)}\n   {one_line(result['snippet'], 240)}")
-        why = answer.get("ranking", ())[n - 1 : n]
-        print("".join(f"   Why here: {one_line('; '.join(w['reasons']), 300)}.\n" for w in why))
     words = spoken_here()
     for each in search_notes(answer):
         warn(words.error(each)[0])

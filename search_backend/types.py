@@ -144,20 +144,11 @@ class Filtered(_Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking(_Shape):
-    """Why a result stands where it does, in words: "place 1 of ddg"."""
-
-    url: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SearchAnswer(_Shape):
     """The answer of the chain, with every attempt.
 
-    `engine` is the first one with results. `ranking` has an entry for each result; it is shown on
-    request only. If `cached`, no engine was asked now, and the attempts are those of the search
-    `age` seconds ago.
+    `engine` is the first one with results. If `cached`, no engine was asked now, and the attempts
+    are those of the search `age` seconds ago.
     """
 
     query: str
@@ -169,14 +160,10 @@ class SearchAnswer(_Shape):
     not_applied: tuple[str, ...] = ()
     cached: bool = False
     age: int = 0
-    ranking: tuple[Ranking, ...] = ()
 
-    def as_json(self, *, explain: bool = False) -> dict[str, Any]:
-        """Returns the body of POST /api/web-search, with `ranking` to `explain` the order."""
-        shape = super(SearchAnswer, self).as_json() | ({"age": self.age} if self.cached else {})
-        if not explain:
-            shape.pop("ranking", None)
-        return shape
+    def as_json(self) -> dict[str, Any]:
+        """Returns the body of POST /api/web-search."""
+        return super(SearchAnswer, self).as_json() | ({"age": self.age} if self.cached else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,8 +226,7 @@ def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]])
 def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool) -> None:
     @app.post("/api/web-search")
     def web_search() -> Response:
-        asked = _body()
-        return jsonify(contract.search(asked).as_json(explain=asked.get("explain") is True))
+        return jsonify(contract.search(_body()).as_json())
 
     @app.post("/api/open-page")
     def open_page() -> Response:

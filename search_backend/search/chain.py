@@ -18,8 +18,7 @@ from searchloop.search_backend.engines import Access, Apart, Engine, find_engine
 from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.library import Library
-from searchloop.search_backend.search.merge import filtered
-from searchloop.search_backend.search.ranking import rank
+from searchloop.search_backend.search.merge import filtered, ranked
 from searchloop.search_backend.search.router import choose
 from searchloop.search_backend.search.schedule import OneSearch, Schedule, lacks
 from searchloop.search_backend.settings import SearchSettings
@@ -29,7 +28,6 @@ from searchloop.search_backend.types import (
     Filtered,
     Owner,
     Query,
-    Ranking,
     SearchAnswer,
     SearchBackendError,
     SearchStatus,
@@ -183,16 +181,14 @@ class Chain:
             return SearchAnswer(query.text, None, status, (), attempts, dropped)
         engines = [self._schedule.engines[outcome.attempt.engine] for outcome in found]
         respected = frozenset.intersection(*(engine.respects(query) for engine in engines))
-        ranked = rank(found, query)
         return SearchAnswer(
             query=query.text,
             engine=found[0].attempt.engine,
             status="ok",
-            results=tuple(one.result for one in ranked),
+            results=ranked((one.results for one in found), query.max_results),
             attempts=attempts,
             filtered=dropped,
             not_applied=tuple(o for o in _OPTIONS if getattr(query, o) and o not in respected),
-            ranking=tuple(Ranking(one.result.url, one.reasons) for one in ranked),
         )
 
     def _free(self, engine: Engine) -> bool:

@@ -1,14 +1,15 @@
-"""Applies the rules of a query to results, tells pages apart, and cleans what is shown."""
+"""Applies the rules of a query to results, puts them into one order, and cleans what is shown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import unquote
 
-from searchloop.analysis.addresses import AMP_VIEWER
+from searchloop.analysis.addresses import AMP_VIEWER, url_key
 from searchloop.search_backend.engines import Engine
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, plain_url
 from searchloop.search_backend.fetch.ip_addresses import Network
@@ -38,6 +39,7 @@ def _shown(url: str) -> str:
     return url
 
 
+_FLATNESS = 10.0  # a score is 1 / (_FLATNESS + place): larger, and places matter less
 LONGEST_TITLE = 300
 LONGEST_SNIPPET = 2_000
 _DAYS = {"d": 1, "w": 7, "m": 31, "y": 366}
@@ -132,6 +134,22 @@ def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
     told = [f"{name}={','.join(r)}" for name, r in rules if r] if outside else []
     told += [f"time_range={query.time_range}"] if stale else []
     return Filtered("; ".join(told), outside + stale, lifted=False) if told else None
+
+
+def ranked(lists: Iterable[Sequence[SearchResult]], most: int) -> tuple[SearchResult, ...]:
+    """Returns at most so many results of several engines, each page once, cleaned.
+
+    The order of each engine is kept. A page that two engines have found counts for both.
+    """
+    pages, scores = dict[str, SearchResult](), defaultdict[str, float](float)
+    for found in lists:
+        own = {url_key(one.url): one for one in reversed(found)}  # the first at an address stays
+        for place, key in enumerate(dict.fromkeys(url_key(one.url) for one in found)):
+            known = pages.setdefault(key, own[key])
+            pages[key] = replace(known, published=known.published or own[key].published)
+            scores[key] += 1 / (_FLATNESS + place)
+    best = sorted(scores, key=lambda key: -scores[key])
+    return tuple(cleaned(pages[key]) for key in best[:most])
 
 
 def cleaned(result: SearchResult) -> SearchResult:

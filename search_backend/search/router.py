@@ -48,21 +48,13 @@ class Routed(NamedTuple):
     why: str
 
 
-class _Data(NamedTuple):
-    kinds: Mapping[str, Kind]
-    news: re.Pattern[str]
-    works: Mapping[str, re.Pattern[str]]
-
-
 @cache
-def _data() -> _Data:
+def _known() -> Mapping[str, Kind]:
     read = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
-    kinds = {
+    return {
         name: Kind(one["looks"], *(_pattern(one.get(n, ())) for n in ("names", "words")))
         for name, one in read["kind"].items()
     }
-    works = {name: re.compile(one, re.IGNORECASE) for name, one in read["works"].items()}
-    return _Data(kinds, _pattern(read["news"]["words"]), works)
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str]:
@@ -83,22 +75,11 @@ def language_of(text: str) -> str | None:
     return best if counts[best] else None
 
 
-def wants_news(text: str) -> bool:
-    """True for a question about what is new."""
-    return _data().news.search(text[:_EXAMINED]) is not None
-
-
-def works() -> Mapping[str, re.Pattern[str]]:
-    """Returns the patterns of works with several addresses, by name."""
-    return _data().works
-
-
 def keywords(query: Query, kinds: Sequence[str]) -> Query:
     """Returns `query` as a site of these kinds is asked: by names, in the question's language."""
-    data, code = _data(), query.language or language_of(query.text)
-    text = _plain(query.text)
-    for pattern in (*(data.kinds[kind].names for kind in kinds), data.news):
-        text = pattern.sub(" ", text)
+    text, code = _plain(query.text), query.language or language_of(query.text)
+    for kind in kinds:
+        text = _known()[kind].names.sub(" ", text)
     text = _trimmed(text.split(), stop_words(code or "en"))
     return replace(query, text=text or query.text.strip(_EDGES) or query.text, language=code)
 
@@ -114,18 +95,18 @@ def _trimmed(words: Iterable[str], stops: frozenset[str]) -> str:
 
 def choose(query: Query, engines: Iterable[Engine]) -> list[Routed]:
     """Returns the engines that fit `query` by any word, best first, and those for any question."""
-    data, text = _data(), _plain(query.text)[:_EXAMINED]
+    known, text = _known(), _plain(query.text)[:_EXAMINED]
     rules = Rules(query.allowed_domains, query.blocked_domains)
     engines = [engine for engine in engines if _within(engine, rules)]
     kinds = {kind for engine in engines for kind in engine.kinds}
-    scores = {kind: data.kinds[kind].score(text) for kind in kinds}
+    scores = {kind: known[kind].score(text) for kind in kinds}
     scores["general"] = 1
     found = []
     for engine in engines:
         ranked = [(scores[kind] - at / 2, kind) for at, kind in enumerate(engine.kinds)]
         if fits := [one for one in ranked if scores[one[1]]]:
             score, kind = max(fits)
-            found.append((score, Routed(engine, f"looks like {data.kinds[kind].looks}")))
+            found.append((score, Routed(engine, f"looks like {known[kind].looks}")))
     return [choice for _, choice in sorted(found, key=lambda one: -one[0])]
 
 

@@ -176,20 +176,13 @@ def test_what_a_wish_left_out_is_said(cli: Cli) -> None:
     assert "1 result left out by allowed_domains=a.example." in kept.err
 
 
-def test_dates_are_shown_and_the_order_is_explained_on_request(cli: Cli) -> None:
-    """`--explain` says why each result stands where it does; a date stands beside its title."""
+def test_dates_are_shown(cli: Cli) -> None:
+    """Beside the title."""
     dated = {"url": "https://a.example/", "title": "A", "content": "x"}
     dated["publishedDate"] = "2026-03-04"
     with FakeServer(lambda _: json_reply({"results": [dated]})) as server:
-        plain, explained, told = (
-            cli("search", "tea", *more, SEARXNG_URL=server.url, **SEARXNG)
-            for more in ((), ("--explain",), ("--explain", "-o", "json"))
-        )
+        plain = cli("search", "tea", SEARXNG_URL=server.url, **SEARXNG)
     assert plain.out.startswith("1. A (2026-03-04)\n   https://a.example/\n   x\n")
-    assert "Why here" not in plain.out
-    assert "   Why here: place 1 of searxng.\n" in explained.out
-    why = {"url": "https://a.example/", "reasons": ["place 1 of searxng"]}
-    assert told.json["ranking"] == [why]
 
 
 def test_a_page_says_who_read_it(cli: Cli) -> None:

@@ -65,7 +65,7 @@ def asked(
     engines = {"bad": bad, "good": good}
     with closing(chain_of(home, engines, time.monotonic, seconds=seconds)) as chain:
         answer = chain.search(Query(query, **wishes))
-    answer.as_json(explain=True)
+    answer.as_json()
     return answer
 
 

@@ -18,8 +18,7 @@ from searchloop.search_backend.fetch.engine_client import EngineHttp
 from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse
 from searchloop.search_backend.plugin.answers import retry_after
-from searchloop.search_backend.search.merge import keep
-from searchloop.search_backend.search.ranking import rank
+from searchloop.search_backend.search.merge import keep, ranked
 from searchloop.search_backend.search.schedule import Outcome, Schedule
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
@@ -104,7 +103,7 @@ def test_whatever_stands_in_an_answer(
             outcome = outcome_of(line, case, HttpResponse(200, {}, body))
             told = f"{odd!r:.80} at {path}: {outcome}"
             assert cause(outcome) in fine, told
-            shown = tuple(one.result for one in rank([outcome], Query("tea")))
+            shown = ranked([outcome.results], 8)
             assert bool(shown) is (outcome.attempt.status == "ok"), told
             for one in shown:
                 assert one.title, told

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.search_backend.engines import Access, default_chain, find_engines
-from searchloop.search_backend.search.router import choose, keywords, language_of, wants_news
+from searchloop.search_backend.search.router import choose, keywords, language_of
 from searchloop.search_backend.search.schedule import PATIENCE_WITH_SITES
 from searchloop.search_backend.settings import SearchSettings
 from searchloop.search_backend.types import EngineError, Query, SearchResult
@@ -116,7 +116,6 @@ def test_any_question_can_be_routed(text: str) -> None:
     assert choose(query, SITES)
     for engine in SITES:
         assert keywords(query, engine.kinds).text
-    wants_news(text)
 
 
 def test_signs_are_looked_for_at_the_beginning() -> None:

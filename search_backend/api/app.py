@@ -265,11 +265,7 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
 def _add_shapes(app: Flask, contract: Contract) -> None:
     def view(route: Route) -> Callable[[], Response]:
         def answer() -> Response:
-            value = route.answer(_form() if route.form else _body(), contract)
-            if not route.moved:
-                return jsonify(value)
-            query = request.query_string.decode("ascii", "replace")
-            return Response(status=308, headers={"Location": f"{route.moved}?{query}"})
+            return jsonify(route.answer(_form() if route.form else _body(), contract))
 
         return answer
 

@@ -58,9 +58,6 @@ def health() -> dict[str, Any]:
 def _foreign(route: Route, method: str) -> dict[str, Any]:
     """Describes a route of another vendor's API, which documents what its bodies hold."""
     operation = _operation(route.summary, {}, _content({"type": "object"}))
-    if route.moved:
-        operation["responses"]["308"] = {"description": f"See {route.moved}"}
-        del operation["responses"]["200"]
     if method == "POST":
         kind = "application/x-www-form-urlencoded" if route.form else "application/json"
         content = {kind: {"schema": {"type": "object"}}}

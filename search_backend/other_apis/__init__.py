@@ -38,8 +38,7 @@ class Route:
     """One address of an API; its vendor documents what is sent there and comes back.
 
     With `form`, values are texts from the URL or a form; otherwise the body is a JSON object.
-    `answer` raises SearchBackendError. With `moved`, a redirect to that path with the same
-    parameters is the good answer.
+    `answer` raises SearchBackendError.
     """
 
     path: str
@@ -47,7 +46,6 @@ class Route:
     summary: str
     answer: Callable[[Values, Contract], dict[str, Any] | list[Any]]
     form: bool = False
-    moved: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,13 +94,6 @@ def _written(
     }
 
 
-def _moved(values: Values, _service: Contract) -> dict[str, Any]:
-    """Sends a search at the main page on, as SearXNG does."""
-    if not (values.get("q") or "").strip():
-        raise SearchBackendError("bad_request", "q is missing.", "Send q, here or to /search.")
-    return {}
-
-
 def _config(_values: Values, service: Contract) -> dict[str, Any]:
     """What clients read of SearXNG's configuration: its engines and their options."""
     engines = [
@@ -135,7 +128,7 @@ _READ = ("GET", "POST")
 _MAIN, _DESCRIBED = "Search, as SearXNG's main page is asked", "Engines, as SearXNG describes them"
 SHAPE = Shape(
     (
-        Route("/", _READ, _MAIN, _moved, form=True, moved="/search"),
+        Route("/", _READ, _MAIN, _answer, form=True),
         Route("/config", ("GET",), _DESCRIBED, _config, form=True),
         Route("/search", _READ, "Search, as SearXNG is asked", _answer, form=True),
     ),

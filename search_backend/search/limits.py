@@ -5,7 +5,7 @@ search does not wait for it. Retry-After is kept to exactly. Otherwise the cause
 limit or a network failure begins with seconds; an empty account or a refused key with an hour,
 because only the user can help. Weaker evidence ("no results or refused", a broken answer, a refused
 request) takes two failures in a row. A rest doubles with each further failure and ends with one
-good answer. After a rest, one search at a time tries the engine.
+good answer. Failures that were under way together count as one.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ RESTS: Mapping[str, tuple[float, float]] = {
 }
 DOUBTFUL = frozenset({"blocked", "parse", "config"})
 DOUBTFUL_BEFORE_REST = 2
-# A trial that never reports back must not keep the engine out for ever.
-TRIAL_SECONDS = 15.0
 
 
 class TokenBuckets:
@@ -65,7 +63,6 @@ class _State:
     failures: int = 0
     rest: float = 0.0
     until: float = 0.0
-    trial_until: float = 0.0
     reason: str = ""
 
 
@@ -83,41 +80,26 @@ class CircuitBreakers:
         self._states: dict[str, _State] = {}
 
     def resting(self, engine: str) -> tuple[float, str] | None:
-        """Seconds left and the reason while the engine rests or is on trial, else None."""
+        """Seconds left and the reason while the engine rests, else None."""
         with self._lock:
-            state = self._states.get(engine)
-            return self._resting(state) if state else None
-
-    def admit(self, engine: str) -> bool:
-        """True if the engine may be asked now. After a rest, one caller at a time may."""
-        with self._lock:
-            state = self._states.get(engine)
-            if state is None or not state.rest:
-                return True
-            if self._resting(state):
-                return False
-            state.trial_until = self._clock() + TRIAL_SECONDS
-            return True
+            state, now = self._states.get(engine), self._clock()
+            return (state.until - now, state.reason) if state and state.until > now else None
 
     def succeeded(self, engine: str) -> None:
         """Close the circuit: the engine answered."""
         with self._lock:
             self._states.pop(engine, None)
 
-    def released(self, engine: str) -> None:
-        """End a trial without a verdict: the caller went away before the engine answered."""
-        with self._lock:
-            if state := self._states.get(engine):
-                state.trial_until = 0.0
-
     def failed(self, engine: str, kind: str, retry_after: float | None = None) -> None:
         """Count a failure. `retry_after`: seconds the engine itself asked for."""
         first, longest = RESTS.get(kind, RESTS["network"])
         with self._lock:
             state = self._states.setdefault(engine, _State())
+            now, told = self._clock(), retry_after is not None
+            if state.until > now and not told:
+                return
             state.failures += 1
             state.reason = kind
-            state.trial_until = 0.0
             if isinstance(retry_after, int | float) and 0 < retry_after <= LONGEST_RETRY:
                 state.rest = rest = retry_after
             elif kind in DOUBTFUL and state.failures < DOUBTFUL_BEFORE_REST:
@@ -125,10 +107,4 @@ class CircuitBreakers:
             else:
                 state.rest = min(max(state.rest * 2, first), longest)
                 rest = state.rest * self._spread()
-            state.until = self._clock() + rest
-
-    def _resting(self, state: _State) -> tuple[float, str] | None:
-        now = self._clock()
-        if state.until > now:
-            return state.until - now, state.reason
-        return (0.0, state.reason) if state.trial_until > now else None
+            state.until = now + rest

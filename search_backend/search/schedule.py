@@ -125,14 +125,13 @@ class Schedule:
     ) -> float | Outcome:
         """Seconds until the engine may be asked, at `most`, or the attempt that says why not."""
         problem = self.unavailable(engine) or self._is_stuck(engine)
-        if problem is None and not self.circuits.admit(engine.name) and not by_name:
+        if problem is None and not by_name:
             problem = self._resting(engine)
         if problem is None:
             rate = engine.rate
             wait = self.buckets.reserve(engine.name, rate, most)
             if wait is not None:
                 return wait
-            self.circuits.released(engine.name)
             problem = Problem(
                 "busy",
                 f"{engine.title} allows {rate:g} requests a second, and more than "
@@ -195,7 +194,6 @@ class Schedule:
         blame because another engine has answered."""
         ms = max(round(seconds * 1000), 0)  # below 0 where its rate has not let it begin
         if not late:
-            self.circuits.released(engine.name)
             message = f"Another engine answered before {engine.title} did."
             problem = Problem("overtaken", message, "Nothing to do.")
             return Outcome(Attempt(engine.name, "skipped", ms, problem))
@@ -222,14 +220,11 @@ class Schedule:
             raise EngineError("parse", what, "Use another engine.")
         return kept
 
-    def _resting(self, engine: Engine) -> Problem:
-        seconds, reason = self.circuits.resting(engine.name) or (0.0, "")
-        title, again = engine.title, ceil(seconds)
-        message = (
-            f"{title} failed a moment ago ({reason}); it is asked again in {again} s."
-            if seconds
-            else f"{title} failed a moment ago ({reason}); it is being tried again just now."
-        )
+    def _resting(self, engine: Engine) -> Problem | None:
+        if (rest := self.circuits.resting(engine.name)) is None:
+            return None
+        again = f"it is asked again in {ceil(rest[0])} s."
+        message = f"{engine.title} failed a moment ago ({rest[1]}); {again}"
         return Problem("resting", message, "Wait, or name the engine to ask it now.")
 
     def _problem(self, engine: Engine, error: SearchBackendError) -> Problem:

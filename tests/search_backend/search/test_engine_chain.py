@@ -324,8 +324,8 @@ def test_the_deadline_holds_when_every_engine_hangs(tmp_path: Path) -> None:
     assert trail(answer) == [("one", "error", "timeout"), ("two", "error", "timeout")]
 
 
-def test_a_trial_brings_an_engine_back(tmp_path: Path) -> None:
-    """An engine that hangs is passed over until its rest ends; then one search tries it."""
+def test_an_engine_is_asked_again_after_its_rest(tmp_path: Path) -> None:
+    """One that hangs is passed over until then, and for longer if it hangs still."""
     stuck, clock = threading.Event(), Hanging()
 
     def moody(received: Received) -> Reply:

@@ -25,7 +25,7 @@ from searchloop.search_backend.cache.chats import mark, unmark
 from searchloop.search_backend.library.file_text import ReadPage
 from searchloop.search_backend.library.finding import Hit, named, search
 from searchloop.search_backend.library.folders import check_patterns
-from searchloop.search_backend.library.index import Document, Index, Root, drop, no_room, put, renew
+from searchloop.search_backend.library.index import Document, Index, Root, drop, no_room, put
 from searchloop.search_backend.library.roots import (
     DOCS,
     PAGES,
@@ -121,7 +121,6 @@ class Library:
         self._most_pages = most_pages
         self._lock = threading.Lock()
         self._ready = (0, 0)  # the file that has our own documents
-        self.renewal: threading.Thread | None = None  # while an older index is analysed again
 
     def search(self, text: str, limit: int, folders: Sequence[str] = ()) -> list[Hit]:
         """Returns the best passages for a question in plain words, of these folders alone if any
@@ -355,12 +354,10 @@ class Library:
                 with self._index.open(write=True) as connection:
                     _replace_docs(connection, documents, digest)
             with self._index.open(write=True) as connection:
-                connection.execute("DROP TABLE IF EXISTS passages")
                 unknown = [row[0] for row in connection.execute(UNKNOWN_PAGES)]
                 gone = drop_pages(connection, unknown)
             if gone:
                 self._index.leave_nothing()
-            self.renewal = renew(self._index)
             self._ready = file  # not one that came meanwhile
         for path, exclude in () if row else noted(self._index.path):
             with suppress(SearchBackendError):  # it is there no more

@@ -1,19 +1,17 @@
 """The full-text index: documents and the terms of their passages in one SQLite file (FTS5).
 
 FTS5 stores terms that our own analysis made, in any script, and proposes passages; `ranking` orders
-them. What an older version indexed is analysed again in the background. Threads and processes share
-the file through WAL; a connection is kept for the next reader until this process writes or forks,
-or the file is another one.
+them. What an older version indexed is analysed again at once. Threads and processes share the file
+through WAL; a connection is kept for the next reader until this process writes or forks, or the
+file is another one.
 https://www.sqlite.org/fts5.html
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import sqlite3
-import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -27,10 +25,8 @@ from searchloop.search_backend.cache.chats import CHAT_TABLES, leave_nothing
 from searchloop.search_backend.text.passages import Passage, split
 from searchloop.search_backend.types import SearchBackendError
 
-SCHEMA_VERSION = 4
-ANALYSIS = 1  # the number of the rules by which passages are cut and analysed
+SCHEMA_VERSION = 5
 MOST_PASSAGES = 65_536
-RENEWED = 20  # documents of one transaction, so that others may write
 
 _SCHEMA = """
 CREATE TABLE roots (
@@ -42,10 +38,9 @@ CREATE TABLE documents (
     mtime INTEGER NOT NULL, size INTEGER NOT NULL, digest TEXT NOT NULL, added REAL NOT NULL,
     UNIQUE (root, path))
 """
-# Version 1 had another table of words, `passages`.
+# Version 1 had another table of words, `passages`; 0 in `analysis` means: not yet in `terms`.
 _SCHEMA_2 = f"""
 ALTER TABLE documents ADD COLUMN analysis INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX documents_by_analysis ON documents(analysis) WHERE analysis != {ANALYSIS};
 CREATE VIRTUAL TABLE terms USING fts5(
     title, heading, body, headings UNINDEXED, anchor UNINDEXED, begins UNINDEXED, ends UNINDEXED,
     lang UNINDEXED, length UNINDEXED, tokenize = "ascii tokenchars '{PUNCTUATION}'");
@@ -56,7 +51,8 @@ CREATE TABLE languages (lang TEXT PRIMARY KEY) WITHOUT ROWID
 """
 # Version 3 had vectors of an embedding model beside the words.
 _SCHEMA_4 = "DROP TABLE IF EXISTS vectors; DROP TABLE IF EXISTS embedding"
-_STEPS = (_SCHEMA, _SCHEMA_2, "", _SCHEMA_4)
+_SCHEMA_5 = "DROP INDEX IF EXISTS documents_by_analysis; DROP TABLE IF EXISTS passages"
+_STEPS = (_SCHEMA, _SCHEMA_2, "", _SCHEMA_4, _SCHEMA_5)
 # The state of each file that was opened, and of each folder; and of whom each page is.
 _MORE = (
     "CREATE TABLE IF NOT EXISTS files (root INTEGER NOT NULL, path TEXT NOT NULL,"
@@ -99,7 +95,6 @@ class Document:
     added: float = 0.0
 
 
-_log = logging.getLogger(__name__)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 # Damage that SQLite calls an error of the query; ours are right, and each file has these tables.
 _ODD = re.compile(r"decode to UTF-8|fts5|no such table")
@@ -267,6 +262,10 @@ def _prepare(connection: sqlite3.Connection) -> None:
     for statement in _STEPS[version:]:
         for part in statement.split(";"):
             connection.execute(part)
+    query = "SELECT id, title, text FROM documents WHERE analysis = 0"
+    for number, title, text in connection.execute(query):
+        add_terms(connection, number, title, list(split(text)))
+    connection.execute("UPDATE documents SET analysis = 1")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
@@ -282,10 +281,10 @@ def put(
         drop(connection, old)
     number = connection.execute(
         "INSERT INTO documents (root, path, url, title, text, mtime, size, digest, added, analysis)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
         (
             *(root, document.path, document.url, document.title, document.text),
-            *(document.mtime, document.size, document.digest, time.time(), ANALYSIS),
+            *(document.mtime, document.size, document.digest, time.time()),
         ),
     ).lastrowid
     assert number is not None
@@ -318,12 +317,7 @@ def add_terms(
 
 def drop(connection: sqlite3.Connection, document: int) -> None:
     """Removes one document and its passages."""
-    drop_terms(connection, document)
     connection.execute("DELETE FROM documents WHERE id = ?", (document,))
-
-
-def drop_terms(connection: sqlite3.Connection, document: int) -> None:
-    """Removes the passages of a document."""
     first = document * MOST_PASSAGES
     rows = (first, first + MOST_PASSAGES - 1)
     query = "SELECT count(*), coalesce(sum(length), 0) FROM terms WHERE rowid BETWEEN ? AND ?"
@@ -331,36 +325,3 @@ def drop_terms(connection: sqlite3.Connection, document: int) -> None:
     query = "UPDATE totals SET passages = passages - ?, length = length - ?"
     connection.execute(query, counts)
     connection.execute("DELETE FROM terms WHERE rowid BETWEEN ? AND ?", rows)
-
-
-def renew(index: Index) -> threading.Thread | None:
-    """Starts to analyse what is not up to date; None if all is."""
-    with index.open() as connection:
-        query = f"SELECT 1 FROM documents WHERE analysis != {ANALYSIS} LIMIT 1"
-        if connection.execute(query).fetchone() is None:
-            return None
-    thread = threading.Thread(target=_renew, args=(index,), name="library-renewal", daemon=True)
-    thread.start()
-    return thread
-
-
-def _renew(index: Index) -> None:
-    try:
-        while _batch(index):
-            pass
-    except SearchBackendError as error:
-        _log.warning("the library is not analysed again now: %s", error.message)
-
-
-def _batch(index: Index) -> bool:
-    """Analyses a few documents; False when none is left."""
-    with index.open(write=True) as connection:
-        rows = connection.execute(
-            f"SELECT id, title, text FROM documents WHERE analysis != {ANALYSIS} LIMIT {RENEWED}"
-        ).fetchall()
-        for number, title, text in rows:
-            drop_terms(connection, number)
-            add_terms(connection, number, title, list(split(text)))
-            query = f"UPDATE documents SET analysis = {ANALYSIS} WHERE id = ?"
-            connection.execute(query, (number,))
-        return bool(rows)

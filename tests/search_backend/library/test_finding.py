@@ -155,9 +155,6 @@ def test_the_documents_of_version_1_are_analysed_again(tmp_path: Path) -> None:
     old.commit()
     old.close()
     index, library = Index(path), Library(tmp_path, dict)
-    library.search("zeppelin", 3)
-    assert library.renewal is not None
-    library.renewal.join()
     assert library.search("富士山 number42", 3)[0].url == "library://old/42.txt"
     with index.open() as connection:
         query = "SELECT name FROM sqlite_schema WHERE name = 'passages'"

@@ -1,9 +1,8 @@
 """The full-text index: documents and the terms of their passages in one SQLite file (FTS5).
 
 FTS5 stores terms that our own analysis made, in any script, and proposes passages; `ranking` orders
-them. What an older version indexed is analysed again at once. Threads and processes share the file
-through WAL; a connection is kept for the next reader until this process writes or forks, or the
-file is another one.
+them. What an older version indexed is analysed again at once. Threads and processes share the file,
+each call by a connection of its own; what is written is locked only while it reaches the disk.
 https://www.sqlite.org/fts5.html
 """
 
@@ -13,9 +12,8 @@ import os
 import re
 import sqlite3
 import time
-import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,24 +96,6 @@ class Document:
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 # Damage that SQLite calls an error of the query; ours are right, and each file has these tables.
 _ODD = re.compile(r"decode to UTF-8|fts5|no such table")
-_TRIES = 50  # at changing a new file over to WAL while others do the same
-_MOST_IDLE = 4  # connections that wait for readers
-_EVERY = weakref.WeakSet["Index"]()
-
-
-def _close_all() -> None:  # SQLite forbids to fork with open connections
-    for index in list(_EVERY):
-        index.close()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_close_all)
-
-
-def _close(idle: list[sqlite3.Connection]) -> None:
-    with suppress(IndexError):  # another thread took the last one
-        while idle:
-            idle.pop().close()
 
 
 class Index:
@@ -123,11 +103,7 @@ class Index:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._idle: list[sqlite3.Connection] = []
         self.file = (0, 0)  # device and inode of the one that was opened last
-        self._age = 0
-        weakref.finalize(self, _close, self._idle)
-        _EVERY.add(self)
 
     @contextmanager
     def open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
@@ -136,20 +112,14 @@ class Index:
         Raises SearchBackendError(code "library_unavailable") if the file cannot be used, and with
         "library_rebuilt" if it was damaged: then it is gone, and the next call makes a new one.
         """
-        connection: sqlite3.Connection | None = None
-        age, file = self._age, (0, 0)
+        file = (0, 0)
         try:
-            connection = self._connect(write)
-            file = self.file
-            # Reading is a transaction, too: what a search found is still there when it is read.
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            yield connection
-            connection.commit()
-            if write:
-                self.close()
-            elif age == self._age and len(self._idle) < _MOST_IDLE:
-                self._idle.append(connection)
-                connection = None
+            with closing(self._connect()) as connection:
+                file = self.file
+                # Reading is a transaction, too: what a search found is still there when it is read.
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield connection
+                connection.commit()
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             if _is_damage(error):
                 self.discard(file)
@@ -163,11 +133,8 @@ class Index:
                 f"The library at {self.path} cannot be used: {error}.",
                 "Make room, make its folder writable, or set SEARCHLOOP_HOME to another one.",
             ) from error
-        finally:
-            if connection is not None:
-                connection.close()
 
-    def _connect(self, write: bool) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         if not self.path.exists():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -175,15 +142,8 @@ class Index:
         if os.name == "posix" and found.st_mode & 0o077:
             self.path.chmod(0o600)
         is_new = self.file != (found.st_dev, found.st_ino)
-        if is_new:  # the first, or somebody put another file there
-            self.close()
-            self.file = (found.st_dev, found.st_ino)
-        with suppress(IndexError):
-            if not write:
-                return self._idle.pop()
-        connection = sqlite3.connect(
-            self.path, timeout=10, isolation_level=None, check_same_thread=False
-        )
+        self.file = (found.st_dev, found.st_ino)
+        connection = sqlite3.connect(self.path, timeout=10, isolation_level=None)
         try:
             if connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
                 _prepare(connection)
@@ -191,6 +151,7 @@ class Index:
                 connection.execute(statement)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA cache_spill = OFF")
         except BaseException:
             connection.close()
             raise
@@ -198,18 +159,12 @@ class Index:
 
     def discard(self, file: tuple[int, int] | None = None) -> None:
         """Deletes the file, unless somebody has put a new one in the place of `file`."""
-        self.close()
         with suppress(OSError):
             found = self.path.stat()
             if (file or self.file) in ((found.st_dev, found.st_ino), (0, 0)):
-                for suffix in ("", "-wal", "-shm"):
+                for suffix in ("", "-journal", "-wal", "-shm"):
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         self.file = (0, 0)
-
-    def close(self) -> None:
-        """Closes the connections of readers, now or when they end: the last empties the log."""
-        self._age += 1
-        _close(self._idle)
 
     def leave_nothing(self) -> None:
         """Overwrites what was removed: in the segments of the index, and in the log of writes."""
@@ -246,15 +201,8 @@ def no_room(error: object) -> bool:
 
 def _prepare(connection: sqlite3.Connection) -> None:
     """Makes the tables; another process may do so at the same time."""
-    for attempts_left in range(_TRIES, -1, -1):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or not attempts_left:
-                raise
-            connection.execute("BEGIN IMMEDIATE")  # waits for the other, which the pragma does not
-            connection.execute("COMMIT")
+    with suppress(sqlite3.OperationalError):  # another program still has it open
+        connection.execute("PRAGMA journal_mode = DELETE")  # versions up to 4 had a log of writes
     connection.execute("BEGIN IMMEDIATE")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:

@@ -26,7 +26,7 @@ from searchloop import compose, testing
 from searchloop.agent.providers import names
 from searchloop.cli.main import parser_of
 from searchloop.cli.terminal.examples import subparsers, subparsers_of
-from searchloop.search_backend.api import openapi as search_openapi
+from searchloop.search_backend.api import schemas as search_openapi
 from searchloop.web import flask_app
 from searchloop.web.api import openapi
 

@@ -25,8 +25,8 @@ from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
 from searchloop.analysis.addresses import network_of
-from searchloop.search_backend.api import openapi, payload
-from searchloop.search_backend.api.schemas import MOST_FILE
+from searchloop.search_backend.api import payload
+from searchloop.search_backend.api.schemas import MOST_FILE, document, health
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.kept import Cache
 from searchloop.search_backend.engines import Access, Engine, find_engines, find_shelves
@@ -242,7 +242,7 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
         return jsonify(contract.engines())
 
     @app.get("/api/library/<path:path>")
-    def document(path: str) -> Response:
+    def found(path: str) -> Response:
         page = library.open(SCHEME + path)
         if page is None:
             what = "There is no such document in the library."
@@ -250,8 +250,8 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
         return jsonify({"url": page.final_url, "title": page.title, "content": page.text})
 
     @app.get("/api/health")
-    def health() -> Response:
-        return jsonify(openapi.health())
+    def healthy() -> Response:
+        return jsonify(health())
 
     @app.get("/healthz")
     def alive() -> Response:
@@ -259,7 +259,7 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
 
     @app.get("/api/openapi.json")
     def described() -> Response:
-        return jsonify(openapi.document(secured=secured))
+        return jsonify(document(secured=secured))
 
 
 def _add_shapes(app: Flask, contract: Contract) -> None:

@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 import searchloop
 from searchloop.cli.main import COMMANDS
 from searchloop.compose import every_setting
-from searchloop.search_backend.api import openapi as search_openapi
+from searchloop.search_backend.api import schemas as search_openapi
 from searchloop.web import flask_app
 from searchloop.web.api import openapi
 from tests.browser.checks import AXE, COLOURS, RUN

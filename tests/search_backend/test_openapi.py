@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import schemathesis
 
-from searchloop.search_backend.api.openapi import document
+from searchloop.search_backend.api.schemas import document
 from searchloop.search_backend.other_apis import find_shapes
 from tests.openapi_sample import FEW, MANY, hold
 from tests.search_backend.test_shapes import House

@@ -35,6 +35,7 @@ from searchloop.agent.settings import IN_MEMORY, Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Wsgi, backend_for
+from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Limits, Mode, ModelInfo, NativeSearch, Search
 
 
@@ -118,7 +119,7 @@ class BareAgent(AbstractContextManager["BareAgent"]):
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=_serve, args=[self._loop], name="agent", daemon=True)
         self._thread.start()
-        transport = self._watch.transport()
+        transport = Transport(offline=self.settings.offline)
         self._backend = backend = backend_for(self.settings, transport, search_backend)
         self.runner = Runner(
             self.settings, self.log, backend, self._tools, transport, providers, bring
@@ -427,7 +428,7 @@ def _leave(loop: asyncio.AbstractEventLoop, thread: threading.Thread, runner: Ru
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
-            loop.stop()
+            loop.call_soon(loop.stop)  # behind those who are told of a task that has just ended
 
     asyncio.run_coroutine_threadsafe(end(), loop)
     if thread is not threading.current_thread():

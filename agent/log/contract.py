@@ -92,14 +92,6 @@ def batch_of(write: Write) -> Batch:
     )
 
 
-class ProviderRequest(NamedTuple):
-    """A request to a provider that is over; `problem` is an error's code or an HTTP status."""
-
-    provider: str
-    problem: str | None
-    seconds: float
-
-
 class Observer:
     """Is told what happens in a process, on any thread; it must be quick."""
 
@@ -112,9 +104,6 @@ class Observer:
 
     def lost(self, session_id: str) -> None:
         """Hears that another process has taken over the session's run."""
-
-    def requested(self, request: ProviderRequest) -> None:
-        """Hears that a request to a provider is over."""
 
 
 class Statements(Protocol):

@@ -10,12 +10,10 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
-
-from psycopg.errors import FeatureNotSupported
 
 from searchloop.agent.errors import StoreError, UnsureError
 from searchloop.agent.log.contract import Batch, Heard, Steps
@@ -29,14 +27,11 @@ from searchloop.agent.log.postgres.pool import (
 from searchloop.agent.log.sqlite.file import newer
 from searchloop.agent.text import column_values
 
-T = TypeVar("T")
-
 _LISTENING = 5.0  # seconds of silence after which the listener tests its connection
 _MIGRATION_LIMIT = 600.0  # seconds for the migration of a large store
 _PERHAPS = "What was sent may be stored all the same: look before you send it again."
 _LATER = frozenset({"store_down", "store_refused", "store_busy", "store_slow"})
 _MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
-_NO_DELTAS = "FROM (SELECT * FROM events WHERE false) AS deltas"
 _DIALECT = (
     ("REAL", "DOUBLE PRECISION"),
     (" BLOB", " BYTEA"),
@@ -150,61 +145,21 @@ class PostgresDatabase:
     @contextmanager
     def reading(self) -> Iterator[_Statements]:
         with self._connection(writes=False) as db:
-            yield _ReadOnly(db)
+            yield _Statements(db)
 
     def append(self, batches: Sequence[Batch]) -> list[int | None]:
         """Raises UnsureError when the connection broke before the answer came."""
-        values = append_values(batches, self._process)
-        rows = self._settled(
-            lambda db: db.execute(APPEND, values).fetchall(), lambda: self._found(batches)
-        )
+        values, sent = append_values(batches, self._process), False
+        try:
+            with self._connection() as db:
+                sent = True
+                rows = db.execute(APPEND, values).fetchall()
+        except StoreError as error:
+            if not sent or error.code != "store_down":
+                raise
+            raise UnsureError(error.code, error.message, f"{error.remedy} {_PERHAPS}") from error
         lasts = {row[0]: int(row[1]) for row in rows}
         return [lasts.get(batch.session) for batch in batches]
-
-    def _settled(self, ask: Callable[[TimedConnection], T], found: Callable[[], T | None]) -> T:
-        """Returns the answer to `ask`, or what `found` finds stored after a broken connection.
-
-        It asks once more only if the server certainly no longer works on the lost statement.
-        """
-        for again in (True, False):
-            used: list[TimedConnection] = []
-            try:
-                with self._connection() as db:
-                    used.append(db)
-                    return ask(db)
-            except StoreError as error:
-                if not used or error.code != "store_down":
-                    raise
-                over, there = self._looked_up(used[0], found)
-                if there is not None:
-                    return there
-                if over and not again:
-                    raise
-                if not over:
-                    remedy = f"{error.remedy} {_PERHAPS}"
-                    raise UnsureError(error.code, error.message, remedy) from error
-        raise AssertionError("the second time ends it")
-
-    def _looked_up(
-        self, lost: TimedConnection, found: Callable[[], T | None]
-    ) -> tuple[bool, T | None]:
-        """Returns (True when the server is done with a broken connection, what it stored)."""
-        with suppress(StoreError):
-            return self.connections.settled(lost), found()
-        return False, None
-
-    def _found(self, batches: Sequence[Batch]) -> list[tuple[str, int]] | None:
-        """Looks up batches that got no answer: (session, last number) of those that are stored."""
-        parts = (f"SELECT type, data, seq FROM {table}" for table in ("events", "deltas"))
-        query = " UNION ALL ".join(f"{part} WHERE session = ? AND at = ?" for part in parts)
-        found = []
-        with self.reading() as db:
-            for batch in batches:
-                values = (batch.session, batch.at) * 2
-                rows = db.execute(f"{query} ORDER BY seq", values).fetchall()
-                if [tuple(row[:2]) for row in rows] == [row[1:] for row in batch.lasting]:
-                    found.append((batch.session, int(rows[-1][2])))
-        return found or None
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -249,29 +204,16 @@ class _Statements:
         return self._db.execute(query.replace("?", "%s").encode(), given)
 
 
-class _ReadOnly(_Statements):
-    """A connection that reads; on a standby, which has no unlogged tables, without deltas."""
-
-    def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
-        try:
-            return super().execute(query, values)
-        except FeatureNotSupported:
-            return super().execute(query.replace("FROM deltas", _NO_DELTAS), values)
-
-
-MOST_BYTES = 7900  # of a notification, with room for the numbers that the server fills in
-_NUMBER = 20  # bytes of them for each session
+MOST_BYTES = 7900  # of a notification, with room for the number that the server fills in
 
 APPEND = Path(__file__).with_name("append.sql").read_text("utf-8")
 
 
 def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
     """Returns the values of APPEND, which answers (session, last number) of each stored batch."""
-    news = [_news(batch, process) for batch in batches]
-    own = zip(batches, _packs(news, len(_head(process))), news, strict=True)
     of_batches = [
-        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears > 0, pack, each)
-        for b, pack, each in own
+        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears > 0, news)
+        for b, news in ((batch, _news(batch, process)) for batch in batches)
     ]
     of_events = [
         (b.session, place, kind, text, unnumbered(b.session, kind, text, b.at))
@@ -279,12 +221,11 @@ def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
         for place, kind, text in b.lasting
     ]
     return {
-        **_columns("sessions fences afters counts questions times clears packs news", of_batches),
+        **_columns("sessions fences afters counts questions times clears news", of_batches),
         **_columns("owners places types texts sums", of_events),
         "deltas": list(DELTAS),
         "modulus": MODULUS,
         "channel": CHANNEL,
-        "head": _head(process),
         "waiting": "on" if any(batch.durable for batch in batches) else "off",
     }
 
@@ -293,27 +234,9 @@ def _columns(names: str, rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
     return dict(zip(names.split(), map(list, zip(*rows, strict=True)), strict=True))
 
 
-def _head(process: str) -> str:
-    return f'{{"from":"{process}","news":['
-
-
 def _news(batch: Batch, process: str) -> str:
-    """Returns the news of a batch up to the last event's number, which the server fills in."""
-    about = f'{{"session":{json.dumps(batch.session)}'
+    """Returns a notification up to the last event's number; with the events, if they fit."""
+    about = f'{{"from":"{process}","session":{json.dumps(batch.session)}'
     events = ",".join(f"[{json.dumps(kind)},{text}]" for kind, text in batch.rows)
-    inline = f'{about},"at":{batch.at!r},"events":[{events}],"last":'
-    whole = len(_head(process)) + len(inline.encode()) + _NUMBER
-    return inline if whole < MOST_BYTES else f'{about},"last":'
-
-
-def _packs(news: Sequence[str], head: int) -> list[int]:
-    """Returns for each the number of its notification, so that none is too long."""
-    packs: list[int] = []
-    pack, size = 0, head
-    for each in news:
-        own = len(each.encode()) + _NUMBER
-        if size + own >= MOST_BYTES and size > head:
-            pack, size = pack + 1, head
-        size += own
-        packs.append(pack)
-    return packs
+    whole = f'{about},"at":{batch.at!r},"events":[{events}],"last":'
+    return whole if len(whole.encode()) < MOST_BYTES else f'{about},"last":'

@@ -2,14 +2,14 @@
 WITH batches AS (
   SELECT * FROM unnest(%(sessions)s::text[], %(fences)s::integer[], %(afters)s::integer[],
     %(counts)s::integer[], %(questions)s::integer[], %(times)s::double precision[],
-    %(clears)s::boolean[], %(packs)s::integer[], %(news)s::text[])
-    AS g(session, fence, after, count, questions, at, clears, pack, news)),
+    %(clears)s::boolean[], %(news)s::text[])
+    AS g(session, fence, after, count, questions, at, clears, news)),
 here AS (
   UPDATE sessions SET last_seq = last_seq + b.count, messages = messages + b.questions,
     updated = b.at
   FROM batches b WHERE id = b.session AND sessions.fence = coalesce(b.fence, sessions.fence)
     AND last_seq = coalesce(b.after, last_seq)
-  RETURNING id, last_seq, b.count, b.at, b.clears, b.pack, b.news),
+  RETURNING id, last_seq, b.count, b.at, b.clears, b.news),
 given AS (
   SELECT id, (last_seq - count + place)::integer AS seq, type, data, at, sum
   FROM here JOIN unnest(%(owners)s::text[], %(places)s::integer[], %(types)s::text[],
@@ -24,8 +24,7 @@ passing AS (
   INSERT INTO deltas SELECT id, seq, type, data, at FROM given
   WHERE type = ANY (%(deltas)s::text[])),
 told AS (
-  SELECT pg_notify(%(channel)s,
-    %(head)s || string_agg(news || last_seq || '}', ',') || ']}') FROM here GROUP BY pack)
+  SELECT pg_notify(%(channel)s, news || last_seq || '}') FROM here)
 SELECT id, last_seq, (SELECT count(*) FROM told),
   set_config('synchronous_commit', %(waiting)s, true)
 FROM here

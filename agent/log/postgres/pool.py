@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from json import JSONDecodeError
@@ -38,14 +37,10 @@ _SESSION = {
 _FIRST = f"SET statement_timeout = {_SESSION['statement_timeout']}".encode()
 # As a join, because not every version knows each of them.
 _BEGIN = f"""
-SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),
-  (SELECT count(set_config(name, wanted, false)) FROM pg_settings JOIN
+SELECT pg_backend_pid(), (SELECT count(set_config(name, wanted, false)) FROM pg_settings JOIN
     (VALUES {", ".join(f"('{name}', '{value}')" for name, value in _SESSION.items())})
     AS own(name, wanted) USING (name))"""
-_END = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
-)
-# NotificationListener a dead host within ten seconds instead of two hours.
+# A dead host is noticed within ten seconds instead of two hours.
 # https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-KEEPALIVES
 _ALIVE: Mapping[str, Any] = {
     "autocommit": True,
@@ -73,7 +68,6 @@ _CODES = {
 # For a refused connection the driver has no code, only the server's text.
 _FULL = re.compile(r"too many (clients|connections)|connection slots")
 _NOT_YET = re.compile(r"starting up|shutting down|recovery mode|not accepting")
-_never = threading.Event()  # nobody sets it: its `wait` is a sleep
 
 CHANNEL = "searchloop"
 
@@ -87,7 +81,7 @@ class TimedConnection(psycopg.Connection[Any]):
 
     connections: PostgresPool
     limit: float | None = None  # in seconds, in place of that of `connections`
-    backend: tuple[int, object] = (0, None)  # number and start of its process on the server
+    backend = 0  # the number of its process on the server
 
     @classmethod
     def connect(  # type: ignore[override]
@@ -102,8 +96,7 @@ class TimedConnection(psycopg.Connection[Any]):
         connections.refused, db.connections = None, connections
         try:
             db.execute(_FIRST)
-            row = db.execute(_BEGIN).fetchone()
-            db.backend = (row[0], row[1]) if row else db.backend
+            [db.backend, _] = db.execute(_BEGIN).fetchone() or (0, 0)
         except BaseException:
             db.close()
             raise
@@ -184,24 +177,14 @@ class PostgresPool:
         taken = self.pool.get_stats()["pool_size"] == CONNECTIONS
         return fault("store_busy" if taken else "store_down", self._where, error)
 
-    def settled(self, lost: TimedConnection) -> bool:
-        """Ends a broken connection on the server; True once its process there is gone."""
-        until = time.monotonic() + self.patience
-        with self.taken() as db:
-            while db.execute(_END, lost.backend).fetchone():
-                if time.monotonic() > until:
-                    return False
-                _never.wait(0.01)
-        return True
-
     def check_pooler(self, db: TimedConnection) -> None:
         """Raises StoreError when a pooler shares connections of the server by the transaction."""
-        if db.backend[0] == db.info.backend_pid:  # no pooler answered when we connected
+        if db.backend == db.info.backend_pid:  # no pooler answered when we connected
             return
         with self.own() as other:
             try:
                 with other.transaction():
-                    shared = _pid(other) == db.backend[0] or _pid(db) != db.backend[0]
+                    shared = _pid(other) == db.backend or _pid(db) != db.backend
             except psycopg.Error as error:  # pool_mode = statement refuses transactions
                 raise fault("store_pooler", self._where, _line(error)) from error
         if shared:
@@ -285,8 +268,7 @@ class NotificationListener:
         except ValueError:  # of another program on the same channel
             return
         if isinstance(news, dict) and news.get("from") != self._process:
-            for each in news.get("news", (news,)):
-                heard(each)
+            heard(news)
 
     def end(self) -> None:
         """Ends the thread; a notification wakes it if the server is there."""

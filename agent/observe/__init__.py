@@ -1,26 +1,20 @@
-"""Observes a process at its log and at its transport to providers.
+"""Observes a process at its log.
 
 Others may import: logs, metrics.
 """
 
 from __future__ import annotations
 
-import copy
 import logging
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from searchloop.agent.errors import AgentError
 from searchloop.agent.log.contract import Observer as Observer
 from searchloop.agent.log.contract import Pending
-from searchloop.agent.log.contract import ProviderRequest as ProviderRequest
 from searchloop.agent.log.events import Event
-from searchloop.agent.transport.exchange import Headers, Response
-from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import NOTHING, Finished, Message, Price, Request, Streams
 
 _log = logging.getLogger(__name__)
@@ -46,9 +40,6 @@ class Observers(Observer):
 
     def lost(self, session_id: str) -> None:
         self._each(lambda observer: observer.lost(session_id))
-
-    def requested(self, request: ProviderRequest) -> None:
-        self._each(lambda observer: observer.requested(request))
 
     def _each(self, notify: Callable[[Observer], None]) -> None:
         for observer in self._observers:
@@ -104,13 +95,6 @@ class RunLog(Observer):
         self._runs.pop(session_id, None)
         _run.warning("run_lost", extra={"fields": {"session_id": session_id}})
 
-    def requested(self, request: ProviderRequest) -> None:
-        fields = {"provider": request.provider, "seconds": round(request.seconds, 3)}
-        if request.problem:
-            _run.info("provider_asked", extra={"fields": {**fields, "code": request.problem}})
-        else:
-            _run.debug("provider_asked", extra={"fields": fields})
-
 
 # Where the words of a failure stand in an event; in a result only if it is an error.
 _FAILURES: Mapping[str, tuple[str, ...]] = {
@@ -137,44 +121,6 @@ def _told(kind: str, data: Mapping[str, Any], redact: Callable[[str], str]) -> M
     return {
         name: clean(value) if name in _FAILURES[kind] else value for name, value in data.items()
     }
-
-
-class ObservedTransport(Transport):
-    """A transport that reports requests to providers; other requests pass unobserved."""
-
-    def __init__(self, observer: Observer, *, offline: bool = False) -> None:
-        super().__init__(offline=offline)
-        self._observer = observer
-        self._provider = ""
-
-    def named(self, provider: str) -> Transport:
-        other = copy.copy(self)
-        other._provider = provider
-        return other
-
-    def _exchange(
-        self, method: str, url: str, headers: Headers, body: bytes | None
-    ) -> AbstractAsyncContextManager[Response]:
-        exchange = super()._exchange(method, url, headers, body)
-        return self._observed(exchange) if self._provider else exchange
-
-    @asynccontextmanager
-    async def _observed(
-        self, exchange: AbstractAsyncContextManager[Response]
-    ) -> AsyncIterator[Response]:
-        began = time.perf_counter()
-        problem: str | None = None
-        try:
-            async with exchange as response:
-                problem = str(response.status) if response.status >= 400 else None
-                yield response
-        except BaseException as error:
-            # A reader that leaves early is a stop of ours, not a fault of the provider's.
-            problem = problem or (error.code if isinstance(error, AgentError) else "stopped")
-            raise
-        finally:
-            seconds = time.perf_counter() - began
-            self._observer.requested(ProviderRequest(self._provider, problem, seconds))
 
 
 current: ContextVar[str] = ContextVar("current", default="")  # the id of the run of this task

@@ -21,7 +21,6 @@ from typing import Any, TextIO
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log import EventLog
 from searchloop.agent.observe import (
-    ObservedTransport,
     Observer,
     Observers,
     RunLog,
@@ -189,11 +188,6 @@ class Instrumentation:
     def log(self, where: Path | str | None = None) -> EventLog:
         """Opens the observed log of the settings, or another. Raises StoreError."""
         return EventLog(where or self._settings.store, observer=self._observer)
-
-    def transport(self, settings: Settings | None = None) -> ObservedTransport:
-        """Makes an observed transport to providers, with the settings of a person if given."""
-        settings = settings or self._settings
-        return ObservedTransport(self._observer, offline=settings.offline)
 
     def close(self) -> None:
         """Sends the spans that are waiting."""

@@ -8,20 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import Event
-from searchloop.agent.observe import Observer, ProviderRequest
+from searchloop.agent.observe import Observer
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
 _MOST = 200  # label sets of one counter; those that come later count as "other"
 _NAME = re.compile(r"[\w.:/-]{1,60}")
 _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "runs_total": ("Runs that ended, by reason.", ("provider", "reason")),
-    "provider_requests_total": ("Requests to providers.", ("provider",)),
+    "provider_requests_total": ("Answers asked of providers in runs.", ("provider",)),
     "provider_errors_total": (
-        "Requests to providers that failed, by code or status.",
+        "Runs that failed, by the code of their error.",
         ("code", "provider"),
     ),
     "tokens_total": ("Tokens as providers count them.", ("kind", "provider")),
@@ -42,11 +43,20 @@ _HISTOGRAMS: Mapping[str, tuple[str, tuple[str, ...], tuple[float, ...]]] = {
 }
 
 
+@dataclass(slots=True)
+class _Open:
+    """A run: `since` is when its model was asked, `effects` are those of its open calls."""
+
+    provider: str
+    since: float
+    effects: dict[str, str] = field(default_factory=dict)
+
+
 class Metrics(Observer):
     """An observer that counts; without `prometheus-client` it does nothing."""
 
     def __init__(self) -> None:
-        self._effects: dict[str, dict[str, str]] = {}  # session -> effects of its open calls
+        self._runs: dict[str, _Open] = {}  # by session
         self._labels: dict[str, set[tuple[str, ...]]] = {name: set() for name in _COUNTERS}
         self._client: Any = None
         with suppress(ImportError):
@@ -65,7 +75,7 @@ class Metrics(Observer):
                 for name, (words, labels, times) in _HISTOGRAMS.items()
             )
             client.ProcessCollector("searchloop", registry=own)
-        self.gauge("runs_active", "Runs under way in this process.", lambda: len(self._effects))
+        self.gauge("runs_active", "Runs under way in this process.", lambda: len(self._runs))
 
     def gauge(self, name: str, words: str, ask: Callable[[], float]) -> None:
         """Adds a number that each scrape asks for."""
@@ -85,17 +95,10 @@ class Metrics(Observer):
         if self._client:
             self._appends.observe(seconds)
             for event in events:
-                self._fold(event.type, event.data, session_id)
+                self._fold(event, event.data, session_id)
 
     def lost(self, session_id: str) -> None:
-        self._effects.pop(session_id, None)
-
-    def requested(self, request: ProviderRequest) -> None:
-        if self._client:
-            self._count("provider_requests_total", request.provider)
-            if request.problem:
-                self._count("provider_errors_total", request.problem, request.provider)
-            self._answers.labels(request.provider).observe(request.seconds)
+        self._runs.pop(session_id, None)
 
     def _count(self, name: str, *labels: str, by: float = 1) -> None:
         """Counts under these labels, as "other" where a name from elsewhere is no plain one."""
@@ -106,12 +109,18 @@ class Metrics(Observer):
         known.add(key)
         self._counters[name].labels(*key).inc(by)
 
-    def _fold(self, kind: str, data: Mapping[str, Any], session_id: str) -> None:
-        match kind:
+    def _fold(self, event: Event, data: Mapping[str, Any], session_id: str) -> None:
+        run = self._runs.get(session_id) or _Open("other", event.at)
+        match event.type:
             case "run_started" | "run_resumed":
-                self._effects[session_id] = {}
+                provider = str(data.get("model") or "other").partition(":")[0]
+                self._runs[session_id] = _Open(provider, event.at)
+            case "message" if not data.get("partial"):
+                self._count("provider_requests_total", run.provider)
+                self._answers.labels(run.provider).observe(event.at - run.since)
+                run.since = event.at
             case "run_finished":
-                self._effects.pop(session_id, None)
+                self._runs.pop(session_id, None)
                 self._ended(data)
             case "search_finished":
                 tried = data.get("attempts") or [{"engine": data["by"], "status": data["status"]}]
@@ -120,10 +129,9 @@ class Metrics(Observer):
             case "page_opened":
                 self._count("pages_total", data["status"])
             case "tool_call":
-                effects = self._effects.setdefault(session_id, {})
-                effects[data["call_id"]] = data.get("effect") or "unknown"
+                run.effects[data["call_id"]] = data.get("effect") or "unknown"
             case "tool_result":
-                effect = self._effects.get(session_id, {}).pop(data["call_id"], "unknown")
+                effect, run.since = run.effects.pop(data["call_id"], "unknown"), event.at
                 self._count("tool_calls_total", effect, "error" if data["is_error"] else "ok")
             case "approval_requested":
                 self._count("approvals_total", "asked")
@@ -133,6 +141,9 @@ class Metrics(Observer):
     def _ended(self, data: Mapping[str, Any]) -> None:
         provider = str(data.get("model") or "").partition(":")[0]
         self._count("runs_total", provider, str(data["reason"]))
+        if data["reason"] == "error":
+            self._count("provider_requests_total", provider)
+            self._count("provider_errors_total", data["error"]["code"], provider)
         for kind in ("input", "output", "cached", "reasoning"):
             tokens = (data.get("usage") or {}).get(f"{kind}_tokens")
             if tokens:

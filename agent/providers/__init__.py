@@ -297,7 +297,7 @@ def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
         remedy = f"{one_of(name, names())} Write models as provider:model."
         raise ConfigError("unknown_provider", f"There is no provider called {name!r}.", remedy)
     try:
-        provider: Provider = _module(name).create(env, transport.named(name))
+        provider: Provider = _module(name).create(env, transport)
     except Exception as error:
         plugin = next((p for p in provider_plugins() if p.name == name), None)
         if plugin is None or isinstance(error, AgentError):

@@ -37,10 +37,6 @@ class Transport:
         # Copies of this transport share one pool, whichever of them opens it.
         self._pool = cache(partial(_open_pool, timeouts or Timeouts()))
 
-    def named(self, provider: str) -> Transport:
-        """Returns this transport under a provider's name, for observers."""
-        return self
-
     def post(
         self, url: str, headers: Headers, body: bytes, method: str = "POST"
     ) -> AbstractAsyncContextManager[Response]:

@@ -43,6 +43,7 @@ from searchloop.agent.settings.private_files import replace_private
 from searchloop.agent.tools import ToolSource
 from searchloop.agent.tools.backend import Backend, Wsgi, backend_for
 from searchloop.agent.tools.workspace import Workspace
+from searchloop.agent.transport.transport import Transport
 
 _log = logging.getLogger(__name__)
 _ADDRESSES = ("_URL", "_ENDPOINT")
@@ -229,7 +230,7 @@ def open_services(env: Environment | None = None) -> Services:
 def _assembled(
     settings: Settings, log: EventLog, watch: Instrumentation, metrics: Metrics
 ) -> Services:
-    transport, app = watch.transport(settings), search_app(settings)
+    transport, app = Transport(offline=settings.offline), search_app(settings)
     mcp = McpServers(settings)
     backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp, lambda: log)
     runner = Runner(settings, log, backend, transport=transport, bring=bring)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,17 @@ def test_a_run_prints_every_table(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert ", 0 true ones" in out
     for said in ("a (supported+quoted)", "a A (supported)", "w (supported)", "without"):
         assert said in out
+
+
+def test_each_condition_is_told_with_what_it_is_worth(tmp_path: Path) -> None:
+    """What changes a verdict stands first; a process of its own, since it changes the modules."""
+    file = tmp_path / "own.txt"
+    claims = ["true | The bridge was opened in 1931.", "untrue | The bridge was opened in 1981."]
+    file.write_text("\n".join(["==", TEXT, "--", *claims]), "utf-8")
+    command = [sys.executable, "-m", "bench.conditions", str(file), "--of", "check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    changing, _, idle = done.stdout.partition("no verdict of these sets changes without:")
+    assert "2 claims" in changing
+    assert "not found.fault" not in idle
+    assert " 1      0     1  check:" in changing
+    assert "page.text.strip()" in idle

@@ -423,8 +423,8 @@ def _leave(loop: asyncio.AbstractEventLoop, thread: threading.Thread, runner: Ru
             await runner.aclose()
         finally:
             others = asyncio.all_tasks() - {asyncio.current_task()}
-            # Who waits for a run that has just ended reads its end, and hands it to its thread.
-            await asyncio.wait({*others, asyncio.ensure_future(asyncio.sleep(0))}, timeout=_LATE)
+            if others:  # who follows a run that has just been ended reads its end from the log
+                await asyncio.wait(others, timeout=_LATE)
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from weakref import WeakValueDictionary
 
 from flask import Flask
@@ -21,13 +22,9 @@ from searchloop.web.api import Api
 from searchloop.web.api.calls import LoopBridge, refuse_error
 from searchloop.web.asgi import Receive, Scope, Send
 from searchloop.web.flask_app import SEARCH_PATHS, create_flask
-from searchloop.web.gate import (
-    IMPORT_PATH,
-    PERSON,
-    Gate,
-)
+from searchloop.web.gate import IMPORT_PATH, PERSON, Gate
 from searchloop.web.gate.access import Access
-from searchloop.web.gateway import Gateway, is_client_path, refusal_body
+from searchloop.web.gateway import answer_program, is_client_path, refusal_body
 from searchloop.web.stream.audits import AUDIT_PATH, Audits
 from searchloop.web.stream.streams import Streams
 from searchloop.web.wsgi import OnThreads
@@ -103,7 +100,7 @@ class Tenant:
 
 
 class WebApp:
-    """The ASGI application. `failure` says why it did not start, `waiting` what the store lacks."""
+    """The ASGI application. `waiting` says what the store lacks."""
 
     def __init__(self, services: Services, access: Access) -> None:
         """Raises ConfigError where people share one search backend."""
@@ -119,10 +116,9 @@ class WebApp:
         self.streams = Streams(services.log)
         self._tenants = {"": self._tenant_of(services)}  # the holder of the token has the first
         self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._gateway = Gateway()
         self._gate = Gate(self._route, access, refusal_body=refusal_body)
         services.metrics.gauge("followers", "Open event streams.", lambda: len(self.streams))
-        self.failure: AgentError | None = None
+        self._looking: asyncio.Task[None] | None = None
         self.waiting: AgentError | None = services.log.trouble
 
     @property
@@ -140,11 +136,8 @@ class WebApp:
         return Tenant(services, self._on_loop, self._access, self.streams, self._pools)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request, or lives from start to stop. See ASGI."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-        else:
-            await self._gate(scope, receive, send)
+        """Answers one request, between `begin` and `aclose`. See ASGI."""
+        await self._gate(scope, receive, send)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         name, program = scope[PERSON].name, scope[PERSON].program
@@ -156,7 +149,7 @@ class WebApp:
                 await refuse_error(error, scope, send)
                 return
         if program or is_client_path(scope["path"]):  # a program's key is for nothing else
-            await self._gateway(tenant.client_runs, scope, receive, send)
+            await answer_program(tenant.client_runs, scope, receive, send)
         else:
             await tenant(scope, receive, send)
 
@@ -189,35 +182,29 @@ class WebApp:
                 if tenant.idle() and not runs:
                     await self._tenants.pop(name).aclose(hand_over=True)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """Recovers broken runs before the first request, and stops all runs at the end."""
-        await receive()
-        self._on_loop.begin(asyncio.get_running_loop())
+    async def begin(self) -> None:
+        """Recovers broken runs, before the first request. Raises AgentError."""
+        loop, log = asyncio.get_running_loop(), self._services.log
+        self._on_loop.begin(loop)
         try:
             await self._services.runner.recover()
         except StoreError as error:  # the runner recovers them as soon as the store works
             self.waiting = error
-        except AgentError as error:
-            self.failure = error
-            await send({"type": "lifespan.startup.failed", "message": error.message})
-            return
-        loop, log = asyncio.get_running_loop(), self._services.log
         # What an earlier version has not indexed, or another process; on a thread of its own.
-        later = loop.call_later(
-            INDEX_SECONDS, loop.run_in_executor, None, lambda: log.chat_search.index(0.0)
-        )
-        looking = asyncio.create_task(self._look_after_tenants()) if self._access.people else None
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        later.cancel()
+        index = partial(loop.run_in_executor, None, log.chat_search.index, 0.0)
+        self._later = loop.call_later(INDEX_SECONDS, index)
+        if self._access.people:
+            self._looking = loop.create_task(self._look_after_tenants())
+
+    async def aclose(self) -> None:
+        """Stops all runs, or hands them over."""
+        self._later.cancel()
         self.end_streams()
-        await self._gateway.aclose()
-        if looking:
-            looking.cancel()
+        if self._looking:
+            self._looking.cancel()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
                 tenants = self._tenants.values()
                 await asyncio.gather(*(each.aclose(hand_over=self._shared) for each in tenants))
         except TimeoutError:  # leases expire by themselves, so another process can take over
             _log.warning("not everything ended within %g s", LEAVE_SECONDS)
-        await send({"type": "lifespan.shutdown.complete"})

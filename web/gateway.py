@@ -6,14 +6,13 @@ one object. A client that leaves stops its run.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.log.window import tokens
@@ -26,10 +25,6 @@ from searchloop.protocols.tools import MCP_PATH, ClientTools
 from searchloop.web.asgi import EVENTS, Receive, Scope, Send, answer, as_json, more, unless_left
 from searchloop.web.gate import PERSON, Refusal
 
-if TYPE_CHECKING:
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-_RUNS = "searchloop.runs"  # the key of a request's scope: what an MCP client may use
 _ONE = re.compile(r"/v1/responses/([\w-]+)")
 # Ollama's API is not served; its clients read an error as a text.
 _UNSERVED = re.compile(r"/api/(?:tags|chat|show|generate|embed|pull|ps|version)(?:/.*)?")
@@ -91,111 +86,71 @@ def _error(path: str, status: int, code: str, words: str, param: str | None) -> 
     return {"error": {"message": words, "type": kind, "param": param, "code": code}}
 
 
-class McpPath:
-    """Answers requests at /mcp. The SDK is loaded with the first of them: most servers get none."""
+async def answer_program(runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers one request of a program with what a user's services may do."""
+    if scope["path"] == MCP_PATH:
+        from searchloop.protocols.mcp import over_http  # most servers get no such request
 
-    def __init__(self) -> None:
-        self._started: asyncio.Future[StreamableHTTPSessionManager] | None = None
-        self._life: asyncio.Task[None] | None = None
-
-    async def __call__(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request with the tools of one user."""
-        if self._started is None:
-            self._started = asyncio.get_running_loop().create_future()
-            self._life = asyncio.create_task(self._live(self._started))
-        manager = await asyncio.shield(self._started)
-        await manager.handle_request({**scope, _RUNS: runs}, receive, send)
-
-    async def _live(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
-        from searchloop.protocols.mcp import over_http
-
-        manager = over_http(
-            lambda request: ClientTools(request.scope[_RUNS], request.scope[PERSON].program)
-        )
-        async with manager.run():
-            started.set_result(manager)
-            await asyncio.Event().wait()
-
-    async def aclose(self) -> None:
-        """Ends the requests that are still answered."""
-        if self._life:
-            self._life.cancel()
-            await asyncio.gather(self._life, return_exceptions=True)
+        await over_http(ClientTools(runs, scope[PERSON].program), scope, receive, send)
+        return
+    try:
+        await _answer(runs, scope, receive, send)
+    except AgentError as error:
+        status = _STATUS.get(error.code, 400 if isinstance(error, ConfigError) else 502)
+        param = getattr(error, "param", None)
+        body = _error(scope["path"], status, error.code, str(error), param)
+        await answer(send, status, body, _NO_USE if error.code == "program_budget" else ())
 
 
-class Gateway:
-    """Answers the programs of all users; each user has runs of their own."""
+async def _answer(runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
+    method, path, program = scope["method"], scope["path"], scope[PERSON].program
+    if path == "/v1/models" and method == "GET":
+        await answer(send, 200, await _models(runs, program))
+    elif path == "/" and method == "HEAD":
+        await answer(send, 200, b"")
+    elif (found := _ONE.fullmatch(path)) and method in ("GET", "DELETE"):
+        kept = runs.kept.take(found[1])[1]
+        if method == "DELETE":
+            runs.kept.forget(found[1])
+            kept = {"id": found[1], "object": "response", "deleted": True}
+        await answer(send, 200, kept)
+    elif path == "/v1/messages/count_tokens" and method == "POST":
+        asked = messages.decode(await _body(receive))
+        await answer(send, 200, {"input_tokens": _counted(asked)})
+    elif (face := _FACES.get(path)) and method == "POST":
+        who = {"client": _client(scope), "program": program}
+        await _run(runs, face, await _body(receive), who, receive, send)
+    else:
+        what = f"{method} {path[:200]} is not served here."
+        raise ConfigError("not_found", what, "Ask by POST /v1/chat/completions, for example.")
 
-    def __init__(self) -> None:
-        self._mcp = McpPath()
 
-    async def __call__(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request with what a user's services may do."""
-        if scope["path"] == MCP_PATH:
-            await self._mcp(runs, scope, receive, send)
-            return
-        try:
-            await self._answer(runs, scope, receive, send)
-        except AgentError as error:
-            status = _STATUS.get(error.code, 400 if isinstance(error, ConfigError) else 502)
-            words = str(error)
-            param = getattr(error, "param", None)
-            body = _error(scope["path"], status, error.code, words, param)
-            await answer(send, status, body, _NO_USE if error.code == "program_budget" else ())
-
-    async def aclose(self) -> None:
-        """Ends what is still answered."""
-        await self._mcp.aclose()
-
-    async def _answer(self, runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
-        method, path, program = scope["method"], scope["path"], scope[PERSON].program
-        if path == "/v1/models" and method == "GET":
-            await answer(send, 200, await _models(runs, program))
-        elif path == "/" and method == "HEAD":
-            await answer(send, 200, b"")
-        elif (found := _ONE.fullmatch(path)) and method in ("GET", "DELETE"):
-            kept = runs.kept.take(found[1])[1]
-            if method == "DELETE":
-                runs.kept.forget(found[1])
-                kept = {"id": found[1], "object": "response", "deleted": True}
-            await answer(send, 200, kept)
-        elif path == "/v1/messages/count_tokens" and method == "POST":
-            asked = messages.decode(await _body(receive))
-            await answer(send, 200, {"input_tokens": _counted(asked)})
-        elif (face := _FACES.get(path)) and method == "POST":
-            who = {"client": _client(scope), "program": program}
-            await self._run(runs, face, await _body(receive), who, receive, send)
-        else:
-            what = f"{method} {path[:200]} is not served here."
-            raise ConfigError("not_found", what, "Ask by POST /v1/chat/completions, for example.")
-
-    async def _run(
-        self,
-        runs: ClientRuns,
-        face: _Face,
-        body: Mapping[str, Any],
-        who: Mapping[str, Any],
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        if face is _RESPONSES and (name := body.get("previous_response_id")):
-            asked = responses.decode(body, runs.kept.take(str(name))[0])
-        else:
-            asked = face.decode(body)
-        ready = await runs.ready(replace(asked.wish, **who))
-        asked = asked._replace(ignored=(*asked.ignored, *ready.ignored))
-        encoder = face.encoder(asked)
-        stream = _Stream(send, done=face is not _MESSAGES) if asked.stream else None
-        if not await unless_left(_pumped(runs.stream(ready), encoder, stream), receive):
-            return
-        if isinstance(encoder, responses.ResponsesEncoder) and asked.wish.keep:
-            runs.kept.put(encoder.id, ready.messages, encoder.whole())
-        if stream:
-            await stream.end()
-        elif error := encoder.error:
-            raise ProviderError(error["code"], error["message"], error.get("remedy", ""))
-        else:
-            await answer(send, 200, encoder.whole())
+async def _run(
+    runs: ClientRuns,
+    face: _Face,
+    body: Mapping[str, Any],
+    who: Mapping[str, Any],
+    receive: Receive,
+    send: Send,
+) -> None:
+    if face is _RESPONSES and (name := body.get("previous_response_id")):
+        asked = responses.decode(body, runs.kept.take(str(name))[0])
+    else:
+        asked = face.decode(body)
+    ready = await runs.ready(replace(asked.wish, **who))
+    asked = asked._replace(ignored=(*asked.ignored, *ready.ignored))
+    encoder = face.encoder(asked)
+    stream = _Stream(send, done=face is not _MESSAGES) if asked.stream else None
+    if not await unless_left(_pumped(runs.stream(ready), encoder, stream), receive):
+        return
+    if isinstance(encoder, responses.ResponsesEncoder) and asked.wish.keep:
+        runs.kept.put(encoder.id, ready.messages, encoder.whole())
+    if stream:
+        await stream.end()
+    elif error := encoder.error:
+        raise ProviderError(error["code"], error["message"], error.get("remedy", ""))
+    else:
+        await answer(send, 200, encoder.whole())
 
 
 def _client(scope: Scope) -> str:

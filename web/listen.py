@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, ClassVar, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -29,8 +29,6 @@ PORT = 8321
 STOP_SECONDS = 5  # time that an ordinary request may go on after the signal to stop
 END_SECONDS = 13.0  # after the signal; what still runs then ends with the process
 HEAD_SECONDS = 10.0  # time in which the head of a request has to arrive
-MOST_WAITING = 256  # connections that wait for a head; above it each has CROWDED_SECONDS
-CROWDED_SECONDS = 1.0
 HEAD_BYTES = 64 * 1024  # the largest unfinished head of a request
 
 
@@ -142,14 +140,12 @@ def _bad_host(host: str) -> ConfigError:
 
 
 class BoundedHead(HttpToolsProtocol):
-    """uvicorn's connection with the limits that it lacks: time, size and number of unsent heads.
+    """uvicorn's connection with the limits that it lacks: time and size of unsent heads.
 
     A connection waits for a head from its start, or from its last answer, to the end of the head.
     """
 
     head_seconds = HEAD_SECONDS
-    most_waiting, crowded_seconds = MOST_WAITING, CROWDED_SECONDS
-    _waiting: ClassVar[set[BoundedHead]] = set()
     _timer: asyncio.TimerHandle | None = None
     _size = 0
 
@@ -196,22 +192,9 @@ class BoundedHead(HttpToolsProtocol):
     def _expect_head(self) -> None:
         self._stop_timer()
         self._size = 0
-        self._waiting.add(self)
-        self._timer = self.loop.call_later(self.crowded_seconds, self._leave_if_crowded)
-
-    def _leave_if_crowded(self) -> None:
-        rest = self.head_seconds - self.crowded_seconds
-        if len(self._waiting) > self.most_waiting or rest <= 0:
-            self._leave()
-        else:
-            self._timer = self.loop.call_later(rest, self._leave)
-
-    def _leave(self) -> None:
-        self._stop_timer()
-        self.transport.abort()
+        self._timer = self.loop.call_later(self.head_seconds, self.transport.abort)
 
     def _stop_timer(self) -> None:
-        self._waiting.discard(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -233,18 +216,18 @@ class Server(uvicorn.Server):
 
 def run_server(app: App, listener: socket.socket) -> None:
     """Serves an application that needs no start-up or shutdown of its own, until Ctrl-C."""
-    with contextlib.suppress(SystemExit, KeyboardInterrupt), contextlib.closing(listener):
-        Server(config(app, lifespan="off")).run([listener])
+    with contextlib.suppress(KeyboardInterrupt), contextlib.closing(listener):
+        Server(config(app)).run([listener])
 
 
-def config(app: App, *, lifespan: Literal["on", "off"]) -> uvicorn.Config:
+def config(app: App) -> uvicorn.Config:
     """uvicorn's settings: our gate decides, our program prints, and nothing is logged twice."""
     return uvicorn.Config(
         app,
         http=BoundedHead,
         ws="none",
         loop="auto",  # uvloop where it is installed: not on Windows
-        lifespan=lifespan,
+        lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,

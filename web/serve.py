@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import socket
 import sys
 import threading
@@ -59,15 +58,15 @@ def serve(
 
     be_a_server()
     server = WebServer(WebApp(services, access), access, started)
-    try:  # uvicorn exits if its start fails
-        with _hide_errors(server.app), contextlib.suppress(SystemExit, KeyboardInterrupt):
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
             server.run([listener])
+    except AgentError as error:
+        _print(err, f"searchloop: {error}")
+        return FAILED
     finally:
         listener.close()
         services.close()
-    if server.app.failure:
-        _print(err, f"searchloop: {server.app.failure}")
-        return FAILED
     return OK
 
 
@@ -75,7 +74,7 @@ class WebServer(Server):
     """uvicorn's server that ends event streams before it stops. Signals stop it, nothing more."""
 
     def __init__(self, app: WebApp, access: Access, on_start: Callable[[WebServer], None]) -> None:
-        super().__init__(config(app, lifespan="on"))
+        super().__init__(config(app))
         self.app = app
         self.access = access
         self._on_start = on_start
@@ -98,7 +97,8 @@ class WebServer(Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts, then calls `on_start`."""
+        """Starts, then calls `on_start`. Raises AgentError."""
+        await self.app.begin()
         await super().startup(sockets)
         self._on_start(self)
 
@@ -106,6 +106,8 @@ class WebServer(Server):
         """Ends the streams, which would never end by themselves, then everything else."""
         self.app.end_streams()
         await super().shutdown(sockets)
+        if not self.force_exit:
+            await self.app.aclose()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -113,21 +115,6 @@ class WebServer(Server):
         with super().capture_signals():
             yield
             self._captured_signals.clear()
-
-
-@contextlib.contextmanager
-def _hide_errors(app: WebApp) -> Iterator[None]:
-    """Drops uvicorn's own report of a failed start: `serve` reports it in one sentence."""
-
-    def keep(record: logging.LogRecord) -> bool:
-        return app.failure is None
-
-    logger = logging.getLogger("uvicorn.error")
-    logger.addFilter(keep)
-    try:
-        yield
-    finally:
-        logger.removeFilter(keep)
 
 
 def _open(url: str, env: Mapping[str, str]) -> None:

@@ -6,7 +6,6 @@ https://modelcontextprotocol.io/specification/2025-11-25/server/tools
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -27,11 +26,8 @@ _LISTED = [
     for name, about, schema in TOOLS
 ]
 
-# The tools of whoever sent a request; over HTTP it is a Starlette request, over stdio None.
-ToolsOf = Callable[[Any], ClientTools]
 
-
-def server_of(tools_of: ToolsOf) -> Server[Any]:
+def server_of(tools: ClientTools) -> Server[Any]:
     """Returns the server of these tools."""
 
     async def listed(_ctx: Any, _params: Any) -> types.ListToolsResult:
@@ -44,7 +40,7 @@ def server_of(tools_of: ToolsOf) -> Server[Any]:
             await ctx.session.report_progress(steps, message=words)
 
         try:
-            result = await tools_of(ctx.request).call(params.name, params.arguments or {}, progress)
+            result = await tools.call(params.name, params.arguments or {}, progress)
         except KeyError:
             words = f"There is no tool called {params.name[:60]!r}."
             raise MCPError(types.INVALID_PARAMS, words) from None
@@ -62,13 +58,15 @@ def server_of(tools_of: ToolsOf) -> Server[Any]:
     )
 
 
-def over_http(tools_of: ToolsOf) -> StreamableHTTPSessionManager:
-    """Returns an ASGI part for one path, behind the gate; its `run()` has to be entered first."""
-    return StreamableHTTPSessionManager(server_of(tools_of), stateless=True)
+async def over_http(tools: ClientTools, scope: Any, receive: Any, send: Any) -> None:
+    """Answers one request, which the gate has let in."""
+    manager = StreamableHTTPSessionManager(server_of(tools), stateless=True)
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
 
 
 async def over_stdio(tools: ClientTools) -> None:
     """Serves on stdin and stdout until the client closes them."""
-    server = server_of(lambda _: tools)
+    server = server_of(tools)
     async with stdio_server() as (asked, answers):
         await server.run(asked, answers, server.create_initialization_options())

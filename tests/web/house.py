@@ -322,18 +322,13 @@ async def request(
 
 
 @asynccontextmanager
-async def lived(app: App) -> AsyncIterator[None]:
+async def lived(app: WebApp) -> AsyncIterator[None]:
     """The life of an application, from its start to its end."""
-    todo: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    todo.put_nowait({"type": "lifespan.startup"})
-    life = asyncio.create_task(app({"type": "lifespan"}, todo.get, said.put))
-    assert (await said.get())["type"] == "lifespan.startup.complete"
+    await app.begin()
     try:
         yield
     finally:
-        todo.put_nowait({"type": "lifespan.shutdown"})
-        await life
+        await app.aclose()
 
 
 @asynccontextmanager

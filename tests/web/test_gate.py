@@ -279,22 +279,6 @@ def test_a_failure_behind_the_gate_shows_nothing(caplog: pytest.LogCaptureFixtur
     assert "the secret is 42" in caplog.text
 
 
-def test_websockets_are_refused() -> None:
-    """There are none, so nobody gets past the gate by one."""
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "websocket.connect"}
-
-    inner = Inner()
-    asyncio.run(Gate(inner, Access(PORT, TOKEN))({"type": "websocket"}, receive, send))
-    assert sent == [{"type": "websocket.close", "code": 1008}]
-    assert not inner.reached
-
-
 def test_bound_to_all_addresses_the_one_called_is_ours() -> None:
     """Who binds 0.0.0.0 is called by an address that we learn from the connection alone."""
     access = Access(PORT, TOKEN, "0.0.0.0", ("mybox",))

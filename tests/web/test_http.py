@@ -35,7 +35,7 @@ class Serving:
     def __init__(self, protocol: type[BoundedHead]) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        made = config(told, lifespan="off")
+        made = config(told)
         made.http = protocol
         self.server = uvicorn.Server(made)
         self.thread = threading.Thread(target=self._run)
@@ -126,33 +126,6 @@ def test_slow_and_idle_clients_are_cut() -> None:
             with contextlib.suppress(ConnectionResetError):
                 while client.recv(65_536):
                     pass
-
-
-class Crowded(BoundedHead):
-    """Has room for four that wait, and no other limit of time that a test could meet."""
-
-    head_seconds = 10_000.0
-    most_waiting, crowded_seconds = 4, 0.3
-
-
-def test_half_sent_heads_do_not_crowd_out_others() -> None:
-    """Of twelve connections that wait, those above the limit are closed, the oldest first; the
-    others go on, and a whole request is answered all the while."""
-    with serving(Crowded) as server, contextlib.ExitStack() as stack:
-        waiting = []
-        for _ in range(12):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            one.settimeout(90)
-            one.sendall(GOOD[:20])
-            waiting.append(one)
-        last = GOOD.replace(b"host:h", b"host:h\r\nConnection: close")
-        assert server.ask(last)[:12] == b"HTTP/1.1 200"
-        for one in waiting[:8]:
-            with contextlib.suppress(ConnectionResetError):
-                assert one.recv(10) == b""
-        for one in waiting[8:]:
-            one.sendall(GOOD[20:])
-            assert one.recv(12) == b"HTTP/1.1 200"
 
 
 @each_row(

@@ -206,12 +206,6 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, or refuses it."""
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         secured, head = SecureSend(send), _head(scope["headers"], self._once)
         refusal = await self._judged(scope, head)
         if isinstance(refusal, Person):

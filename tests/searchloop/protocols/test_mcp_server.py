@@ -30,7 +30,7 @@ async def asking(home: Path, mode: Any = "auto", **env: str) -> AsyncIterator[tu
     flags = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_OFFLINE": "1", **env}
     services = open_services(Environment({"flag": flags}))
     try:
-        server = server_of(lambda _: ClientTools(ClientRuns(services)))
+        server = server_of(ClientTools(ClientRuns(services)))
         async with aclosing(services.runner), Client(server, mode=mode) as client:
             yield client, services
     finally:

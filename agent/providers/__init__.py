@@ -89,7 +89,7 @@ class Codec(Protocol):
         """Returns the body. Encodes each message once and remembers it in `Message.encoded`."""
 
     def decoder(self, request: Request, content_type: str) -> Decoder:
-        """Returns a new decoder; `content_type` tells a stream from a plain JSON answer."""
+        """Returns a new decoder; `content_type` may tell a stream from a plain JSON answer."""
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """Returns our error for an answer of status >= 400, with a remedy."""

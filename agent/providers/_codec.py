@@ -11,7 +11,8 @@ from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers._wire import error_in
 from searchloop.agent.transport.exchange import (
     Endpoint,
-    ResponseBody,
+    NdjsonSplitter,
+    SseSplitter,
     document_of,
     guarded,
     incomplete,
@@ -151,32 +152,28 @@ def _status(code: Any) -> int | None:
 
 
 class DecoderBase:
-    """Base of a `Decoder` for a stream with a terminal event, or for one JSON document.
+    """Base of a `Decoder` for a stream with a terminal event, or `lines` of JSON.
 
-    A subclass yields the events of one payload in `_read` and of a document in `_read_whole`,
-    neither of which is an error, and sets `_finished`. A stream without its end raises
-    IncompleteError, so no call is read from half its arguments.
+    A subclass yields the events of one payload in `_read`, which is no error, and sets `_finished`.
+    An answer that does not stream is one payload. A stream without its end raises IncompleteError,
+    so no call is read from half its arguments.
     """
 
-    begins: ClassVar[tuple[bytes, ...]] = (b"{",)
     lines: ClassVar[bool] = False
 
-    def __init__(self, codec: CodecBase, content_type: str) -> None:
+    def __init__(self, codec: CodecBase) -> None:
         self._codec = codec
         self._server = codec.endpoint.name
-        self._body = ResponseBody(self._server, content_type, self.begins, self.lines)
+        self._splitter = NdjsonSplitter() if self.lines else SseSplitter()
         self._finished = False
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
-        return guarded(self._unreadable, self._read_payloads, self._body.feed(data))
+        return guarded(self._unreadable, self._read_payloads, self._splitter.feed(data))
 
     def close(self) -> Iterable[StreamEvent]:
-        return guarded(self._unreadable, self._read_end, self._body.document)
+        return guarded(self._unreadable, self._read_end)
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
-        raise NotImplementedError
-
-    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
         raise NotImplementedError
 
     def _error_in(self, event: Any) -> dict[str, Any] | None:
@@ -201,15 +198,11 @@ class DecoderBase:
                 raise self._codec.refused(error)
             events.extend(self._read(event))
 
-    def _read_end(self, events: list[StreamEvent], document: bytes | None) -> None:
-        if document is not None:
-            value = document_of(document)
-            if (error := self._error_in(value)) is not None:
-                raise self._codec.refused(error)
-            whole = isinstance(value, dict)
-            events.extend(self._read_whole(value) if whole else self._end_of_stream())
-            return
-        self._read_payloads(events, self._body.rest())
+    def _read_end(self, events: list[StreamEvent]) -> None:
+        """Reads a last payload without its blank line, if its JSON is complete."""
+        rest = self._splitter.close()
+        whole = [p for p in rest if isinstance(document_of(p), dict | list) or p == b"[DONE]"]
+        self._read_payloads(events, whole)
         if not self._finished:
             events.extend(self._end_of_stream())
 

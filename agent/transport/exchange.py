@@ -240,9 +240,9 @@ def redirected(origin: Origin, status: int, location: str | None = None) -> Redi
 
 
 MAX_EVENT = 16 * 1024 * 1024
-_DONE = b"[DONE]"
 _REMEDY = "Check that the base URL points to the provider itself."
-_BARE = re.compile(rb"(?m)^(?:error: ?)?[\[{]")  # llama.cpp has a field of its own for errors
+# A document where events should be; llama.cpp has a field of its own for errors.
+_BARE = re.compile(rb"(?m)^(?:error: ?)?[\[{]")
 # Reading something of an unexpected shape raises these.
 MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
@@ -311,7 +311,7 @@ class SseSplitter:
 
 
 def _data(block: bytes) -> bytes:
-    """Returns the data lines of one event block, or the JSON of an error that came without them."""
+    """Returns the data lines of one event block, or the JSON that came without them."""
     start = block.find(b"\n") + 1 if block.startswith(b"event: ") else 0
     if block.startswith(b"data: ", start) and block.find(b"\n", start) < 0:
         return block[start + 6 :]
@@ -351,60 +351,6 @@ class NdjsonSplitter:
         if not self._begun:
             self._begun, lines[0] = True, lines[0].removeprefix(_BOM)
         return [line for line in map(bytes.strip, lines) if line]
-
-
-class ResponseBody:
-    """Splits a body into payloads, or collects it if it is one document.
-
-    Payloads are those of server-sent events, or `lines`; then the first line tells a document.
-    """
-
-    def __init__(
-        self,
-        server: str,
-        content_type: str,
-        begins: tuple[bytes, ...] = (b"{",),
-        lines: bool = False,
-    ) -> None:
-        """`begins` are the first characters of a document."""
-        self._server = server
-        self._splitter = NdjsonSplitter() if lines else SseSplitter()
-        whole, stream = "json" in content_type, lines or "event-stream" in content_type
-        self._document: list[bytes] | None = [] if whole and not lines else None
-        self._begins = begins
-        self._sniff = not (whole or stream)
-        self._first = lines
-        self._size = 0
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Returns the payloads that `data` completes; none of a document."""
-        if self._sniff and data.strip():
-            self._sniff = False
-            self._document = [] if data.lstrip().startswith(self._begins) else None
-        if self._document is None:
-            found = self._splitter.feed(data)
-            if not (self._first and found):
-                return found
-            self._first = False
-            if not found[0].startswith(self._begins) or document_of(found[0]) is not None:
-                return found
-            self._document, data = [], b"\n".join((*found, *self._splitter.close()))
-        self._size += len(data)
-        if self._size > 4 * MAX_EVENT:
-            what = f"The answer of {self._server} has no end."
-            raise ProviderError("bad_response", what, _REMEDY)
-        self._document.append(data)
-        return []
-
-    @property
-    def document(self) -> bytes | None:
-        """All of it, if it is one document; None for a stream."""
-        return None if self._document is None else b"".join(self._document)
-
-    def rest(self) -> list[bytes]:
-        """Returns the payload of a last event without its blank line, if its JSON is complete."""
-        last = self._splitter.close()
-        return [p for p in last if p.strip() == _DONE or isinstance(document_of(p), dict | list)]
 
 
 def document_of(body: bytes) -> Any:

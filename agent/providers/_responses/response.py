@@ -16,7 +16,6 @@ from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._responses.request import VERSION
 from searchloop.agent.providers._wire import count, error_in, member, number, text_in
 from searchloop.agent.search.citations import locate, numbered
-from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,
@@ -237,11 +236,10 @@ class ResponsesDecoder(DecoderBase):
         self,
         codec: CodecBase,
         made: tuple[str, str],
-        content_type: str,
         action_of: Callable[[Item], Action | None] = search_action,
         usage_of: Callable[[Event, WebSearchCalls], Usage] = read_usage,
     ) -> None:
-        super().__init__(codec, content_type)
+        super().__init__(codec)
         self._made = made
         self._action_of, self._usage_of = action_of, usage_of
         self._last: Event = {}
@@ -251,14 +249,12 @@ class ResponsesDecoder(DecoderBase):
         self._items: dict[int, Item] = {}
         self._thought: set[int] = set()
 
-    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
-        if document.get("status") in ("queued", "in_progress"):
-            raise incomplete(self._server)
-        return self._terminal({"response": document})
-
     def _read(self, event: Event) -> Iterable[StreamEvent]:
         if self._is_repeated(event):
             return ()
+        if "output" in event and "type" not in event:  # not streamed
+            unfinished = event.get("status") in ("queued", "in_progress")
+            return () if unfinished else self._terminal({"response": event})
         read = _READERS.get(event.get("type") or "")
         return read(self, event) if read else ()
 

@@ -72,8 +72,8 @@ class MessagesCodec(CodecBase):
         )
         return body(head, "messages", assemble(request.messages, view), _tail(request))
 
-    def decoder(self, request: Request, content_type: str) -> MessagesDecoder:
-        return MessagesDecoder(self, request, self._start(request)[1], content_type)
+    def decoder(self, request: Request, content_type: str = "") -> MessagesDecoder:
+        return MessagesDecoder(self, request, self._start(request)[1])
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """See `Codec.error`. A rate limit names its time, a spending cap does not."""

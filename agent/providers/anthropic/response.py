@@ -19,7 +19,6 @@ from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
 from searchloop.agent.search.citations import numbered
-from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,
@@ -158,8 +157,8 @@ def usage(counts: Mapping[str, Any], searches: ServerTools) -> Usage:
 class MessagesDecoder(DecoderBase):
     """Decodes the answer to one request. See `agent.providers.Decoder` and `ReplayView.prefix`."""
 
-    def __init__(self, codec: CodecBase, request: Request, prefix: str, content_type: str) -> None:
-        super().__init__(codec, content_type)
+    def __init__(self, codec: CodecBase, request: Request, prefix: str) -> None:
+        super().__init__(codec)
         self._model = request.model
         self._prefix = prefix
         self._answer = MessageText()
@@ -171,10 +170,8 @@ class MessagesDecoder(DecoderBase):
         self._end: dict[str, Any] = {}
         self._counts: dict[str, Any] = {}
 
-    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
+    def _message(self, document: Event) -> Iterable[StreamEvent]:
         """Reads a message that came whole as if its blocks had streamed."""
-        if not isinstance(document.get("content"), list):
-            raise incomplete(self._server)
         for index, block in enumerate(document["content"]):
             yield from self._block_start({"index": index, "content_block": block})
             yield from self._block_stop({"index": index})
@@ -282,6 +279,7 @@ class MessagesDecoder(DecoderBase):
 
 
 _READERS: dict[Any, Callable[[MessagesDecoder, Event], Iterable[StreamEvent]]] = {
+    "message": MessagesDecoder._message,
     "message_start": MessagesDecoder._message_start,
     "content_block_start": MessagesDecoder._block_start,
     "content_block_delta": MessagesDecoder._block_delta,

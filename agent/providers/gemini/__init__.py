@@ -133,8 +133,8 @@ class GeminiCodec(CodecBase):
         conversation = b'"contents":[%s]' % contents.body
         return b"{%s}" % b",".join(filter(None, (head, conversation, tail)))
 
-    def decoder(self, request: Request, content_type: str) -> GeminiDecoder:
-        return GeminiDecoder(self, request, content_type)
+    def decoder(self, request: Request, content_type: str = "") -> GeminiDecoder:
+        return GeminiDecoder(self, request)
 
 
 def _check_search(request: Request, *, both: bool) -> None:

@@ -9,8 +9,6 @@ Spec: https://ai.google.dev/api/generate-content#FinishReason
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,7 +18,7 @@ from searchloop.agent.providers._codec import CodecBase, DecoderBase
 from searchloop.agent.providers._wire import count, text_in
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION
-from searchloop.agent.transport.exchange import SseSplitter, incomplete
+from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.types import Finished, ProviderData, Request, StopReason, StreamEvent, Usage
 
@@ -71,16 +69,11 @@ def usage(counts: Mapping[str, Any], searches: int, pages: int) -> Usage:
     )
 
 
-_LISTED = re.compile(r"[\s,\[]*")
-
-
 class GeminiDecoder(DecoderBase):
     """Decodes the answer to one request. See `agent.providers.Decoder`."""
 
-    begins = (b"{", b"[")
-
-    def __init__(self, codec: CodecBase, request: Request, content_type: str) -> None:
-        super().__init__(codec, content_type)
+    def __init__(self, codec: CodecBase, request: Request) -> None:
+        super().__init__(codec)
         self._model = request.model
         self._answer = AnswerParts()
         self._calls = Calls()
@@ -90,11 +83,6 @@ class GeminiDecoder(DecoderBase):
         self._words: Any = None
         self._token: str | None = None
         self._blocked: Mapping[str, Any] = {}
-
-    def _read_end(self, events: list[StreamEvent], document: bytes | None) -> None:
-        rest = self._body.rest() if document is None else _documents(document)
-        self._read_payloads(events, rest)
-        events.extend(self._end())
 
     def _read(self, event: Any) -> list[StreamEvent]:
         if isinstance(event, list):
@@ -152,7 +140,7 @@ class GeminiDecoder(DecoderBase):
             return part
         return {**part, "functionCall": {**call, "args": {}}}
 
-    def _end(self) -> Iterator[StreamEvent]:
+    def _end_of_stream(self) -> Iterator[StreamEvent]:
         if self._blocked and not self._reason:
             yield from self._refuse(str(self._blocked["blockReason"]), question=True)
             return
@@ -218,18 +206,3 @@ class GeminiDecoder(DecoderBase):
 
 
 _STOPS: Mapping[str, StopReason] = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "pause"}
-
-
-def _documents(body: bytes) -> list[bytes]:
-    """Returns the responses in a body that is no stream: one, or an array that may be cut."""
-    text = body.decode("utf-8", "replace")
-    found: list[bytes] = []
-    start, decoder = _LISTED.match(text), json.JSONDecoder()
-    while start and text[start.end() : start.end() + 1] == "{":
-        try:
-            _, end = decoder.raw_decode(text, start.end())
-        except ValueError:
-            break
-        found.append(text[start.end() : end].encode("utf-8", "replace"))
-        start = _LISTED.match(text, end)
-    return found or SseSplitter().feed(body + b"\n\n")  # a proxy may name the wrong type

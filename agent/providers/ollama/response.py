@@ -1,7 +1,6 @@
 """The codec of `/api/chat`, and the decoder of its answers: bytes in, events out.
 
-Each line is a JSON object; any of them may hold tool calls. A proxy that does not stream sends one
-document instead, perhaps over several lines; the decoder reads it at the end.
+Each line is a JSON object; any of them may hold tool calls. A proxy that does not stream sends one.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
 """
@@ -50,8 +49,8 @@ class OllamaDecoder(DecoderBase):
 
     lines = True
 
-    def __init__(self, codec: OllamaCodec, request: Request, content_type: str) -> None:
-        super().__init__(codec, content_type)
+    def __init__(self, codec: OllamaCodec, request: Request) -> None:
+        super().__init__(codec)
         self._request = request
         self._answer = ShownAnswer()
         self._printed = PrintedText(self._answer, request.tools, marks=False)
@@ -72,11 +71,6 @@ class OllamaDecoder(DecoderBase):
         if event.get("done") is True:
             self._finish(event, out)
         return out
-
-    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
-        yield from self._read(document)
-        if not self._finished:
-            yield from self._end_of_stream()
 
     def _end_of_stream(self) -> Iterable[StreamEvent]:
         what = "Ollama's answer broke off before it was finished."
@@ -177,8 +171,8 @@ class OllamaCodec(CodecBase):
         listed = b"" if request.answer_now else self._tools[1]
         return encode_request(request, self._config, listed)
 
-    def decoder(self, request: Request, content_type: str) -> OllamaDecoder:
-        return OllamaDecoder(self, request, content_type)
+    def decoder(self, request: Request, content_type: str = "") -> OllamaDecoder:
+        return OllamaDecoder(self, request)
 
     def classify(self, details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
         return worded(details, refusal.status, self._config, self._installed())

@@ -55,8 +55,8 @@ class ResponsesCodec(CodecBase):
         tools = [] if search is None else [_search_tool(search)]
         return encode_request(request, "openai", tools, strict=True, head=head, tail=tail)
 
-    def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:
-        return ResponsesDecoder(self, ("openai", request.model), content_type)
+    def decoder(self, request: Request, content_type: str = "") -> ResponsesDecoder:
+        return ResponsesDecoder(self, ("openai", request.model))
 
 
 class OpenAI(KeyedProvider):

@@ -220,9 +220,8 @@ class ChatCodec(CodecBase):
         )
         return body(dump(head | filled(tools=tools)), "messages", messages, tail)
 
-    def decoder(self, request: Request, content_type: str) -> ChatDecoder:
-        dialect = self.dialects.of(request.model)
-        return ChatDecoder(self, request, self._server, dialect, content_type)
+    def decoder(self, request: Request, content_type: str = "") -> ChatDecoder:
+        return ChatDecoder(self, request, self._server, self.dialects.of(request.model))
 
     def classify(self, details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
         """See `CodecBase.classify`. Some refusals are those of servers of this API alone."""

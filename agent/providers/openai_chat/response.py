@@ -311,17 +311,10 @@ def _thought(detail: Any) -> str:
 class ChatDecoder(DecoderBase):
     """Decodes the answer to one request. See `agent.providers.Decoder`."""
 
-    begins = (b"{", b"[")
-
     def __init__(
-        self,
-        codec: CodecBase,
-        request: Request,
-        server: ChatServer,
-        dialect: Dialect,
-        content_type: str,
+        self, codec: CodecBase, request: Request, server: ChatServer, dialect: Dialect
     ) -> None:
-        super().__init__(codec, content_type)
+        super().__init__(codec)
         self._answer = ChatAnswer(request.model, server, dialect, request.tools)
         # Models that always search report nothing; a server's tool shows in what it found.
         searches = "due" if dialect.always else "possible"
@@ -339,19 +332,14 @@ class ChatDecoder(DecoderBase):
             raise incomplete(self._server)
         return self._finish()
 
-    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
-        if not document.get("choices"):
-            raise self._unreadable()
-        yield from self._read(document)
-        yield from self._finish()
-
     def _error_in(self, event: Any) -> dict[str, Any] | None:
         # An error behind the reason for the end takes nothing away: routers send both.
         return None if self._ended else error_in(event)
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
-        if "choices" not in event and text_in(event, "message") and not self._ended:
-            raise self._codec.refused(error_in(event, failed=True) or {})
+        error = None if self._ended or "choices" in event else error_in(event, failed=True)
+        if error:
+            raise self._codec.refused(error)
         if not _NOTED.isdisjoint(event):
             self._answer.note(event)
         for choice in event.get("choices") or ():
@@ -366,6 +354,7 @@ class ChatDecoder(DecoderBase):
         shown = self._answer.add(delta, whole=False) if type(delta) is dict else []
         if "message" in choice and isinstance(choice["message"], dict):
             shown += self._answer.complete(choice["message"])
+            self._ended = self._ended or "delta" not in choice
         if shown or self._answer.annotated:
             yield from self._searched()
         yield from shown

@@ -52,9 +52,8 @@ class XAICodec(CodecBase):
         tools = _search_tools(request.native_search) if request.native_search else []
         return encode_request(request, "xai", tools, strict=False, head=head, tail={})
 
-    def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:
-        made = ("xai", request.model)
-        return ResponsesDecoder(self, made, content_type, _action, _usage)
+    def decoder(self, request: Request, content_type: str = "") -> ResponsesDecoder:
+        return ResponsesDecoder(self, ("xai", request.model), _action, _usage)
 
 
 class XAI(KeyedProvider):

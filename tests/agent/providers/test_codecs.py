@@ -83,12 +83,12 @@ def decode(
     vendor: Vendor, exchange: Mapping[str, Any], size: int, *before: Message
 ) -> list[StreamEvent | AgentError]:
     """The events of a recording cut into pieces of `size` bytes; an error is the last of them."""
-    data, kind = wire(exchange["response"])
+    data, _ = wire(exchange["response"])
     headers = {key.lower(): value for key, value in exchange["response"]["headers"].items()}
     if (status := exchange["response"].get("status") or 200) >= 400:
         return [vendor.codec.error(status, headers, data)]
     request = vendor.request(*(before or (USER,)), **asked(vendor, exchange))
-    decoder = vendor.codec.decoder(request, kind)
+    decoder = vendor.codec.decoder(request, "")
     events: list[StreamEvent | AgentError] = []
     try:
         for start in range(0, len(data), size):
@@ -217,11 +217,11 @@ def fields() -> Iterator[Any]:
                         yield pytest.param(name, exchange, number, path, id=f"{name}-{path}")
 
 
-def check_odd(name: str, data: bytes, kind: str) -> None:
+def check_odd(name: str, data: bytes) -> None:
     """The body is an answer that can be sent back, or our error."""
     vendor = BY_NAME[name]
     with suppress(AgentError):
-        last = vendor.finished(data, kind, tools=(FERRY,))
+        last = vendor.finished(data, tools=(FERRY,))
         message, counts = last.message, last.usage[:6]
         assert all(count is None or type(count) is int for count in counts)
         assert (last.stop_reason == "tool_calls") == bool(message.tool_calls)
@@ -241,7 +241,7 @@ def test_a_field_that_is_odd_or_gone(
     events = events_of(data, kind)
     for odd in (*ODD, ODDER[len(repr(path)) % len(ODDER)]):
         changed = with_odd(events[number], path, odd)
-        check_odd(name, b"".join((*events[:number], changed, *events[number + 1 :])), kind)
+        check_odd(name, b"".join((*events[:number], changed, *events[number + 1 :])))
 
 
 @given(st.sampled_from(STREAMS), st.randoms(use_true_random=False))
@@ -255,4 +255,4 @@ def test_events_that_are_lost_repeated_or_moved(row: Any, random: Random) -> Non
     event = events.pop(at)
     for _ in range(random.randrange(3)):
         events.insert(random.randrange(len(events) + 1), event)
-    check_odd(name, b"".join(events), kind)
+    check_odd(name, b"".join(events))

@@ -316,7 +316,7 @@ def test_recorded_conversations_can_go_on(vendor: Vendor, conversation: list[Any
         if answer.get("framing") == "payload-lines":
             data = b"".join(b"data: %b\n\n" % line for line in data.splitlines() if line.strip())
         try:
-            found = vendor.finished(data, None if answer.get("text") else "application/json")
+            found = vendor.finished(data)
         except ProviderError:
             continue  # an error inside a stream, or an answer that was polled too early
         message = found.message

@@ -136,28 +136,26 @@ class Vendor:
         return (answer.get("text") or json.dumps(answer["body"])).encode()
 
     def decode(
-        self, data: bytes, kind: str | None = None, *before: Message, size: int = 0, **more: Any
+        self, data: bytes, *before: Message, size: int = 0, **more: Any
     ) -> list[StreamEvent]:
         """The events of an answer, in pieces of `size` bytes or whole."""
         request = self.request(*(before or (USER,)), **more)
-        decoder = self.codec.decoder(request, self.kind if kind is None else kind)
+        decoder = self.codec.decoder(request, "")
         size = size or len(data) or 1
         events: list[StreamEvent] = []
         for start in range(0, len(data), size):
             events.extend(decoder.feed(data[start : start + size]))
         return [*events, *decoder.close()]
 
-    def finished(self, data: bytes, kind: str | None = None, **more: Any) -> Finished:
+    def finished(self, data: bytes, **more: Any) -> Finished:
         """How an answer ends."""
-        last = self.decode(data, kind, **more)[-1]
+        last = self.decode(data, **more)[-1]
         assert isinstance(last, Finished)
         return last
 
     def recorded(self, name: str, number: int = 0, **more: Any) -> Message:
-        """A recorded answer as a message; a plain body by its first byte."""
-        data = self.stream_of(name, number)
-        kind = "application/json" if data[:1] == b"{" and self.kind == SSE else None
-        return self.finished(data, kind, **more).message
+        """A recorded answer as a message."""
+        return self.finished(self.stream_of(name, number), **more).message
 
     def wire(self, events: Iterable[Any]) -> bytes:
         """The bytes of these events."""

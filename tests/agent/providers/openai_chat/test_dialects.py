@@ -57,10 +57,9 @@ def decode(
     data: bytes,
     model: str = "m",
     host: str = "chat.example",
-    kind: str = "text/event-stream",
     **more: Any,
 ) -> list[StreamEvent]:
-    decoder = codec(host).decoder(Request(model, (), **more), kind)
+    decoder = codec(host).decoder(Request(model, (), **more))
     return [*decoder.feed(data), *decoder.close()]
 
 

@@ -31,16 +31,14 @@ MODEL, CODEC, ask, stream_of = CHAT.model, CHAT.codec, CHAT.ask, CHAT.stream_of
 SEARCHER = "gpt-5-search-api"
 
 
-def decode(
-    data: bytes, content_type: str = "text/event-stream", *, model: str = MODEL
-) -> list[StreamEvent]:
+def decode(data: bytes, *, model: str = MODEL) -> list[StreamEvent]:
     search = NativeSearch() if model == SEARCHER else None
-    decoder = CODEC.decoder(Request(model, (), native_search=search), content_type)
+    decoder = CODEC.decoder(Request(model, (), native_search=search), "")
     return [*decoder.feed(data), *decoder.close()]
 
 
-def finished(data: bytes, content_type: str = "text/event-stream", **more: Any) -> Finished:
-    last = decode(data, content_type, **more)[-1]
+def finished(data: bytes, **more: Any) -> Finished:
+    last = decode(data, **more)[-1]
     assert isinstance(last, Finished)
     return last
 

@@ -121,15 +121,14 @@ class SearchResult(_Shape):
 class Attempt(_Shape):
     """One engine asked, or skipped for the reason in `error`.
 
-    `ms` is wall time; it includes the `waited_ms` for the engine's rate limit. `why` says why an
-    official site was asked in place of the chain, `query` the keywords that it got.
+    `ms` is wall time with that for the engine's rate limit. `why` says why an official site was
+    asked in place of the chain, `query` the keywords that it got.
     """
 
     engine: str
     status: AttemptStatus
     ms: int
     error: Problem | None = None
-    waited_ms: int = 0
     why: str = ""
     query: str = ""
 

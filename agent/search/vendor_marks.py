@@ -1,5 +1,4 @@
-"""Removes vendors' citation marks and invisible signs from text, also while it streams, and reads
-page dates.
+"""Removes vendors' citation marks and invisible signs from text, also while it streams.
 
 Models that search write marks for their vendor's own pages: private-use characters around `cite`,
 names such as turn0search0, 【4†source】, [cite: 1]. `Residue` recognises a mark wherever the stream
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from datetime import UTC, date, datetime, timedelta
 
 
 def _beginning_of(word: str) -> str:
@@ -161,41 +159,3 @@ def strip(text: str) -> str:
 
 def _kept(found: re.Match[str]) -> str:
     return found["kept"] or ""
-
-
-_LONGEST = 60  # characters; what is longer is no date
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WRITTEN = re.compile(
-    r"(?P<month>[a-z]{3,9})\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?,? (?P<year>\d{4})"
-)
-_PLAIN = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?:[t ].*)?")
-_AGO = re.compile(r"(\d{1,4}|an?|one) (minute|hour|day|week|month|year)s? ago")
-_HOURS = {"minute": 1 / 60, "hour": 1, "day": 24, "week": 7 * 24, "month": 730, "year": 8766}
-
-
-def page_date(told: object, now: datetime | None = None) -> str | None:
-    """Reads a provider's date, as YYYY-MM-DD or None. `now` is the base of "3 days ago"."""
-    text = " ".join(told.lower().split()) if isinstance(told, str) and len(told) < _LONGEST else ""
-    if ago := _AGO.fullmatch(text):
-        count = int(ago[1]) if ago[1].isdigit() else 1
-        return _before(now or datetime.now(UTC), timedelta(hours=count * _HOURS[ago[2]]))
-    said = _PLAIN.fullmatch(text) or _WRITTEN.fullmatch(text)
-    return _day(said["year"], said["month"], said["day"]) if said else None
-
-
-def _before(now: datetime, time: timedelta) -> str | None:
-    try:
-        return (now - time).date().isoformat()
-    except OverflowError:
-        return None
-
-
-def _day(year: str, month: str, day: str) -> str | None:
-    named = month[:3] in _MONTHS
-    if not named and not month.isdigit():
-        return None
-    number = _MONTHS.index(month[:3]) + 1 if named else int(month)
-    try:
-        return date(int(year), number, int(day)).isoformat()
-    except ValueError:
-        return None

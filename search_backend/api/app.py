@@ -185,11 +185,12 @@ def create_app(
     chain = chain or Chain(settings, shelf, engines, cache=cache, apart=WORKERS)
     pages = make_pages(settings, shelf, fetch, cache, engines)
 
-    def described() -> dict[str, Any]:
-        return {**chain.describe(), "readers": describe_readers(settings)}
-
-    contract = _contract(chain, pages, described)
+    contract = _contract(chain, pages)
     _add_routes(app, contract, shelf, token is not None)
+
+    @app.get("/api/engines")
+    def engines_there_are() -> Response:
+        return jsonify({**chain.describe(), "readers": describe_readers(settings)})
 
     @app.post("/api/forget")
     def forgotten() -> Response:
@@ -213,14 +214,14 @@ def create_app(
     return app
 
 
-def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]]) -> Contract:
+def _contract(chain: Chain, pages: Pages) -> Contract:
     def search(asked: Mapping[str, Any]) -> SearchAnswer:
         return chain.search(*payload.web_search(asked))
 
     def open_page(asked: Mapping[str, Any]) -> PageView:
         return pages.open_page(**payload.open_page(asked))
 
-    return Contract(search, payload.web_search, open_page, engines)
+    return Contract(search, open_page)
 
 
 def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool) -> None:
@@ -236,10 +237,6 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
     def read_file() -> Response:
         request.max_content_length = 2 * MOST_FILE
         return jsonify(file_pages(*payload.read_file(_body())))
-
-    @app.get("/api/engines")
-    def engines() -> Response:
-        return jsonify(contract.engines())
 
     @app.get("/api/library/<path:path>")
     def found(path: str) -> Response:

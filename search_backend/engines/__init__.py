@@ -58,9 +58,6 @@ class Wire:
 class Apart(Protocol):
     """Processes that may be killed, for markup."""
 
-    def prepare(self) -> None:
-        """Starts one, if none is there."""
-
     def rows(self, body: bytes, markup: Markup, /) -> list[dict[str, str]] | None:
         """Returns what `markup.rows_in` does. Raises EngineError."""
 

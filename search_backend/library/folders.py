@@ -59,7 +59,6 @@ class Walk:
         self._left = most
         self._most = most
         self._left_out = list[str]()
-        self._seen = set[tuple[int, int]]()
         self.unlisted: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Found]:
@@ -116,10 +115,7 @@ class Walk:
         if is_folder:
             if entry.name.startswith("."):
                 return
-            key = (stat.st_dev, stat.st_ino)
-            if key in self._seen and stat.st_ino:
-                why = "a folder that contains itself"
-            elif depth >= DEEPEST:
+            if depth >= DEEPEST:
                 why = f"more than {DEEPEST} folders deep"
             elif entry.name in _FOREIGN:
                 why = "packages and caches of programs"
@@ -127,7 +123,6 @@ class Walk:
                 self._left_out.append(path + "/")
                 yield self._folder(path + "/", why)
                 return
-            self._seen.add(key)
             yield from self._below(path + "/", rules, depth + 1)
             return
         if not is_link and not entry.is_file(follow_symlinks=False):

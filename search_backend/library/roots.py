@@ -7,14 +7,12 @@ in a small file beside the index, so that they are known when that is damaged or
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from searchloop.search_backend.library.index import Index, Root, drop
 from searchloop.search_backend.types import SearchBackendError
@@ -73,23 +71,14 @@ def roots_within(connection: sqlite3.Connection, folders: Sequence[str]) -> str:
 
 
 def take_over(connection: sqlite3.Connection, root: Root) -> None:
-    """Moves documents of folders around `root` into it: each file belongs to the innermost."""
+    """Removes the documents of `root` from the folders around it: each belongs to the innermost."""
     for around, inside in folders_around(connection, root):
         start = inside if root.kind == "file" else f"{inside}/"
-        rows = connection.execute(
-            "SELECT id, path FROM documents WHERE root = ? AND substr(path, 1, ?) = ?",
-            (around.id, len(start), start),
-        ).fetchall()
-        for number, path in rows:
-            name = os.path.basename(path) if root.kind == "file" else path[len(start) :]
-            url = f"{SCHEME}{root.collection}/{quote(name)}"
-            if connection.execute("SELECT 1 FROM documents WHERE url = ?", (url,)).fetchone():
-                drop(connection, number)
-            else:
-                query = "UPDATE documents SET root = ?, path = ?, url = ? WHERE id = ?"
-                connection.execute(query, (root.id, name, url, number))
-            query = "DELETE FROM files WHERE root = ? AND path = ?"
-            connection.execute(query, (around.id, path))
+        inner, values = "root = ? AND substr(path, 1, ?) = ?", (around.id, len(start), start)
+        query = f"SELECT id FROM documents WHERE {inner}"
+        for (number,) in connection.execute(query, values).fetchall():
+            drop(connection, number)
+        connection.execute(f"DELETE FROM files WHERE {inner}", values)
 
 
 def drop_documents(connection: sqlite3.Connection, root: int) -> int:

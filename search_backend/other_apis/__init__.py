@@ -21,16 +21,10 @@ MOST_CHARACTERS = 100_000  # of one page
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The operations of our own API; each takes a request body and raises SearchBackendError.
-
-    `check` raises what `search` would raise at once, and searches nothing. `engines` returns the
-    body of GET /api/engines.
-    """
+    """The operations of our own API; each takes a request body and raises SearchBackendError."""
 
     search: Callable[[Values], SearchAnswer]
-    check: Callable[[Values], object]
     open_page: Callable[[Values], PageView]
-    engines: Callable[[], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""SearXNG: /search?q=...&format=json, for clients that know SearXNG, and its /config.
+"""SearXNG: /search?q=...&format=json, for clients that know SearXNG.
 
 Only the first page has results. Failing engines are listed in `unresponsive_engines`, as there; the
 status is 200 even if all of them failed.
@@ -43,11 +43,23 @@ def _answer(values: Values, service: Contract) -> dict[str, Any]:
     page = values.get("pageno") or "1"
     if not _PAGE.fullmatch(page):
         raise SearchBackendError("bad_request", "pageno is not a number from 1.", "Leave it out.")
-    if page != "1":
-        service.check(asked)
-        return _written(str(asked["query"]), ())
     answer = service.search(asked)
-    return _written(answer.query, tuple(_rows(answer)), answer)
+    rows = list(_rows(answer)) if page == "1" else []
+    failed = [
+        [attempt.engine, attempt.error.message]
+        for attempt in answer.attempts
+        if attempt.error and attempt.error.code not in _NO_FAULT
+    ]
+    return {
+        "query": answer.query,
+        "number_of_results": len(rows),
+        "results": rows,
+        "answers": [],
+        "corrections": [],
+        "infoboxes": [],
+        "suggestions": [],
+        "unresponsive_engines": failed,
+    }
 
 
 def _named(values: Values, name: str, words: dict[str, str]) -> str | None:
@@ -74,62 +86,11 @@ def _rows(answer: SearchAnswer) -> Iterator[dict[str, Any]]:
         }
 
 
-def _written(
-    query: str, rows: tuple[dict[str, Any], ...], answer: SearchAnswer | None = None
-) -> dict[str, Any]:
-    failed = [
-        [attempt.engine, attempt.error.message]
-        for attempt in (answer.attempts if answer else ())
-        if attempt.error and attempt.error.code not in _NO_FAULT
-    ]
-    return {
-        "query": query,
-        "number_of_results": len(rows),
-        "results": list(rows),
-        "answers": [],
-        "corrections": [],
-        "infoboxes": [],
-        "suggestions": [],
-        "unresponsive_engines": failed,
-    }
-
-
-def _config(_values: Values, service: Contract) -> dict[str, Any]:
-    """What clients read of SearXNG's configuration: its engines and their options."""
-    engines = [
-        {
-            "name": row["name"],
-            "shortcut": row["name"],
-            "categories": ["general"],
-            "enabled": bool(row["available"] and (row["position"] or row["routed"])),
-            "paging": False,
-            "language_support": "language" in row["capabilities"],
-            "languages": [],
-            "regions": [],
-            "safesearch": "safe_search" in row["capabilities"],
-            "time_range_support": "time_range" in row["capabilities"],
-        }
-        for row in service.engines()["engines"]
-    ]
-    return {
-        "instance_name": "searchloop",
-        "categories": ["general"],
-        "engines": engines,
-        "plugins": [],
-        "locales": {},
-        "default_locale": "",
-        "autocomplete": "",
-        "safe_search": 0,
-        "public_instance": False,
-    }
-
-
 _READ = ("GET", "POST")
-_MAIN, _DESCRIBED = "Search, as SearXNG's main page is asked", "Engines, as SearXNG describes them"
+_MAIN = "Search, as SearXNG's main page is asked"
 SHAPE = Shape(
     (
         Route("/", _READ, _MAIN, _answer, form=True),
-        Route("/config", ("GET",), _DESCRIBED, _config, form=True),
         Route("/search", _READ, "Search, as SearXNG is asked", _answer, form=True),
     ),
     sentence_error,

@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from searchloop.analysis.dates import iso_date
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.plugin.challenge_pages import is_challenge, is_named, signs_in_words
 from searchloop.search_backend.plugin.markup import MOST_ROWS
@@ -41,9 +42,6 @@ _AUTH = re.compile(
 )
 MOST_SITES = 8
 LONGEST_URL = 8_192
-_AGO = re.compile(r"(\d{1,3}|an?|one) (minute|hour|day|week|month|year)s? ago", re.IGNORECASE)
-_DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0, "year": 365.0}
-_FORMATS = ("%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%m/%d/%Y", "%Y/%m/%d")
 
 _REFUSING = frozenset({403, 429, 503})
 _USE_ANOTHER = "Use another source; the site may open in a person's browser."
@@ -328,30 +326,6 @@ def at(value: Any, path: str) -> Any:
             is_there = isinstance(value, list) and key.isdecimal() and int(key) < len(value)
             value = value[int(key)] if is_there else None
     return value
-
-
-def iso_date(value: object, now: datetime | None = None) -> str | None:
-    """Returns YYYY-MM-DD for the date formats of engines, also "3 days ago" and Unix seconds; None
-    if unknown."""
-    if isinstance(value, int) and 1e8 < value < 4e9:
-        return datetime.fromtimestamp(value, UTC).date().isoformat()
-    if not isinstance(value, str) or not 4 <= len(value) <= 60:
-        return None
-    text = value.strip()
-    if re.match(r"\d{4}-\d\d-\d\d", text):
-        with suppress(ValueError):
-            return datetime.fromisoformat(text[:10]).date().isoformat()
-        return None
-    if ago := _AGO.fullmatch(text):
-        count = float(ago[1]) if ago[1].isdigit() else 1.0
-        then = (now or datetime.now(UTC)) - timedelta(days=count * _DAYS[ago[2].lower()])
-        return then.date().isoformat()
-    for form in _FORMATS:
-        with suppress(ValueError):
-            return datetime.strptime(text, form).date().isoformat()
-    with suppress(ValueError, TypeError, IndexError):
-        return parsedate_to_datetime(text).date().isoformat()
-    return None
 
 
 def with_sites(query: Query) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from searchloop.search_backend.plugin.answers import iso_date
+from searchloop.analysis.dates import iso_date
 from searchloop.search_backend.text.clean import cleaned, one_line
 from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page, Problem, failed_page

@@ -6,7 +6,7 @@ import email
 import email.policy
 from email.message import EmailMessage
 
-from searchloop.search_backend.plugin.answers import iso_date
+from searchloop.analysis.dates import iso_date
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html.whole import file_name, whole_page
 from searchloop.search_backend.text.clean import cleaned, decode, one_line

@@ -185,8 +185,7 @@ class Schedule:
                     "asked for.",
                     "Loosen these wishes.",
                 )
-        ms, waited_ms = round((seconds + waited) * 1000), round(waited * 1000)
-        attempt = Attempt(engine.name, status, ms, problem, waited_ms)
+        attempt = Attempt(engine.name, status, round((seconds + waited) * 1000), problem)
         return Outcome(attempt, kept.results, kept.outside, kept.stale)
 
     def cancelled(self, engine: Engine, seconds: float, *, late: bool) -> Outcome:
@@ -358,9 +357,7 @@ class OneSearch:
                 )
             if (wire := engine.wire) is None:
                 raise TypeError(f"{engine.name} has neither search nor wire")
-            keys, apart = self._access.keys, self._schedule.apart
-            if wire.markup and apart:  # a process is up when the answer comes
-                in_thread(apart.prepare)
+            keys = self._access.keys
             asked = await self._apart(engine, lambda: wire.request(self._asked(engine), keys))
             answer = await self._http.send(asked, engine.title)
             if (then := wire.then) is not None:

@@ -219,7 +219,7 @@ ANSWER = SearchAnswer(
         SearchResult("T", "https://a.example/", "s", "one", "2026-01-02"),
         SearchResult("U", "https://b.example/", "s", "two"),
     ),
-    (Attempt("one", "ok", 12), Attempt("two", "error", 5, Problem("network", "Down.", "Wait."), 3)),
+    (Attempt("one", "ok", 12), Attempt("two", "error", 5, Problem("network", "Down.", "Wait."))),
     Filtered("time_range=d", 0, lifted=True),
     ("country",),
 )

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchloop.agent.providers._wire import text_in
-from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.types import (
     Message,
     PageOpened,
@@ -23,6 +22,7 @@ from searchloop.agent.types import (
     Source,
     StreamEvent,
 )
+from searchloop.analysis.dates import iso_date
 
 _SEARCH, _FETCH = "web_search", "web_fetch"
 
@@ -92,7 +92,7 @@ class ServerTools:
         rows = [row for row in content if isinstance(row, Mapping) and text_in(row, "url")]
         self.consulted += [
             Source(
-                text_in(row, "url"), text_in(row, "title"), published=page_date(row.get("page_age"))
+                text_in(row, "url"), text_in(row, "title"), published=iso_date(row.get("page_age"))
             )
             for row in rows
         ]

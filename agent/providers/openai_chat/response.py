@@ -24,7 +24,6 @@ from searchloop.agent.providers.openai_chat.models import ChatServer, Dialect
 from searchloop.agent.providers.openai_chat.request import PROVIDER, StreamedCalls, version
 from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.search.marks import find
-from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.transport.exchange import incomplete
 from searchloop.agent.types import (
     Citation,
@@ -42,6 +41,7 @@ from searchloop.agent.types import (
     ToolSpec,
     Usage,
 )
+from searchloop.analysis.dates import iso_date
 
 
 def read_usage(usage: Any) -> Usage:
@@ -180,7 +180,7 @@ class ChatAnswer(ShownAnswer):
         results = chunk.get("search_results")
         if isinstance(results, list):
             self._consulted = [
-                Source(url, text_in(page, "title"), published=page_date(page.get("date")))
+                Source(url, text_in(page, "title"), published=iso_date(page.get("date")))
                 for page in results
                 if (url := text_in(page, "url"))
             ]

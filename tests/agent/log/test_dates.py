@@ -14,12 +14,12 @@ from typing import Any
 from searchloop import Agent, AnswerError, Settings
 from searchloop.agent.log.events import source_data
 from searchloop.agent.search.source_numbers import SourceTable
-from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.settings import load_environment
 from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.tools.dispatcher import Fence, Toolset
 from searchloop.agent.tools.web_search import web_search
 from searchloop.agent.types import Source, ToolCall
+from searchloop.analysis.dates import iso_date
 from tests.agent.scripted import Memory, SearchApp, found, page
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Reply
@@ -142,6 +142,13 @@ NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
         ("April 30, 2025", "2025-04-30"),
         ("Sept. 1st, 2025", "2025-09-01"),
         ("2025-09-11", "2025-09-11"),
+        ("Mar 4, 2026", "2026-03-04"),
+        ("4 Mar 2026", "2026-03-04"),
+        ("04. März 2026", None),
+        ("3/4/2026", "2026-03-04"),
+        ("2026/03/04", "2026-03-04"),
+        ("Wed, 04 Mar 2026 10:00:00 GMT", "2026-03-04"),
+        (1772582400, "2026-03-04"),
         ("2025-11-14T23:34:21.151000+00:00", "2025-11-14"),
         ("3 hours ago", "2026-03-31"),
         ("13 hours ago", "2026-03-30"),
@@ -149,25 +156,28 @@ NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
         ("3 weeks ago", "2026-03-10"),
         ("A month ago", "2026-03-01"),
         ("2 years ago", "2024-03-31"),
-        *((odd, None) for odd in (None, 7, "", "soon", "June", "May 32, 2025", "2025-13-01")),
+        *(
+            (odd, None)
+            for odd in (None, 7, 20260304, "", "soon", "June", "May 32, 2025", "2025-13-01")
+        ),
         *((odd, None) for odd in ("9999 years ago", "0000-01-01", "x" * 5_000, "in 3 days")),
     ],
 )
 def test_the_day_of_a_page_as_providers_tell_it(told: object, day: str | None) -> None:
     """Written out, as ISO, or as so long ago; whatever else it is, it is no day."""
-    assert page_date(told, NOON) == day
+    assert iso_date(told, NOON) == day
 
 
 def test_a_provider_that_searches_by_itself_tells_the_day_of_its_sources(tmp_path: Path) -> None:
     """From its bytes to what every surface gets: a day where it told one, none where it did not."""
     recorded = ROOT / "tests" / "recordings" / "anthropic" / "web_search_stream.json"
     told = json.loads(recorded.read_text("utf-8"))["exchanges"][0]["response"]["text"]
-    days = {page_date("2 days ago")}
+    days = {iso_date("2 days ago")}
     with FakeServer([Reply([told.encode()])]) as server:
         flags = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k" * 20}
         settings = Settings.load(load_environment(flags, {"SEARCHLOOP_HOME": str(tmp_path)}))
         with Agent(settings, search_backend=SearchApp()) as agent:
             answer = agent.ask("When?", model="anthropic:claude-sonnet-5-5", search="native")
-    days.add(page_date("2 days ago"))
+    days.add(iso_date("2 days ago"))
     assert answer.sources[0].published in days - {None}
     assert answer.sources[1].published is None

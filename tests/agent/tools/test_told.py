@@ -122,7 +122,6 @@ DECISIONS: dict[type, dict[str, tuple[SearchAnswer | PageView, str] | str]] = {
         "not_applied": (replace(FOUND, not_applied=("country",)), "could respect country"),
         "cached": "told by `age`",
         "age": (replace(FOUND, cached=True, age=7200), "a search 120 minutes ago."),
-        "ranking": "is for people who ask for it; the model reads the results in this order",
     },
     SearchResult: {
         "title": (result_row(title="High water"), "High water"),
@@ -137,7 +136,6 @@ DECISIONS: dict[type, dict[str, tuple[SearchAnswer | PageView, str] | str]] = {
         "status": (attempt(status="empty", error=None), "zinc: empty"),
         "ms": "how long it took does not change what was found",
         "error": (attempt(), "zinc: The engine is down. Wait."),
-        "waited_ms": "how long it took does not change what was found",
         "why": (attempt(why="looks like a paper"), "Also asked: zinc (looks like a paper)."),
         "query": "the words that a site got; its results show what they found",
     },
@@ -190,7 +188,7 @@ DECISIONS: dict[type, dict[str, tuple[SearchAnswer | PageView, str] | str]] = {
     },
 }
 # Asked, kept, or for the user alone.
-NOT_SENT = {types.Query, types.Freshness, types.ReaderAttempt, types.Ranking}
+NOT_SENT = {types.Query, types.Freshness, types.ReaderAttempt}
 TOLD = [
     pytest.param(*decision, id=f"{kind.__name__}.{name}")
     for kind, table in DECISIONS.items()

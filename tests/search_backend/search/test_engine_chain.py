@@ -258,14 +258,10 @@ def test_five_searches_at_once_keep_to_the_rate_and_the_order(tmp_path: Path) ->
 
         with ThreadPoolExecutor(5) as pool:
             asked = list(pool.map(search, range(5)))
-    attempts = [answer.attempts[0] for _, answer in asked]
     assert [answer.status for _, answer in asked] == ["ok"] * 5
     # A busy machine makes requests later, never earlier; without turns all would come at once.
     first = min(began for began, _ in asked)
     assert all(at - first >= turn / 8 for turn, at in enumerate(sorted(came)))
-    assert min(attempt.waited_ms for attempt in attempts) == 0
-    assert max(attempt.waited_ms for attempt in attempts) > 0
-    assert attempts[0].as_json().get("waited_ms", 0) == attempts[0].waited_ms
 
 
 def test_turns_are_given_in_order_and_the_queue_is_bounded() -> None:

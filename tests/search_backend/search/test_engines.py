@@ -12,7 +12,6 @@ import pytest
 
 from searchloop.search_backend.engines import find_engines
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse
-from searchloop.search_backend.plugin.answers import iso_date
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 from tests.recorded import exchanges, large
 from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case, parsed, real
@@ -296,17 +295,6 @@ def test_engines_own_statuses_and_headers() -> None:
     assert (second.kind, second.retry_after) == ("rate", 1)
     assert (month.kind, month.retry_after) == ("quota", 1_419_704)
     assert failure(BY_NAME["serper"], '{"message":"Unauthorized."}', 403).kind == "auth"
-
-
-DATED = ("2026-03-04", "2026-03-04T23:59:59.000Z", "Mar 4, 2026", "March 4, 2026", "4 Mar 2026")
-DATED += ("Wed, 04 Mar 2026 10:00:00 GMT",)
-UNDATED = ("2026-13-40", "yesterday-ish", "", None, 20260304)
-
-
-@each_row(("written", "known"), [*((d, True) for d in DATED), *((d, False) for d in UNDATED)])
-def test_dates_become_iso_dates(written: object, known: bool) -> None:
-    """Whatever an engine writes, the result has YYYY-MM-DD or nothing."""
-    assert iso_date(written) == ("2026-03-04" if known else None)
 
 
 def real_answers() -> Iterator[tuple[Case, bytes]]:

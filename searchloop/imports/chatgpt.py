@@ -82,8 +82,8 @@ def _parts(parts: object, known: Mapping[str, Any], unknown: Unknown) -> list[An
             asset = clean(part.get("asset_pointer")).rpartition("/")[2][:100]
             if not words:
                 unknown[kind] += 1
-                name = named.pop(asset, asset)
-                words = f"[{kind.partition('_')[0]} {name}: not in the chat]\n\n"
+                what = f"{kind.partition('_')[0]} {named.pop(asset, asset)}".strip()
+                words = f"[{what}: not in the chat]\n\n"
             found.append(words)
     if not named:
         return found

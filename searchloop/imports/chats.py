@@ -160,7 +160,7 @@ class _Writer:
                 question, answer = node, []
             else:
                 answer = [*answer, node] if node.role else answer
-            below = self._children.get(node.id, [])
+            below = [each for each in self._children.get(node.id, []) if each.id not in seen]
             ends = not below or (bool(answer) and any(c.role == "user" for c in below))
             if ends and (question or answer):
                 asked = question or Node("", None, "user", ["…"], answer[0].at)

@@ -39,6 +39,7 @@ def read(item: Mapping[str, Any], unknown: Unknown) -> ImportedChat | None:
     last: str | None = None
     for number, each in enumerate(dicts(item["chat_messages"])):
         node = _node(each, last, number, unknown)
+        node.id = f"message-{number}" if node.id in nodes else node.id
         nodes[node.id] = node
         last = node.id
     chat = clean(item.get("uuid")), clean(item.get("name"))

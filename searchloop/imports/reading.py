@@ -41,6 +41,10 @@ def chats_in(file: IO[bytes], on_piece: Callable[[], None]) -> Iterator[Raw | Fa
         zipped = file.read(4) == b"PK\3\4"
         file.seek(0)
         if not zipped:
+            if b"\0" in file.read(4096):  # UTF-16, or packed in another way
+                yield Fault("The file is neither a ZIP nor JSON in UTF-8. Choose it as it came.")
+                return
+            file.seek(0)
             yield from _objects(_pieces(file, on_piece))
             return
         with zipfile.ZipFile(file) as archive:
@@ -52,13 +56,9 @@ def chats_in(file: IO[bytes], on_piece: Callable[[], None]) -> Iterator[Raw | Fa
 
 
 def _pieces(file: IO[bytes], on_piece: Callable[[], None]) -> Iterator[bytes]:
-    first = file.read(PIECE)
-    if first[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16
-        raise EOFError
-    while first:
+    while piece := file.read(PIECE):
         on_piece()
-        yield first
-        first = file.read(PIECE)
+        yield piece
 
 
 def _parts(archive: zipfile.ZipFile, on_piece: Callable[[], None]) -> Iterator[Raw | Fault]:

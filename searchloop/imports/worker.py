@@ -22,7 +22,6 @@ MOST_VALUES = 500_000  # of one chat; each takes up to 200 bytes of memory
 _DEEPEST = 200  # levels of JSON
 LARGER = 6  # a chat may have 32 MiB, and this many times the memory of a page
 _NO_FORMATS = {"chats", "parsing", "reading", "worker"}
-_FOREIGN = "One part of the file is no chat of a program that searchloop knows."
 
 
 def answer_to(head: Mapping[str, Any], body: bytes, cut: bool) -> dict[str, Any]:
@@ -60,7 +59,8 @@ def _read(item: dict[str, Any], left_out: Counter[str]) -> dict[str, Any]:
     for known in _formats():
         if chat := known.read(item, left_out):
             return {"chat": chat.as_dict()}
-    return {"fault": _FOREIGN}
+    origins = ", ".join(known.ORIGIN for known in _formats())
+    return {"fault": f"One part of the file is a chat of none of these: {origins}."}
 
 
 @functools.cache

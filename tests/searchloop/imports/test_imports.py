@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -242,6 +243,38 @@ def test_a_circle_of_parents_loses_nothing(log: EventLog, tmp_path: Path) -> Non
     assert all(any(words in each for each in shown) for words in ("Root?", "Round?", "And round."))
 
 
+ROUND = [
+    {"sender": "human", "text": "One?", "uuid": "m"},
+    {"sender": "assistant", "text": "Two.", "uuid": "m"},
+]
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({**CLAUDE, "chat_messages": ROUND}, "One? Two."),
+        ({**CLAUDE, "chat_messages": [{**ROUND[0], "parent_message_uuid": "m"}]}, "One?"),
+        (gpt_chat(gpt_node("q", "q", "user", "One?"), current="q"), "One?"),
+        (
+            gpt_chat(
+                gpt_node("a", "c", "user", "One?"),
+                gpt_node("b", "a", "assistant", "Two."),
+                gpt_node("c", "b", "user", "Three?"),
+                current="c",
+            ),
+            "One? Two. Three?",
+        ),
+    ],
+)
+def test_odd_ids_and_parents_lose_no_words(
+    item: dict[str, Any], words: str, log: EventLog, tmp_path: Path
+) -> None:
+    """An id that comes twice, a message behind itself, a question that closes a circle."""
+    assert brought(log, tmp_path, [item]).brought == 1
+    said = [event.data.get("text", "") for event in log.read(log.sessions()[0].id)]
+    assert " ".join(filter(None, said)) == words
+
+
 def test_a_question_in_parts_is_their_words(log: EventLog, tmp_path: Path) -> None:
     """Open WebUI keeps what a program asked over its API as a list."""
     parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {}}]
@@ -412,7 +445,7 @@ def test_a_damaged_chat_does_not_take_the_others_along(log: EventLog, tmp_path: 
     report = brought(log, tmp_path, data)
     assert (report.brought, report.refused) == (2, 2)
     assert report.problems[0] == "Chat 2 is damaged."
-    assert "no chat of a program" in report.problems[1]
+    assert "none of these: ChatGPT, Claude, Open WebUI, searchloop." in report.problems[1]
 
 
 @pytest.mark.parametrize(
@@ -435,6 +468,24 @@ def test_a_foreign_file_is_a_sentence(log: EventLog, tmp_path: Path, data: bytes
     assert log.sessions() == []
     assert report.problems or report.empty
     assert ("Unpack it once" in str(report.problems)) == (b"export.zip" in data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        json.dumps([CLAUDE]).encode("utf-16"),
+        json.dumps([CLAUDE]).encode("utf-16-le"),
+        gzip.compress(json.dumps([CLAUDE]).encode()),
+        b"#!\n" + zipped(conversations__json=json.dumps([CLAUDE]).encode()),
+    ],
+)
+def test_another_encoding_is_named_with_the_remedy(
+    log: EventLog, tmp_path: Path, data: bytes
+) -> None:
+    """A file that was saved or packed anew is not called damaged."""
+    assert brought(log, tmp_path, data).problems == [
+        "The file is neither a ZIP nor JSON in UTF-8. Choose it as it came."
+    ]
 
 
 def test_a_bomb_unpacks_to_nothing(log: EventLog, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from searchloop.agent.tools.backend import (
 from searchloop.agent.tools.dispatcher import Fence
 from searchloop.agent.tools.open_page import open_page, whole_page
 from searchloop.agent.types import Citation, Mark, Message, NativeSearch, Price, Source
+from searchloop.agent.types.attachments import SCHEME
 
 if TYPE_CHECKING:
     from searchloop.agent.run.check_with import ModelSaid, ToRead
@@ -44,7 +45,6 @@ _AT_ONCE = 6
 _SENTENCES = 100  # of an answer that names no page
 _WORTH = "mucsq"  # first letters of verdicts: of several pages, the one that says most decides
 _SECONDS = 45.0  # for one page
-_PUBLIC = ("http://", "https://", "library://", "zim://")
 Refuse = Callable[[str], Awaitable[str | None]]
 Record = Callable[[Mapping[str, Any]], Awaitable[None]]
 _log = logging.getLogger(__name__)
@@ -292,7 +292,8 @@ class Checking:
 
 async def _read(url: str, backend: Backend, refuse: Refuse, options: NativeSearch) -> PageText:
     """Reads a page, or says why it cannot be read."""
-    if not url.startswith(_PUBLIC):
+    # Which others there are, engines decide: the backend knows their schemes, and refuses the rest.
+    if "://" not in url or url.lower().startswith((SCHEME, "file://")):
         return PageText(status="refused", error="This is no address of a page.")
     try:
         if why := await refuse(url):

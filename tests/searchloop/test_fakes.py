@@ -157,20 +157,18 @@ def test_a_turn_is_recorded_once_and_played(tmp_path: Path) -> None:
 TEXT = "There are 30 days of leave a year."
 
 
-def asked(home: Path, base: str, **more: Any) -> Any:
-    """An answer that searches, opens what is found and cites it; and what was told meanwhile."""
+def asked(home: Path, base: str, check: bool = False, **more: Any) -> Any:
+    """An answer that searches, opens what is found (or leaves that to the `check`) and cites it;
+    and what was told meanwhile."""
 
     def search(query: Any, access: Any) -> list[SearchResult]:
         return [SearchResult("Leave", f"{base}leave", "About leave", "wiki")]
 
     wiki = Engine("wiki", "Our wiki", search, remote=False, **more)
-    steps = (
-        call("web_search", query="leave"),
-        call("open_page", url=f"{base}leave"),
-        f"{TEXT} [1]",
-    )
+    opens = [] if check else [call("open_page", url=f"{base}leave")]
+    steps = (call("web_search", query="leave"), *opens, f"{TEXT} [1]")
     with Agent(offline(home), model=ScriptedModel(*steps), engines=[wiki], search="local") as agent:
-        stream = agent.stream("How many days of leave do I have?")
+        stream = agent.stream("How many days of leave do I have?", check=check)
         told = {event.type: event.data for event in stream}
         return stream.answer, told
 
@@ -188,9 +186,11 @@ def failing(url: str, _access: Any) -> str:
         ("https://wiki.corp/", {"sites": ("wiki.corp",), "open": lambda url, _: TEXT}),
     ],
 )
-def test_its_pages_are_read_and_judged(base: str, more: Any, tmp_path: Path) -> None:
-    """By a scheme of its own, or by hosts of the web that only it can read."""
-    answer, _ = asked(tmp_path, base, **more)
+@pytest.mark.parametrize("check", [False, True])
+def test_its_pages_are_read_and_judged(base: str, more: Any, check: bool, tmp_path: Path) -> None:
+    """By a scheme of its own, or by hosts of the web that only it can read; by the model, or by
+    the check of what it left unread."""
+    answer, _ = asked(tmp_path, base, check, **more)
     (mark,) = answer.citations[0].marks
     assert mark.verdict == "supported"
     assert mark.passage in TEXT

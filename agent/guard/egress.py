@@ -243,7 +243,7 @@ class Egress:
         return self._mix()
 
     def _secret(self, arguments: Mapping[str, Any], met: bool) -> Finding | None:
-        said = list(_strings(arguments))
+        said = [text or key for key, text in leaves(arguments)]
         texts = forms(" ".join([*said, squeezed("".join(said))]))  # split over arguments, too
         name = self._secrets().found_in(texts)
         if name:
@@ -271,14 +271,14 @@ class Egress:
         return Finding("private_and_untrusted", why, refuse=self._mixed == "refuse")
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Yields the strings and numbers of a JSON value, keys included."""
+def leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the texts and numbers of a JSON value, each with the key before it; keys as well."""
     if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield str(key)
-            yield from _strings(inner)
+        for name, inner in value.items():
+            yield str(name), ""
+            yield from leaves(inner, str(name))
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _strings(inner)
+            yield from leaves(inner, key)
     elif value is not None:
-        yield str(value)
+        yield key, str(value)

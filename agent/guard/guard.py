@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections import OrderedDict
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from searchloop.agent.calls.arguments import coerced
@@ -44,7 +42,7 @@ from searchloop.agent.guard.approvals import (
     folder_of,
     run_by_others,
 )
-from searchloop.agent.guard.egress import Egress, Exposure, Finding, Mixed, Secrets
+from searchloop.agent.guard.egress import Egress, Exposure, Finding, Mixed, Secrets, leaves
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.source_numbers import SourceTable
@@ -52,7 +50,7 @@ from searchloop.agent.search.switch import Review, refused, withdrawn
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.private_files import read_object, write_object
 from searchloop.agent.settings.secrets import secrets_of
-from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition
+from searchloop.agent.tools import ALLOWED, Tool, ToolSource, definition, object_schema
 from searchloop.agent.types import Effect, Emit, Message, Request, StreamEvent, Streams, ToolCall
 
 Action = Literal["allow", "confirm", "deny"]
@@ -61,6 +59,22 @@ _RANK: Mapping[Action, int] = {"allow": 0, "confirm": 1, "deny": 2}
 _PLACES = ("path", "file", "folder", "directory", "dir", "source", "destination", "target")
 _MOST = 500
 _DOMAIN = re.compile(r"[\w.-]+")
+_TEXT = {"type": "string"}
+_RULE = object_schema(
+    {
+        "action": {"enum": list(get_args(Action))},
+        "effect": {"enum": list(get_args(Effect))},
+        **dict.fromkeys(("tool", "server", "domain", "path"), _TEXT),
+    },
+    "action",
+)
+_POLICY = object_schema(
+    {
+        "rules": {"type": "array", "items": {"type": "object"}},
+        "review_queries": {"type": "boolean"},
+        "private_and_untrusted": {"enum": list(get_args(Mixed))},
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +115,10 @@ class Places(NamedTuple):
     def of(cls, arguments: Mapping[str, Any]) -> Places:
         """Collects the hosts of all URLs and the values of arguments named like a path."""
         hosts, paths = [], []
-        for key, value in _leaves(arguments):
+        for key, value in leaves(arguments):
             if "://" in value:
                 hosts.append(_host(value))
-            elif any(word in key.lower() for word in _PLACES):
+            elif value and any(word in key.lower() for word in _PLACES):
                 paths.append(os.path.normpath(value.replace("\\", "/")))
         return cls(tuple(hosts), tuple(paths))
 
@@ -150,20 +164,15 @@ class Policy:
     @classmethod
     def of(cls, data: Any) -> Policy:
         """Reads the JSON object. Raises ConfigError that names the mistake and its rule."""
-        if not isinstance(data, Mapping):
-            raise _bad("it is not an object")
-        unknown = set(data) - {f.name for f in fields(cls)}
-        if unknown:
-            raise _bad(f"it has no {sorted(unknown)[0]!r}")
+        if wrong := problems_with(data, _POLICY, "policy"):
+            raise _bad(wrong)
         rules = data.get("rules", [])
-        if not isinstance(rules, list) or len(rules) > _MOST:
-            raise _bad(f"rules is no list of at most {_MOST}")
-        review, mixed = data.get("review_queries", False), data.get("private_and_untrusted", "ask")
-        if not isinstance(review, bool):
-            raise _bad("review_queries is neither true nor false")
-        if mixed not in get_args(Mixed):
-            raise _bad(f"private_and_untrusted is not one of {', '.join(get_args(Mixed))}")
-        return cls(tuple(_rule(i, rule) for i, rule in enumerate(rules, 1)), review, mixed)
+        if len(rules) > _MOST:
+            raise _bad(f"it has more than {_MOST} rules.")
+        for number, rule in enumerate(rules, 1):
+            if wrong := problems_with(rule, _RULE) or _odd(rule):
+                raise _bad(f"rule {number}: {wrong}")
+        return cls(**{**data, "rules": tuple(Rule(**rule) for rule in rules)})
 
 
 DEFAULT_POLICY = Policy()
@@ -189,39 +198,19 @@ def save_policy(home: Path, policy: Policy) -> None:
     write_object(home / FILE, policy.as_dict())
 
 
-def _rule(number: int, data: Any) -> Rule:
-    where = f"rule {number}"
-    if not isinstance(data, Mapping):
-        raise _bad(f"{where} is not an object")
-    unknown = set(data) - {f.name for f in fields(Rule)}
-    if unknown:
-        raise _bad(f"{where} has no {sorted(unknown)[0]!r}")
-    if data.get("action") not in get_args(Action):
-        raise _bad(f"the action of {where} is not one of {', '.join(get_args(Action))}")
-    if data.get("effect") not in (None, *get_args(Effect)):
-        raise _bad(f"the effect of {where} is not one of {', '.join(get_args(Effect))}")
-    for name, value in data.items():
-        if not isinstance(value, str) or not 0 < len(value) <= 500:
-            raise _bad(f"{name} of {where} is not a text of 1 to 500 characters")
-    domain = data.get("domain")
-    if domain is not None and not (_DOMAIN.fullmatch(domain) and _host(f"https://{domain}")):
-        raise _bad(f"the domain of {where} is none: write example.org, without scheme and path")
-    return Rule(**cast(dict[str, Any], dict(data)))
+def _odd(rule: Mapping[str, str]) -> str | None:
+    """Says what is wrong with the texts of a rule."""
+    long = [name for name, value in rule.items() if not 0 < len(value) <= _MOST]
+    if long:
+        return f"{long[0]} is not a text of 1 to {_MOST} characters."
+    domain = rule.get("domain", "x")
+    if not _DOMAIN.fullmatch(domain) or not _host(f"https://{domain}"):
+        return "its domain is none: write example.org, without scheme and path."
+    return None
 
 
 def _bad(what: str) -> ConfigError:
-    return ConfigError("bad_policy", f"The policy is not valid: {what}.", "Correct it.")
-
-
-def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _leaves(inner, str(name))
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _leaves(inner, key)
-    elif isinstance(value, str):
-        yield key, value
+    return ConfigError("bad_policy", f"The policy is not valid: {what}", "Correct it.")
 
 
 def _host(url: str) -> str:
@@ -383,9 +372,6 @@ class GuardedProvider:
                 yield event
 
 
-_KEPT = 8  # transcripts whose exposure is cached
-
-
 class GuardFactory:
     """Makes the guards of runs; `approvals` takes the user's answers."""
 
@@ -395,8 +381,6 @@ class GuardFactory:
         self._settings = settings
         self._log = log
         self._sources = tuple(sources)
-        self._secrets: tuple[Mapping[str, str], Secrets] = ({}, Secrets({}))
-        self._exposures: OrderedDict[str, Exposure] = OrderedDict()
         self.approvals = Approvals(log)
 
     def use(self, settings: Settings) -> None:
@@ -418,10 +402,10 @@ class GuardFactory:
     ) -> Guard:
         """Makes the guard of one run; `messages` may grow with it, `decide` answers for a user."""
         secrets = partial(self._known, session.workspace)
-        mixed, exposure = policy.private_and_untrusted, partial(self._exposure, session, messages)
+        mixed = policy.private_and_untrusted
         return Guard(
             policy=policy,
-            egress=cache(lambda: Egress(secrets, sources, exposure(), mixed)),
+            egress=cache(lambda: Egress(secrets, sources, Exposure(messages), mixed)),
             live=partial(self._log.session, session.id),
             ask=partial(self.approvals.ask, session.id, decide),
             always=partial(self.approvals.always, session.id),
@@ -430,21 +414,9 @@ class GuardFactory:
             stays=session.search == "offline",
         )
 
-    def _exposure(self, session: Session, messages: Sequence[Message]) -> Exposure:
-        """Returns what the transcript exposes; that of a cached transcript is read on."""
-        known = self._exposures.pop(session.id, None)
-        if known is None or known.messages is not messages:
-            known = Exposure(messages)
-        self._exposures[session.id] = known
-        if len(self._exposures) > _KEPT:
-            self._exposures.popitem(last=False)
-        return known
-
     def _known(self, workspace: str | None) -> Secrets:
         """Returns every secret of this process and of the servers' configuration."""
         named = secrets_of(self._settings.env)
         for source in self._sources:
             named |= source.secrets(workspace)
-        if named != self._secrets[0]:
-            self._secrets = (named, Secrets(named))
-        return self._secrets[1]
+        return Secrets(named)

@@ -55,7 +55,7 @@ from searchloop.agent.search.switch import (
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import UsualModel
 from searchloop.agent.tools import Tool, ToolSource
-from searchloop.agent.tools.backend import Backend, PreferredEngine
+from searchloop.agent.tools.backend import Backend, first_engine
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ANYWHERE, Message, Price
 from searchloop.agent.types.attachments import Attachment
@@ -90,7 +90,7 @@ class Runner:
         self._runs: dict[str, Run] = {}
         self.registry = ProviderRegistry(settings.env, self._transport, providers)
         self.usual = UsualModel(settings, self.registry.check, self.registry.own_models)
-        self._transcripts, self._engine = TranscriptCache(log), PreferredEngine(backend)
+        self._transcripts = TranscriptCache(log)
         self._leases = LeaseRenewal(log, self._stop, self._resume)
         self._prices: tuple[PriceTable, ...] | None = None
         self._starting: dict[str, Start] = {}  # sessions whose run has no task yet
@@ -104,7 +104,6 @@ class Runner:
         self._settings, self.usual.settings, self._prices = settings, settings, None
         self.afterwards.settings = settings
         self._rejecting.clear()
-        self._engine = PreferredEngine(self._backend)
         self.registry.renew()
         self._guards.use(settings)
 
@@ -240,7 +239,8 @@ class Runner:
         if not path.local or path is OFFLINE:
             return path
         start = self._starting[session.id]
-        return local_path(await start.unless_stopped(self._engine.name(), None), path.notice)
+        engine = await start.unless_stopped(first_engine(self._backend), None)
+        return local_path(engine, path.notice)
 
     async def check(
         self,

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
-from wsgiref.util import setup_testing_defaults
 
 from searchloop.agent.errors import ProviderError, ToolError
 from searchloop.agent.settings import Settings
@@ -28,7 +24,6 @@ from searchloop.analysis.told import ended
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 GONE = "searchloop.gone"  # in the environ of WSGI: a Future that ends when the asker has left
-_WORKERS = 128  # calls at once; a page that stalls keeps one for its deadline
 _SECONDS = 60.0  # for one request elsewhere: a chain of engines may need that long
 
 
@@ -39,40 +34,26 @@ class Backend(Protocol):
         """Sends POST with a payload, GET without; returns the JSON object of the answer."""
 
 
-class _Threads(Executor):
-    """Makes each call on a thread of its own, which keeps no program alive that has ended."""
-
-    def __init__(self, most: int) -> None:
-        self._free = threading.Semaphore(most)
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future = Future[Any]()
-
-        def work() -> None:
-            with self._free:
-                if future.set_running_or_notify_cancel():
-                    try:
-                        future.set_result(fn(*args, **kwargs))
-                    except BaseException as error:  # as every executor: it is the caller's
-                        future.set_exception(error)
-
-        threading.Thread(target=work, name="search", daemon=True).start()
-        return future
-
-
 class LocalBackend:
     """The backend inside this process, on threads."""
 
     def __init__(self, app: Wsgi) -> None:
         self._app = app
-        self._executor = _Threads(_WORKERS)
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        loop, gone = asyncio.get_running_loop(), Future[None]()
+        done, gone = Future[tuple[int, Any]](), Future[None]()
+        done.set_running_or_notify_cancel()
+
+        def work() -> None:
+            try:
+                done.set_result(call_wsgi(self._app, path, payload, gone))
+            except BaseException as error:  # it is the caller's
+                done.set_exception(error)
+
+        # A thread of its own keeps no program alive that has ended.
+        threading.Thread(target=work, name="search", daemon=True).start()
         try:
-            status, data = await loop.run_in_executor(
-                self._executor, call_wsgi, self._app, path, payload, gone
-            )
+            status, data = await asyncio.wrap_future(done)
         except asyncio.CancelledError:
             gone.cancel()
             raise
@@ -108,33 +89,12 @@ def call_wsgi(
 
     `gone` ends when nobody waits for the answer any more.
     """
-    body = b"" if payload is None else json.dumps(payload).encode()
-    environ: dict[str, Any] = {
-        "REQUEST_METHOD": "GET" if payload is None else "POST",
-        "PATH_INFO": path,
-        "SERVER_NAME": "localhost",
-        "CONTENT_TYPE": "application/json",
-        "CONTENT_LENGTH": str(len(body)),
-        "wsgi.input": io.BytesIO(body),
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": True,
-        GONE: gone,
-    }
-    setup_testing_defaults(environ)  # fills in what WSGI asks for besides
-    answer: dict[str, str] = {}
+    from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-    def start_response(status: str, headers: Any, exc_info: Any = None) -> Callable[..., None]:
-        answer["status"] = status
-        return lambda data: None
-
-    parts = app(environ, start_response)
-    try:
-        data = b"".join(parts)
-    finally:
-        close = getattr(parts, "close", None)
-        if close:
-            close()
-    return int(answer["status"].split()[0]), json.loads(data)
+    method = "GET" if payload is None else "POST"
+    environ = EnvironBuilder(path, method=method, json=payload).get_environ()
+    parts, status, _ = run_wsgi_app(app, {**environ, GONE: gone}, buffered=True)
+    return int(status.split()[0]), json.loads(b"".join(parts))
 
 
 def _checked(status: int, data: Any) -> dict[str, Any]:
@@ -219,27 +179,15 @@ def error_words(error: Any) -> str:
 
 
 _PATIENCE = 2.0  # seconds; the name is shown to the user, and no answer waits longer for it
-_FRESH = 30.0
 
 
-class PreferredEngine:
-    """Asks which engine the backend uses first, and caches the answer for some seconds."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._known: tuple[float, str | None] = (0.0, None)
-
-    async def name(self) -> str | None:
-        """Returns the name of the first usable engine; None if the backend does not tell."""
-        asked, engine = self._known
-        if asked and time.monotonic() - asked < _FRESH:
-            return engine
-        with contextlib.suppress(ToolError, LookupError, TypeError, TimeoutError):  # not ours
-            answer = await _engines(self._backend)
-            usable = [e for e in answer["engines"] if e["available"] and e["position"]]
-            first = min(usable, key=lambda e: e["position"], default={"name": None})
-            self._known = (time.monotonic(), first["name"])
-        return self._known[1]
+async def first_engine(backend: Backend) -> str | None:
+    """Returns the name of the engine that the backend uses first; None if it does not tell."""
+    with contextlib.suppress(ToolError, LookupError, TypeError, TimeoutError):  # it is not ours
+        engines = (await _engines(backend))["engines"]
+        usable = [e for e in engines if e["available"] and e["position"]]
+        return str(min(usable, key=lambda e: e["position"])["name"]) if usable else None
+    return None
 
 
 def domain_limits(options: NativeSearch) -> dict[str, Any]:

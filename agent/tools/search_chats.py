@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log.events import day_of
 from searchloop.agent.log.session import Session
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.types import ToolSpec
+
+if TYPE_CHECKING:
+    from searchloop.agent.log.find import FoundTurn
 
 _SPEC = ToolSpec(
     name="search_chats",
@@ -22,40 +25,18 @@ _SPEC = ToolSpec(
     effect="read",
 )
 _CHATS = 6
+Find = Callable[[str, int], Mapping[str, Sequence["FoundTurn"]]]
 _NOTHING = "No other chat holds these words."
 
 
-class ChatPlace(Protocol):
-    """A place in a chat, see `agent.log.find.FoundTurn`."""
-
-    @property
-    def part(self) -> str:
-        """Returns question, answer, sources or title."""
-
-    @property
-    def snippet(self) -> str:
-        """Returns the words around what was found."""
-
-
-class ChatLog(Protocol):
-    """The part of the event log that the tool needs."""
-
-    def session(self, session_id: str, /) -> Session:
-        """Returns a session. Raises AgentError."""
-
-    @property
-    def find(self) -> Callable[[str, int], Mapping[str, Sequence[ChatPlace]]]:
-        """Returns places by session, the best session first."""
-
-
-def search_chats(log: ChatLog, own: str) -> Tool:
+def search_chats(find: Find, chat_of: Callable[[str], Session], own: str) -> Tool:
     """Returns the tool; it leaves out `own`, the session that asks."""
 
     def found(query: str) -> str:
         lines: list[str] = []
-        for session, places in log.find(query, _CHATS + 1).items():
+        for session, places in find(query, _CHATS + 1).items():
             try:
-                chat = log.session(session)
+                chat = chat_of(session)
             except AgentError:  # deleted meanwhile
                 continue
             if session != own:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -44,7 +45,6 @@ from searchloop.agent.types import (
     ToolCall,
     ToolResult,
     ToolSpec,
-    Usage,
 )
 from searchloop.analysis.told import did_you_mean
 
@@ -269,7 +269,7 @@ class Toolset:
         effect = known.spec.effect if known and self._offered(known) else None
         if effect == "network" and known and known.origin == "mcp":
             effect = "read"  # a server may be polled until its work is done; steps are limited
-        return await self._repeats.once(call, effect, lambda: self._permitted(call, emit, room))
+        return await self._repeats.counted(call, effect, lambda: self._permitted(call, emit, room))
 
     async def _permitted(self, call: ToolCall, emit: Emit, room: asyncio.Semaphore) -> ToolResult:
         refusal = self._refusal(call)
@@ -368,10 +368,7 @@ def _error(call: ToolCall, text: str, details: Mapping[str, Any] | None = None) 
 
 
 MOST = 3
-_AGAIN = (
-    "This call was made before in this turn; nothing was done again, the result is the same. "
-    "Use it, or call with other arguments."
-)
+_AGAIN = "This call was made before in this turn. Use its result, or call with other arguments."
 _ENOUGH = (
     f"Not run: this call was made {MOST} times in this turn and its result stands above. "
     "Answer now with what you have; no more calls can be made."
@@ -383,16 +380,14 @@ class RepeatedCalls:
 
     def __init__(self) -> None:
         self._times: dict[str, int] = {}
-        self._results: dict[str, asyncio.Future[ToolResult]] = {}
         self.exhausted: str | None = None
 
-    async def once(
+    async def counted(
         self, call: ToolCall, effect: Effect | None, run: Callable[[], Awaitable[ToolResult]]
     ) -> ToolResult:
-        """Returns the result of `run`, or the same call's earlier one. Local reads run anew."""
+        """Returns the result of `run`, unless the call was made too often. Local reads may be."""
         if effect in CHANGING:
             self._times.clear()
-            self._results.clear()
         if effect == "read" or effect in CHANGING:
             return await run()
         key = canonical(call)
@@ -400,32 +395,13 @@ class RepeatedCalls:
         if times >= MOST:
             self.exhausted = f"the same call {MOST} times"
             return ToolResult(call.id, call.name, _ENOUGH, is_error=True)
-        earlier = self._results.get(key)
-        if earlier is not None:
-            result = await asyncio.shield(earlier)
-            if not result.is_error:
-                content = f"{result.content}\n\n{_AGAIN}"
-                return replace(result, call_id=call.id, content=content, usage=Usage())
-        future = self._results[key] = asyncio.get_running_loop().create_future()
-        try:
-            result = await run()
-        except BaseException:
-            future.cancel()
-            raise
-        future.set_result(result)
-        return result
+        result = await run()
+        again = times > 1 and not result.is_error
+        return replace(result, content=f"{result.content}\n\n{_AGAIN}") if again else result
 
 
 def canonical(call: ToolCall) -> str:
     """Returns the call in one spelling: arguments sorted, runs of blanks made one."""
-    return json.dumps([call.name, _even(dict(call.arguments)), call.problem], sort_keys=True)
-
-
-def _even(value: object) -> object:
-    if isinstance(value, str):
-        return " ".join(value.split())
-    if isinstance(value, dict):
-        return {str(k): _even(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_even(v) for v in value]
-    return value if value is None or isinstance(value, bool | int | float) else repr(value)
+    told = [call.name, dict(call.arguments), call.problem]
+    text = json.dumps(told, sort_keys=True, default=repr)
+    return re.sub(r'\s*"\s*', '"', re.sub(r"(?:\s|\\[nrt])+", " ", text))

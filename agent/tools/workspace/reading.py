@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from searchloop.agent.errors import ToolError
@@ -15,11 +16,11 @@ from searchloop.agent.tools import object_schema, text_schema
 from searchloop.agent.tools.workspace.paths import SKIPPED, Parts, decoded, is_binary, matches_glob
 from searchloop.agent.tools.workspace.tree import Entry, Tree
 
-_LINES, _CHARACTERS = 500, 24_000  # of one read_file
+_LINES, _CHARACTERS = 500, 23_500  # of one read_file, which fits a result with its head
 _LISTED = 500
 _LOOKED_AT, _SEARCHED, _SECONDS = 50_000, 64_000_000, 10.0
 _MATCHES, _AROUND = 100, 100
-_BLOCK = 4_000_000
+_OFTEN = 1000  # lines between two looks at the clock
 _NAMED = 12
 PATH = text_schema("Path below the workspace, such as src/main.py")
 READ_FILE = object_schema(
@@ -27,11 +28,6 @@ READ_FILE = object_schema(
         "path": PATH,
         "line": {"type": "integer", "minimum": 1, "description": "First line to read"},
         "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "description": "How many"},
-        "offset": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "Characters to leave out at the start of that line, for endless lines",
-        },
     },
     "path",
 )
@@ -61,33 +57,21 @@ def read_file(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[str, 
     if first > max(1, len(lines)):
         what = f"{found.path} has {len(lines)} lines; there is no line {first}."
         raise ToolError("no_such_line", what, "Ask for an earlier one.")
-    wanted = lines[first - 1 : first - 1 + arguments.get("lines", _LINES)]
-    offset = arguments.get("offset", 0)
-    if offset and wanted:
-        wanted[0] = wanted[0][offset:]
-    text, last, cut = _fitted(wanted, first, offset)
+    wanted = _fitted(lines[first - 1 : first - 1 + arguments.get("lines", _LINES)])
+    last = first + max(0, len(wanted) - 1)
     head = f"{found.path}, lines {first}-{last} of {len(lines)}."
-    if cut is not None:
-        head += f" Line {last} is longer: go on with line={last}, offset={cut}."
-    elif last < len(lines):
+    if last < len(lines):
         head += f" Go on with line={last + 1}."
     if not lines:
         head = f"{found.path} is empty."
     details = {"kind": "file", "path": found.path, "line": first, "last": last, "lines": len(lines)}
-    return f"{head}\n\n{text}" if text else head, details
+    return "\n".join([head, "", *wanted] if wanted else [head]), details
 
 
-def _fitted(lines: list[str], first: int, offset: int) -> tuple[str, int, int | None]:
-    """Returns the lines that fit, the number of the last, and the offset of a cut in it or None."""
-    room, kept = _CHARACTERS, list[str]()
-    for line in lines:
-        if kept and len(line) + 1 > room:
-            break
-        kept.append(line[:_CHARACTERS])
-        room -= len(line) + 1
-    too_long = len(kept) == 1 and len(lines[0]) > _CHARACTERS
-    cut = offset + _CHARACTERS if too_long else None
-    return "\n".join(kept), first + max(0, len(kept) - 1), cut
+def _fitted(lines: list[str]) -> list[str]:
+    """Returns the lines that fit one answer, and the first in any case."""
+    sizes = accumulate(len(line) + 1 for line in lines)
+    return lines[: max(1, sum(size <= _CHARACTERS for size in sizes))]
 
 
 def list_directory(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -160,33 +144,23 @@ def _hits(tree: Tree, entry: Entry, pattern: re.Pattern[str], walk: Walk) -> Ite
             tree.open(here, entry.parts) as descriptor,
             os.fdopen(descriptor, "rb", closefd=False) as file,
         ):
-            number = 1
-            while block := file.readlines(_BLOCK):
-                if number == 1 and is_binary(block[0]):
+            for number, line in enumerate(file, 1):
+                if number == 1 and is_binary(line):
                     return
-                text = b"".join(block).decode("utf-8", "replace")
-                yield from _lines_with(pattern, text, entry.path, number)
-                number += len(block)
-                if walk.late():
+                text = line.decode("utf-8", "replace").rstrip("\r\n")
+                if match := pattern.search(text):
+                    yield f"{entry.path}:{number}: {_around(match)}"
+                if number % _OFTEN == 0 and walk.late():
                     return
     except (ToolError, OSError):
         return  # a link, a hard link, gone meanwhile
 
 
-def _lines_with(pattern: re.Pattern[str], text: str, path: str, number: int) -> Iterator[str]:
-    seen = 0
-    while match := pattern.search(text, seen):
-        begin = text.rfind("\n", 0, match.start()) + 1
-        end = text.find("\n", match.end())
-        end = len(text) if end < 0 else end
-        number += text.count("\n", seen, match.start())
-        left = max(begin, match.start() - _AROUND)
-        right = min(end, match.end() + _AROUND)
-        shown = text[left:right].strip()
-        cut = ("…" if left > begin else "", "…" if right < end else "")
-        yield f"{path}:{number}: {cut[0]}{shown}{cut[1]}"
-        number += 1
-        seen = end + 1
+def _around(match: re.Match[str]) -> str:
+    """Returns a match with the text of its line around it."""
+    left, right = max(0, match.start() - _AROUND), match.end() + _AROUND
+    cut = ("…" if left else "", "…" if right < len(match.string) else "")
+    return f"{cut[0]}{match.string[left:right].strip()}{cut[1]}"
 
 
 @dataclass

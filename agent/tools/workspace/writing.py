@@ -59,34 +59,29 @@ class Writer:
     def __init__(self, tree: Tree, turn: Journal) -> None:
         self._tree = tree
         self._turn = turn
-        self._shown: dict[str, str] = {}
+        self._shown: dict[str, Edit] = {}
 
     def show(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Returns the unified diff of a call. Raises ToolError when it cannot be done."""
-        edit = _EDITS[name](self._tree, arguments)
-        self._shown[_key(name, arguments)] = hash_of(edit.data)
+        edit = self._shown[_key(name, arguments)] = _EDITS[name](self._tree, arguments)
         return edit.diff
 
     def do(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Makes the change; returns words for the model and {path, diff, ...}. Raises ToolError."""
         with self._tree.writing:
-            edit = _EDITS[name](self._tree, arguments)
-            path = "/".join(edit.parts)
             shown = self._shown.pop(_key(name, arguments), None)
-            if shown not in (None, hash_of(edit.data)):
-                what = f"{path} changed after the change to it was shown, so nothing was done."
-                raise ToolError("file_changed", what, "Read it again and ask once more.")
+            edit = shown or _EDITS[name](self._tree, arguments)
             self._make(edit)
         diff = edit.diff if len(edit.diff) <= _KEPT else f"{edit.diff[:_KEPT]}\n(cut here)\n"
         details = {
             "kind": "file_change",
-            "path": path,
+            "path": "/".join(edit.parts),
             "new": edit.was is None,
             "diff": diff,
             "kept_as": self._turn.name,
         }
         done = "Changed" if edit.was else "Created"
-        return f"{done} {path} ({len(edit.data):,} bytes).", details
+        return f"{done} {details['path']} ({len(edit.data):,} bytes).", details
 
     def _make(self, edit: Edit) -> None:
         tree, was = self._tree, edit.was

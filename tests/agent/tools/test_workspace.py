@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -135,18 +136,25 @@ def test_a_long_file_is_read_part_by_part(desk: Desk) -> None:
     assert desk.refused("read_file", path="long.txt", line=2001) == "no_such_line"
 
 
-def test_an_endless_line_is_read_by_offset(desk: Desk) -> None:
-    """A file of one line is not lost: the offset goes on in it."""
+async def test_no_file_is_cut_that_fits_and_no_endless_line_is_lost(desk: Desk) -> None:
+    """Parts of a file fit a result; a line that does not is read on as any long result."""
     whole = "".join(f"{n}," for n in range(20_000))
     desk.put("one.json", whole)
-    pieces, offset = list[str](), 0
-    while True:
-        head, _, text = desk.text("read_file", path="one.json", offset=offset).partition("\n\n")
-        pieces.append(text)
-        if "offset=" not in head:
+    desk.put("full.txt", "x" * 99 + "\n" + ("y" * 79 + "\n") * 499)
+    toolset, emit = Toolset(desk.tools.values()), Memory()
+
+    async def read(name: str, **arguments: Any) -> str:
+        return (await toolset.call_all((ToolCall("c", name, arguments),), emit))[0].content
+
+    assert "[Characters" not in await read("read_file", path="full.txt")
+    text = await read("read_file", path="one.json")
+    pieces = list[str]()
+    while more := re.search(r"\n\[Characters .*?(?:offset (\d+)\.)?\]$", text):
+        pieces.append(text[: more.start()])
+        if not more[1]:
             break
-        offset = int(head.partition("offset=")[2].rstrip("."))
-    assert "".join(pieces) == whole
+        text = await read("read_more", call_id="c", offset=int(more[1]))
+    assert "".join(pieces).partition("\n\n")[2] == whole
     assert len(pieces) > 3
 
 

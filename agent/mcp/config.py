@@ -241,7 +241,10 @@ def add(file: Path, raw: Mapping[str, Any], *, replace: bool = False) -> None:
         if taken and not replace:
             what = f"There is an MCP server {taken[0]!r} already."
             raise Conflict("server_exists", what, "Choose another name, or replace it.")
-        servers.update({name: _unmasked(raw[name], servers.get(name)) for name in raw})
+        for name, given in raw.items():
+            before = servers.get(name)
+            shown = _masked(before) if isinstance(before, dict) else None
+            servers[name] = _unmasked(given, shown, before)
 
     _change(file, put)
 
@@ -266,22 +269,16 @@ def _masked(given: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _unmasked(given: Any, before: Any) -> Any:
-    """Returns an edited server with the keys of `before` where a mask was left as it was."""
-    if not isinstance(given, dict) or not isinstance(before, dict):
-        return given
-    shown = _masked(before)
-    whole = dict(given)
-    for part in ("env", "headers"):
-        if isinstance(pairs := whole.get(part), dict):
-            old, hidden = before.get(part) or {}, shown.get(part) or {}
-            whole[part] = {k: old[k] if v == hidden.get(k) else v for k, v in pairs.items()}
-    if isinstance(words := whole.get("args"), list) and shown.get("args"):
-        old_words = dict(zip(shown["args"], before["args"], strict=True))
-        whole["args"] = [old_words.get(word, word) for word in words]
-    if "url" in shown and whole.get("url") == shown["url"]:
-        whole["url"] = before["url"]
-    return whole
+def _unmasked(given: Any, shown: Any, before: Any) -> Any:
+    """Returns an edited value with what it was `before` where it stands as it was `shown`."""
+    if given == shown:
+        return before
+    if isinstance(given, dict) and isinstance(before, dict):
+        return {k: _unmasked(v, shown.get(k), before.get(k)) for k, v in given.items()}
+    if isinstance(given, list) and isinstance(before, list):
+        kept = dict(zip(shown, before, strict=True))
+        return [kept.get(word, word) for word in given]
+    return given
 
 
 def remove(file: Path, name: str) -> None:

@@ -4,6 +4,9 @@ The hash is over all that a model or a user is shown, as the server sent it, so 
 unnoticed. A definition is pinned when it is first seen. If a server changes it later (a "rug
 pull"), its tool is suspended until the user has seen the difference. `mcp_pins.json` keeps the
 pins by workspace, server and tool.
+
+If they would take more than a share of the model's context, the model gets `find_tool` instead,
+which finds others by their names; those are offered from the next step on, until the session ends.
 """
 
 from __future__ import annotations
@@ -11,19 +14,30 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log.window import tokens
-from searchloop.agent.mcp.server import Server, change_object, clean, has_hidden, line, read_object
-from searchloop.agent.types import Effect, ToolSpec
+from searchloop.agent.mcp.server import (
+    Server,
+    SessionSets,
+    change_object,
+    clean,
+    has_hidden,
+    line,
+    read_object,
+)
+from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
+from searchloop.agent.types import Effect, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.types import Tool
+    from mcp.types import Tool as TheirTool
 
 DESCRIPTION, SCHEMA, DEPTH = 4000, 60_000, 24  # characters, characters of JSON, levels
 _WORDS = ("description", "title", "$comment")  # text for the model
@@ -161,7 +175,6 @@ async def list_tools(client: Client) -> tuple[dict[str, Definition], tuple[str, 
     for _ in range(PAGES):
         page = await client.list_tools(cursor=cursor)
         for each in page.tools:
-            _drop_patterns(each.output_schema)
             if each.name in found:
                 odd.append(f"It lists {line(each.name, 80)!r} twice; the first is used.")
             elif each.execution and each.execution.task_support == "required":
@@ -176,22 +189,7 @@ async def list_tools(client: Client) -> tuple[dict[str, Definition], tuple[str, 
     return found, tuple(odd[:20])
 
 
-def _drop_patterns(schema: Any) -> None:
-    """Removes the patterns of a schema of results, in place: the SDK checks results by it, and a
-    pattern of the server's would run here for as long as it likes."""
-    waiting = [schema]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            if each.pop("patternProperties", None) is not None:
-                each.pop("additionalProperties", None)
-            if isinstance(each.get("pattern"), str):
-                del each["pattern"]
-        if isinstance(each, dict | list):
-            waiting += each.values() if isinstance(each, dict) else each
-
-
-def _definition(tool: Tool) -> Definition:
+def _definition(tool: TheirTool) -> Definition:
     hints = tool.annotations
     said = hints.model_dump(by_alias=True, exclude_none=True) if hints else {}
     return Definition(tool.name, tool.title or "", tool.description or "", tool.input_schema, said)
@@ -265,3 +263,76 @@ def _of(value: Mapping[str, Any], server: Server) -> Mapping[str, Any]:
 
 def _scope(server: Server) -> str:
     return server.workspace or "user"
+
+
+FIND = "find_tool"
+_LISTED = 8000  # characters of names in its description
+_FOUND = 8  # tools of one answer
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Offers:
+    """Remembers the tools that each session has found."""
+
+    def __init__(self) -> None:
+        self._found = SessionSets()
+
+    def settle(self, session: str, tools: Sequence[Tool], budget: int) -> list[Tool]:
+        """Returns the tools of a turn, with `find_tool` if the others take more than the budget."""
+        offered = (tool.spec for tool in tools if tool.listed and not tool.suspended)
+        if sum(map(tokens_of, offered)) <= budget:
+            return list(tools)
+        found = self._found.of(session)
+        known = [replace(tool, listed=tool.spec.name in found) for tool in tools]
+        by_name = {tool.spec.name: tool for tool in tools if not tool.suspended}
+        return [*known, self._find_tool(session, by_name)]
+
+    def _find_tool(self, session: str, tools: Mapping[str, Tool]) -> Tool:
+        async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+            query = str(arguments["query"])
+            best = matching(query, tools)
+            self._found.of(session).update(best)
+            context.reveal(best)
+            specs = [tools[name].spec for name in best]
+            told = [
+                {"name": s.name, "description": s.description, "parameters": s.parameters}
+                for s in specs
+            ]
+            text = json.dumps(told, ensure_ascii=False, indent=1)
+            words = f"You can call these from now on:\n{text}" if best else _NOTHING
+            details = {"kind": "tools", "query": line(query, 200), "tools": best}
+            return ToolResult(context.call_id, FIND, words, details=details)
+
+        return Tool(_find_spec(tools), run, origin="ours", untrusted=True)
+
+
+_NOTHING = "No tool matches. Use words of a tool's name, as find_tool lists them."
+
+
+def _find_spec(tools: Mapping[str, Tool]) -> ToolSpec:
+    names = ", ".join(sorted(tools))
+    listed = names if len(names) <= _LISTED else f"{names[:_LISTED].rpartition(',')[0]}, ..."
+    words = (
+        "Look up further tools by name or by what they do. They can be called once they were "
+        f"found. There are: {listed}"
+    )
+    query = text_schema("Names, or words for what is wanted")
+    return ToolSpec(FIND, words, object_schema({"query": query}, "query"), "read")
+
+
+def matching(query: str, tools: Mapping[str, Tool]) -> list[str]:
+    """Returns the names of the tools that fit best: those named, else those with most words."""
+    asked = set(re.split(r"[\s,;]+", query))
+    named = [name for name in tools if name in asked]
+    if named:
+        return named[:_FOUND]
+    words = {word.lower() for word in _WORD.findall(query)}
+    scores = {name: _score(words, tool.spec) for name, tool in tools.items()}
+    best = sorted((name for name in tools if scores[name]), key=lambda n: (-scores[n], n))
+    return best[:_FOUND]
+
+
+def _score(words: set[str], spec: ToolSpec) -> int:
+    name = {word.lower() for word in _WORD.findall(spec.name)}
+    about = {word.lower() for word in _WORD.findall(spec.description)}
+    return 3 * len(words & name) + len(words & about)

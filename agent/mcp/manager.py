@@ -16,8 +16,7 @@ from searchloop.agent.log.session import Session
 from searchloop.agent.mcp.calls import reader_of, tool_of
 from searchloop.agent.mcp.config import Catalogue, ServerList, file_notices, remove, switch
 from searchloop.agent.mcp.connection import Connection
-from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
-from searchloop.agent.mcp.find_tool import Offers
+from searchloop.agent.mcp.definitions import Definition, Offers, Pins, Unusable, spec_of, tokens_of
 from searchloop.agent.mcp.login import forget, kept_tokens
 from searchloop.agent.mcp.server import (
     GIVEN,

@@ -145,6 +145,7 @@ async def _start(launch: Launch) -> tuple[asyncio.subprocess.Process, int]:
             env=dict(launch.env),
             cwd=launch.cwd,
             pass_fds=(theirs,),
+            limit=LINE,
             start_new_session=True,
         )
     except BaseException:
@@ -186,25 +187,16 @@ async def _read(
     """Passes the lines of stdout on as messages, and ignores those that are none."""
     assert process.stdout
     pace = Pace()
-    waiting = bytearray()
-    seen = 0
     try:
         async with into:
-            while data := await process.stdout.read(_CHUNK):
-                waiting += data
-                await pace.spend(len(data))
-                while (end := waiting.find(b"\n", seen)) >= 0:
-                    message = _message(bytes(waiting[:end]))
-                    del waiting[: end + 1]
-                    seen = 0
-                    if message is not None:
-                        await _send(into, message)
-                    await pace.spend(0, 1)
-                seen = len(waiting)
-                if seen > LINE:
-                    words = f"The server sent a message of more than {LINE >> 20} MB."
-                    said.fault = ToolError("mcp_flood", words, "Ask it for less.")
-                    break
+            while data := await process.stdout.readline():
+                message = _message(data)
+                if message is not None:
+                    await _send(into, message)
+                await pace.spend(len(data), 1)
+    except ValueError:
+        words = f"The server sent a message of more than {LINE >> 20} MB."
+        said.fault = ToolError("mcp_flood", words, "Ask it for less.")
     except ConnectionError:
         pass
     finally:

@@ -102,7 +102,7 @@ def _end(server: int, wake: int) -> None:
     for kind in (signal.SIGTERM, signal.SIGKILL):
         told: set[int] = set()
         until = time.monotonic() + GRACE
-        while left := (_below() if _LINUX else _group(server)):
+        while left := _left(server):
             if time.monotonic() > until:
                 break
             for pid in left - told:
@@ -112,15 +112,22 @@ def _end(server: int, wake: int) -> None:
                     continue
             told |= left
             select.select([wake], [], [], _CHECK)
-            if _LINUX:
-                list(_reaped())
         if not left:
             return
 
 
-def _group(server: int) -> set[int]:
-    """Returns the server's process group as a target for `os.kill`, while one of it lives."""
+def _left(server: int) -> set[int]:
+    """Returns what is left to be ended, as targets for `os.kill`.
+
+    On Linux that is each child of ours; the children of one that ends become ours. Elsewhere it is
+    the server's process group.
+    """
     list(_reaped())
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return set(map(int, file.read().split()))
+    except OSError:  # no such system
+        pass
     try:
         os.killpg(server, 0)
     except ProcessLookupError:
@@ -128,28 +135,6 @@ def _group(server: int) -> set[int]:
     except PermissionError:
         pass
     return {-server}
-
-
-def _below() -> set[int]:
-    """Returns the living processes below this one."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                state, parent = file.read().rpartition(b")")[2].split()[:2]
-        except (OSError, ValueError):
-            continue
-        if state != b"Z":
-            children.setdefault(int(parent), []).append(int(name))
-    found: set[int] = set()
-    waiting = [os.getpid()]
-    while waiting:
-        new = [pid for pid in children.get(waiting.pop(), ()) if pid not in found]
-        found.update(new)
-        waiting += new
-    return found
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from itertools import chain, groupby
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from searchloop.agent.errors import ConfigError, ToolError
+from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.providers import ProviderRegistry
 from searchloop.agent.run.check_sources import ModelReader, reader_of
 from searchloop.agent.run.check_with import ModelSaid, ToRead, allowed, read_by, to_read
@@ -158,7 +158,7 @@ class Auditor:
         except TimeoutError:
             reason = f"The page did not come within {_SECONDS:g} s."
             return AuditedPage(url, "unreachable", "unanswered", reason)
-        except ToolError as error:
+        except AgentError as error:
             return AuditedPage(url, "unreachable", "unanswered", error.message)
         if page["status"] != "ok":
             return _failed(url, page)

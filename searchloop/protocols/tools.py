@@ -130,6 +130,7 @@ class ClientTools:
     runs: ClientRuns
     program: Program | None = None
     used: Counter[str] = field(default_factory=Counter)  # searches and pages of one call
+    spent: Mapping[str, Any] = field(default_factory=dict)  # those of the program before it
 
     @property
     def services(self) -> Services:
@@ -147,16 +148,23 @@ class ClientTools:
         given = {key: value for key, value in arguments.items() if value is not None}
         if problem := problems_with(given, schema):
             return _failed("bad_arguments", problem, takes(schema))
-        tools = replace(self, used=Counter())
+        spent = await self.runs.spent(self.program) if self.program else {}
+        tools = replace(self, used=Counter(), spent=spent)
         try:
-            if self.program and name != "ask":
-                await self.runs.spare(self.program, "searches" if name == "web_search" else "pages")
+            if name != "ask":
+                tools.spare("searches" if name == "web_search" else "pages")
             return await _RUN[name](tools, given, progress)
         except AgentError as error:
             return _failed(error.code, error.message, error.remedy)
         finally:
             if tools.used:
                 await self.runs.called(name, self.program, tools.used)
+
+    def spare(self, bound: str) -> None:
+        """Raises ConfigError where the program has used this part of its budget."""
+        if self.program:
+            now = {bound: self.spent[bound] + self.used[bound]}
+            self.program.within(now, self.services.settings.limits, (bound,))
 
     @property
     def _offline(self) -> bool:
@@ -179,7 +187,7 @@ class ClientTools:
             what = f"It would send the user's {name} out."
             raise ConfigError("own_key", what, "Leave it out.")
         offline = position == "offline"
-        counted = _Counted(self.services.backend, self.used)
+        counted = _Counted(self.services.backend, self)
         return ChatBackend(counted, PROGRAMS, {}, offline=offline)
 
     async def web_search(self, given: Mapping[str, Any], progress: Progress) -> Result:
@@ -299,10 +307,10 @@ class ClientTools:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """A search backend, and how often it was asked."""
+    """A search backend that a call asks, and counts, as far as its program's budget goes."""
 
     backend: Backend
-    used: Counter[str]
+    tools: ClientTools
 
     @property
     def here(self) -> bool:
@@ -310,7 +318,8 @@ class _Counted:
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
         if name := {"/api/web-search": "searches", "/api/open-page": "pages"}.get(path):
-            self.used[name] += 1
+            self.tools.spare(name)
+            self.tools.used[name] += 1
         return await self.backend.ask(path, payload)
 
 

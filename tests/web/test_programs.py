@@ -121,6 +121,16 @@ def test_what_a_program_searches_and_opens_over_mcp_is_counted(
         assert FACES["chat"].ask(at, user("Hi"), stream=False).text == "Hello."
 
 
+def test_an_audit_ends_where_the_budget_of_pages_ends(tmp_path: Path) -> None:
+    """What is beyond it is not opened, and said to be that."""
+    with desk(tmp_path, counted, SEARCH_ENGINES="library") as at:
+        key = added(at, "auditor", models=["*"], pages=2)
+        text = "".join(f"It costs {n} euros ([{n}]({LIBRARY}?{n})).\n" for n in range(5))
+        audit = call(at, "audit", key=key, text=text)["audit"]
+        assert shown(at, "auditor")["used"]["pages"] == 2
+        assert audit.content[0].text.count("has used its page limit of 2") == 3
+
+
 @each_face
 def test_a_program_asks_only_the_models_it_may(tmp_path: Path, face: Face) -> None:
     """At first none; the list of models holds no other."""

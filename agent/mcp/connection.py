@@ -40,7 +40,7 @@ def lost(server: Server, said: Said) -> AgentError:
         return said.fault
     how = f"ended with exit code {said.code}" if said.code is not None else "broke off"
     what = f"The connection to the MCP server {server.name!r} {how}."
-    return ToolError("mcp_lost", what, f"See why: searchloop mcp test {server.name}")
+    return ToolError("mcp_lost", what, server.see_why())
 
 
 def meaning(
@@ -53,7 +53,7 @@ def meaning(
     error = first_of(error)
     if isinstance(error, AgentError):
         return error
-    who, why = f"The MCP server {server.name!r}", f"See why: searchloop mcp test {server.name}"
+    who, why = f"The MCP server {server.name!r}", server.see_why()
     if isinstance(error, ValueError):  # of the SDK's validation: lines 2 and 3 say where
         said = " ".join(str(error).splitlines()[1:3]).partition(" [type=")[0]
         what = f"{who} breaks the protocol: {line(said or str(error), 300)}."
@@ -66,7 +66,7 @@ def meaning(
         return ended
     if status in (401, 403):
         what = f"The MCP server {server.name!r} wants a login (status {status})."
-        return ConfigError("mcp_login", what, f"searchloop mcp login {server.name}")
+        return ConfigError("mcp_login", what, server.log_in())
     if server.kind == "http":
         told = f" (status {status})" if status else ""
         what = f"{who} cannot be reached{told}: {type(error).__name__}."
@@ -315,8 +315,8 @@ class Connection:
         server = self.server
         check_address(server.name, server.url, offline=self._settings.offline)
         tokens = Tokens(self._settings.home, server)
-        self._watch = OriginGuard(server.name, server.url, tokens.allows)
-        http = client_for(self._watch, server.headers, tokens.auth())
+        self._watch = OriginGuard(server, tokens.allows)
+        http = client_for(self._watch, server, tokens.auth())
         await stack.enter_async_context(http)
         return streamable_http_client(server.url, http_client=http, max_sse_event_size=BODY)
 

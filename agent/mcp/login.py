@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -68,18 +68,18 @@ class OriginGuard:
     `allow` decides about another origin. `status` is the status of the last answer.
     """
 
-    def __init__(self, name: str, url: str, allow: Callable[[str], bool] | None = None) -> None:
-        self._name = name
-        self._origin = origin_of(url)
-        self._allow = allow or (lambda other: False)
+    def __init__(self, server: Server, allow: Callable[[str], bool]) -> None:
+        self._server, self._allow = server, allow
+        self._origin = origin_of(server.url)
         self.status: int | None = None
 
     async def request(self, request: httpx2.Request) -> None:
         """Raises ToolError for another origin."""
         url = str(request.url)
         if origin_of(url) != self._origin and not self._allow(url):
-            what = f"The MCP server {self._name!r} points to another address, which was not opened."
-            remedy = f"If it needs a login: searchloop mcp login {self._name}"
+            name = self._server.name
+            what = f"The MCP server {name!r} points to another address, which was not opened."
+            remedy = f"If it needs a login: {self._server.log_in()}"
             raise ToolError("mcp_elsewhere", what, remedy)
 
     async def response(self, response: httpx2.Response) -> None:
@@ -89,20 +89,26 @@ class OriginGuard:
         response.stream = _bounded(response.stream, None if streamed else BODY)
 
 
-def client_for(
-    watch: OriginGuard, headers: Mapping[str, str], auth: Any = None
-) -> httpx2.AsyncClient:
-    """Makes the client of one server. Raises ConfigError for headers, certificates or a proxy of
-    the environment that cannot be used.
+def client_for(watch: OriginGuard, server: Server, auth: Any = None) -> httpx2.AsyncClient:
+    """Makes the client of one server; what runs on this machine is asked without a proxy.
+
+    Raises ConfigError for headers, certificates or a proxy of the environment that cannot be used.
     """
     import httpx2
 
-    check_proxies()
+    proxies = True
+    try:
+        check_proxies()
+    except ConfigError:
+        if not is_here(server.url):
+            raise
+        proxies = False
     try:
         return httpx2.AsyncClient(
-            headers=dict(headers),
+            headers=dict(server.headers),
             auth=auth,
             verify=certificates(),
+            trust_env=proxies,
             mounts=dict.fromkeys(_HERE),
             timeout=httpx2.Timeout(_WAIT, read=None),  # calls have limits of their own
             event_hooks={"request": [watch.request], "response": [watch.response]},
@@ -176,9 +182,9 @@ async def _connect(server: Server, tokens: Tokens) -> None:
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
-    watch = OriginGuard(server.name, server.url, tokens.allows)
+    watch = OriginGuard(server, tokens.allows)
     async with (
-        client_for(watch, server.headers, tokens.auth()) as http,
+        client_for(watch, server, tokens.auth()) as http,
         Client(streamable_http_client(server.url, http_client=http), cache=None),
     ):
         pass
@@ -303,9 +309,8 @@ class Tokens:
         return isinstance(endpoint, str) and origin_of(url) == origin_of(endpoint)
 
     async def _refuse(self, url: str) -> None:
-        name = self._server.name
-        what = f"The login to the MCP server {name!r} has run out."
-        raise ConfigError("mcp_login", what, f"searchloop mcp login {name}")
+        what = f"The login to the MCP server {self._server.name!r} has run out."
+        raise ConfigError("mcp_login", what, self._server.log_in())
 
     async def _never(self) -> AuthorizationCodeResult:
         raise AssertionError("nothing was shown that could be answered")

@@ -140,8 +140,8 @@ class McpServers:
         idle: float = IDLE,
         given: Mapping[str, McpServer] | None = None,
     ) -> None:
-        self.catalogue = Catalogue(settings.home, settings.env, given)
-        self._settings = settings
+        self._given = given
+        self.use(settings)
         self.window = window
         self._idle = idle
         self._pins = Pins(settings.home if given is None else None)
@@ -287,7 +287,7 @@ class McpServers:
     def use(self, settings: Settings) -> None:
         """Takes new settings, in which variables may differ."""
         self._settings = settings
-        self.catalogue = Catalogue(settings.home, settings.env)
+        self.catalogue = Catalogue(settings.home, settings.env, self._given)
 
     async def aclose(self) -> None:
         """Closes all connections."""

@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import json
 import re
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -119,6 +120,18 @@ class Server:
         """Returns True if one connection serves both: only settings of their tools differ."""
         same: dict[str, Any] = {"private": False, "effect": None, "tools": {}, "only": None}
         return replace(self, **same) == replace(other, **same)
+
+    def see_why(self) -> str:
+        """Says how to find out why it cannot be used."""
+        if self.file != GIVEN:
+            return f"See why: searchloop mcp test {self.name}"
+        how = "Check its address" if self.url else "Run it by itself to see why"
+        return f"{how}: {shlex.join(self.shown)}"
+
+    def log_in(self) -> str:
+        """Names the commands that log in to it; a login is known by the address."""
+        add = f"searchloop mcp add {self.name} --url {self.shown[0]}, then "
+        return f"{add if self.file == GIVEN else ''}searchloop mcp login {self.name}"
 
     def keys(self) -> dict[str, str]:
         """Returns the keys in its settings, by the place where they stand."""

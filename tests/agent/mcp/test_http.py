@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -18,8 +19,9 @@ from searchloop.agent.errors import AgentError, ToolError
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.mcp.config import Catalogue
 from searchloop.agent.mcp.login import Tokens, _Callback, log_in
+from searchloop.agent.mcp.server import McpServer
 from tests.agent.mcp.http_server import Site, site
-from tests.agent.mcp.served import Chat, by_name, run, serving, write
+from tests.agent.mcp.served import Chat, Patient, by_name, run, serving, settings_of, write
 from tests.tables import each_row
 
 
@@ -95,14 +97,45 @@ async def test_an_environment_that_lets_nobody_through(
     assert "secret" not in str(error)
 
 
-async def test_this_machine_needs_no_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server here, and its key, are not taken to a proxy that cannot know it."""
-    for name in ("http_proxy", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "http://secret:abc", "socks5://[x"])
+async def test_this_machine_needs_no_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """A server here, and its key, are taken to no proxy, which may be one that cannot be used."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, proxy)
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     async with reached(tmp_path) as (_, source):
         assert by_name(await source.tools(Chat()))
+
+
+@pytest.mark.parametrize(
+    ("given", "mode", "remedy"),
+    [
+        ({"args": ["-c", "exit(3)"]}, "", "python -c 'exit(3)'"),
+        ({"startup_timeout": 0.01}, "", "Run it by itself to see why: "),
+        ({"url": "http://127.0.0.1:1/mcp"}, "", "Check its address: http://127.0.0.1:1/mcp"),
+        ({"url": "SITE"}, "login", "searchloop mcp add a --url SITE, then searchloop mcp login a"),
+    ],
+)
+async def test_a_server_of_a_program_has_its_own_remedy(
+    tmp_path: Path, given: dict[str, Any], mode: str, remedy: str
+) -> None:
+    """The commands know those of files only; such a server stays when settings change."""
+    with site(mode or "ok") as there:
+        at = f"{there.url}/mcp"
+        given = {key: at if value == "SITE" else value for key, value in given.items()}
+        given |= {} if "url" in given else {"command": sys.executable}
+        source = Patient(settings_of(tmp_path), given={"a": McpServer(**given)})  # type: ignore[typeddict-item]
+        source.use(settings_of(tmp_path))
+        try:
+            assert await source.tools(Chat()) == []
+            [notice] = source.notices(Chat())
+            assert remedy.replace("SITE", at) in notice["remedy"]
+            assert "mcp test" not in notice["remedy"]
+        finally:
+            await source.aclose()
 
 
 async def test_an_answer_has_an_end(tmp_path: Path) -> None:

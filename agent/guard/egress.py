@@ -10,8 +10,11 @@ import base64
 import binascii
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from html import unescape
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, unquote_plus
@@ -26,8 +29,15 @@ _PIECE = 12  # characters of it in a row that count as the secret
 _DEPTH = 3  # nested encodings
 _LONG = 200_000  # characters; a longer text is not decoded
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,-]{0,2}){6,}")
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_=-]+")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,=-]{0,2}){6,}")
+_CODE = re.compile(r"(?:0x|\\?u00|[\\=%]|&#)?x?([0-9a-fA-F]{2,8})(?![0-9a-zA-Z])", re.IGNORECASE)
 _NOT_WORD = re.compile(r"[\W_]+")
+# Invisible signs that stand for others: tags, and variation selectors as bytes.
+_HIDDEN = {
+    **{0xE0000 + code: code for code in range(32, 127)},
+    **{(0xFE00 if byte < 16 else 0xE00F0) + byte: byte for byte in range(256)},
+}
 KEY_SHAPES = re.compile(
     r"sk-[A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{12,}|gh[pousr]_[A-Za-z0-9]{20,}"
     r"|github_pat_\w{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
@@ -37,14 +47,22 @@ KEY_SHAPES = re.compile(
 _DENSE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 
 
+def _even(text: str) -> str:
+    """Returns the text in lower case, without accents, ligatures and invisible characters."""
+    if not text.isascii():
+        signs = INVISIBLE.sub("", unicodedata.normalize("NFKD", text))
+        text = "".join(sign for sign in signs if unicodedata.category(sign)[0] != "M")
+    return text.casefold()
+
+
 def squeezed(text: str) -> str:
     """Returns letters and digits only, in lower case: spacing and punctuation hide nothing."""
-    return _NOT_WORD.sub("", text).casefold()
+    return _NOT_WORD.sub("", _even(text))
 
 
 def forms(text: str) -> set[str]:
     """Returns the text and everything that decodes out of it."""
-    start = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    start = INVISIBLE.sub("", unicodedata.normalize("NFKC", text.translate(_HIDDEN)))
     if len(text) > _LONG:
         return {start, unquote_plus(start)}
     found, fresh = {start}, {start}
@@ -57,9 +75,11 @@ def forms(text: str) -> set[str]:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    yield from (unquote_plus(text), text[::-1])
+    yield from (unquote_plus(text), unescape(text), text[::-1])
+    codes = _CODE.findall(text)
+    yield from ("".join(map(chr, _numbers(codes, base))) for base in (2, 8, 10, 16))
     runs = [bytes.fromhex(re.sub(r"[^0-9a-fA-F]", "", run)) for run in _HEX.findall(text)]
-    for token in _BASE64.findall(text):
+    for token in {*_BASE64.findall(text), *_BASE64.findall(_NOT_BASE64.sub("", text))}:
         plain = token.translate({ord("-"): "+", ord("_"): "/"})
         for piece in (plain[start:] for start in range(4)):  # letters of a path may stand before
             whole = piece[: len(piece) - (len(piece) % 4 == 1)]
@@ -67,9 +87,17 @@ def _decoded(text: str) -> Iterator[str]:
                 runs.append(base64.b64decode(whole + "=" * (-len(whole) % 4)))
             except binascii.Error:
                 continue
-    for text in (run.decode("latin-1") for run in runs):
+    for text in (run.decode("latin-1").replace("\0", "") for run in runs):
         if sum(map(str.isprintable, text)) * 4 >= len(text) * 3:  # a secret between other bytes
             yield text
+
+
+def _numbers(codes: Iterable[str], base: int) -> Iterator[int]:
+    """Yields those that are the codes of visible ASCII in this base."""
+    for code in codes:
+        with suppress(ValueError):
+            if 32 <= (number := int(code, base)) < 127:
+                yield number
 
 
 class Secrets:
@@ -109,10 +137,12 @@ def _random(token: str) -> bool:
 
 
 Mixed = Literal["ask", "refuse", "allow"]
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
 _RUN = 5  # words of a private text in a row that count as a piece of it
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff]{9,}")
-_SIGNS = 9  # of a script without spaces that count as much
+_SIGNS = 9  # of a script without spaces, or of a number, that count as much
+_NUMBER = re.compile(r"\d(?:[ ./-]?\d){8,}")
+_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 
 
 class Finding(NamedTuple):
@@ -138,7 +168,7 @@ class Exposure:
         self._private: list[str] = []
         self._open: list[str] = []  # what the user wrote, and what came from outside
         self._typed: set[str] = set()  # secret-looking pieces of what the user wrote
-        self._pieces: tuple[int, set[str], Secrets] = (-1, set(), Secrets({}))
+        self._pieces: tuple[int, Mapping[str, list[str]], Secrets] = (-1, {}, Secrets({}))
 
     def catch_up(self, text_of: Callable[[str], str | None]) -> None:
         """Reads the messages that were added; `text_of` has the text of attached files."""
@@ -190,27 +220,35 @@ class Exposure:
                 for token in (*_named(text), *suspicious(text))
                 if not self.met(token)
             }
-            secrets = Secrets({name: name for name in names})
-            self._pieces = (len(self._private), own - known, secrets)
+            begun = defaultdict[str, list[str]](list)
+            for run in own - known:
+                begun[run[:_LEAST]].append(run)
+            self._pieces = (len(self._private), begun, Secrets({name: name for name in names}))
         _, runs, secrets = self._pieces
-        candidates = list(texts)
-        return secrets.found_in(candidates) is not None or any(
-            not runs.isdisjoint(_runs(text)) for text in candidates
+        plain = [squeezed(text) for text in texts]
+        return secrets.found_in(plain) is not None or any(
+            text.startswith(run, start)
+            for text in plain
+            for start in range(len(text))
+            for run in runs.get(text[start : start + _LEAST], ())
         )
 
 
 def _named(text: str) -> list[str]:
-    """Returns the words that mix letters and digits: ids, passwords."""
-    words = {word for word in _WORD.findall(text) if len(word) >= 6}
-    return [w for w in words if not w.isalpha() and not w.replace("_", "").isdigit()]
+    """Returns what names somebody or something: words of letters and digits, mail, long numbers."""
+    words = set(re.findall(r"\w{6,}", text))
+    ids = [w for w in words if not w.isalpha() and not w.replace("_", "").isdigit()]
+    numbers = (_NOT_WORD.sub("", number)[-_SIGNS:] for number in _NUMBER.findall(text))
+    return [*ids, *numbers, *_MAIL.findall(text)]
 
 
 def _runs(text: str) -> set[str]:
-    words = _WORD.findall(text.casefold())
-    runs = {" ".join(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1)}
+    """Returns the pieces of a text that count, squeezed."""
+    words = _WORD.findall(_even(text))
+    runs = {"".join(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1)}
     for signs in _UNSPACED.findall("".join(words)):
         runs.update(_pieces(signs, _SIGNS))
-    return runs
+    return {run for run in runs if len(run) >= _LEAST}
 
 
 class Egress:
@@ -244,7 +282,8 @@ class Egress:
 
     def _secret(self, arguments: Mapping[str, Any], met: bool) -> Finding | None:
         said = [text or key for key, text in leaves(arguments)]
-        texts = forms(" ".join([*said, squeezed("".join(said))]))  # split over arguments, too
+        joined = "".join(text for _, text in leaves(arguments))  # split over arguments
+        texts = forms(" ".join([*said, joined]))
         name = self._secrets().found_in(texts)
         if name:
             return Finding("own_key", f"It would send your {name} out.", refuse=True)

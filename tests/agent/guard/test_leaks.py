@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 from collections.abc import Callable
 from urllib.parse import quote
@@ -32,6 +33,18 @@ DRESSES: dict[str, Callable[[str], str]] = {
     "backwards": lambda s: s[::-1],
     "wide": lambda s: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in s),
     "zero width": lambda s: "\u200b".join(s),
+    "base64 in pieces": lambda s: re.sub("(.{9})", r"\1 ", base64.b64encode(s.encode()).decode()),
+    "hex as in C": lambda s: " ".join(f"0x{b:02x}" for b in s.encode()),
+    "hex of two bytes": lambda s: s.encode("utf-16-be").hex(),
+    "escapes": lambda s: "".join(f"\\u{b:04x}" for b in s.encode()),
+    "octal": lambda s: "".join(f"\\{b:03o}" for b in s.encode()),
+    "codes": lambda s: ", ".join(str(b) for b in s.encode()),
+    "bits": lambda s: " ".join(f"{b:08b}" for b in s.encode()),
+    "entities": lambda s: "".join(f"&#{b};" for b in s.encode()),
+    "quoted-printable": lambda s: "".join(f"={b:02X}" for b in s.encode()),
+    "accents": lambda s: "\u0301".join(s),
+    "tags": lambda s: "".join(chr(0xE0000 + b) for b in s.encode()),
+    "selectors": lambda s: "😀" + "".join(chr(0xE00F0 + b) for b in s.encode()),
     "tail cut": lambda s: s[: len(s) * 3 // 4],
     "head cut": lambda s: s[len(s) // 4 :],
 }
@@ -47,10 +60,11 @@ def test_a_secret_is_found_in_any_dress(dress: str, around: str) -> None:
         assert Secrets({"OPENAI_API_KEY": key}).found_in(forms(text)) == "OPENAI_API_KEY", text
 
 
-@given(st.lists(st.sampled_from(sorted(DRESSES)[:-4]), min_size=2, max_size=2))
+@given(st.lists(st.sampled_from(sorted(DRESSES)), min_size=2, max_size=2))
 def test_a_dress_over_a_dress(names: list[str]) -> None:
     """Two encodings one over the other hide nothing either."""
     cut = {"tail cut", "head cut", "spaced", "dashed", "lines", "zero width", "wide", "upper"}
+    cut |= {"accents", "tags", "selectors"}
     if names[1] in cut or names[0] in cut:
         return
     key = secrets.token_hex(16)

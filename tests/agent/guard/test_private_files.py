@@ -7,17 +7,20 @@ holds no more of it than the cut of all results.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from mcp import types as mcp
 
-from searchloop.agent.guard.egress import Exposure, forms, squeezed
+from searchloop.agent.guard.egress import Egress, Exposure, Secrets, forms
 from searchloop.agent.log.events import result_message
 from searchloop.agent.mcp.calls import result_of
 from searchloop.agent.run.question.files import NewFile, add_files, checked_files
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, tool
 from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.tools.dispatcher import SHOWN
@@ -36,6 +39,7 @@ from tests.agent.scripted import (
     page,
     says,
 )
+from tests.tables import each_row
 
 LETTER = "Dear Maud, the surgeon will remove the growth on Thursday at Lindhaug, in ward 7."
 PIECE = "surgeon will remove the growth on Thursday"
@@ -258,7 +262,58 @@ def test_words_of_every_script_are_known_again(lang: str, dress: str) -> None:
     exposure = Exposure([result_message(ToolResult("c", "t", letter, details={"private": True}))])
     exposure.catch_up(lambda url: None)
     assert exposure.private_piece(forms(dress.format(piece)))
-    spaced = " ".join(piece) if lang in ("zh", "ja") else piece
-    assert exposure.private_piece(forms(spaced) | forms(squeezed(spaced))) or lang == "ko"
+    assert exposure.private_piece(forms(" ".join(piece)))
     assert not exposure.private_piece(forms(IN_SCRIPTS["ru" if lang != "ru" else "zh"][1]))
     assert not exposure.private_piece(forms(piece[:6]))
+
+
+def known_again(private: str, **arguments: str) -> bool:
+    """Whether a call with these arguments would send out a piece of this text."""
+    messages = [result_message(ToolResult("c", "t", private, details={"private": True}))]
+    egress = Egress(lambda: Secrets({}), SourceTable(), Exposure(messages))
+    finding = egress.look(send, arguments)
+    return finding is not None and finding.code == "private_text"
+
+
+DRESSES: Mapping[str, Callable[[str], str]] = {
+    "plain": str,
+    "without breaks": lambda s: s.replace(" ", "\xa0"),
+    "soft hyphens": lambda s: re.sub(r"(?<=\w\w)(?=\w\w)", "\xad", s),
+    "hyphens at line ends": lambda s: re.sub(r"(?<=\w\w\w)(?=\w\w\w)", "-\n", s, count=3),
+    "accents apart": lambda s: normalize("NFD", s.replace("o", "ö")),
+    "accents": lambda s: s.replace("o", "ö"),
+    "wide": lambda s: "".join(chr(ord(c) + 0xFEE0) if c.isalnum() else c for c in s),
+    "ligatures": lambda s: s.replace("ff", "ﬀ").replace("fi", "ﬁ"),
+    "underlines": lambda s: s.replace(" ", "_"),
+    "camel": lambda s: s.title().replace(" ", ""),
+    "letters": lambda s: " ".join(s),
+}
+
+
+@each_row(("kept", "sent"), itertools.product(list(DRESSES)[:-2], DRESSES))
+def test_private_words_are_known_in_any_dress(kept: str, sent: str) -> None:
+    """However a file or a query writes them, alone or spread over the arguments of a call."""
+    letter, piece = DRESSES[kept](LETTER), DRESSES[sent](PIECE)
+    assert known_again(letter, text=f"look up {piece}")
+    assert known_again(letter, text=piece[:14], to=piece[14:28], subject=piece[28:])
+    assert not known_again(letter, text=DRESSES[sent]("the tides of Lindhaug on a Thursday"))
+
+
+@each_row(
+    ("kept", "sent", "known"),
+    [
+        ("Pay to DE89 3704 0044 0532 0130 00.", "DE89370400440532013000", True),
+        ("Pay to DE89370400440532013000.", "DE89 3704 0044 0532 0130 00", True),
+        ("Card 4111 1111 1111 1234", "whose is 4111-1111-1111-1234", True),
+        ("Call +49 151 2345 6789.", "owner of 0151 23456789", True),
+        ("SSN 078-05-1120", "078051120", True),
+        ("Ask maud.berg@nord.example soon", "who is maud.berg@nord.example", True),
+        ("Ward ticket QX-77-8812-LM, code Zx81b7Q4", "zx81b7q4", True),
+        ("Paid on 2024-05-12 in Bergen", "rate of the krone on 2024-05-12", False),
+        ("It has 12,500,000 inhabitants", "a town of 12,500,000", False),
+        ("See https://tide.example/ for more", "tide.example", False),
+    ],
+)
+def test_what_names_somebody_is_a_piece(kept: str, sent: str, known: bool) -> None:
+    """A long number, an address of mail or an id is one, in any grouping; a date is none."""
+    assert known_again(kept, text=sent) is known

@@ -24,7 +24,7 @@ _DEVICES = frozenset(
     | {f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³"}
 )
 # Data of version control: a file written there may be run by the next command of its owner.
-_CLOSED = (".git", ".hg", ".svn", "git~*", f"{TEMPORARY}*")
+_CLOSED = (".git", ".hg", ".svn", ".bzr", ".jj", "_darcs", "cvs", "git~*", f"{TEMPORARY}*")
 # Not looked through unless a search starts inside; nobody wrote what is in there by hand.
 SKIPPED = frozenset(
     {"node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".cache"}
@@ -38,24 +38,36 @@ FOLDERS = (
     *(".config/rclone", ".config/google-chrome", ".config/chromium", ".electrum", ".bitcoin"),
 )
 _SECRET = (
-    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc"),
+    *(".env", ".env[-._]*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc"),
     *(".pypirc", ".htpasswd", ".git-credentials", ".vault-token", ".dockercfg", "wallet.dat"),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*_rsa", "*_ed25519", "*.pem", "*.key"),
     *("*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.gpg", "*.ovpn"),
     *("kubeconfig", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars"),
     *("service-account*.json", "service_account*.json", "keys.json"),
     *(".*_history", ".lesshst", ".viminfo", ".s3cfg", ".boto", "ssh_host_*_key", "rclone.conf"),
-    *(".smbcredentials", ".vault_pass*", "logins.json", "key4.db", "login data", "*.keychain"),
+    *(".smbcredentials", ".vault_pass*", "logins.json", "key4.db", "login data", "*.keychain*"),
     *("wp-config.php", "firebase-adminsdk*.json", "auth.json", "token", ".token", "token.txt"),
     *("shadow", "passwd", "credentials", "oauth_token", "secret.json", "secret.y*ml", "pass.txt"),
-    *("password.txt", "token.json"),
+    *(
+        "token.json",
+        "cookies",
+        "cookies.*",
+        "client_secret*.json",
+        "*sh_history",
+        "*.1pux",
+        "*.pgp",
+    ),
     *FOLDERS,
 )
 # What is called so and holds data, whatever stands before it.
 _NAMED = re.compile(
-    r"(?:.*[-_.])?(?:secrets|passwords|passwd|credentials?|client[-_]secrets?|api[-_]?keys?"
-    r"|(?:access|auth|oauth)[-_]?tokens?|(?:vault|recovery)[-_](?:pass(?:word)?|codes?|keys?))"
-    r"(?:\.(?:txt|json|ya?ml|toml|ini|csv|tsv|properties|conf|cfg|xlsx?|ods|kdb|db|xml|plist))"
+    r"(?:.*[-_. ])?(?:secrets|passwords?|passwd|passphrases?|passw(?:ö|oe)rter|passwort"
+    r"|kennw(?:ö|oe)rter|kennwort|contraseñas?|mots?[-_ ]de[-_ ]passe|senhas?|wachtwoord(?:en)?"
+    r"|hasł[ao]|парол[иь]|密码|密碼|パスワード|credentials?|client[-_]secrets?|api[-_]?keys?"
+    r"|private[-_]?keys?|(?:access|auth|oauth)[-_]?tokens?|(?:seed|recovery)[-_]?phrases?|mnemonic"
+    r"|(?:vault|recovery|backup|2fa)[-_](?:pass(?:word)?|codes?|keys?))"
+    r"(?:\.(?:txt|json|ya?ml|toml|ini|csv|tsv|properties|conf|cfg|xlsx?|ods|kdb|db|xml|plist|md|asc"
+    r"|docx?|odt|rtf|pdf))"
 )
 # What programs and people write behind the name of a file that they keep.
 _KEPT = re.compile(
@@ -130,6 +142,7 @@ def secret(parts: Sequence[str]) -> bool:
     """Returns whether a path has the name of a secret."""
     plain = [plain_name(part) for part in parts]
     names = [_KEPT.sub("", name) or name for name in plain]
+    names += [name.removesuffix(".txt") for name in names]
     names += [_BEFORE.sub("", name) for name in names]
     within = f"/{'/'.join(plain)}/"
     return any(f"/{folder.casefold()}/" in within for folder in FOLDERS) or any(

@@ -26,6 +26,11 @@ RUN = (
     *("package.json", "web/package-lock.json", "pyproject.toml", "setup.py", "conftest.py"),
     *("requirements-dev.txt", "Cargo.toml", "build.rs", "go.mod", "Gemfile", "pom.xml", "Makefile"),
     *("x/GNUmakefile", "justfile", "Dockerfile", "docker-compose.yml", "vite.config.ts", "a.pth"),
+    *(".sqliterc", ".Rprofile", ".github/CODEOWNERS", ".aider.conf.yml", ".roo/rules/a.md"),
+    *("QWEN.md", "opencode.json", "mcp.json", ".htaccess", ".user.ini", "turbo.json", "Tiltfile"),
+    *("karma.conf.js", "jest.setup.js", "docs/conf.py", "mkdocs.yml", "phpunit.xml", "mvnw"),
+    *("pylintrc", "mypy.ini", "rust-toolchain", "magefile.go", "docker-bake.hcl", "a/build.sh"),
+    *("wrangler.toml", "a.mount", "config.ru", "Snakefile", "conda.lock", "x/bin/tool", "a.cmd"),
 )
 PLAIN = (
     "notes/a.md",
@@ -35,6 +40,15 @@ PLAIN = (
     "package.json.md",
     "test_a.py",
     "hooks/useTide.ts",
+    *(
+        "web/index.html",
+        "src/app.tsx",
+        "locales/en.json",
+        "data/rows.csv",
+        "style.css",
+        "profile.md",
+    ),
+    *("src/reconfigure.py", "workspaces.py", "a/shell.rs", "my-notes.ipynb"),
 )
 DRESSES = {
     "as it is": str,

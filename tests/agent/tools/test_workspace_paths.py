@@ -170,7 +170,7 @@ def test_names_that_windows_would_take_for_something_else() -> None:
     assert parts_of("src\\main.py", "C:\\ws", windows=True) == ("src", "main.py")
     with pytest.raises(ToolError, match=r"'a\.txt'"):
         parts_of("c:/WS/a.txt", "C:\\ws", windows=True)
-    assert closed(("GIT~1", "config"))
+    assert all(closed((name, "config")) for name in ("GIT~1", ".Bzr", "．git", ".gi\u200ct "))
 
 
 NAMES = st.text(alphabet=string.ascii_letters + "._-~ \\\u200c\u0301é\n\0", max_size=8)
@@ -205,6 +205,9 @@ def test_what_counts_as_a_secret() -> None:
     others += ("secret.yaml", "api_key.txt", "API-Keys.csv", "my_secrets.yaml", "oauth_token")
     others += ("app-secrets.properties", "passwords.xlsx", "client_secret.json", "auth.json")
     others += ("ssh_host_rsa_key", "firebase-adminsdk-x.json", "recovery-codes.txt", "shadow")
+    others += ("Passwörter.txt", "contraseñas.xlsx", "mots-de-passe.odt", "пароли.docx", "密码.txt")
+    others += ("wifi_password.txt", "passwords.md", "id_rsa.txt", "server.pem.txt", ".env-local")
+    others += ("seed-phrase.txt", "2fa-codes.txt", "client_secret_123.json", "cookies.sqlite")
     for name in (*kept, *others):
         assert secret((name,)), name
     fine = (

@@ -145,27 +145,6 @@ class BareAgent(AbstractContextManager["BareAgent"]):
             raise
         return self._handed_over(known, batches, feeding)
 
-    async def finished(self, question: str, session: str | None, turn: Turn) -> Event:
-        """Asks on the agent's loop; returns `run_finished`. To cancel this stops the run."""
-        known, fresh = await self._opened(session, turn)
-        try:
-            await self._starting(known, question, turn)
-        except BaseException:
-            self._discard(fresh)
-            raise
-        try:
-            await self.runner.wait(known)
-        except asyncio.CancelledError:
-            await self.runner.cancel(known)
-            raise
-        event = self.log.last_event(known)
-        if event.type != "run_finished":
-            raise unwritten()
-        if await self._checks(known, turn):
-            await self.runner.checks.wait()
-            event = await self._as_checked(known)
-        return event
-
     async def _checks(self, session: str, turn: Turn) -> bool:
         """Begins to check the sources of the last answer, if that is wanted and there are any."""
         model, wanted = turn.get("check_with"), turn.get("check")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -21,7 +22,7 @@ from searchloop.agent.types import ModelInfo
 from searchloop.answer import Answer, T
 from searchloop.answer_types import answer_of
 from searchloop.options import AgentOptions, Asker, AskOptions, JsonSchema, NewChat, made
-from searchloop.streams import AsyncStream, Stream
+from searchloop.streams import AsyncStream, Stream, followed
 
 if TYPE_CHECKING:
     from searchloop.agent.verdicts.check import Verdict
@@ -45,7 +46,8 @@ class _Words:
             agent.ask("What is new in Python 3.15?", model="ollama:qwen3:8b", search="auto")
         """
         known, options, read = self._asker.turn("ask", turn, schema)
-        return answer_of(self._core.wait(self._core.finished(question, known, options)), read)
+        *_, end = self._core.stream(question, session=known, **options)
+        return answer_of(end, read)
 
     def stream(
         self, question: str, *, schema: type[T] | JsonSchema = None, **turn: Unpack[AskOptions]
@@ -167,7 +169,9 @@ class _AsyncWords:
             answer = await agent.ask("What is new in Python 3.15?", search="auto")
         """
         known, options, read = self._asker.turn("ask", turn, schema)
-        return answer_of(await self._do(self._core.finished(question, known, options)), read)
+        async with aclosing(followed(self._core, question, known, options)) as events:
+            *_, end = [event async for event in events]
+        return answer_of(end, read)
 
     def stream(
         self, question: str, *, schema: type[T] | JsonSchema = None, **turn: Unpack[AskOptions]

@@ -82,7 +82,7 @@ class AsyncStream(Generic[T], AsyncIterator["ChatEvent"]):
         read: Read[T],
     ) -> None:
         self._ended: Ended[T] = []
-        events = _followed(core, question, session, turn)
+        events = followed(core, question, session, turn)
         self._events = _typed_later(events, read, self._ended)
 
     @property
@@ -166,7 +166,7 @@ async def _typed_later(
                 yield each
 
 
-async def _followed(
+async def followed(
     core: BareAgent, question: str, session: str | None, turn: Turn
 ) -> AsyncGenerator[Event, None]:
     """Asks, and yields the events on the loop of the program."""

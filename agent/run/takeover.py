@@ -175,7 +175,7 @@ class LeaseRenewal:
 
     def _react(self, news: Mapping[str, Any]) -> None:
         work: list[Awaitable[Any]] = []
-        if news.get("signal") in self._held:
+        if self._held and (not news or news.get("signal") in self._held):
             work.append(self._obey())
         if "orphan" in news and self._adopting:
             work.append(self._recover())

@@ -34,7 +34,6 @@ _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005
 _TRIES = 100  # at emptying the write-ahead log
 _SMALL = 128 * 2**20  # bytes that are written in about a second
-_RECENT = 64  # sessions that other processes are likely to write to
 
 
 class SqliteDatabase:
@@ -61,7 +60,7 @@ class SqliteDatabase:
         except StoreError as error:
             self._read_only = read_only(path, len(steps), error)
             self._write, self.trouble = connect(self._read_only, uri=True), error
-        self._watch = ChangePoller(self._changes, self._news)
+        self._watch = ChangePoller(self._changes)
 
     def _writer(self) -> sqlite3.Connection:
         db = open_database(self._path, self._steps)
@@ -189,13 +188,6 @@ class SqliteDatabase:
         finally:
             self._lock.release()
 
-    def _news(self) -> tuple[dict[str, int], list[str]]:
-        """Returns the last numbers of recently written sessions, and the sessions with signals."""
-        recent = f"SELECT id, last_seq FROM sessions ORDER BY updated DESC LIMIT {_RECENT}"
-        with self.reading() as db:
-            signals = db.execute("SELECT DISTINCT session FROM signals").fetchall()
-            return dict(db.execute(recent).fetchall()), [row[0] for row in signals]
-
     def leave_nothing(self) -> None:
         """Merges the index of words, writes a small file anew, as pages that were split keep
         copies, and empties the log of writes. What is freed in a larger one was overwritten."""
@@ -279,21 +271,14 @@ def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
     return last
 
 
-_CALM, _BUSY = 0.05, 0.008  # seconds between two polls; one takes a tenth of a millisecond
-_BUSY_FOR = 1.0  # seconds after news in which more are likely
+_POLL = 0.05  # seconds between two looks; one takes a tenth of a millisecond
 
 
 class ChangePoller:
     """Polls on a thread for commits of other processes, while there are followers."""
 
-    def __init__(
-        self,
-        changes: Callable[[], int | None],
-        news: Callable[[], tuple[Mapping[str, int], list[str]]],
-    ) -> None:
+    def __init__(self, changes: Callable[[], int | None]) -> None:
         self._changes = changes
-        self._news = news
-        self._known: Mapping[str, int] = {}
         self._starting = threading.Lock()
         self._awake = threading.Event()
         self._over = threading.Event()
@@ -311,30 +296,15 @@ class ChangePoller:
 
     def _poll(self, heard: Heard, wanted: Callable[[], bool]) -> None:
         seen: int | None = None
-        busy = 0.0
-        while not self._over.wait(_BUSY if time.monotonic() < busy else _CALM):
+        while not self._over.wait(_POLL):
             if not wanted():
                 self._awake.wait()
                 self._awake.clear()
-            try:
+            with suppress(StoreError):  # its users get it too; news come once it works again
                 now = self._changes()
-                if now is None or now == seen:
-                    continue
-                for news in self._found():
-                    heard(news)
-                seen, busy = now, time.monotonic() + _BUSY_FOR
-            except StoreError:  # the users of the store get it too; news come once it works again
-                continue
-
-    def _found(self) -> Iterator[dict[str, Any]]:
-        """Yields the sessions with news; empty news, for all, when it is unknown which."""
-        recent, signals = self._news()
-        fresh = [session for session, last in recent.items() if self._known.get(session) != last]
-        self._known = recent
-        yield from ({"session": session} for session in fresh)
-        yield from ({"signal": session} for session in signals)
-        if not fresh and not signals:
-            yield {}
+                if now is not None and now != seen:
+                    heard({})  # nobody knows what is new: who follows looks
+                    seen = now
 
     def end(self) -> None:
         """Ends the thread."""

@@ -27,8 +27,6 @@ from searchloop.agent.types import (
     Usage,
 )
 
-WINDOW = 0.05  # seconds for which deltas are gathered
-
 
 class Recorder:
     """The emitter of one run. `said` is the text since the last message, for a stop or a crash."""
@@ -41,7 +39,6 @@ class Recorder:
         self._pieces: list[str] = []
         self._events: list[tuple[Pending, bool]] = []  # and whether each must outlive a power cut
         self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
-        self._timer: asyncio.TimerHandle | None = None
         self._failed: Exception | None = None
         self._calls: set[str] = set()  # begun and not answered yet
         self._effects: set[str] = set()
@@ -59,15 +56,7 @@ class Recorder:
             self._gather()
             self._kind = kind
         self._pieces.append(event.text)
-        if self._timer is None:
-            self._tick()
-
-    def _tick(self) -> None:
-        """Has what there is written, and looks again in a moment."""
-        self._timer = None
-        if self._pieces or self._events:
-            self._writer.want(self)
-            self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
+        self._writer.want(self)
 
     def _gather(self) -> None:
         """Makes one event of the pieces so far."""
@@ -156,8 +145,6 @@ class Recorder:
 
     async def stop(self) -> None:
         """Writes the events so far; another process goes on with the run, and says the rest."""
-        if self._timer:
-            self._timer.cancel()
         self._pieces.clear()
         with suppress(AgentError):
             await self._stored()
@@ -175,8 +162,6 @@ class Recorder:
 
     async def finish(self, events: list[Pending]) -> None:
         """Writes the last events of the run in one durable append, after any that failed before."""
-        if self._timer:
-            self._timer.cancel()
         self._gather()
         await self._writer.quiet()
         if isinstance(self._failed, UnsureError):  # written again it might be there twice
@@ -202,7 +187,7 @@ def with_engine(path: str, engine: str | None) -> str:
     return f"local:{engine}" if engine and path.startswith("local") else path
 
 
-GAP = 0.03  # seconds between two writes of deltas, at the least
+GAP = 0.05  # seconds between two writes of deltas, at the least
 
 Taken = Sequence[tuple[Recorder, Write]]
 

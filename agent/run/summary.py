@@ -150,16 +150,13 @@ class SummarisingProvider:
     _refused: bool = False
     _tools: tuple[ToolSpec, ...] = ()
     _offered: int = 0
-    _seen: int = 0  # messages that are measured
-    _begins: int = 0  # the place of the last summary among them
-    _size: int = 0  # tokens from there on
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         spent = await self._make_room(request) or NOTHING
         while True:
             shown = False
             try:
-                kept = self._kept()
+                kept = sent(self.messages)
                 short = request if kept is request.messages else replace(request, messages=kept)
                 async with aclosing(self.provider.stream(short)) as events:
                     async for event in events:
@@ -181,13 +178,14 @@ class SummarisingProvider:
         """Summarises if the request is too long; returns what that took, None if it did not."""
         drops = abilities_of(self.writer.provider).drops
         if drops and not refused:
-            if not await drops(replace(request, messages=self._kept())):
+            if not await drops(replace(request, messages=sent(self.messages))):
                 return None
             refused = True  # it counts better than we do
         room = self.writer.room()
         if not (room or refused):
             return None
-        kept, total = self._kept(), self._measured(room)
+        kept = sent(self.messages)
+        total = _total(kept, room)
         space = room - tokens(request.system) - self._tokens_of(request.tools) if room else total
         if not refused and total <= space:
             return None
@@ -197,26 +195,10 @@ class SummarisingProvider:
             if keep > 1 and _total(_last_turns(kept, keep), room) > space * 3 // 4:
                 continue
             if data := await self.writer.cover(self.messages, keep, space):
-                self._seen = self._begins = self._size = 0
                 await self.emit.event("summary", data)
                 await self.emit.event("notice", _SUMMARISED if data["model"] else _LISTED)
                 return Usage(**data["usage"])
         return None
-
-    def _kept(self) -> Sequence[Message]:
-        """Returns the messages of a request, as `sent` does; it looks at new ones alone."""
-        self._measured(self.writer.room())
-        return self.messages[self._begins :] if self._begins else self.messages
-
-    def _measured(self, room: int) -> int:
-        """Returns the tokens of the messages of a request; it measures new ones alone."""
-        fresh = self.messages[self._seen :]
-        for place, message in enumerate(fresh, self._seen):
-            if "summary" in message.details and place:
-                self._begins, self._size, fresh = place, 0, self.messages[place:]
-        self._size += _total(fresh, room)
-        self._seen = len(self.messages)
-        return self._size
 
     def _tokens_of(self, tools: tuple[ToolSpec, ...]) -> int:
         """Estimates the tools that a request offers; most steps offer the same."""

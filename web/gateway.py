@@ -77,7 +77,7 @@ def refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
 
 def _error(path: str, status: int, code: str, words: str, param: str | None) -> dict[str, Any]:
     if path.startswith("/v1/messages"):
-        kind = _KINDS.get(status, "api_error")
+        kind = _KINDS.get(status) or ("api_error" if status >= 500 else _KINDS[400])
         return {"type": "error", "error": {"type": kind, "message": words}, "request_id": None}
     if path.startswith("/api/"):
         return {"error": words}

@@ -40,15 +40,15 @@ def decode(body: Mapping[str, Any]) -> Asked:
     for message in fields.objects(body.get("messages"), "messages"):
         _add(read, message)
     tools = tuple(_tool(tool) for tool in fields.typed(body, "tools", list, []))
-    choice = body.get("tool_choice") or "auto"
+    choice = fields.choice_of(body)
     name = _function(choice).get("name")
     kind = "tool" if fields.kind_of(choice) == "function" else str(choice)
-    tools, _ = fields.chosen(kind, name, tools, "off", read.system)
+    search: Search = "auto" if body.get("web_search_options") is not None else "off"
+    tools, _ = fields.chosen(kind, name, tools, search, read.system)
     form = fields.typed(body, "response_format", dict, {})
     schema = fields.schema_of(form, form.get("json_schema"), "response_format")
     read.part(body, "stream_options", "include_usage")
     wanted = read.part(body, "web_search_options", "user_location")
-    search: Search = "auto" if body.get("web_search_options") is not None else "off"
     options = fields.options_of(body, _OPTIONS)
     sites = read.sites(wanted, {})
     return read.asked(tools, search, sites, options, schema, effort="reasoning_effort")

@@ -117,6 +117,11 @@ def typed(body: Mapping[str, Any], name: str, kind: type | tuple[type, ...], els
     return value
 
 
+def choice_of(body: Mapping[str, Any]) -> Any:
+    """Returns the choice of a tool, a word or an object. Raises ConfigError."""
+    return typed(body, "tool_choice", (str, dict), "auto")
+
+
 def options_of(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Returns the options of a model that are given, by the names of `Instructions.of`.
 
@@ -142,7 +147,7 @@ class Content:
     @property
     def text(self) -> str:
         """The texts, one after the other."""
-        return "\n".join(self.texts)
+        return "\n".join(filter(None, self.texts))
 
     def file(self, address: Any, name: Any, field: str) -> None:
         """Adds a file from a data: address. Raises ConfigError: no other address is opened."""
@@ -199,7 +204,7 @@ def content_of(given: Any, field: str) -> Content:
     for part in parts_of(given, field):
         kind = kind_of(part)
         if kind in _TEXTS:
-            content.texts.append(str(part.get("text") or part.get("refusal") or ""))
+            content.texts += (typed(part, name, str, "") for name in ("text", "refusal"))
         elif kind in ("image_url", "input_image"):
             image = part.get("image_url")
             address = image.get("url") if isinstance(image, Mapping) else image
@@ -245,8 +250,12 @@ class Transcript:
     def part(self, holder: Mapping[str, Any], name: str, *met: str) -> Mapping[str, Any]:
         """Returns an object in another, of which only some fields have an effect."""
         found: Mapping[str, Any] = typed(holder, name, dict, {})
-        self.ignored += [f"{name}.{key}" for key in found if found[key] and key not in met]
+        self.only(found, name, *met)
         return found
+
+    def only(self, found: Mapping[str, Any], name: str, *met: str) -> None:
+        """Takes note of an object's fields that have no effect: all but these."""
+        self.ignored += [f"{name}.{key}" for key in found if found[key] and key not in met]
 
     def sites(self, tool: Mapping[str, Any], limits: Mapping[str, Any]) -> NativeSearch:
         """Returns where a client's search may look; `limits` holds its domains.
@@ -255,11 +264,14 @@ class Transcript:
         """
         place = self.part(tool, "user_location", "type", "country", "approximate")
         place = place if "country" in place else self.part(place, "approximate", "country")
+        uses = typed(tool, "max_uses", int, None)
+        if uses is not None and uses < 1:
+            raise bad("max_uses", f"{uses} is no number of searches.", "Leave out the tool.")
         return NativeSearch(
             texts(limits.get("allowed_domains"), "allowed_domains"),
             texts(limits.get("blocked_domains"), "blocked_domains"),
             typed(place, "country", str, None),
-            typed(tool, "max_uses", int, None),
+            uses,
         )
 
     def asked(self, *wanted: Any, **more: Any) -> Asked:
@@ -289,14 +301,16 @@ class Transcript:
             text = "\n".join(filter(None, (last.content, text)))
             calls = (*last.tool_calls, *calls)
             self.messages.pop()
+        if len({call.id for call in calls}) < len(calls):
+            raise bad("tool calls", "two calls of an answer have the same id.")
         self.messages.append(Message("assistant", text, tool_calls=tuple(calls)))
 
     def result(self, call: str, text: str, *, is_error: bool = False) -> None:
-        """Adds the result of a call. Raises ConfigError for one that nobody made."""
+        """Adds the result of a call. Raises ConfigError where none waits for it."""
         self._drop_files()
         if call not in self._names:
-            raise bad("tool results", f"there is no call {call[:_SHOWN]!r} before this result.")
-        name = self._names[call]
+            raise bad("tool results", f"no call {call[:_SHOWN]!r} waits for this result.")
+        name = self._names.pop(call)
         self.messages.append(
             Message("tool", text, tool_call_id=call, tool_name=name, is_error=is_error)
         )
@@ -350,14 +364,14 @@ def chosen(
     """
     if kind == "none":
         return (), "off"
-    if kind == "required":
+    if kind == "required" and (tools or search != "off"):
         system.append("Call a tool before you answer.")
     elif kind == "tool" and name == SEARCH_TOOL and search != "off":
         system.append("Search the web before you answer.")
     elif kind == "tool" and str(name) in {spec.name for spec in tools}:
         system.append(f"Call the tool {name} before you answer.")
     elif kind != "auto":
-        raise bad("tool_choice", "it names none of the tools.")
+        raise bad("tool_choice", f"{kind[:40]!r} fits none of the tools.")
     return tools, search
 
 

@@ -66,7 +66,10 @@ async def over_http(tools: ClientTools, scope: Any, receive: Any, send: Any) -> 
 
 
 async def over_stdio(tools: ClientTools) -> None:
-    """Serves on stdin and stdout until the client closes them."""
+    """Serves on stdin and stdout until the client closes one of them."""
     server = server_of(tools)
-    async with stdio_server() as (asked, answers):
-        await server.run(asked, answers, server.create_initialization_options())
+    try:
+        async with stdio_server() as (asked, answers):
+            await server.run(asked, answers, server.create_initialization_options())
+    except* BrokenPipeError:
+        pass

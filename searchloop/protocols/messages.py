@@ -28,6 +28,7 @@ _WITHOUT_EFFECT = (
     *("betas", "mcp_servers", "top_k", "cache_control", "inference_geo", "speed", "diagnostics"),
 )
 _SEARCH = "web_search_20"  # the type of the search tool begins so, its date follows
+_SITES = ("type", "name", "max_uses", "allowed_domains", "blocked_domains", "user_location")
 _QUOTED = 150  # characters of a cited passage
 _STOP = {"tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
 
@@ -85,6 +86,7 @@ def _tools(
         kind = fields.kind_of(tool)
         if kind.startswith(_SEARCH):
             search, sites = "auto", read.sites(tool, tool)
+            read.only(tool, "tools", *_SITES)
         elif isinstance(tool, Mapping) and kind in ("", "custom"):
             specs.append(fields.spec_of(tool.get("name"), tool))
         else:

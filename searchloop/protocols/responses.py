@@ -38,12 +38,12 @@ _REPEATED: Mapping[str, Any] = {
     "parallel_tool_calls": True,
     "store": True,
     "tool_choice": "auto",
-    "tools": [],
     "truncation": "disabled",
     "metadata": {},
 }
 _SOURCES = "web_search_call.action.sources"  # of `include`
 _CUT = {"length": "max_output_tokens", "refusal": "content_filter"}
+_FILTERS = ("allowed_domains", "blocked_domains")
 _SPACE = "__"  # between a namespace and the name of its tool, for the model
 
 
@@ -55,6 +55,7 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
     read = fields.Transcript(body, _MET, _WITHOUT_EFFECT)
     if body.get("background"):
         raise bad("background", "answers are given while the client waits.", "Leave it out.")
+    fields.typed(body, "previous_response_id", str, None)  # `before` has what it names
     read.messages = list(before)
     read.remember(before)
     given = body.get("input")
@@ -64,7 +65,7 @@ def decode(body: Mapping[str, Any], before: Sequence[Message] = ()) -> Asked:
     if instructions := fields.typed(body, "instructions", str, ""):
         read.system.insert(0, instructions)
     tools, search, sites = _tools(read, fields.typed(body, "tools", list, []))
-    tools, search = _chosen(body.get("tool_choice"), tools, search, read.system)
+    tools, search = _chosen(fields.choice_of(body), tools, search, read.system)
     form = read.part(body, "text", "format").get("format") or {}
     thinking = read.part(body, "reasoning", "effort")
     options = fields.options_of(body, _OPTIONS) | fields.options_of(thinking, fields.EFFORT)
@@ -118,8 +119,9 @@ def _tools(
             for own in fields.objects(tool.get("tools"), "tools"):
                 specs.append(fields.spec_of(f"{tool.get('name')}{_SPACE}{own.get('name')}", own))
         elif kind in _SEARCHES:
-            search = "offline" if tool.get("external_web_access") is False else "auto"
-            sites = read.sites(tool, fields.typed(tool, "filters", dict, {}))
+            search = "auto" if fields.typed(tool, "external_web_access", bool, True) else "offline"
+            sites = read.sites(tool, read.part(tool, "filters", *_FILTERS))
+            read.only(tool, "tools", "type", "external_web_access", "filters", "user_location")
         else:
             raise bad("tools", f"a tool of type {str(kind)[:40]!r} is not offered here.")
     return tuple(specs), search, sites
@@ -128,7 +130,7 @@ def _tools(
 def _chosen(
     choice: Any, tools: tuple[ToolSpec, ...], search: Search, system: list[str]
 ) -> tuple[tuple[ToolSpec, ...], Search]:
-    kind, name = fields.kind_of(choice) or str(choice or "auto"), None
+    kind, name = fields.kind_of(choice) or str(choice), None
     if kind == "allowed_tools":
         allowed = fields.objects(choice.get("tools"), "tool_choice")
         names = {str(tool.get("name")) for tool in allowed}
@@ -348,11 +350,13 @@ class ResponsesEncoder(Encoder):
         }
 
     def _response(self, status: str) -> dict[str, Any]:
-        body = self._asked.body
-        reasoning = body.get("reasoning") or {}
-        repeated = {name: body.get(name, else_) for name, else_ in _REPEATED.items()}
-        if fields.kind_of(repeated["tool_choice"]) in _SEARCHES:
-            repeated["tool_choice"] = "required"  # the word that all readers know
+        body, ignored = self._asked.body, {*_WITHOUT_EFFECT, *self._asked.ignored}
+        given = {n: v for n, v in body.items() if n not in ignored and v is not None}
+        repeated = {name: given.get(name, else_) for name, else_ in _REPEATED.items()}
+        effort = None if "reasoning.effort" in ignored else self._wish.options.get("effort")
+        kind = fields.kind_of(repeated["tool_choice"])
+        if kind in ("auto", "none", "required", *_SEARCHES):  # in the words that all readers know
+            repeated["tool_choice"] = "required" if kind in _SEARCHES else kind
         return {
             **repeated,
             **dict.fromkeys(("error", "incomplete_details", "usage", "completed_at")),
@@ -363,11 +367,23 @@ class ResponsesEncoder(Encoder):
             "background": False,
             "model": self._wish.model,
             "output": list(self._output),
-            "reasoning": {"effort": None, "summary": None, **reasoning},
+            "reasoning": {"effort": effort, "summary": None},
+            "tools": self._tools(),
             "service_tier": "default",
-            "text": {"format": {"type": "text"}, **(body.get("text") or {})},
+            "text": {"format": (body.get("text") or {}).get("format") or {"type": "text"}},
             "top_logprobs": 0,
         }
+
+    def _tools(self) -> list[dict[str, Any]]:
+        """Returns the tools as the model had them, whose spaces have gone into their names."""
+        tools: list[dict[str, Any]] = []
+        if self._wish.search != "off":
+            tools.append({"type": "web_search"})
+        for spec in self._wish.tools:
+            known = {"name": spec.name, "description": spec.description}
+            schema = {"type": "function", "parameters": spec.parameters, "strict": False}
+            tools.append(known | ({"type": "custom"} if spec.name in self._free else schema))
+        return tools
 
     def _at(self, type: str, **more: Any) -> Frame:
         """Returns an event about the item that grows."""

@@ -149,7 +149,8 @@ class ClientRuns:
     async def ready(self, wish: Wish) -> _Ready:
         """Checks a wish before anything is sent. Raises AgentError that names what cannot be."""
         runner, settings = self.services.runner, self.services.settings
-        if not wish.messages:
+        last = wish.messages[-1] if wish.messages else Message("user", "")
+        if last.role == "user" and not (last.content.strip() or wish.files):
             raise ConfigError("empty_question", "The question is empty.", "Send a message.")
         for suffix, search in SUFFIXES.items():
             if wish.model.endswith(suffix):

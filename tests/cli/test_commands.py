@@ -29,6 +29,7 @@ def test_a_question_needs_no_command(cli: Cli) -> None:
     assert cli("help").out.startswith("usage: searchloop")
 
 
+PING = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 STREAMS = {  # a line of the shell -> its exit code, and a word of what is shown
     "searchloop ask hi <&-": (0, "I am not a language model"),
     "searchloop ask hi >&-": (0, "builtin:extractive"),
@@ -40,6 +41,7 @@ STREAMS = {  # a line of the shell -> its exit code, and a word of what is shown
     "yes | searchloop check a -": (2, "larger than 10 MB"),
     "yes | searchloop mcp add --json -": (2, "more than 4,000,000 characters"),
     "searchloop models -o json | head -c 1": (0, "{"),
+    f"echo '{PING}' | searchloop mcp serve | true": (0, "speaks MCP"),
     "printf '\\377' | searchloop ask": (2, "not UTF-8"),
 }
 

@@ -112,6 +112,12 @@ def form(**schema: Any) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": named}
 
 
+SEARCHING = {"type": "web_search_20250305", "name": "web_search"}
+CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+RESULT = FACES["responses"].result("c", "x")
+TWICE = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+USE = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+PLAIN = {"type": "function", "name": "f", "parameters": WEATHER}
 # The protocol, what the smallest request has more, the status, words of the error.
 slow = form(patternProperties={"^(a+)+$": {}})["json_schema"]
 REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
@@ -120,7 +126,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("chat", {"messages": "x"}, 400, "messages"),
     ("chat", {"n": 2}, 400, "n:"),
     ("chat", {"fly": 1}, 400, "fly"),
-    ("chat", {"messages": [FACES["chat"].result("c", "x")]}, 400, "no call"),
+    ("chat", {"messages": [FACES["chat"].result("c", "x")]}, 400, "no call 'c' waits"),
     ("chat", {"response_format": form(pattern="(?=a)b")}, 400, "linear time"),
     ("messages", {"output_config": {"format": slow}}, 400, "patternProperties"),
     ("responses", {"tools": [{"type": "file_search"}]}, 400, "file_search"),
@@ -129,6 +135,25 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("responses", {"input": [{"type": "video"}]}, 400, "video"),
     ("messages", {"tool_choice": {"type": "tool", "name": "fly"}}, 400, "tool_choice"),
     ("messages", {"messages": [{"role": "king", "content": "x"}]}, 400, "king"),
+    ("responses", {"input": " \n"}, 400, "is empty"),
+    ("chat", {"messages": user("")}, 400, "is empty"),
+    (
+        "chat",
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]},
+        400,
+        "text",
+    ),
+    ("responses", {"tools": [{"type": "web_search", "external_web_access": "no"}]}, 400, "access"),
+    ("responses", {"tools": [{"type": "web_search", "external_web_access": 0}]}, 400, "access"),
+    ("messages", {"tools": [{**SEARCHING, "max_uses": 0}]}, 400, "max_uses"),
+    ("messages", {"tools": [{**SEARCHING, "max_uses": -2}]}, 400, "max_uses"),
+    ("chat", {"tool_choice": "required"}, 400, "tool_choice"),
+    ("messages", {"tool_choice": {"type": "any"}}, 400, "tool_choice"),
+    ("responses", {"tools": [PLAIN], "tool_choice": {"type": "mcp"}}, 400, "mcp"),
+    ("chat", {"messages": [{"role": "assistant", "tool_calls": [TWICE, TWICE]}]}, 400, "same id"),
+    ("responses", {"input": [CALL, CALL, RESULT]}, 400, "same id"),
+    ("messages", {"messages": [{"role": "assistant", "content": [USE, USE]}]}, 400, "same id"),
+    ("responses", {"input": [CALL, RESULT, RESULT]}, 400, "waits for this result"),
 ]
 
 

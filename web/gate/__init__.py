@@ -155,7 +155,9 @@ _LINK = "Open the address that searchloop printed when it started"
 _OR_HEADER = f"{_LINK}, or send the header `Authorization: Bearer TOKEN`."
 _BEARER = ((b"www-authenticate", b"Bearer"),)
 _NO_TOKEN = Refusal(401, "no_token", "The request does not carry the token.", _OR_HEADER, _BEARER)
-_BAD_TOKEN = Refusal(401, "bad_token", "This token or start link is not valid.", f"{_LINK}.")
+_BAD_TOKEN = Refusal(
+    401, "bad_token", "This token or start link is not valid.", _OR_HEADER, _BEARER
+)
 _HOME: tuple[Header, ...] = ((b"location", b"/"),)
 PERSON = "searchloop.person"  # the key of a request's scope under which its Person travels
 _NOT_JSON = Refusal(
@@ -167,7 +169,7 @@ _FORM_TOO_LARGE = Refusal(
     413, "too_large", "The form is larger than 4 KiB.", "Send the token alone."
 )
 _FILES_TOO_LARGE = Refusal(
-    413, "attachment_too_large", "The files are too large together.", "Send fewer, or smaller ones."
+    413, "attachment_too_large", "The request is larger than 30 MiB.", "Send fewer files, or less."
 )
 _NOT_FILE = Refusal(
     415, "not_an_export", "A file of chats is JSON or ZIP.", "Send `Content-Type: application/zip`."
@@ -312,7 +314,7 @@ class Gate:
         who = await self._access.admit(scope, head)
         if isinstance(who, Person):
             return who if path != sign_in.PATH else Refusal(303, "welcome", "", "", _HOME)
-        return _too_many(who) if who else _NO_TOKEN
+        return _NO_TOKEN if who is None else _wrong(who)
 
     def _enter(
         self, given: bytes, scope: Scope, head: dict[bytes, bytes], *, link: bool = False
@@ -320,7 +322,7 @@ class Gate:
         """Answers a start link or the sign-in form: sets the cookie if the token is right."""
         who = self._access.guess(given, scope, head, link=link)
         if not isinstance(who, Person):
-            return _too_many(who) if who else _BAD_TOKEN
+            return _wrong(who)
         cookie = self._access.set_cookie(head.get(b"host", b""))
         return Refusal(303, "welcome", "", "", (*_HOME, (b"set-cookie", cookie)))
 
@@ -343,7 +345,10 @@ class Gate:
         return _TOO_LARGE if large else body
 
 
-def _too_many(seconds: int) -> Refusal:
+def _wrong(seconds: int) -> Refusal:
+    """Returns the answer to a wrong token, after which there are so many seconds to wait."""
+    if not seconds:
+        return _BAD_TOKEN
     what, remedy = "Too many wrong tokens came from this address.", f"Try again in {seconds} s."
     later = ((b"retry-after", str(seconds).encode()),)
     return Refusal(429, "too_many_guesses", what, remedy, later, seconds)

@@ -278,20 +278,24 @@ class Access:
     async def admit(
         self, scope: Mapping[str, Any], head: Mapping[bytes, bytes]
     ) -> Person | int | None:
-        """Returns who asks; None for nobody we know, or the seconds that they have to wait."""
+        """Returns who asks; None without a token, for a wrong one the seconds to wait, or 0.
+
+        Of two keys in one request the right one counts.
+        """
         client = (scope.get("client") or ("",))[0]
         if self.people and self.people.header in head and self.people.trusts(client):
             return self.people.person(head[self.people.header])
         if self._has_cookie(scope):
             return Person()
-        scheme, _, given = head.get(b"authorization", b"").partition(b" ")
-        if key := head.get(b"x-api-key"):  # as clients of Messages send it
-            given = key
-        elif scheme.lower() != b"bearer":
-            return None
-        given = given.strip()
-        found = await self.programs.with_key(given) if self.programs else None
-        return Person(found.owner, False, found) if found else self.guess(given, scope, head)
+        scheme, _, bearer = head.get(b"authorization", b"").partition(b" ")
+        keys = head.get(b"x-api-key", b""), bearer if scheme.lower() == b"bearer" else b""
+        who: Person | int | None = None
+        for given in filter(None, map(bytes.strip, keys)):  # clients of Messages send the first
+            found = await self.programs.with_key(given) if self.programs else None
+            who = Person(found.owner, False, found) if found else self.guess(given, scope, head)
+            if isinstance(who, Person):
+                break
+        return who
 
     def guess(
         self,
@@ -300,7 +304,7 @@ class Access:
         head: Mapping[bytes, bytes],
         *,
         link: bool = False,
-    ) -> Person | int | None:
+    ) -> Person | int:
         """Compares a token; with `link` a code as well. The right one always gets in.
 
         The token of the file is never a link, which browsers remember and which works once.
@@ -310,7 +314,7 @@ class Access:
             return Person()
         if link and self.links.take(given.decode("utf-8", "replace"), secret):
             return Person()
-        return self.guesses.wrong(self._address(scope, head), given) or None
+        return self.guesses.wrong(self._address(scope, head), given)
 
     def _has_cookie(self, scope: Mapping[str, Any]) -> bool:
         lines = b";".join(value for name, value in scope["headers"] if name == b"cookie")

@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 from searchloop.search_backend.fetch import NAMES
 from searchloop.search_backend.fetch.ip_addresses import Network, canonical, why_refused
@@ -173,7 +173,6 @@ def check_url(raw: str, *, allow: Sequence[Network] = ()) -> Target:
     scheme, host_text, port_text, path = _split(raw)
     host, is_address = _host(host_text, allow)
     port = _port(port_text, scheme)
-    _second_opinion(raw, scheme, host_text, port_text)
     return Target(scheme, host, port, quote(path, safe=_LEFT_ALONE), is_address)
 
 
@@ -187,8 +186,7 @@ def host_of(url: str) -> str | None:
     if usual and len(url) <= MAX_URL and (plain := _PLAIN_URL.match(url)):
         return _plain_host(plain[1])
     try:
-        scheme, host, port, _ = _split(url)
-        _second_opinion(url, scheme, host, port)
+        _, host, _, _ = _split(url)
     except FetchRefused:
         return None
     return canonical(host[1:-1]) if host.startswith("[") else _plain_host(host)
@@ -278,21 +276,6 @@ def _port(digits: str | None, scheme: str) -> int:
         # As if nothing answered there: a better message would help to map ports.
         raise NotReachable(f"port {digits} is not a web port")
     return int(digits)
-
-
-def _second_opinion(raw: str, scheme: str, host: str, port: str | None) -> None:
-    """Raises FetchRefused if the standard library parses `raw` in another way."""
-    try:
-        other = urlsplit(raw)
-        same = (
-            (other.scheme, other.hostname) == (scheme, host.strip("[]").lower())
-            and other.port == (int(port) if port else None)
-            and other.username is None
-        )
-    except ValueError:
-        same = False
-    if not same:
-        raise _refused("it can be read in two ways")
 
 
 def _refused(why: str) -> FetchRefused:

@@ -39,10 +39,12 @@ def docx(body: str, parts: Mapping[str, str] | None = None) -> bytes:
     return archive({**kept, **(parts or {})})
 
 
-def xlsx(rows: str, hidden: str = "") -> bytes:
-    """An Excel file with the sheet Prices of these cells; a second sheet is hidden."""
+def xlsx(rows: str, hidden: str = "", merged: str = "") -> bytes:
+    """An Excel file with the sheet Prices of these cells, some `merged`; a second is hidden."""
     main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     sheet = f"<worksheet {main}><sheetData>{{}}</sheetData></worksheet>"
+    spans = "".join(f'<mergeCell ref="{place}"/>' for place in merged.split())
+    spans = f"<mergeCells>{spans}</mergeCells>" if spans else ""
     named = '<sheet name="{}" sheetId="{}" r:id="rId{}"{}/>'
     sheets = named.format("Prices", 1, 1, "") + named.format("Old", 2, 2, ' state="hidden"')
     link = f'<Relationship Id="rId{{0}}" Type="{_OFFICE}/worksheet" Target="worksheets/{{0}}.xml"/>'
@@ -59,7 +61,7 @@ def xlsx(rows: str, hidden: str = "") -> bytes:
             f"{link.format(1)}{link.format(2)}{styles}</Relationships>",
             "xl/styles.xml": f'<styleSheet {main}><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/>'
             "</cellXfs></styleSheet>",
-            "xl/worksheets/1.xml": sheet.format(rows),
+            "xl/worksheets/1.xml": sheet.format(rows).replace("</w", f"{spans}</w"),
             "xl/worksheets/2.xml": sheet.format(hidden),
         }
     )

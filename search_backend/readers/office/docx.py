@@ -31,6 +31,11 @@ _BREAKS = {"tab": " ", "br": "<br>", "cr": "<br>", "noBreakHyphen": "‑", "ptab
 _TABLE = {"tbl": "table", "tr": "tr", "tc": "td"}
 _RAISED = {"superscript": "sup", "subscript": "sub"}
 _MARKS = {"vertAlign": "", "strike": "s", "dstrike": "s", "vanish": "template"}
+_is_number = re.compile(r"[0-9A-Fa-f]{2,4}").fullmatch
+_OFF = ("0", "false", "off", "none")
+# Signs of the font Symbol by their numbers.
+_SYMBOLS = dict(enumerate("αβχδεφγηιϕκλμνοπθρστυϖωξψζ", 0x61))
+_SYMBOLS |= dict(zip(b"DSW\xa3\xb0\xb1\xb3\xb4\xb9\xbb-\xae\xa5", "ΔΣΩ≤°±≥×≠≈−→∞", strict=True))
 _NOTHING = re.compile(r"[_^]\{\}|\[\]")  # limits and roots that are left empty
 _FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
 
@@ -41,6 +46,7 @@ class _Styles:
     def __init__(self, archive: Archive, main: str) -> None:
         self.levels: dict[str, int] = {}
         self.listed: dict[str, tuple[str, str]] = {}  # by style: its numId and level
+        self.hidden = set[str]()  # styles whose text is not shown
         # By numId and level: the number that a list begins with, and its format.
         self.formats: dict[tuple[str, str], tuple[str, str]] = {}
         # The targets of links, by id.
@@ -69,6 +75,8 @@ class _Styles:
             self.levels.setdefault(self._style_id, int(value) + 1)
         elif tag == "numId":
             self.listed[self._style_id] = (value, "0")
+        elif tag == "vanish" and value not in _OFF:
+            self.hidden.add(self._style_id)
 
     def _numbering(self, tag: str, its: Mapping[str, str]) -> None:
         value = its.get("val", "")
@@ -148,28 +156,28 @@ class _Writer(Written):
             self._skip += 1
             return
         value, now = its.get("val", ""), self._open[-1]
-        if tag == "p":
+        if tag in ("p", "rt"):  # a reading stands before its word
             self._open.append(_Paragraph())
             self._open[-1].parts.append(self._note)
             self._note = ""
-        elif tag == "rt":  # it stands before its word
-            self._open.append(_Paragraph())
         elif tag == "rubyBase":
             now.parts.append("<ruby>")
         elif tag == "t":
             self._in_text = True
         elif tag == "r":
             self._marks = []
-        elif tag in _MARKS and value not in ("0", "false", "off", "none"):
+        elif tag in _MARKS and value not in _OFF:
             self._marks.append(_MARKS[tag] or _RAISED.get(value, "span"))
+        elif tag == "rStyle" and value in self._styles.hidden:
+            self._marks.append("template")
         elif tag == "pStyle":
             now.style = value
         elif tag == "ilvl":
             now.level = value
         elif tag == "numId":
             now.number = value or "0"
-        elif tag in _BREAKS:
-            now.parts.append(_BREAKS[tag])
+        elif said := _BREAKS.get(tag) or _symbol(tag, its):
+            now.parts.append(said)
         elif tag == "hyperlink" and (target := self._styles.links.get(its.get("id", ""))):
             now.parts.append(f'<a href="{escape(target)}">')
         elif tag in ("footnoteReference", "endnoteReference"):
@@ -229,7 +237,7 @@ class _Writer(Written):
 
     def _write(self, done: _Paragraph) -> None:
         inner = "".join(done.parts)
-        if not inner.strip():
+        if not inner.strip() or done.style in self._styles.hidden:
             return
         level = self._styles.levels.get(done.style)
         if level is None and (found := _HEADING.fullmatch(done.style)):
@@ -267,6 +275,12 @@ class _Writer(Written):
     def _close_lists(self, left: int) -> None:
         while len(self._lists) > left:
             self.markup.append(f"</li></{self._lists.pop()[1]}>")
+
+
+def _symbol(tag: str, its: Mapping[str, str]) -> str:
+    """Returns a sign that is written by its number in the font Symbol; "" for anything else."""
+    is_sign = tag == "sym" and its.get("font") == "Symbol" and _is_number(its.get("char", ""))
+    return _SYMBOLS.get(int(its["char"][-2:], 16), "\ufffd") if is_sign else ""
 
 
 def _markup(archive: Archive) -> tuple[str, str]:

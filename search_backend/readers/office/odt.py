@@ -39,7 +39,7 @@ class _Writer(Written):
 
     def start(self, tag: str, its: Mapping[str, str]) -> None:
         """Takes a tag that begins."""
-        if self._skip or tag in _SKIPPED:
+        if self._skip or tag in _SKIPPED or its.get("is-hidden") == "true":
             self._skip += 1
             return
         if tag in ("list-style", "style"):
@@ -52,7 +52,8 @@ class _Writer(Written):
             place = (its.get("text-position") or "0").split()[0]
             raised = "sub" if place[0] == "-" or place == "sub" else "sup" * bool(place.strip("0%"))
             is_struck = its.get("text-line-through-style", "none") != "none"
-            self._marks[self._style] = "s" if is_struck else raised
+            is_hidden = its.get("display") == "none"
+            self._marks[self._style] = "template" if is_hidden else "s" if is_struck else raised
         begin, end = self._written(tag, its)
         self.markup.append(begin)
         self._ends.append(end)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from searchloop.search_backend.readers._html.parts.tables import GOES_ON
 from searchloop.search_backend.readers.office._archive import (
     Archive,
     Handlers,
@@ -29,12 +30,12 @@ class _Slide(Written):
         super().__init__()
         self._notes, self._kind, self._cells, self._cell = notes, "", 0, "th"
         self._words: list[str] = []
-        self._in_text = False
+        self._in_text, self._raised = False, ""
 
     def start(self, tag: str, its: Mapping[str, str]) -> None:
         """Takes a tag that begins."""
         hidden = tag == "sld" and its.get("show") in ("0", "false")
-        merged = tag == "tc" and "1" in (its.get("hMerge"), its.get("vMerge"))
+        merged = tag == "tc" and its.get("hMerge") == "1"
         if self._skip or hidden or merged:
             self._skip += 1
         elif tag == "sp":
@@ -48,7 +49,12 @@ class _Slide(Written):
             self._cells += 1
             span = its.get("gridSpan", "1")
             more = f' colspan="{min(int(span), 60)}"' if span.isdigit() and span != "1" else ""
+            more += f' class="{GOES_ON}"' if its.get("vMerge") == "1" else ""
             self.markup.append(f"<{self._cell}{more}>")
+        elif tag == "r":
+            self._raised = ""
+        elif tag == "rPr" and (shift := its.get("baseline", "0")).strip("0%"):
+            self._raised = "sub" if shift[0] == "-" else "sup"
         elif tag == "br":
             self._words.append("<br>")
         elif tag == "t":
@@ -73,7 +79,8 @@ class _Slide(Written):
     def text(self, words: str) -> None:
         """Takes text, of which that of runs counts."""
         if self._in_text and not self._skip:
-            self._words.append(self.escaped(words))
+            said, tag = self.escaped(words), self._raised
+            self._words.append(f"<{tag}>{said}</{tag}>" if tag else said)
 
     def _write(self, words: str) -> None:
         if not words or self._kind in _LEFT_OUT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from searchloop.search_backend.readers import Reader
 from searchloop.search_backend.readers._html.whole import file_name, whole_page
@@ -21,6 +21,9 @@ from searchloop.search_backend.readers.office._archive import (
     Written,
 )
 from searchloop.search_backend.types import Page, failed_page
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet
 
 _ROWS, _COLUMNS = 20_000, 200
 _ODS = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
@@ -41,11 +44,23 @@ def _markup(body: bytes) -> str:
         for sheet in book.sheets_metadata:
             shown = sheet.visible == SheetVisibleEnum.Visible
             if shown and sheet.typ == SheetTypeEnum.WorkSheet:
-                rows = book.get_sheet_by_name(sheet.name).to_python(nrows=_ROWS)
-                _write(out, sheet.name, rows)
+                _write(out, sheet.name, _filled(book.get_sheet_by_name(sheet.name)))
     except CalamineError as error:
         raise UnreadableDocument(BROKEN) from error
     return "".join(out.markup)
+
+
+def _filled(sheet: CalamineSheet) -> list[list[Any]]:
+    """Returns the rows of a sheet; what a merged cell says stands in each place that it covers."""
+    rows: list[list[Any]] = sheet.to_python(nrows=_ROWS)
+    first, begin = sheet.start or (0, 0)
+    for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+        covered = rows[top - first : bottom - first + 1] if top >= first and left >= begin else []
+        at, end = left - begin, right - begin + 1
+        for row in covered:
+            if at > 0 or end < len(row):  # a title over the whole table is written once
+                row[at:end] = [covered[0][at]] * (min(end, len(row)) - at)
+    return rows
 
 
 def _write(out: Written, name: str, rows: list[list[Any]]) -> None:
@@ -56,7 +71,8 @@ def _write(out: Written, name: str, rows: list[list[Any]]) -> None:
     out.markup.append(f"<h2>{out.escaped(name)}</h2><table>")
     for number, row in enumerate(written):
         tag = "td" if number else "th"
-        cells = (f"<{tag}>{out.escaped(cell)}</{tag}>" for cell in row)
+        lines = ("<br>".join(map(out.escaped, cell.split("\n"))) for cell in row)
+        cells = (f"<{tag}>{line}</{tag}>" for line in lines)
         out.markup.append(f"<tr>{''.join(cells)}</tr>")
     out.markup.append("</table>")
 

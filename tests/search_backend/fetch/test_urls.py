@@ -226,6 +226,12 @@ def test_ordinary_addresses_pass_in_one_canonical_form(url: str, canonical: str)
     assert check_url(target.url) == target
 
 
+def test_a_user_name_is_told_apart() -> None:
+    """Whoever pastes an address with a password reads that this is why."""
+    with pytest.raises(FetchRefused, match="user name in front of the host"):
+        check_url("https://ann:secret@example.com/")
+
+
 @each_row("url", REFUSED, ids=range(len(REFUSED)))
 def test_what_can_be_read_in_two_ways_is_refused(url: str) -> None:
     """Each form over which two programs have disagreed ends before anything is looked up."""

@@ -176,6 +176,15 @@ STYLED = (
 ITEM = "<text:list-item><text:p>{}</text:p>{}</text:list-item>"
 
 
+SLIDE_CELL = "<a:tc{}><a:p><a:r><a:t>{}</a:t></a:r></a:p></a:tc>"
+SHIFTED = "<p:sp><a:p>{}{}{}{}{}</a:p></p:sp>".format(
+    *(
+        f"<a:r><a:rPr baseline='{shift}'/><a:t>{said}</a:t></a:r>"
+        for shift, said in ((0, "10"), (30000, "-9"), (0, " m of H"), (-25000, "2"), (0, "O"))
+    )
+)
+
+
 def part(tag: str, text: str) -> str:
     """A part of a formula of Word."""
     return f"<m:{tag}><m:r><m:t>{text}</m:t></m:r></m:{tag}>"
@@ -228,6 +237,26 @@ INNER = f"<text:list>{ITEM.format('y', '')}</text:list>"
              "</text:list>", styles=STYLED),
          "3. x\n   a. y\n4. z"),
         (odt(SPANNED), "| A | B | C |\n| --- | --- | --- |\n| 1 |  | x |\n| 1 | 2 | 2 |"),
+        (odt("<text:p>a<text:hidden-text text:is-hidden='true'>b</text:hidden-text><text:span "
+             "text:style-name='no'>c</text:span></text:p>",
+             styles="<style:style style:name='no'><style:text-properties text:display='none'/>"
+             "</style:style>"), "a"),
+        (docx(f"<w:p>{RUN.format('<w:rStyle w:val=' + repr('no') + '/>', 'b')}{RUN.format('', 'a')}"
+              f"</w:p>{words('c', 'no')}",
+              {"word/styles.xml": '<w:styles xmlns:w="w"><w:style w:styleId="no"><w:rPr><w:vanish/>'
+               "</w:rPr></w:style></w:styles>"}), "a"),
+        (docx("<w:p>{0}5 {1}<w:r><w:sym w:font='Symbol' w:char='F0B1'/></w:r>{0}0.2 {1}<w:r><w:sym "
+              "w:font='Symbol' w:char='6D'/></w:r></w:p>".format(*RUN.format("", "|").split("|"))),
+         "5 ±0.2 μ"),
+        (pptx(f"<p:sld>{SHIFTED}</p:sld>"), "10^-9 m of H2O"),
+        (pptx("<p:sld><a:tbl><a:tr>{}{}</a:tr><a:tr>{}{}</a:tr></a:tbl></p:sld>".format(
+            *(SLIDE_CELL.format(more, said) for more, said in
+              ((" rowSpan='2'", "A"), ("", "B"), (" vMerge='1'", ""), ("", "C"))))),
+         "| A | B |\n| --- | --- |\n| A | C |"),
+        (xlsx(row(1, "A", "B") + row(2, "", "C\nD", "E") + row(3, "x", 1, 2), merged="A1:A2 B1:C1"),
+         "## Prices\n\n| A | B | B |\n| --- | --- | --- |\n| A | C<br>D | E |\n| x | 1 | 2 |"),
+        (rb"{\rtf1 10{\super\lang1033 -9} m of H{\sub 2}O{\v no}{\deleted no}.{\v0  &\b <}}",
+         "10^-9 m of H2O. &<"),
     ],
 )  # fmt: skip
 def test_documents_keep_powers_struck_text_numbers_and_spans(body: bytes, text: str) -> None:

@@ -20,7 +20,8 @@ _OF_SCRIPTS = "script#__NEXT_DATA__,script#__NUXT_DATA__,script[type='applicatio
 _SAYS = (
     *("headline", "name", "description", "abstract", "articleBody", "text", "reviewBody"),
     *("recipeIngredient", "recipeInstructions", "step", "mainEntity", "acceptedAnswer"),
-    *("suggestedAnswer", "offers", "review", "hasPart", "@graph", "itemListElement", "item"),
+    *("suggestedAnswer", "startDate", "endDate", "location", "address", "streetAddress"),
+    *("addressLocality", "offers", "review", "hasPart", "@graph", "itemListElement", "item"),
 )
 # Not of the text: words of the program, what a browser shows in its tab.
 _OTHER = re.compile(

@@ -109,8 +109,12 @@ def _rule(text: str, place: str) -> str:
             f"{place} is {what} that is not of the public web, where no page is opened: {host!r}.",
             "Take it out; it would change nothing.",
         )
-    why, hint = _why_not(text.strip())
-    raise SearchBackendError("bad_domain", f"{place} is not a domain: {text[:100]!r}{why}.", hint)
+    raise SearchBackendError(
+        "bad_domain",
+        f"{place} is not a domain: {text[:100]!r}.",
+        "Write a host name such as example.org, without scheme, port, path, stars and the dot in "
+        "front, each in an entry of its own; other letters than a to z also as A-labels (xn--...).",
+    )
 
 
 def _ipv6(text: str) -> str | None:
@@ -119,21 +123,6 @@ def _ipv6(text: str) -> str | None:
     bare = text[1:-1] if text[:1] + text[-1:] == "[]" else text
     address = host_of(f"http://[{bare}]/") if bare.count(":") > 1 else None
     return unmapped(address) if address else None
-
-
-def _why_not(text: str) -> tuple[str, str]:
-    """Returns (what is wrong with it, what to write instead)."""
-    usual = "Write a host name such as example.org; it covers the names below it as well."
-    if not text:
-        return " is empty", "Write a host name such as example.org, or leave the entry out."
-    if re.search(r"[\s,;]", text):
-        return "", "Give each host name an entry of its own."
-    if not text.isascii():
-        why = " holds a character that is not used in host names"
-        return why, "Write it anew, letter by letter, or as its A-labels (xn--...)."
-    if re.search(r"[/:@?#*]|^\.", text):
-        return "", f"{usual} Leave out scheme, port, path, stars and the dot in front."
-    return "", usual
 
 
 def _mixed(name: str) -> list[str]:

@@ -27,19 +27,12 @@ from searchloop.search_backend.types import FetchRefused, NotReachable
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PLAIN = re.compile(rf"{_LABEL.pattern}(?:\.{_LABEL.pattern})*\.?", re.IGNORECASE | re.ASCII)
 _DOTS = frozenset("\u3002\uff0e\uff61")
-_JOINERS = "\u200c\u200d"
-# What UTS #46 was changed to read otherwise, most of them in revision 33 (2024): programs of today
-# come to two hosts (the capital sharp s: "ss" or sharp s), or to one and none.
-_UNSETTLED = re.compile(
-    "[\u04c0\u10a0-\u10c5\u1806\u1e9e\u2132\u2183"
+# Letters and marks that look like the "/", ".", ":" of an address, and what UTS #46 was changed to
+# read otherwise, most of it in 2024: programs of today come to two hosts, or to one and none.
+_MISLEADING = re.compile(
+    "[\u02d0\u02d1\u02f8\u0335-\u0338\u05c3\u0701-\u0704\u2571-\u2573\u2cc6\u2cc7\u3033-\u3035"
+    "\u04c0\u10a0-\u10c5\u1806\u1e9e\u2132\u2183"
     "\U0002f868\U0002f874\U0002f91f\U0002f95f\U0002f9bf]"
-)
-
-# Punctuation and mathematical signs in a name are there to look like the "/", ".", ":" or "@" of an
-# address; so are these letters, marks and drawings.
-_SIGNS = frozenset(("Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sc", "Sk", "Sm"))
-_LOOKALIKES = re.compile(
-    "[\u02d0\u02d1\u02f8\u0335-\u0338\u05c3\u0701-\u0704\u2571-\u2573\u2cc6\u2cc7\u3033-\u3035]"
 )
 
 
@@ -53,14 +46,20 @@ def to_ascii(host: str) -> str | None:
     if _PLAIN.fullmatch(host) and "xn--" not in (lower := host.lower()):
         name = lower.removesuffix(".")  # what nearly every result is, in a tenth of the time
         return name if len(name) <= 253 else None
-    if any(_pretends(char) for char in host):
+    bare = host.removesuffix(".")
+    if bare.endswith(".") or any(map(_pretends, bare)) or _MISLEADING.search(bare):
         return None
-    labels = host.removesuffix(".").split(".")
-    converted = [_label(label) for label in labels]
-    if None in converted:
+    import idna  # 9 ms and 2 MB that most hosts do not need
+
+    try:
+        # What cannot be seen would be dropped.
+        name = idna.encode(bare, uts46=True).decode() if all(map(idna.uts46_remap, bare)) else ""
+        # Only what encodes back to itself: an A-label made by hand may decode to anything.
+        shown = idna.decode(name)
+        is_name = idna.encode(shown).decode() == name and not any(map(_pretends, shown))
+    except (idna.IDNAError, UnicodeError):
         return None
-    name = ".".join(label for label in converted if label)
-    return name if len(name) <= 253 else None
+    return name if is_name and not _MISLEADING.search(shown) else None
 
 
 def _pretends(char: str) -> bool:
@@ -68,55 +67,6 @@ def _pretends(char: str) -> bool:
     if char.isascii():
         return False
     return char in _DOTS or any(c.isascii() for c in unicodedata.normalize("NFKC", char))
-
-
-def _label(label: str) -> str | None:
-    lower = label.lower() if label.isascii() else label
-    if lower.isascii() and not lower.startswith("xn--"):
-        return lower if _LABEL.fullmatch(lower) else None
-    if not lower.isascii():
-        return _encode(lower)
-    try:
-        decoded = lower[4:].encode("ascii").decode("punycode")
-    except (UnicodeError, OverflowError):
-        return None
-    # Only what encodes back to itself: an A-label made by hand may decode to anything.
-    return lower if not decoded.isascii() and _encode(decoded) == lower else None
-
-
-def _encode(label: str) -> str | None:
-    """Returns the A-label of a non-ASCII label; None where UTS #46 has none."""
-    # 9 ms and 2 MB that most hosts do not need.
-    from idna import core
-
-    if len(label) > 63 or _UNSETTLED.search(label) or any(_pretends(char) for char in label):
-        return None
-    try:
-        if not all(core.uts46_remap(char) for char in label):
-            return None  # characters that cannot be seen and would be dropped
-        mapped = core.uts46_remap(label)
-        core.check_hyphen_ok(mapped)
-        core.check_initial_combiner(mapped)
-        core.check_bidi(mapped)
-        joined = [core.valid_contextj(mapped, at) for at, c in enumerate(mapped) if c in _JOINERS]
-    except (core.IDNAError, ValueError):
-        return None
-    if not all(joined) or any(_misleads(mapped, at) for at in range(len(mapped))):
-        return None
-    encoded = "xn--" + mapped.encode("punycode").decode("ascii")
-    return encoded if len(encoded) <= 63 else None
-
-
-def _misleads(label: str, at: int) -> bool:
-    """True for a sign that looks like part of an address; a few names need theirs (RFC 5892 A)."""
-    from idna import core
-
-    char = label[at]
-    if char.isascii():
-        return False
-    if unicodedata.category(char) in _SIGNS:
-        return not core.valid_contexto(label, at)
-    return _LOOKALIKES.match(char) is not None
 
 
 # RFC 9110 4.1 asks everybody to support 8000 octets at least; nothing promises more.

@@ -18,16 +18,14 @@ import select
 import signal
 import struct
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import asdict, replace
-from types import FrameType
 from typing import Any, BinaryIO
 
 from searchloop.search_backend.fetch.refresh import refresh_in
 from searchloop.search_backend.plugin.challenge_pages import is_challenge
 from searchloop.search_backend.plugin.markup import Markup, rows_in
-from searchloop.search_backend.readers import read, reader_plugins
+from searchloop.search_backend.readers import find_readers, html, read
 from searchloop.search_backend.types import Page, Problem, failed_page
 
 ASKED = struct.Struct(">II")
@@ -55,8 +53,7 @@ def main(answer_to: Answer, larger: int = 1) -> None:
     # Nothing that a library prints may get between the answers.
     os.dup2(2, 1)
     seconds, idle = int(sys.argv[1]), float(sys.argv[2])
-    with suppress(GivenUp), _plugins_within(seconds / 2):
-        warm_up()
+    warm_up()
     most = bound_memory(larger) + larger * MOST_KEPT
     gc.freeze()  # what is loaded stays, and is not looked through again and again
     target.write(READY)
@@ -64,8 +61,7 @@ def main(answer_to: Answer, larger: int = 1) -> None:
     while has_work(source, idle) and (request := take(source, larger)) is not None:
         bound_time(seconds)
         head, body, cut = request
-        with _plugins_within(seconds / 2):
-            answer = json.dumps(answer_to(head, body, cut)).encode()
+        answer = json.dumps(answer_to(head, body, cut)).encode()
         del request, body
         target.write(ANSWERED.pack(len(answer)) + answer)
         target.flush()
@@ -92,51 +88,9 @@ def page_in(head: dict[str, Any], body: bytes, cut: bool, read: Callable[..., Pa
         page = replace(page, challenged=is_challenge(body, page.title, page.text))
     except MemoryError:
         return failed_page(head["url"], TOO_LARGE)
-    except GivenUp as given_up:
-        return failed_page(head["url"], given_up.problem)
     except Exception:
         return failed_page(head["url"], UNREADABLE)
     return replace(page, cut=page.cut or cut)
-
-
-class GivenUp(Exception):
-    """A plugin takes too long; `problem` names it."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
-@contextmanager
-def _plugins_within(seconds: float) -> Iterator[None]:
-    """Raises GivenUp if the code of a plugin is at work after so many seconds; what else takes
-    longer ends with the process."""
-    plugins = reader_plugins()
-
-    def look(_signal: int, frame: FrameType | None) -> None:
-        at_work = set[str]()
-        while frame is not None:
-            at_work.add(_package(frame.f_globals.get("__name__")))
-            frame = frame.f_back
-        for plugin in plugins:
-            if _package(getattr(plugin.value, "read", plugin).__module__) in at_work:
-                what = f"The plugin {plugin.name} of {plugin.package} had not read this page after"
-                remedy = f"Update or uninstall {plugin.package.partition(' ')[0]}."
-                raise GivenUp(Problem("too_complex", f"{what} {seconds:g} s.", remedy))
-
-    if not hasattr(signal, "setitimer"):  # on Windows
-        yield
-        return
-    signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _package(module: object) -> str:
-    return str(module).partition(".")[0]
 
 
 def has_work(source: BinaryIO, seconds: float) -> bool:
@@ -149,8 +103,9 @@ def has_work(source: BinaryIO, seconds: float) -> bool:
 
 def warm_up() -> None:
     """Loads what reading needs, so that the memory limit counts only what documents take."""
+    find_readers()  # asks none of them: one that another package brought may never answer
     words = "<p>" + "Some words of an article to read. " * 40 + "</p>"
-    read(words.encode(), url="https://localhost/", content_type="text/html")
+    html.read(words.encode(), "https://localhost/", None)
 
 
 def bound_memory(larger: int = 1) -> int:

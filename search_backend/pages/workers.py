@@ -26,6 +26,7 @@ from typing import IO, Any
 
 from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE, answer_to
 from searchloop.search_backend.plugin.markup import Markup
+from searchloop.search_backend.readers import Reader, reader_plugins
 from searchloop.search_backend.types import (
     EngineError,
     Page,
@@ -188,7 +189,7 @@ class Workers:
             told = worker.ask(head, body)
         if told is None:
             worker.kill()
-            return _TOO_SLOW if worker.late else TOO_LARGE
+            return _too_slow() if worker.late else TOO_LARGE
         with self._lock:
             self._idle.append(worker)
         return told
@@ -293,11 +294,18 @@ _BUSY = Problem(
     "The page was not read: too many pages are being read at the moment.",
     "Try again in a few seconds.",
 )
-_TOO_SLOW = Problem(
-    "too_complex",
-    f"Reading this page took longer than {SECONDS:g} s and was given up.",
-    "Use another source, or a simpler version of the page (print view, feed).",
-)
+
+
+def _too_slow() -> Problem:
+    """Names the plugins that read documents: one of them may be what never ends."""
+    what = f"Reading this page took longer than {SECONDS:g} s and was given up."
+    remedy = "Use another source, or a simpler version of the page (print view, feed)."
+    names = [f"{p.name} of {p.package}" for p in reader_plugins() if isinstance(p.value, Reader)]
+    if names:
+        remedy += f" If it happens often, update or uninstall the plugin {' or '.join(names)}."
+    return Problem("too_complex", what, remedy)
+
+
 # Of the whole process: workers are not for one application alone.
 WORKERS = Workers()
 atexit.register(WORKERS.close)

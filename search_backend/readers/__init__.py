@@ -7,7 +7,7 @@ fetches and reads pages elsewhere and ends in `SERVICE = Service(...)`, with two
 makes the request, one reads the answer. A service gets an address only if the user has chosen it
 and we would open the address ourselves.
 
-Others may import: _served.
+Others may import: _served, html.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from searchloop.search_backend.pages.reading import read_fetched
 from searchloop.search_backend.pages.workers import WORKERS, Workers
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.plugin.markup import Markup
+from searchloop.search_backend.readers import reader_plugins
 from searchloop.search_backend.types import EngineError, Query
 from tests.search_backend.search.zim_archives import write
 from tests.source_tree import modules, report, within
@@ -112,6 +113,7 @@ def test_an_absurd_answer_costs_this_process_nothing(
     wire = find_engines()[name].wire
     assert wire is not None
     assert wire.markup is not None
+    reader_plugins()  # each process looks for them once
     with closing(Workers(1, seconds=1.0)) as own:
         own.rows(good, wire.markup)  # a process has to be started
         for more in (b"", *absurd):

@@ -47,9 +47,10 @@ def show(tree: LexborHTMLParser) -> None:
         for node in tree.css(SELECTORS["unseen"]):
             node.remove()
         for drawing in tree.css(SELECTORS["drawings"]):
-            name = drawing.attributes.get("aria-label") or drawing.text()
-            image = LexborHTMLParser(f'<img alt="{escape(name)}">').css("img")[0]
-            (drawing.parent if drawing.tag == "title" else drawing).insert_before(image)
+            name = drawing.attributes.get("aria-label") or "".join(
+                title.text() for title in drawing.css("title")
+            )
+            drawing.insert_before(LexborHTMLParser(f'<img alt="{escape(name)}">').css("img")[0])
         for mark in tree.css(SELECTORS["fractions"]):
             mark.replace_with("⁄" if "/" in mark.text() else " ")
         for note in tree.css(SELECTORS["notes"]):  # behind its mark, in LaTeXML

@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeVar
 
 from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.calls.instructions import Instructions
-from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.errors import AgentError, ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers._abilities import Abilities as Abilities
 from searchloop.agent.providers._abilities import Hosts as Hosts
 from searchloop.agent.providers._abilities import ModelServer as ModelServer
@@ -199,7 +199,14 @@ class HttpProvider:
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
             chunks = aiter(response.chunks())
             while last is None and data is not None:
-                data = await anext(chunks, None)
+                try:
+                    data = await anext(chunks, None)
+                except IncompleteError:
+                    with suppress(ProviderError):
+                        for event in decoder.close():
+                            if type(event) is not Finished:
+                                yield event
+                    raise
                 for event in decoder.close() if data is None else decoder.feed(data):
                     if type(event) is Finished:
                         last = event

@@ -68,6 +68,12 @@ class ShownAnswer:
         self._length = 0
         self._thinking: list[str] = []
         self._section: object = None
+        self._open: Stretch | None = None
+
+    @property
+    def started(self) -> bool:
+        """True once something was shown."""
+        return bool(self._shown or self._thinking)
 
     @property
     def text(self) -> str:
@@ -89,7 +95,12 @@ class ShownAnswer:
 
     def show(self, stretch: Stretch, piece: str) -> str:
         """Shows more of a stretch, up to what may become a mark."""
+        self._open = stretch
         return self.put(stretch, stretch.residue.feed(piece))
+
+    def held(self) -> str:
+        """Shows the rest of the last stretch, because no more will come."""
+        return self.close(self._open) if self._open else ""
 
     def close(self, stretch: Stretch) -> str:
         """Shows the rest of a stretch."""
@@ -323,6 +334,11 @@ class PrintedText:
             self._put(TextDelta(self._answer.thinking), out)
         rest = self.written.feed(self._residue.close()) + self.written.close()
         out += said(self._answer.put(self.stretch, rest))
+
+    def held(self) -> str:
+        """Shows what was held back, except what may be half a call."""
+        rest = self._residue.close()
+        return self._answer.put(self.stretch, self.written.feed(rest)) if rest else ""
 
     def _put(self, piece: Delta, out: list[StreamEvent]) -> None:
         """Shows text except marks and printed calls, and thinking."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
 
 from searchloop.agent.errors import ProviderError
+from searchloop.agent.providers._answer import ShownAnswer, said
 from searchloop.agent.providers._wire import error_in
 from searchloop.agent.transport.exchange import (
+    MISREAD,
     Endpoint,
     NdjsonSplitter,
     SseSplitter,
     document_of,
-    guarded,
     incomplete,
+    then_raise,
     unreadable,
 )
 from searchloop.agent.transport.refusals import TOO_LONG, Refusal, quoted, sentence, with_wishes
@@ -151,15 +153,20 @@ def _status(code: Any) -> int | None:
     return code if type(code) is int and 400 <= code <= 599 else None
 
 
-class DecoderBase:
+A = TypeVar("A", bound=ShownAnswer)
+
+
+class DecoderBase(Generic[A]):
     """Base of a `Decoder` for a stream with a terminal event, or `lines` of JSON.
 
     A subclass yields the events of one payload in `_read`, which is no error, and sets `_finished`.
     An answer that does not stream is one payload. A stream without its end raises IncompleteError,
-    so no call is read from half its arguments.
+    so no call is read from half its arguments; a reader sees the text before a fault, all of it if
+    any was shown.
     """
 
     lines: ClassVar[bool] = False
+    _answer: A
 
     def __init__(self, codec: CodecBase) -> None:
         self._codec = codec
@@ -168,10 +175,27 @@ class DecoderBase:
         self._finished = False
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
-        return guarded(self._unreadable, self._read_payloads, self._splitter.feed(data))
+        return self._guarded(self._read_data, data)
 
     def close(self) -> Iterable[StreamEvent]:
-        return guarded(self._unreadable, self._read_end)
+        return self._guarded(self._read_end)
+
+    def _guarded(self, read: Callable[..., None], *given: Any) -> Iterable[StreamEvent]:
+        events: list[StreamEvent] = []
+        try:
+            read(events, *given)
+            return events
+        except ProviderError as error:
+            fault = error
+        except MISREAD as error:
+            fault = self._unreadable()
+            fault.__cause__ = error
+        held = self._held() if self._answer.started else ""
+        return then_raise([*events, *said(held)], fault)
+
+    def _held(self) -> str:
+        """Returns the text that may become a mark, for it will not."""
+        return self._answer.held()
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
         raise NotImplementedError
@@ -185,7 +209,10 @@ class DecoderBase:
     def _end_of_stream(self) -> Iterable[StreamEvent]:
         raise incomplete(self._server)
 
-    def _read_payloads(self, events: list[StreamEvent], payloads: Sequence[bytes]) -> None:
+    def _read_data(self, events: list[StreamEvent], data: bytes) -> None:
+        self._read_all(events, self._splitter.feed(data))
+
+    def _read_all(self, events: list[StreamEvent], payloads: Iterable[bytes]) -> None:
         for payload in payloads:
             if self._finished:
                 return
@@ -202,7 +229,7 @@ class DecoderBase:
         """Reads a last payload without its blank line, if its JSON is complete."""
         rest = self._splitter.close()
         whole = [p for p in rest if isinstance(document_of(p), dict | list) or p == b"[DONE]"]
-        self._read_payloads(events, whole)
+        self._read_all(events, whole)
         if not self._finished:
             events.extend(self._end_of_stream())
 

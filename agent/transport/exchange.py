@@ -361,22 +361,6 @@ def document_of(body: bytes) -> Any:
         return None
 
 
-def guarded(
-    unreadable: Callable[[], ProviderError], read: Callable[..., None], *given: Any
-) -> Iterable[StreamEvent]:
-    """Returns the events that `read(events, *given)` appends, and then raises its error."""
-    events: list[StreamEvent] = []
-    try:
-        read(events, *given)
-    except ProviderError as error:
-        return then_raise(events, error)
-    except MISREAD as error:
-        wrong = unreadable()
-        wrong.__cause__ = error
-        return then_raise(events, wrong)
-    return events
-
-
 def unreadable(server: str, api: str) -> ProviderError:
     """Makes the error for bytes that belong to another API, or to none."""
     said = f"{server} sent an event that is not as {api} describes it."

@@ -226,7 +226,7 @@ def read_usage(response: Mapping[str, Any], searches: WebSearchCalls) -> Usage:
     )
 
 
-class ResponsesDecoder(DecoderBase):
+class ResponsesDecoder(DecoderBase[ResponseText]):
     """Decodes one response of a provider's model. See `agent.providers.Decoder`.
 
     `action_of` and `usage_of` read what vendors of this API report in their own ways.
@@ -244,7 +244,7 @@ class ResponsesDecoder(DecoderBase):
         self._action_of, self._usage_of = action_of, usage_of
         self._last: Event = {}
         self._numbered = False
-        self._text = ResponseText()
+        self._answer = ResponseText()
         self._searches = WebSearchCalls()
         self._items: dict[int, Item] = {}
         self._thought: set[int] = set()
@@ -268,7 +268,7 @@ class ResponsesDecoder(DecoderBase):
         return False
 
     def _text_delta(self, event: Event) -> Iterable[StreamEvent]:
-        return said(self._text.add(_key(event), event["delta"]))
+        return said(self._answer.add(_key(event), event["delta"]))
 
     def _part_done(self, event: Event) -> Iterable[StreamEvent]:
         if (event.get("part") or {}).get("type") == "reasoning_text":
@@ -277,14 +277,14 @@ class ResponsesDecoder(DecoderBase):
 
     def _finish_part(self, key: tuple[int, int], part: Event) -> str:
         full = part.get("text") or part.get("refusal") or ""
-        return self._text.finish(key, full, part.get("annotations") or ())
+        return self._answer.finish(key, full, part.get("annotations") or ())
 
     def _thinking_delta(self, event: Event) -> Iterable[StreamEvent]:
         return self._think(event["output_index"], event.get("summary_index"), event["delta"])
 
     def _think(self, index: int, part: int | None, text: str) -> Iterable[StreamEvent]:
         self._thought.add(index)
-        return thought(self._text.think(text, (index, part)))
+        return thought(self._answer.think(text, (index, part)))
 
     def _item_added(self, event: Event) -> Iterable[StreamEvent]:
         action = self._action_of(event["item"])
@@ -299,7 +299,7 @@ class ResponsesDecoder(DecoderBase):
         self._items[index] = item
         match item.get("type"):
             case "message":
-                text, known = "", self._text.keys(index)
+                text, known = "", self._answer.keys(index)
                 for number, part in enumerate(item.get("content") or ()):
                     key = known[number] if number < len(known) else (index, number)
                     text += self._finish_part(key, part)
@@ -318,7 +318,7 @@ class ResponsesDecoder(DecoderBase):
         if status in ("failed", "cancelled") or event.get("type") == "response.failed":
             raise self._codec.refused(error_in(response) or response)
         yield from self._missed(response.get("output") or ())
-        yield from said(self._text.end())
+        yield from said(self._answer.end())
         self._finished = True
         yield self._result(response)
 
@@ -337,12 +337,12 @@ class ResponsesDecoder(DecoderBase):
     def _result(self, response: Event) -> Finished:
         blocks = [self._items[index] for index in sorted(self._items)]
         tool_calls, blocks = calls(blocks, complete=response.get("status") != "incomplete")
-        citations = self._text.citations()
-        shown = self._text.text
+        citations = self._answer.citations()
+        shown = self._answer.text
         # Without an item that holds the text, raw blocks would replay less than was said.
         raw = bool(blocks) and (not shown or any(b.get("type") == "message" for b in blocks))
         data = ProviderData(*self._made, VERSION, tuple(blocks)) if raw else None
-        message = self._text.message(tool_calls, citations, self._searches.consulted, data)
+        message = self._answer.message(tool_calls, citations, self._searches.consulted, data)
         reason = stop_reason(response, blocks, tool_calls)
         return Finished(message, reason, self._usage_of(response, self._searches))
 

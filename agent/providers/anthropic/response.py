@@ -154,7 +154,7 @@ def usage(counts: Mapping[str, Any], searches: ServerTools) -> Usage:
     )
 
 
-class MessagesDecoder(DecoderBase):
+class MessagesDecoder(DecoderBase[MessageText]):
     """Decodes the answer to one request. See `agent.providers.Decoder` and `ReplayView.prefix`."""
 
     def __init__(self, codec: CodecBase, request: Request, prefix: str) -> None:

@@ -69,7 +69,7 @@ def usage(counts: Mapping[str, Any], searches: int, pages: int) -> Usage:
     )
 
 
-class GeminiDecoder(DecoderBase):
+class GeminiDecoder(DecoderBase[AnswerParts]):
     """Decodes the answer to one request. See `agent.providers.Decoder`."""
 
     def __init__(self, codec: CodecBase, request: Request) -> None:

@@ -44,7 +44,7 @@ from searchloop.agent.types import (
 )
 
 
-class OllamaDecoder(DecoderBase):
+class OllamaDecoder(DecoderBase[ShownAnswer]):
     """See `Decoder`; a line is an event."""
 
     lines = True
@@ -78,6 +78,9 @@ class OllamaDecoder(DecoderBase):
             "Ask again; if it happens twice, look at the server's log (it may be out of memory)."
         )
         raise IncompleteError("incomplete", what, remedy, retryable=True)
+
+    def _held(self) -> str:
+        return self._printed.held()
 
     def _unreadable(self) -> ProviderError:
         return ProviderError("bad_response", "The answer is not what Ollama sends.", NOT_OLLAMA)

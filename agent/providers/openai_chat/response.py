@@ -171,6 +171,9 @@ class ChatAnswer(ShownAnswer):
         self._printed.end(out, answered=not self._calls and self.reason not in _STOPS)
         return out
 
+    def held(self) -> str:
+        return self._printed.held()
+
     def note(self, chunk: Mapping[str, Any]) -> None:
         """Notes counts and pages consulted; later values replace earlier ones."""
         if chunk.get("usage"):
@@ -308,7 +311,7 @@ def _thought(detail: Any) -> str:
     return text_in(detail, "text") or text_in(detail, "summary")
 
 
-class ChatDecoder(DecoderBase):
+class ChatDecoder(DecoderBase[ChatAnswer]):
     """Decodes the answer to one request. See `agent.providers.Decoder`."""
 
     def __init__(

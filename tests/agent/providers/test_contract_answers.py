@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.providers import Provider
 from searchloop.agent.providers.openai_chat.window import named_size
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.transport.refusals import blamed
-from searchloop.agent.types import Finished, Message, TextDelta
+from searchloop.agent.types import Finished, Message, StreamEvent, TextDelta
 from tests.agent.providers.vendors import (
     ANTHROPIC,
     BY_NAME,
@@ -35,7 +36,9 @@ from tests.agent.providers.vendors import (
     Vendor,
     results,
     shown,
+    using,
 )
+from tests.fakes import End, FakeServer, Reply
 from tests.recorded import REFUSALS
 from tests.tables import each_row
 
@@ -131,6 +134,28 @@ GARBAGE: dict[str, list[bytes]] = {
     "openai-chat": [b'{"choices": 7}'],
     "ollama": [b'{"done": tru}', b"[]", b"<html>", b"\xff\xfe"],
 }
+
+
+BROKEN = "High water comes at 07:40, at pier four (cite"
+
+
+@each_row("vendor", VENDORS)
+@each_row("end", ["done", "cut", "reset"])
+@each_row("tail", [b"", b"{nonsense"])
+def test_the_text_before_a_fault_is_whole(vendor: Vendor, end: End, tail: bytes) -> None:
+    """What might have become a mark of the vendor's is shown when the answer breaks off."""
+    told: list[StreamEvent] = []
+
+    async def listen(provider: Provider) -> None:
+        async for event in provider.stream(vendor.request()):
+            told.append(event)
+
+    tail = tail if vendor is OLLAMA or not tail else b"data: " + tail + b"\n\n"
+    reply = Reply([vendor.begins(BROKEN) + tail + b"\n"], end=end)
+    with FakeServer([reply]) as server, pytest.raises(ProviderError):
+        using(vendor.name, vendor.env(server.url), listen)
+    assert "".join(e.text for e in told if isinstance(e, TextDelta)) == BROKEN
+    assert not any(isinstance(e, Finished) for e in told)
 
 
 @each_row("vendor", VENDORS)

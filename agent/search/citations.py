@@ -148,7 +148,11 @@ def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
     from searchloop.agent.search.mark_shapes import shaped
     from searchloop.agent.search.marks import find
 
-    known = shaped(text, table.numbers)
+    def address(n: int) -> str:
+        source = table.numbered(n)
+        return source.url if source else ""
+
+    known = shaped(text, table.numbers, address)
     out: list[str] = []
     spans: dict[int, list[Mark]] = {}
     length = last = 0

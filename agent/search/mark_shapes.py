@@ -1,5 +1,5 @@
 """Writes citation marks of other shapes as `[n]`: `**[1]**`, `[1-2]`, `［2］`, `【1】`,
-`【1†source】`, `[^1]`, `¹`, `[[1]](address)`, `[Source 1]`.
+`【1†source】`, `[^1]`, `¹`, `[[1]](address)`, `[1](address)`, `[Source 1]`, `[1 and 2]`, `[١]`.
 
 Models learned many ways to cite. Each place is only proposed here; `marks.find` decides, by the
 words around it, whether it is a mark, and what is none keeps the writer's own form.
@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 _MOST = 8  # numbers of one range
 _N = "[1-9０-９][0-9０-９]{0,2}"
-_LIST = rf"{_N}(?:\s?[,;、，；–—-]\s?{_N}){{0,7}}"
+_JOIN = r"(?:\s?[,;、，；–—-]\s?|\s(?:and|und|et|y|e|и)\s|[和と])"
+_LIST = rf"{_N}(?:{_JOIN}{_N}){{0,7}}"
 _SOURCE = (
-    "(?:[Ss]ources?|[Rr]ef(?:erence)?s?|[Cc]itations?|Quellen?|Belege?|[Ff]uentes?"
-    "|来源|參考|参考|出典|资料)"
+    r"(?i:sources?|r[eé]f(?:[eé]rences?|s)?|citations?|quellen?|belege?|fuentes?|font[ei]s?"
+    r"|bron(?:nen)?|źródł[oa]|kaynak|источник[аи]?|来源|來源|參考|参考|出典|资料|資料|출처|المصدر|مصدر"
+    r"|स्रोत)\.?[ :#：]{0,2}"
 )
+_OTHER_DIGITS = "[٠-٩۰-۹०-९]{1,3}"
 SHAPE = re.compile(
     r"(?<![\w\\!\[*_])(?P<open>\*{1,3}|_{1,3})(?P<bold>\[" + _LIST + r"\])(?P=open)(?![\w*_])"
     rf"|(?<![\\!\[])\[\[(?P<link>{_N})\]\]\([^()\s]{{0,2000}}\)"
+    rf"|(?<![\\!\[])\[(?P<linked>{_N})\]\((?P<at>https?://[^()\s]{{1,2000}})\)"
     rf"|(?<![\\!\[])\[\^(?P<note>{_N})\](?!:)"
-    rf"|(?<![\\!\[])\[{_SOURCE}[ :#：]{{0,2}}(?P<named>{_LIST})\](?![(\[])"
-    rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<range>{_N}\s?[–—-]\s?{_N})\](?![(\[])"
+    rf"|(?<![\\!\[])\[{_SOURCE}(?P<named>{_N}(?:{_JOIN}(?:{_SOURCE})?{_N}){{0,7}})\](?![(\[])"
+    r"|(?<![A-Za-z0-9_)\\!\[])\[(?P<range>"
+    rf"{_N}(?:\s?[–—-]\s?| (?:and|und|et|y|e|и) |[和と]){_N}"
+    rf"|{_OTHER_DIGITS}(?:\s?[,،、]\s?{_OTHER_DIGITS}){{0,7}})\](?![(\[])"
     rf"|［(?P<wide>{_LIST})］|【(?P<thick>{_LIST})】"
     rf"|(?:【|(?<![\\!\[])\[)(?P<dagger>{_N})†[^\[\]【】\n]{{0,100}}[\]】]"
     r"|(?:(?<=[^\W\d_]{4})|(?<=[^\W\d_][.!?。！？”»]))(?P<raised>[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?)(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
@@ -53,17 +59,19 @@ class Shaped(NamedTuple):
         return "".join([*out, self.text[last:end]])
 
 
-def shaped(text: str, known: Container[int]) -> Shaped:
-    """Writes what may be a mark of known numbers as `[n]`."""
+def shaped(text: str, known: Container[int], address: Callable[[int], str]) -> Shaped:
+    """Writes what may be a mark of known numbers as `[n]`; a link has its number's `address`."""
     raised = _PLAIN.search(text) is None  # beside other marks, a raised number is an exponent
     out: list[str] = []
     places: list[tuple[int, int, str]] = []
     length = last = 0
     for match in SHAPE.finditer(text):
         kind = match.lastgroup or ""
-        numbers = _numbers(match[kind])
+        numbers = _numbers(match["linked" if kind == "at" else kind])
         if not numbers or not (kind == "dagger" or all(n in known for n in numbers)):
             continue  # a dagger is a mark, whatever its number
+        if kind == "at" and match["at"] != address(numbers[0]):
+            continue
         if (kind == "raised" and not raised) or (kind == "note" and f"[^{match[kind]}]:" in text):
             continue
         out += (text[last : match.start()], f"[{', '.join(map(str, numbers))}]")

@@ -169,6 +169,16 @@ def test_marks_are_found(text: str, marks: list[str]) -> None:
         ("It opened in May [source: 1, 2].", "It opened in May [1][2]."),
         ("Es öffnete im Mai [Quelle 2].", "Es öffnete im Mai [2]."),
         ("大桥于五月开放[来源1]。", "大桥于五月开放[1]。"),
+        ("It opened in May [1](https://s1.example/).", "It opened in May [1]."),
+        ("It opened in May [Ref. 1].", "It opened in May [1]."),
+        ("It opened in May [1 and 2].", "It opened in May [1][2]."),
+        ("It opened in May [Source: 1, Source: 3].", "It opened in May [1][3]."),
+        ("Es öffnete im Mai [Quellen 1 und 2].", "Es öffnete im Mai [1][2]."),
+        ("Il a ouvert en mai [réf. 1].", "Il a ouvert en mai [1]."),
+        ("Он открылся в мае [источник 1].", "Он открылся в мае [1]."),
+        ("다리는 5월에 열렸다 [출처 2].", "다리는 5월에 열렸다 [2]."),
+        ("افتتح في مايو [١].", "افتتح في مايو [1]."),
+        ("यह मई में खुला [१, २]।", "यह मई में खुला [1][2]।"),
     ],
 )
 def test_marks_of_other_shapes_are_the_same_marks(written: str, plain: str) -> None:

@@ -44,7 +44,6 @@ from searchloop.agent.types import (
     Message,
     ModelInfo,
     Notice,
-    Replay,
     Request,
     StreamEvent,
 )
@@ -54,12 +53,7 @@ from searchloop.analysis.told import one_of
 _log = logging.getLogger(__name__)
 SECRET = 8  # characters; a shorter key may be part of ordinary words
 _SESSIONS = 256
-# How to replay a history that was refused, by the code of the error and the replay so far.
-_LESS: Mapping[tuple[str, Replay], Replay] = {
-    ("thinking_refused", "whole"): "unsigned",
-    ("history_refused", "whole"): "neutral",
-    ("history_refused", "unsigned"): "neutral",
-}
+_HIDDEN = ("thinking_refused", "history_refused")  # parts of earlier answers are refused
 _AS_TEXT = Notice(
     "history_as_text",
     "The provider refused hidden parts of earlier answers; this session goes on without them.",
@@ -149,11 +143,11 @@ class HttpProvider:
         self._codec = codec
         self._transport = transport
         self._finish = finish
-        self._replays: OrderedDict[str, Replay] = OrderedDict()
+        self._refused: OrderedDict[str, None] = OrderedDict()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        if known := self._replays.get(request.session_id or ""):
-            request = replace(request, replay=known)
+        if request.session_id in self._refused:
+            request = replace(request, replay="neutral")
         body = self._codec.encode(request)
         waits = Delays()
         while True:
@@ -165,11 +159,9 @@ class HttpProvider:
                         yield event
                 return
             except ProviderError as error:
-                less = None if shown else _LESS.get((error.code, request.replay))
-                if less:
-                    if request.replay == "whole":
-                        yield _AS_TEXT
-                    request = self._remember(replace(request, replay=less))
+                if error.code in _HIDDEN and request.replay == "whole" and not shown:
+                    yield _AS_TEXT
+                    request = self._without_hidden(request)
                     body = self._codec.encode(request)
                     continue
                 wait = None if shown or not error.retryable else waits.next(error.retry_after)
@@ -178,13 +170,13 @@ class HttpProvider:
                     raise without_secrets(explained, self._codec.headers()) from error
                 await asyncio.sleep(wait)
 
-    def _remember(self, request: Request) -> Request:
-        """Remembers how to replay the history of this session."""
+    def _without_hidden(self, request: Request) -> Request:
+        """Remembers that the history of this session goes as text and calls."""
         if request.session_id:
-            self._replays[request.session_id] = request.replay
-            if len(self._replays) > _SESSIONS:
-                self._replays.popitem(last=False)
-        return request
+            self._refused[request.session_id] = None
+            if len(self._refused) > _SESSIONS:
+                self._refused.popitem(last=False)
+        return replace(request, replay="neutral")
 
     async def _attempt(self, request: Request, body: bytes) -> AsyncGenerator[StreamEvent, None]:
         """Yields `Finished` last, when the connection is free: callers read no further."""

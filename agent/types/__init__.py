@@ -31,7 +31,7 @@ Search = Literal["auto", "native", "local", "offline", "off"]
 SEARCHES: tuple[Search, ...] = ("auto", "native", "local", "offline", "off")
 SourceState = Literal["found", "opened", "cited"]
 VerdictName = Literal["quoted", "misquoted", "supported", "contradicted", "unclear", "unread"]
-Replay = Literal["whole", "unsigned", "neutral"]
+Replay = Literal["whole", "neutral"]
 StopReason = Literal["stop", "tool_calls", "length", "refusal", "pause", "nothing"]
 RunReason = Literal["stop", "limit", "cancelled", "error", "incomplete"]
 
@@ -196,7 +196,7 @@ class Request:
 
     `messages` is append-only from step to step. With `answer_now`, tools stay listed where the
     provider needs them to read the history. `context_limit` is the session's window, if one is set.
-    `replay` limits what goes back of raw answers: all, all but thinking, text and calls only.
+    `replay` limits what goes back of raw answers: all, or text and calls only.
     """
 
     model: str = ""

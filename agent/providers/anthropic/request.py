@@ -246,7 +246,7 @@ class ReplayView:
     def keeps_thinking(self, data: ProviderData) -> bool:
         """Returns True if the model thought with the same tools and system text."""
         prefix = data.version.partition(":")[2]
-        return self.replay == "whole" and prefix in ("", self.prefix)
+        return prefix in ("", self.prefix)
 
 
 def version_of(prefix: str) -> str:

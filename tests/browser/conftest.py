@@ -76,7 +76,8 @@ def browser(headless: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
             executable_path=headless,
-            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+            # One process for all pages of our server: starting one costs more than most tests do.
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--process-per-site"],
         )
         yield launched
         launched.close()

@@ -224,12 +224,17 @@ NOTE = ("note.md", "text/markdown", b"# Tea")
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("start", ["#new-chat", "#new-temporary"])
 @pytest.mark.parametrize("slow", ["script", "disk", "answer"])
 def test_a_file_stays_with_the_chat_that_it_was_given_to(
-    page: Page, ollama: LedOllama, slow: str, start: str
+    page: Page, ollama: LedOllama, slow: str
 ) -> None:
     """However late it is there; that of a temporary chat goes with it, to no other such chat."""
+    for start in ("#new-temporary", "#new-chat"):
+        a_late_file(page, slow, start)
+
+
+def a_late_file(page: Page, slow: str, start: str) -> None:
+    """Given in a chat that began so, and there once another is on show."""
     held: list[Route] = []
     late = {"script": "**/attachments.js", "answer": "**/api/attachments"}.get(slow)
     page.reload()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,27 +25,19 @@ WORDS = {  # what each language says: heading, button, result, cut file
 }
 
 
-@pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[House]:
-    """A server without chats."""
-    with House(
-        tmp_path, {"SEARCHLOOP_OFFLINE": "1", "SEARCHLOOP_MODEL": "builtin:extractive"}
-    ) as served:
-        yield served
-
-
-# One language in the suite: the others differ in words alone, and each starts a server.
+# One language in the suite: the others differ in words alone.
 @pytest.mark.parametrize(
     "language", ["de", *(pytest.param(name, marks=pytest.mark.torture) for name in ("en", "zh"))]
 )
 def test_a_cut_export_is_brought_in_by_keys_alone(
-    language: str, fresh: House, enter: Enter, tmp_path: Path
+    language: str, house: House, enter: Enter, tmp_path: Path
 ) -> None:
     """The whole chats are in the list and can be asked on; what was cut is said; axe is content."""
     subject, choose, done, cut = WORDS[language]
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps(CHATS)[:-20])
-    page = enter(fresh, fresh=True, locale=language)
+    house.call("DELETE", "/api/sessions")
+    page = enter(fresh=True, locale=language)
     page.locator("#open-settings").press("Enter")
     page.locator('nav [data-page="privacy"]').press("Enter")
     expect(page.get_by_role("heading", name=subject, exact=True)).to_be_visible()

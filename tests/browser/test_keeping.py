@@ -190,8 +190,9 @@ def test_several_chats_are_tagged_saved_and_archived_at_once(
     expect(row(page, chats[0])).to_be_visible()
 
 
-def test_a_rating_stays_in_the_chat(page: Page, house: House, ollama: LedOllama) -> None:
-    """It is pressed once more to be taken back, is exported, and reaches no model."""
+def test_a_rating_and_options_stay_in_the_chat(page: Page, house: House, ollama: LedOllama) -> None:
+    """A rating is pressed once more to be taken back, is exported, and reaches no model. Options
+    are those that the model takes; a wrong one is refused in words; empty again, none is sent."""
     turn = told(page, ollama, "Really?")
     good, poor = (turn.get_by_role("button", name=f"{how} answer") for how in ("Good", "Poor"))
     for pressed, shown in ((good, "1"), (good, "0"), (poor, "-1")):
@@ -206,11 +207,6 @@ def test_a_rating_stays_in_the_chat(page: Page, house: House, ollama: LedOllama)
     expect(poor).to_have_attribute("aria-pressed", "true")
     asked(page, "And now?")
     assert "rat" not in json.dumps(ollama.chats[-1]["messages"][1:])
-
-
-def test_options_of_a_model_hold_for_a_chat(page: Page, house: House, ollama: LedOllama) -> None:
-    """Those that the model takes; a wrong one is refused in words; empty again, none is sent."""
-    told(page, ollama, "Really?")
     page.get_by_role("button", name="This chat", exact=True).click()
     page.get_by_role("menuitem", name="Model options").click()
     heat = page.get_by_label("Temperature")
@@ -222,7 +218,6 @@ def test_options_of_a_model_hold_for_a_chat(page: Page, house: House, ollama: Le
     page.get_by_label("Seed").fill("7")
     page.keyboard.press("Enter")
     expect(heat).to_be_hidden()
-    session = chat_of(page)
     held = house.call("GET", f"/api/sessions/{session}")["settings"]["options"]
     assert held == {"temperature": 0.25, "seed": 7}
     page.get_by_role("button", name="This chat", exact=True).click()

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.checks import TOO_WIDE
-from tests.browser.conftest import Enter
+from tests.browser.conftest import SMALL, Enter
 from tests.browser.house import ROOT, House
 
 pytestmark = pytest.mark.integration
@@ -28,13 +28,43 @@ def places(entry: Any) -> set[str]:
     return {found for text in texts for found in re.findall(r"\{(\w+)\}", text)}
 
 
+AWAY = {"missing": "Ollama does not answer at http://127.0.0.1:9.", "remedy": "Start it."}
+RESTS = "Brave Search failed a moment ago (rate); it is asked again in 40 s."
+SAYS = [  # what a model lacks, why an engine rests, and where a document is
+    # A key without its code, a known sentence in German, any other as the server wrote it.
+    ("de-DE", "lackOf", {"missing": "OPENAI_API_KEY"}, "braucht einen Schlüssel"),
+    ("de-DE", "lackOf", AWAY, "Ollama antwortet nicht unter http://127.0.0.1:9."),
+    ("de-DE", "lackOf", {"missing": "It sulks", "remedy": "Wait."}, "It sulks. Wait."),
+    # Chinese has no space before Chinese.
+    ("zh-CN", "translated", {"code": "resting", "message": RESTS},
+     "Brave Search 刚刚出错（请求过多），40 秒后再询问。"),
+    # A page of an archive is called by archive and title, a file of the library by its path.
+    ("en-US", "placeOf", "zim://wiki/A/Low_water%20mark#Tides", "wiki · A/Low water mark"),
+    ("en-US", "placeOf", "zim://wiki", "wiki"),
+    ("en-US", "placeOf", "library://docs/switch.md#auto", "Library · docs/switch.md"),
+    ("en-US", "placeOf", "https://www.tide.example/a?b", "tide.example"),
+]  # fmt: skip
+CALLED = """async ([name, given]) => {
+  const file = name === "placeOf" ? "lib/dom.js" : "locales/index.js";
+  const said = (await import("/static/" + file))[name](given);
+  return said.message ?? said;
+}"""
+
+
+def says(page: Page, locale: str) -> None:
+    """What the page's own functions make of names and sentences of the server."""
+    for _, name, given, said in (each for each in SAYS if each[0] == locale):
+        assert page.evaluate(CALLED, [name, given]).startswith(said)
+
+
 def test_every_language_has_the_same_words(browser: Browser, house: House) -> None:
     """Keys and places are those of the English catalogue, and each key is used somewhere.
 
     What the server says in English itself is held by tests/web/words/test_catalogues.py."""
-    page = browser.new_context(bypass_csp=True).new_page()
+    page = browser.new_context(bypass_csp=True, locale="en-US").new_page()
     page.goto(house.start_url)
     catalogues = page.evaluate(KEPT, LANGUAGES)
+    says(page, "en-US")
     page.context.close()
     assert {"en", "de", "zh"} <= set(catalogues)
     english = catalogues["en"]
@@ -56,22 +86,6 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
         k for k in english if k not in code and not k.startswith(starts) and not k.endswith(ends)
     ]
     assert unsaid == [], "texts that nobody says"
-
-
-@pytest.mark.parametrize(("locale", "words"), [("de-DE", "Websuche"), ("zh-CN", "网络搜索")])
-def test_the_browser_chooses_and_the_setting_overrules(
-    enter: Enter, locale: str, words: str
-) -> None:
-    """Words, numbers and `lang` follow the browser's language until another one is chosen."""
-    page = enter(fresh=True, locale=locale)
-    expect(page.get_by_role("switch", name=words)).to_be_visible()
-    assert page.evaluate("document.documentElement.lang") in (locale, locale[:2])
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.locator("#open-settings").click()
-    page.locator('#settings nav [data-page="appearance"]').click()
-    with page.expect_navigation():
-        page.locator("#set-language").select_option("en")
-    expect(page.get_by_role("switch", name="Web search")).to_be_visible()
 
 
 # Not after a comma: `ddg,library` is what must be typed as it is.
@@ -99,12 +113,21 @@ def speaks_one_language(page: Page, where: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 320, where
 
 
-@pytest.mark.parametrize("locale", ["de-DE", "zh-CN"])
-def test_nothing_is_left_in_english(enter: Enter, locale: str) -> None:
-    """From the empty page over a searched answer, menus and settings, on the smallest phone."""
-    phone = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
-    page = enter(locale=locale, **phone)
+@pytest.mark.parametrize(("locale", "words"), [("de-DE", "Websuche"), ("zh-CN", "网络搜索")])
+def test_the_browser_chooses_a_language_and_the_setting_overrules(
+    enter: Enter, locale: str, words: str
+) -> None:
+    """Words, numbers and `lang` follow the browser's; nothing is left in English from the empty
+    page over a searched answer, menus and settings, on the smallest phone, until it is chosen."""
+    page = enter(fresh=True, bypass_csp=True, locale=locale, **SMALL)
+    expect(page.get_by_role("switch", name=words)).to_be_visible()
+    assert page.evaluate("document.documentElement.lang") in (locale, locale[:2])
+    says(page, locale)
     speaks_one_language(page, "empty")
+    page.keyboard.press("Control+/")
+    expect(page.locator("#shortcuts")).to_be_visible()
+    speaks_one_language(page, "keys")
+    page.keyboard.press("Escape")
     for menu in ("agent", "workspace", "attach", "model"):
         page.locator(f"#{menu}").click()
         expect(page.locator(":popover-open")).to_be_visible()
@@ -129,6 +152,10 @@ def test_nothing_is_left_in_english(enter: Enter, locale: str) -> None:
         expect(page.locator(".settings-page[aria-busy]")).to_have_count(0)
         speaks_one_language(page, name)
         page.locator("#settings .back").click()
+    page.locator('#settings nav [data-page="appearance"]').click()
+    with page.expect_navigation():
+        page.locator("#set-language").select_option("en")
+    expect(page.get_by_role("switch", name="Web search")).to_be_visible()
 
 
 def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house: House) -> None:
@@ -156,34 +183,3 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     page.get_by_role("button", name="Was verlässt diesen Rechner").click()
     expect(page.locator(".bubble")).to_have_text("What leaves this machine when web search is on?")
     expect(page.locator(".answer .chip").first).to_be_visible()
-
-
-AWAY = {"missing": "Ollama does not answer at http://127.0.0.1:9.", "remedy": "Start it."}
-RESTS = "Brave Search failed a moment ago (rate); it is asked again in 40 s."
-SAYS = [  # what a model lacks, why an engine rests, and where a document is
-    # A key without its code, a known sentence in German, any other as the server wrote it.
-    ("de-DE", "lackOf", {"missing": "OPENAI_API_KEY"}, "braucht einen Schlüssel"),
-    ("de-DE", "lackOf", AWAY, "Ollama antwortet nicht unter http://127.0.0.1:9."),
-    ("de-DE", "lackOf", {"missing": "It sulks", "remedy": "Wait."}, "It sulks. Wait."),
-    # Chinese has no space before Chinese.
-    ("zh-CN", "translated", {"code": "resting", "message": RESTS},
-     "Brave Search 刚刚出错（请求过多），40 秒后再询问。"),
-    # A page of an archive is called by archive and title, a file of the library by its path.
-    ("en-US", "placeOf", "zim://wiki/A/Low_water%20mark#Tides", "wiki · A/Low water mark"),
-    ("en-US", "placeOf", "zim://wiki", "wiki"),
-    ("en-US", "placeOf", "library://docs/switch.md#auto", "Library · docs/switch.md"),
-    ("en-US", "placeOf", "https://www.tide.example/a?b", "tide.example"),
-]  # fmt: skip
-CALLED = """async ([name, given]) => {
-  const file = name === "placeOf" ? "lib/dom.js" : "locales/index.js";
-  const said = (await import("/static/" + file))[name](given);
-  return said.message ?? said;
-}"""
-
-
-@pytest.mark.parametrize("locale", ["en-US", "de-DE", "zh-CN"])
-def test_what_the_page_makes_of_names_and_sentences(enter: Enter, locale: str) -> None:
-    """In the page's language, as its functions say them."""
-    page = enter(bypass_csp=True, locale=locale)
-    for _, name, given, said in (each for each in SAYS if each[0] == locale):
-        assert page.evaluate(CALLED, [name, given]).startswith(said)

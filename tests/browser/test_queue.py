@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.checks import axe
-from tests.browser.conftest import Enter
+from tests.browser.checks import DRAWN, axe
 from tests.browser.house import LOCAL, House, LedOllama
 from tests.browser.steps import ask, box, chat_of, choose_model, hold, place, wait_for_answer
 from tests.waiting import until
@@ -89,15 +88,13 @@ def test_what_is_typed_while_the_queue_is_fetched_stays(page: Page, gate: thread
     expect(box(page)).to_have_value("Third")
 
 
-@pytest.mark.parametrize("width", [1280, 320])
-def test_a_long_question_leaves_its_buttons_in_reach(
-    enter: Enter, gate: threading.Event, width: int
-) -> None:
+def test_a_long_question_leaves_its_buttons_in_reach(page: Page, gate: threading.Event) -> None:
     """However long it is, in words or in one: it is cut, and what is done with it stands there."""
-    page = enter(viewport={"width": width, "height": 700})
     queued(page, "Second " * 60, "w" * 300, "Short")
-    for row in page.locator(QUEUE).all():
-        for button in row.get_by_role("button").all():
+    for width in (1280, 320):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.evaluate(DRAWN)
+        for button in page.locator(QUEUE).get_by_role("button").all():
             at = place(button)
             assert at["x"] + at["width"] <= width
     page.get_by_role("button", name="Stop").click()

@@ -38,10 +38,12 @@ def row(page: Page, session: dict[str, Any]) -> Locator:
     return page.locator(f'.session[data-id="{session["id"]}"]')
 
 
-def test_chats_are_listed_by_date_and_open_with_their_settings(
-    chats: list[dict[str, Any]], page: Page
+def test_chats_are_listed_opened_renamed_and_pinned(
+    chats: list[dict[str, Any]], page: Page, house: House, ollama: LedOllama
 ) -> None:
-    """Today's chats stand under Today; a click opens one, the browser's Back returns."""
+    """Today's chats stand under Today; a click opens one with its settings, the browser's Back
+    returns. Enter keeps a new name, Escape the old one. A pin survives a reload; a temporary chat
+    is not listed and is gone once it is left."""
     expect(page.locator("#sessions h2")).to_have_text(["Today"])
     row(page, chats[0]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[1])
@@ -51,14 +53,15 @@ def test_chats_are_listed_by_date_and_open_with_their_settings(
     expect(model(page)).to_have_attribute("data-id", LOCAL)
     page.go_back()
     expect(page.locator("#title")).to_have_text(TITLES[1])
-
-
-def test_pinned_chats_stand_first_and_temporary_ones_nowhere(
-    chats: list[dict[str, Any]], page: Page, house: House, ollama: LedOllama
-) -> None:
-    """A pin survives a reload; a temporary chat is not listed and is gone once it is left."""
-    ollama.script = lambda messages: ["Between us."]
     line = row(page, chats[1])
+    for typed, key in (("Night trains", "Enter"), ("something else", "Escape")):
+        line.hover()
+        line.get_by_role("button", name="Rename").click()
+        page.keyboard.type(typed)
+        page.keyboard.press(key)
+        expect(line.locator("a")).to_have_text("Night trains")
+    assert house.call("GET", f"/api/sessions/{chats[1]['id']}")["title"] == "Night trains"
+    ollama.script = lambda messages: ["Between us."]
     line.hover()
     line.get_by_role("button", name="Pin").click()
     expect(page.locator("#sessions h2")).to_have_text(["Pinned", "Today"])
@@ -97,22 +100,6 @@ def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> Non
     expect(page.locator("#sessions")).to_contain_text("No chat matches “zebra”.")
     page.get_by_label("Search chats").fill("")
     expect(page.locator(".session")).to_have_count(2)
-
-
-def test_renaming_in_place(chats: list[dict[str, Any]], page: Page, house: House) -> None:
-    """Enter keeps the new name, Escape the old one."""
-    line = row(page, chats[1])
-    line.hover()
-    line.get_by_role("button", name="Rename").click()
-    page.keyboard.type("Night trains")
-    page.keyboard.press("Enter")
-    expect(line.locator("a")).to_have_text("Night trains")
-    line.hover()
-    line.get_by_role("button", name="Rename").click()
-    page.keyboard.type("something else")
-    page.keyboard.press("Escape")
-    expect(line.locator("a")).to_have_text("Night trains")
-    assert house.call("GET", f"/api/sessions/{chats[1]['id']}")["title"] == "Night trains"
 
 
 def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, house: House) -> None:

@@ -12,22 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.browser.checks import COLOURS, LOW, MISTAKE, axe, sticks_out
 from tests.browser.conftest import PHONE, Enter
 from tests.browser.house import House, LedOllama
-from tests.browser.views import VIEWS
+from tests.browser.views import WALKS, settings, shut
 
 pytestmark = pytest.mark.integration
 THEMES = ("light", "dark")
 SIZES = {"desktop": ((1600, 1000), (768, 1024), (390, 844), (320, 640), (1280, 800))}
 SIZES["phone"] = ((320, 640), (390, 844))
-# Every view in one size; the other one finds little more and takes as long: torture.
+# Every walk in one size; the other one finds little more and takes as long: torture.
 BOTH = [
-    pytest.param(size, view, marks=[pytest.mark.torture] * ((number + turn) % 2))
+    pytest.param(size, walk, marks=[pytest.mark.torture] * ((number + turn) % 2), id=f"{size}-{n}")
     for turn, size in enumerate(SIZES)
-    for number, view in enumerate(VIEWS)
+    for number, walk in enumerate(WALKS)
+    for n in [walk[0].__name__]
 ]
 
 
@@ -36,7 +37,7 @@ def look(page: Page, name: str, size: str) -> None:
 
     Pictures are taken of each width and theme for a folder.
     """
-    if name not in ("rich", "found", "asked leave", "advanced"):
+    if name not in ("rich", "tuning", "found", "asked_leave", "advanced"):
         assert not re.search(MISTAKE, page.inner_text("body")), name
     folder = os.environ.get("PICTURES_TO")
     for width, height in SIZES[size]:
@@ -46,7 +47,7 @@ def look(page: Page, name: str, size: str) -> None:
             assert page.evaluate(LOW) == [], "smaller than a finger"
         for theme in THEMES if folder else ():
             page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-            picture = Path(folder or "") / f"{name.replace(' ', '-')}-{size}-{width}-{theme}.png"
+            picture = Path(folder or "") / f"{name.replace('_', '-')}-{size}-{width}-{theme}.png"
             page.screenshot(path=picture, animations="disabled")
     page.emulate_media(color_scheme="light")
     assert axe(page) == [], name
@@ -54,24 +55,21 @@ def look(page: Page, name: str, size: str) -> None:
     assert page.evaluate(COLOURS) == [], name
 
 
-@pytest.mark.parametrize(("size", "view"), BOTH)
+@pytest.mark.parametrize(("size", "walk"), BOTH)
 def test_a_view_fits_and_can_be_read_by_everybody(
-    enter: Enter, house: House, ollama: LedOllama, size: str, view: str, tmp_path: Path
+    enter: Enter, house: House, ollama: LedOllama, size: str, walk: Any, tmp_path: Path
 ) -> None:
     """WCAG 2.2 A and AA, and axe's good practice, in both themes; each room of the settings."""
     options: dict[str, Any] = PHONE if size == "phone" else {}
     page = enter(bypass_csp=True, reduced_motion="reduce", **options)
     with ExitStack() as after:
-        VIEWS[view](page, house=house, ollama=ollama, tmp_path=tmp_path, after=after)
-        rooms = page.locator("#settings nav button").evaluate_all(
-            "(all) => all.map((b) => b.dataset.page)"
-        )
-        if view != "settings":
-            look(page, view, size)
-        for room in rooms if view == "settings" else ():
-            if page.locator("#settings .back").is_visible():
-                page.locator("#settings .back").click()
-            page.locator(f'#settings nav [data-page="{room}"]').click()
-            expect(page.locator(".settings-page .lead")).to_be_visible()
-            expect(page.locator(".settings-page[aria-busy]")).to_have_count(0)
-            look(page, room, size)
+        for view in walk:
+            shut(page)
+            view(page, house=house, ollama=ollama, tmp_path=tmp_path, after=after)
+            if view is not settings:
+                look(page, view.__name__, size)
+                continue
+            for room in page.locator("#settings nav button").all():
+                name = room.get_attribute("data-page") or ""
+                settings(page, name)
+                look(page, name, size)

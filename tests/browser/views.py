@@ -35,6 +35,13 @@ RICH = (
 )
 
 
+def shut(page: Page) -> None:
+    """Leaves what stands over the chat."""
+    for _ in range(4):
+        if page.evaluate("document.querySelector('dialog[open], :popover-open')"):
+            page.keyboard.press("Escape")
+
+
 def empty(page: Page, **more: Any) -> None:
     """An empty chat."""
     expect(page.locator(".suggestions")).to_be_visible()
@@ -67,7 +74,6 @@ def asked_leave(page: Page, house: House, **more: Any) -> None:
 
 def reading(page: Page, **more: Any) -> None:
     """A page read inside the page."""
-    cited(page)
     page.locator(".chip").first.click()
     page.get_by_role("button", name="Open the page").click()
     expect(page.locator("#reader mark").first).to_be_visible()
@@ -81,16 +87,20 @@ def listed(page: Page) -> None:
 
 def settings(page: Page, room: str = "", **more: Any) -> None:
     """The settings, at their first page or in a room."""
-    listed(page)
-    page.locator("#open-settings").click()
+    if not page.locator("#settings").is_visible():
+        listed(page)
+        page.locator("#open-settings").click()
+    if page.locator("#settings .back").is_visible():
+        page.locator("#settings .back").click()
     expect(page.locator("#settings nav button").first).to_be_visible()
     if room:
         page.locator(f'#settings nav [data-page="{room}"]').click()
+        expect(page.locator(".settings-page .lead")).to_be_visible()
+        expect(page.locator(".settings-page[aria-busy]")).to_have_count(0)
 
 
-def found(page: Page, ollama: LedOllama, **more: Any) -> None:
+def found(page: Page, **more: Any) -> None:
     """A chat found by a word of its answer."""
-    told(page, ollama, "What is it?", RICH)
     listed(page)
     page.get_by_label("Search chats").fill("quoted")
     expect(page.locator(".session").first).to_be_visible()
@@ -149,7 +159,6 @@ def naming(page: Page, **more: Any) -> None:
 
 def menu(page: Page, **more: Any) -> None:
     """The menu under an answer."""
-    cited(page)
     last_turn(page).hover()
     last_turn(page).get_by_role("button", name="Export").click()
     expect(page.get_by_role("menu")).to_be_visible()
@@ -208,7 +217,6 @@ def serving(page: Page, house: House, after: ExitStack, **more: Any) -> None:
 
 def removed(page: Page, **more: Any) -> None:
     """A chat with a removed question, and several files that were refused."""
-    cited(page)
     last_turn(page).hover()
     last_turn(page).get_by_role("button", name="Remove this question").click()
     expect(page.locator("#removed")).to_be_visible()
@@ -274,9 +282,8 @@ def at_home(page: Page, house: House, after: ExitStack, **more: Any) -> None:
     expect(page.locator(".pick-bar")).to_be_visible()
 
 
-def tuning(page: Page, ollama: LedOllama, **more: Any) -> None:
+def tuning(page: Page, **more: Any) -> None:
     """The options of a model."""
-    told(page, ollama, "Really?")
     page.get_by_role("button", name="This chat", exact=True).click()
     page.get_by_role("menuitem", name="Model options").click()
     expect(page.get_by_label("Temperature")).to_be_focused()
@@ -303,22 +310,15 @@ def speaking(page: Page, ollama: LedOllama, **more: Any) -> None:
     expect(page.locator(".folders summary").first).to_be_visible()
 
 
-VIEWS: dict[str, Callable[..., None]] = {
-    view.__name__.replace("_", " "): view
-    for view in (
-        *(empty, cited, rich, failed, asked_leave, reading, picking, commanding, menu, planned),
-        *(
-            thinking,
-            choosing,
-            naming,
-            vouched,
-            judged,
-            untrusted,
-            serving,
-            removed,
-            explained,
-            settings,
-        ),
-        *(sought, chosen, blamed, at_home, tuning, previewing, speaking, found),
-    )
-}
+# What is seen in one visit, each view from where the one before it ended.
+WALKS: tuple[tuple[Callable[..., None], ...], ...] = (
+    (empty, picking, choosing, naming, commanding),
+    (cited, menu, reading, removed),
+    (rich, tuning, found),
+    (failed, previewing),
+    (explained, thinking),
+    (asked_leave, planned, vouched, judged),
+    (settings, sought, chosen, blamed, serving),
+    (untrusted, at_home),
+    (speaking,),
+)

@@ -9,6 +9,7 @@ import pytest
 from bench.labelled import read
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
+from searchloop.analysis.language import language
 from tests.tables import each_row
 
 _HERE = Path(__file__).parent
@@ -54,6 +55,15 @@ def test_a_denial_takes_the_tick_in_any_language(pair: str) -> None:
     assert check(said, Page(denied)).verdict not in _TICKED
 
 
+# What stands around a sentence of a page, so that the page is of one language.
+_FRAMES = {
+    "en": ("The report is from May.", "It has ninety pages."),
+    "de": ("Der Bericht ist vom Mai.", "Er hat neunzig Seiten."),
+    "es": ("El informe es de mayo.", "Tiene noventa páginas."),
+    "fr": ("Le rapport date du mois de mai.", "Il a quatre-vingt-dix pages."),
+    "zh": ("这份报告是五月发表的。", "共有九十页。"),
+    "ja": ("報告書は五月に出た。", "九十ページある。"),
+}
 # A sentence, and the same in doubt.
 _DOUBTED = Path(__file__).with_name("doubts.txt").read_text("utf-8").splitlines()
 
@@ -62,7 +72,8 @@ _DOUBTED = Path(__file__).with_name("doubts.txt").read_text("utf-8").splitlines(
 def test_what_the_page_doubts_gets_no_tick(pair: str) -> None:
     """It is not accused, and a claim that keeps the doubt is supported."""
     said, _, doubted = pair.partition(" | ")
-    page = Page(f"The report is from May. {doubted} It has ninety pages.")
+    before, after = _FRAMES[language(said) or "fr"]
+    page = Page(f"{before} {doubted} {after}")
     assert check(said, page).verdict == "unclear"
     assert check(doubted, page).verdict in _TICKED
     assert check(said, Page(said)).verdict in _TICKED

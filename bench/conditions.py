@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 from bench.labelled import Labelled, read
 
 _PACKAGE = "searchloop.agent.verdicts"
-_MODULES = ("numbers", "text", "page", "compare", "derived", "score", "vetoes", "check")
+# Each behind those that it imports.
+_MODULES = ("numbers", "text", "page", "compare", "derived", "vetoes", "score", "check")
 _MOST = 250  # claims that are asked again for one condition
 _TICKED, _ACCUSED = ("quoted", "supported"), ("contradicted", "misquoted")
 

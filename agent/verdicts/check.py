@@ -12,21 +12,13 @@ from searchloop.agent.verdicts.compare import turned_by_gap
 from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.score import TOKENS, chance, closest
-from searchloop.agent.verdicts.text import (
-    PIECE,
-    SPACELESS,
-    blanked,
-    folded,
-    kind_of,
-    tokens,
-)
-from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, doubts, veto
-from searchloop.analysis.language import SCRIPTS, language
+from searchloop.agent.verdicts.text import PIECE, SPACELESS, blanked, folded, kind_of, tokens
+from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, veto
+from searchloop.analysis.language import language
 from searchloop.analysis.sentences import sentences
 
 _LONGEST = 2_000  # characters of a claim that are compared
 _TELLING = 8  # words that tell a language, if it is known here
-_MOST = 0.95  # share of a claim that a quotation fills, where nothing else needs to be compared
 
 
 # Behind `Yes,` and `The report says that` the claim begins, before `, according to the report` it
@@ -93,7 +85,7 @@ def _checked(claim: str, page: Page) -> Verdict:
         if not any(said and said.casefold() in page.text.casefold() for said in found.groups()):
             claim = claim[: found.start()] + claim[found.end() :]
     lang = language(claim)
-    foreign = _foreign(claim, lang, page)
+    foreign = _foreign(lang, page)
     quotes = quotations(claim, lang or page.lang)
     if quotes:
         return _quoted(claim, quotes, page, foreign)
@@ -115,12 +107,10 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             return replace(verdict, verdict="unclear", reason=DENIAL)
         if not _spoken(claim, quotes, start, page):
             return replace(verdict, verdict="unclear", reason=TURNED)
-        filled = sum(map(len, quotes)) / len(claim)
-        if filled > _MOST or any(map(elided, quotes)):
+        if any(map(elided, quotes)):
             return verdict
         said = _compared(claim, page, foreign)
-        may_turn = filled > 0.5 and said.reason == TURNED  # `said X` for `X said`
-        return said if said.reason in FAULTS and not may_turn else verdict
+        return said if said.reason in FAULTS else verdict
     nearest = _compared(claim, page, foreign)
     missing = quotes[places.index(None)]
     if foreign or not same_language(missing, claim, page):
@@ -143,44 +133,18 @@ def _spoken(claim: str, quotes: list[str], start: int, page: Page) -> bool:
 _BEFORE = 2  # sentences before a quotation that may name its speaker
 
 
-def _foreign(claim: str, lang: str, page: Page) -> bool:
-    """Tells whether claim and page differ in language, or at least in script."""
-    if lang and page.lang:
-        return lang != page.lang
-    return lang in SCRIPTS or (page.lang in SCRIPTS and len(claim.split()) > _TELLING)
-
-
-_PLACES_TRIED = 3  # sentences near a claim that may hold it word for word
-_NO = ("no", "not", "nicht", "non", "pas", "niet", "não")  # `no fewer than`
-
-
-def _verbatim(claim: str, page: Page) -> Verdict | None:
-    """Returns the verdict on a claim that stands word for word, and undenied, in the page."""
-    told = {t.key for t in tokens(claim, page.lang) if t.kind in ("word", "letter")}
-    words = words_of(claim, page.lang)
-    if len(words.starts) < 2 or not all(page.has(key) for key in told if key[0] != "~"):
-        return None
-    places = (page.place(words.joined, k) for k in page.nearest(told)[:_PLACES_TRIED])
-    found = next(filter(None, places), None)
-    if not found:
-        return None
-    start, end = found
-    around = {page.sentence_of(start), page.sentence_of(end - 1)}
-    for token in (t for k in around for t in page.tokens(k) if t.start < start or t.end > end):
-        cut = token.number and token.start < end and token.end > start
-        turned = token.kind == "not" or doubts(token)
-        if cut or turned or (token.word in _NO and 0 <= start - token.end < 2):
-            return None
-    return _at(page, "supported", start, end, "The source says it in these sentences.")
+def _foreign(lang: str, page: Page) -> bool:
+    """Tells whether claim and page differ in language, as far as they tell it."""
+    return bool(lang and page.lang) and lang != page.lang
 
 
 def _compared(claim: str, page: Page, foreign: bool) -> Verdict:
     """Compares the claim as a whole; then, where it is several sentences, each by itself."""
-    whole = _verbatim(claim, page) or _judged(claim, page, foreign)
+    whole = _judged(claim, page, foreign)
     parts = [claim[start:end] for start, end in sentences(claim)]
     if foreign or whole.verdict != "unclear" or whole.reason in FAULTS or len(parts) < 2:
         return whole
-    each = [_verbatim(part, page) or _judged(part, page, foreign) for part in parts]
+    each = [_judged(part, page, foreign) for part in parts]
     if all(v.verdict == "supported" for v in each):
         return replace(each[0], reason="The source says each sentence.")
     return next((v for v in each if v.verdict == "contradicted"), whole)
@@ -191,7 +155,7 @@ def _judged(claim: str, page: Page, foreign: bool) -> Verdict:
     if isinstance(found, str):
         return Verdict("unclear", reason=found)
     start, end = page.spans[found.first][0], page.spans[found.last][1]
-    if foreign:
+    if foreign and not found.seen.near:
         return _at(page, "unclear", start, end, "The source is in another language.")
     if not found.fault:
         return _at(page, "supported", start, end, "The source says it in these sentences.")
@@ -208,7 +172,7 @@ def together(claim: str, pages: Sequence[Page]) -> list[Verdict]:
     claim = blanked(unescape(claim)).strip()[: _LONGEST + 1]
     lang = language(claim)
     barred = len(claim) > _LONGEST or quotations(claim, lang)
-    if barred or not all(p.readable and not _foreign(claim, lang, p) for p in pages):
+    if barred or not all(p.readable and not _foreign(lang, p) for p in pages):
         return []
     found = [each for page in pages if not isinstance(each := closest(claim, page), str)]
     covers = [each.seen.cover for each in found]

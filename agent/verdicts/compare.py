@@ -127,15 +127,11 @@ def _in_their_form(token: Token, numbers: Sequence[Token]) -> Token:
     number = token.number
     if number is None:
         return token
-    same = [t for t in numbers if t.number and number.held_by(t.number)]
-    if any(t.key == token.key for t in same) or (not same and not _bare(token, numbers)):
-        return token
-    return token._replace(key=same[0].key if same else f"{token.key}?")
-
-
-def _bare(token: Token, numbers: Sequence[Token]) -> bool:
-    """Tells of a value that the window has in other units or with another bound alone."""
-    return any(t.key == token.key for t in numbers)
+    same = [t.key for t in numbers if t.number and number.held_by(t.number)]
+    if same:
+        return token if token.key in same else token._replace(key=same[0])
+    otherwise = any(t.key == token.key for t in numbers)  # in other units, or with another bound
+    return token._replace(key=f"{token.key}?") if otherwise else token
 
 
 @lru_cache(maxsize=8)  # the vetoes ask for the same two again

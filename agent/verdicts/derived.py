@@ -127,7 +127,7 @@ def _telling(number: Number) -> bool:
 
 
 def _is(wanted: Number, value: float, unit: str) -> bool:
-    mine, given = wanted.beside(Number(value, unit)) or (1, 0)
+    mine, given, _ = wanted.beside(Number(value, unit)) or (1, 0, 0)
     if value <= 0 or not given:
         return False
     if wanted.kind in ("more", "less"):

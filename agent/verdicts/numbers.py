@@ -67,7 +67,7 @@ class Number(NamedTuple):
     def held_by(self, other: Number) -> bool:
         """Tells whether a source that gives `other` says this."""
         bare = not self.unit and other.unit == "%"
-        measured = None if bare else self._beside(other)
+        measured = None if bare else self.beside(other)
         if measured is None:
             return False
         mine, given, slack = measured
@@ -81,12 +81,12 @@ class Number(NamedTuple):
             "nearly": _NEARLY <= share < 1,
             "more": 1 < share <= _FAR,
             "less": 1 / _FAR <= share < 1,
-            "": self._rounds(other) and self._digits() > 1,
+            "": self._rounds(other) and round(abs(self.value / self.zeros())) >= 10,
         }[self.kind]
 
     def differs(self, other: Number) -> bool:
         """Tells whether the two exclude each other: other values of one thing in one measure."""
-        measured = self._beside(other) if bool(self.unit) == bool(other.unit) else None
+        measured = self.beside(other) if bool(self.unit) == bool(other.unit) else None
         if measured is None or self.held_by(other):
             return False
         mine, given, slack = measured
@@ -111,12 +111,7 @@ class Number(NamedTuple):
             return None
         return self._replace(value=self.value + part.value * other_size / size, step=part.step)
 
-    def beside(self, other: Number) -> tuple[float, float] | None:
-        """Returns both values in one measure; None if they are in none."""
-        measured = self._beside(other)
-        return measured and measured[:2]
-
-    def _beside(self, other: Number) -> tuple[float, float, float] | None:
+    def beside(self, other: Number) -> tuple[float, float, float] | None:
         """Returns both values in one measure, and by how much they may differ; None if in none."""
         if self.unit == other.unit or not self.unit or not other.unit:
             return self.value, other.value, _EXACT * max(1.0, abs(self.value))
@@ -136,10 +131,6 @@ class Number(NamedTuple):
         written = f"{abs(self.value):.12g}"
         zeros = len(written) - len(written.rstrip("0")) if "." not in written else 0
         return float(10**zeros)
-
-    def _digits(self) -> int:
-        """Returns how many digits count."""
-        return len(f"{abs(self.value / self.zeros()):.0f}")
 
     def _rounds(self, other: Number) -> bool:
         """Tells whether this is the other one with fewer digits; a year is never rounded."""
@@ -194,7 +185,10 @@ _NUMBER_WORDS = {
     lang: {word: float(value) for word, _, value in (item.partition("=") for item in items)}
     for lang, items in table(TABLES["numerals"]).items()
 }
-_GROUPED = re.compile(r"\d{1,3}(?:([,.'’\u00a0\u202f\u2009 ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?\Z")
+_GROUPED = re.compile(
+    r"(?P<whole>[1-9]\d{0,2}([,.'’\u00a0\u202f\u2009 ])\d{3}(?:\2\d{3})*)(?:[.,](?P<rest>\d+))?\Z"
+)
+_ENGLISH = re.compile(r"\d+\.\d+\Z")
 _CJK_RUN = re.compile("[〇零一二三四五六七八九十百千万萬亿億兆两兩]+")
 _CJK_COUNTED = pattern("counter-patterns")
 _CJK_PLAIN = re.compile("[第统統之进進同专專唯万单單每另]\\Z")
@@ -211,13 +205,8 @@ def digits(text: str, lang: str = "") -> float:
     one comma it is thousands, since translated texts keep the original's digits.
     """
     grouped = _GROUPED.match(text)
-    if grouped and text[0] != "0" and not (
-        lang == "en" and grouped[1] == "." and text.count(".") == 1 and "," not in text
-    ):  # fmt: skip
-        whole, _, rest = text.partition({",": ".", ".": ","}.get(grouped[1], "."))
-        if grouped[1] not in ",." and "," in text:
-            whole, _, rest = text.partition(",")
-        text = re.sub(r"\D", "", whole) + (f".{rest}" if rest else "")
+    if grouped and not (lang == "en" and _ENGLISH.match(text)):
+        text = re.sub(r"\D", "", grouped["whole"]) + f".{grouped['rest'] or 0}"
     else:
         text = text.replace(",", ".")
         if text.count(".") > 1:  # a version or a date
@@ -376,8 +365,7 @@ def measure(heads: str) -> tuple[float, str]:
     words = _MEASURE.findall(heads.casefold())
     scales = (scale(word, "en") or _CJK_SCALES.get(word[0], 0) for word in words)
     units = (UNITS.get(word, "") for word in words)
-    plain = (unit for unit in units if unit and _SIZES[unit][0] not in ("time", "months"))
-    return next((by for by in scales if by >= 1000), 1.0), next(plain, "")
+    return next((by for by in scales if by >= 1000), 1.0), next(filter(None, units), "")
 
 
 def goes_on(text: str, start: int, value: float) -> bool:
@@ -391,16 +379,10 @@ def cjk_numbers(text: str, start: int, end: int) -> Iterator[tuple[Number, int, 
         counted = _CJK_COUNTED.match(text, run.end())
         unit = _CJK_UNIT.match(text, run.end())
         share = text[max(0, run.start() - 3) : run.start()] == "百分之"
-        ordinal = text[max(0, run.start() - 1) : run.start()] == "第"
-        single = (
-            not share
-            and not (ordinal and counted)
-            and len(run[0]) == 1
-            and (
-                _CJK_PLAIN.search(text[max(0, run.start() - 1) : run.start()])
-                or run[0] in "百千万萬亿億兆"
-            )
-        )
+        before = max(0, run.start() - 1)
+        ordinal = text[before : run.start()] == "第"
+        plain = run[0] in "百千万萬亿億兆" or _CJK_PLAIN.search(text, before, run.start())
+        single = len(run[0]) == 1 and plain and not share and not (ordinal and counted)
         if (counted or unit or share or len(run[0]) > 2) and not single:
             value = _cjk_value(run[0])
             name = "%" if share else UNITS[unit[0]] if unit else ""

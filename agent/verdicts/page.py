@@ -30,8 +30,6 @@ TABLE = re.compile(
 CELL = re.compile(r"[^|\n]+")
 _EMPHASIS = ("*", "**", "***", "`")
 _GOES_ON = re.compile(r"(?<=\w)[*`]{0,3}\]\([^()\s]{1,2000}\)[*`]{0,3}(?=\w)")
-_SPACED = re.compile(r"\d[\u00a0\u202f\u2009 ]\d{3}")
-_SPACES = re.compile(r"(?<!\d)\s+|\s+(?!\d{3})")  # all but those of `81 365`
 _GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
 
 
@@ -130,14 +128,6 @@ class Page:
         """Every word in order, for literal comparison."""
         return words_of(self.clean, self.lang, self._joined)
 
-    def place(self, words: str, sentence: int) -> tuple[int, int] | None:
-        """Finds `" some words "` in a sentence and those beside it, without cutting the others."""
-        first, last = max(0, sentence - 1), min(len(self.spans), sentence + 2) - 1
-        start, end = self.spans[first][0], self.spans[last][1]
-        joined = frozenset(at - start for at in self._joined if start <= at < end)
-        found = words_of(self.clean[start:end], self.lang, joined).find(words)
-        return (found[0] + start, found[1] + start) if found else None
-
     @cached_property
     def _joined(self) -> frozenset[int]:
         """Returns where a word goes on behind a link, as in `[cat](address)s`."""
@@ -152,10 +142,8 @@ class Page:
     def _index(self) -> dict[str, list[list[int]]]:
         """{key: for each way to write it, the sentences that have it}."""
         held: dict[str, list[int]] = defaultdict(list)
-        spaced = {self.sentence_of(found.start()) for found in _SPACED.finditer(self.clean)}
         for number, (start, end) in enumerate(self.spans):
-            said = self.clean[start:end]
-            for word in set(_SPACES.split(said) if number in spaced else said.split()):
+            for word in set(self.clean[start:end].split()):
                 held[word].append(number)
         found: dict[str, list[list[int]]] = defaultdict(list)
         for word, places in held.items():
@@ -237,7 +225,7 @@ class Page:
         for token in tokens(self.clean, self.lang, *span):
             found.append(token)
             number = token.number
-            if number and not number.unit and (factor > 1 or unit):
+            if number and not number.unit:
                 value, step = number.value * factor, number.step * factor
                 whole = number._replace(value=value, unit=unit, step=step)
                 found.append(token._replace(key=f"#{value:.9g}", number=whole))

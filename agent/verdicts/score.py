@@ -49,11 +49,10 @@ def chance(found: Comparison) -> float:
 def content(tokens: Sequence[Token]) -> list[Token]:
     """Returns what tells something: no grammar, no "about", no unit or sign that a number has."""
     found = []
-    for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+    for before, token in zip((None, *tokens), tokens, strict=False):
         unit = before and token.key[0] == "~" and (before.number or before.key[0] == "~")
-        minus = after and after.number and after.number.value < 0 and after.start - token.end < 2
         said = token.kind in ("word", "number", "letter") and token.word not in ABOUT
-        if said and not unit and not minus:
+        if said and not unit:
             found.append(token)
     return found
 

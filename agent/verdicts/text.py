@@ -243,20 +243,14 @@ def _numeral(number: Number, start: int, end: int) -> Token:
     return Token("number", f"#{number.value:.9g}", start, end, False, number)
 
 
+_CLOSE = ("", " ", "-", "\u00a0", "\u202f", "* ", "** ")
+
+
 def _joined(text: str, pieces: list[re.Match[str]], i: int, k: int) -> tuple[str, int] | None:
     """Returns the folded k-th piece behind piece i, if but a space or a hyphen stands between."""
-    if i + k >= len(pieces) or text[pieces[i + k - 1].end() : pieces[i + k].start()] not in (
-        "",
-        " ",
-        "-",
-        "\u00a0",
-        "\u202f",
-        "* ",
-        "** ",
-    ):
-        return None
-    word = folded(pieces[i + k][0])
-    return word, i + k
+    if i + k < len(pieces) and text[pieces[i + k - 1].end() : pieces[i + k].start()] in _CLOSE:
+        return folded(pieces[i + k][0]), i + k
+    return None
 
 
 def _behind(

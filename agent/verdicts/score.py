@@ -42,7 +42,7 @@ def model() -> dict[str, Any]:
 def chance(found: Comparison) -> float:
     """Returns the chance, 0 to 1, that people would say the window supports the claim."""
     weights = model()["weights"]
-    sum_ = model()["bias"] + sum(weights[k] * v for k, v in features(found).items() if k in weights)
+    sum_ = model()["bias"] + sum(weights[k] * v for k, v in features(found).items())
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, sum_))))
 
 
@@ -169,13 +169,9 @@ def _worked_out(claim: str, best: Found, page: Page) -> list[Found]:
     end = max(t.end for t in window)
     told = {t.start for t in (*said, *lost)}
     window += [t._replace(start=end, end=end) for t in seen.given if t.start in told]
-    return [
-        _seen(
-            replace(seen, window=window[:TOKENS], derived=len(wanted)),
-            min(s.sentence for s in sides),
-            max(s.sentence for s in sides),
-        )
-    ]
+    places = [side.sentence for side in sides]
+    seen = replace(seen, window=window[:TOKENS], derived=len(wanted))
+    return [_seen(seen, min(places), max(places))]
 
 
 def _deciding(found: list[Found]) -> list[Found]:

@@ -119,11 +119,6 @@ def degree(found: Comparison) -> str:
     return ""
 
 
-def doubts(token: Token) -> bool:
-    """Tells of a word that makes what follows it uncertain, as `may` and `if`."""
-    return _DEGREES.get(_said(token)) in ("doubt", "if")
-
-
 def _is_name(token: Token) -> bool:
     """Tells the month and the man from the verbs."""
     return token.capital and token.word in ("may", "will")
@@ -370,11 +365,6 @@ def veto(found: Comparison) -> str:
     return next(filter(None, (rule(found) for rule in rules)), "")
 
 
-def _turns_it(token: Token) -> bool:
-    """Tells of a word that changes what is said, if a claim leaves it out."""
-    return token.kind == "not" or _said(token) in _DEGREES
-
-
 _WORDS, _ALL = 0.8, 0.99  # of a claim's words, beside one number of its measure, and beside more
 
 
@@ -404,7 +394,8 @@ def accused(found: Comparison, fault: str) -> bool:
     left_out = [t for gap in found.gaps if not gap.ours for t in gap.theirs]
     if not found.near or len(gaps or found.gaps) != 1:
         return False
-    if gaps and left_out and (fault != NUMBER or any(map(_turns_it, left_out))):
+    turned = any(t.kind == "not" or _said(t) in _DEGREES for t in left_out)
+    if gaps and left_out and (fault != NUMBER or turned):
         return False
     gap: Gap = (gaps or found.gaps)[0]
     ours, theirs = gap.content()

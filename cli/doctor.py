@@ -284,14 +284,15 @@ def mcp_findings(settings: Settings) -> Iterator[Finding]:
         what, error = f"MCP server {told['name']}", told["error"]
         if error:
             said = f"{error['message']} {error['remedy']}"
-            mends = _command(error["remedy"]) or f"searchloop mcp test {told['name']}"
+            name = shlex.quote(told["name"])
+            mends = _command(error["remedy"]) or f"searchloop mcp test {name}"
             yield Finding("hint", what, said, mends)
         else:
             suspended = [tool["name"] for tool in told["tools"] if tool["suspended"]]
             said = number(sum(tool["enabled"] for tool in told["tools"]), "tool")
-            command = f"searchloop mcp approve {told['name']} {suspended[0]}" if suspended else ""
+            command = shlex.join(["searchloop", "mcp", "approve", told["name"], *suspended[:1]])
             said += f", {len(suspended)} suspended because changed" if suspended else ""
-            yield Finding("hint" if suspended else "ok", what, said, command)
+            yield Finding("hint" if suspended else "ok", what, said, command if suspended else "")
 
 
 async def _tried(settings: Settings, names: list[str]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shlex
 import sys
 import threading
 import webbrowser
@@ -105,7 +106,7 @@ async def _list(args: argparse.Namespace, settings: Settings) -> int:
     if found["untrusted"]:
         lines.append(safe(f"{found['untrusted']['file']} is not used until you trust it:"))
         lines += _commands(found["untrusted"]["commands"])
-        lines.append(safe(f"  searchloop mcp trust {args.workspace}"))
+        lines.append(safe(f"  searchloop mcp trust {shlex.quote(args.workspace)}"))
     if not lines and not found["problems"]:
         lines.append(f"No servers. They are read from {found['file']}.")
     for problem in found["problems"]:
@@ -131,7 +132,7 @@ async def _add(args: argparse.Namespace, settings: Settings) -> int:
         (one_line(s.name, 64), verbs[s.kind], one_line(" ".join(s.shown), 300)) for s in servers
     ]
     lines = [f"Added {name}, which {verb}: {shown}" for name, verb, shown in named]
-    lines.append(f"Try it: searchloop mcp test {named[0][0]}")
+    lines.append(f"Try it: searchloop mcp test {shlex.quote(named[0][0])}")
     return tell(args, {"added": [server.name for server in servers]}, *lines)
 
 

@@ -7,6 +7,7 @@ tools of the workspace change every file in that folder, which is named by its a
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -23,7 +24,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from searchloop.agent.calls.arguments import coerced
 from searchloop.agent.calls.caller import Decision, Reply
-from searchloop.agent.calls.schema import problems_with
+from searchloop.agent.calls.instructions import misfit
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
@@ -243,9 +244,10 @@ class UserQuestions:
             given = {**given, **answer.arguments}
             told = {name: value for name, value in given.items() if value != "" or name in needed}
             fitting = coerced(told, schema)
-            wrong = problems_with(fitting, schema) or ""
-            if not wrong:
+            problem = await asyncio.to_thread(misfit, json.dumps(fitting), schema)
+            if problem is None:
                 return fitting
+            wrong = f"The answer does not fit: {problem}."
         return None
 
 

@@ -19,6 +19,7 @@ from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition
 from searchloop.agent.mcp.server import Server, clean, line
 from searchloop.agent.run.question.files import MOST_FILES, NewFile, checked_file
+from searchloop.agent.text import is_shallow
 from searchloop.agent.tools import Tool, ToolContext, ToolFunction, object_schema, text_schema
 from searchloop.agent.types import Effect, ToolResult, ToolSpec
 from searchloop.agent.types.attachments import Attachment
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 MOST = 1_000_000  # characters of one result
-_PARTS = 1000
+_PARTS, _DEPTH = 1000, 100
 
 
 def result_of(call_id: str, name: str, answer: CallToolResult, **details: Any) -> ToolResult:
@@ -76,7 +77,8 @@ def _part(part: Any, n: int) -> _Part:
 
 
 def _media(kind: str, mime: str, data: str, n: int) -> _Part:
-    size, mime, why = len(data) * 3 // 4, line(mime, 80), ""
+    size, mime, why = len(data) * 3 // 4, line(mime, 80).lower(), ""
+    data = "".join(data.split())  # some break the lines of base64
     known = {"kind": kind, "mime": mime, "bytes": size}
     if mime.startswith("image/"):
         name = f"picture {n}"
@@ -98,17 +100,22 @@ def _structured(answer: CallToolResult, texts: list[str]) -> list[str]:
     value = answer.structured_content
     if value is None:
         return []
-    for text in texts:
-        try:
-            said = json.loads(text)
-        except (ValueError, RecursionError):
-            said = text
-        wrapped = isinstance(value, dict) and list(value.values()) in ([said], [text])
-        if said == value or wrapped:
-            return []
+    if not is_shallow(value, _DEPTH):
+        return [f"[Its structured content has more than {_DEPTH} levels and was left out]"]
+    said = list(map(_read, texts))
+    if any(value == each or value == {"result": each} for each in (*said, *texts, said, texts)):
+        return []
     whole = json.dumps(value, ensure_ascii=False)
     data = (getattr(part, "data", "") for part in answer.content)
     return [] if any(each and each in whole for each in data) else [whole]
+
+
+def _read(text: str) -> Any:
+    """Returns what a text means as JSON, or the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def tool_of(

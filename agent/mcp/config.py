@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,7 +123,7 @@ def file_notices(found: ServerList) -> list[dict[str, str]]:
     ]
     if found.untrusted:
         words = f"The MCP servers of {found.untrusted.file} are not used."
-        folder = Path(found.untrusted.file).parent
+        folder = shlex.quote(str(Path(found.untrusted.file).parent))
         remedy = f"Look at them in the settings under Tools, or: searchloop mcp trust {folder}"
         told.append({"code": "mcp_untrusted", "message": words, "remedy": remedy})
     return told

@@ -43,7 +43,7 @@ def server_notices(connection: Connection) -> list[dict[str, str]]:
     for tool in connection.suspended:
         shown = line(tool, 80)
         words = f"The tool {shown!r} of the MCP server {name!r} has changed, and is not used."
-        look = f"Look at the change: searchloop mcp approve {name} {shown}"
+        look = f"Look at the change: {connection.server.command_line('approve', shown)}"
         remedy = "A new agent takes it as it is then." if given else look
         told.append({"code": "mcp_suspended", "message": words, "remedy": remedy})
     return told
@@ -246,7 +246,7 @@ class McpServers:
         connection = self._connection(self.named(server, workspace))
         if connection.server.disabled:
             what = f"The MCP server {server!r} is switched off."
-            raise ConfigError("no_server", what, f"searchloop mcp enable {server}")
+            raise ConfigError("no_server", what, connection.server.command_line("enable"))
         return await connection.prompt(prompt, words.split())
 
     async def approve(
@@ -262,7 +262,7 @@ class McpServers:
         definition = connection.listing.get(tool)
         if definition is None:
             words = f"The MCP server {name!r} has no tool {tool[:80]!r}."
-            raise connection.error or ConfigError("no_tool", words, f"searchloop mcp tools {name}")
+            raise connection.error or ConfigError("no_tool", words, server.command_line("tools"))
         self._pins.approve(server, definition, seen)
         self._listed(connection)
         return await self.test(name, workspace)

@@ -13,7 +13,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from searchloop.agent.errors import ToolError
+from searchloop.agent.calls.instructions import Instructions
+from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.mcp.definitions import Unusable, plain_schema
 from searchloop.agent.mcp.server import line
 from searchloop.agent.tools import Ask
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _ROUNDS = 10  # of one call
 _PAUSE = 0.25  # seconds before a call is repeated that asks nothing
 _WORDS, _FIELD = 1000, 200  # characters
+_MOST = 40  # fields of one question
 
 
 async def called(
@@ -76,7 +78,10 @@ class Questions:
             return self.no()
         try:
             schema = plain_schema(params.requested_schema)
-        except Unusable:
+            Instructions.of(None, {}, schema)  # whose patterns take no time
+        except (Unusable, ConfigError):
+            return self.no()
+        if len(schema["properties"]) > _MOST:
             return self.no()
         fields = "; ".join(_field(*each) for each in schema["properties"].items())
         words = f"{self.server} asks: {line(params.message, _WORDS)} {fields}".strip()
@@ -112,5 +117,8 @@ class Questions:
 def _field(name: str, its: Mapping[str, Any]) -> str:
     """Describes a field: its name, what it is, and what may be chosen."""
     about = its.get("description") or its.get("title") or ""
-    chosen = ", ".join(map(str, its.get("enum") or ()))
+    one = its.get("items") or its
+    arms = one.get("oneOf") or one.get("anyOf") or ()
+    named = [f"{arm.get('const')}: {arm.get('title')}" for arm in arms if "const" in arm]
+    chosen = ", ".join(map(str, one.get("enum") or named))
     return line(f"{name}: {about} {f'({chosen})' if chosen else ''}", _FIELD)

@@ -121,17 +121,23 @@ class Server:
         same: dict[str, Any] = {"private": False, "effect": None, "tools": {}, "only": None}
         return replace(self, **same) == replace(other, **same)
 
+    def command_line(self, verb: str, *more: str) -> str:
+        """Returns a command about it, which a shell reads as it stands."""
+        return shlex.join(["searchloop", "mcp", verb, self.name, *more])
+
     def see_why(self) -> str:
         """Says how to find out why it cannot be used."""
         if self.file != GIVEN:
-            return f"See why: searchloop mcp test {self.name}"
+            return f"See why: {self.command_line('test')}"
         how = "Check its address" if self.url else "Run it by itself to see why"
         return f"{how}: {shlex.join(self.shown)}"
 
     def log_in(self) -> str:
         """Names the commands that log in to it; a login is known by the address."""
-        add = f"searchloop mcp add {self.name} --url {self.shown[0]}, then "
-        return f"{add if self.file == GIVEN else ''}searchloop mcp login {self.name}"
+        add = (
+            f"{self.command_line('add', '--url', *self.shown)}, then " if self.file == GIVEN else ""
+        )
+        return f"{add}{self.command_line('login')}"
 
     def keys(self) -> dict[str, str]:
         """Returns the keys in its settings, by the place where they stand."""

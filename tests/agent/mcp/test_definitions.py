@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ def definition(name: str = "t", description: str = "Does it.", **schema: Any) ->
     return Definition(name, "", description, {"type": "object", **schema}, {})
 
 
-def test_names_are_what_people_expect() -> None:
-    """Plain names stay as they are."""
-    parts = server_parts(["everything", "my_server", "Google Maps"])
-    assert tool_name(parts["everything"], "get-sum") == "mcp_everything_get-sum"
-    assert tool_name(parts["my_server"], "read_file") == "mcp_my_server_read_file"
-    assert tool_name(parts["Google Maps"], "find") == "mcp_Google-Maps_find"
+def test_a_remedy_can_be_pasted_into_a_shell() -> None:
+    """No name of a server or of its tools is more than a word of the command that names it."""
+    server = Server("my files", "mcp.json", ("x",))
+    asked = shlex.split(server.command_line("approve", "x; rm -rf ~ $(id)"))
+    assert asked == ["searchloop", "mcp", "approve", "my files", "x; rm -rf ~ $(id)"]
+    assert server.see_why() == "See why: searchloop mcp test 'my files'"
 
 
 @given(

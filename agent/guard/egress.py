@@ -33,6 +33,7 @@ _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_=-]+")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,=-]{0,2}){6,}")
 _CODE = re.compile(r"(?:0x|\\?u00|[\\=%]|&#)?x?([0-9a-fA-F]{2,8})(?![0-9a-zA-Z])", re.IGNORECASE)
 _NOT_WORD = re.compile(r"[\W_]+")
+_ALIKE = str.maketrans("асеорхуіјѕһкмтвнαβεικνορτυχ", "aceopxyijshkmtbhabeikvoptux")
 # Invisible signs that stand for others: tags, and variation selectors as bytes.
 _HIDDEN = {
     **{0xE0000 + code: code for code in range(32, 127)},
@@ -48,11 +49,12 @@ _DENSE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 
 
 def _even(text: str) -> str:
-    """Returns the text in lower case, without accents, ligatures and invisible characters."""
+    """Returns the text in lower case, without accents, ligatures and invisible characters, and
+    with the Latin letter for one that looks alike."""
     if not text.isascii():
         signs = INVISIBLE.sub("", unicodedata.normalize("NFKD", text))
         text = "".join(sign for sign in signs if unicodedata.category(sign)[0] != "M")
-    return text.casefold()
+    return text.casefold().translate(_ALIKE)
 
 
 def squeezed(text: str) -> str:
@@ -101,21 +103,28 @@ def _numbers(codes: Iterable[str], base: int) -> Iterator[int]:
 
 
 class Secrets:
-    """Texts that must not leave; `known` maps their names to them."""
+    """Texts that must not leave: any piece of those `known` by name, and squeezed `runs`."""
 
-    def __init__(self, known: Mapping[str, str]) -> None:
-        self._runs: dict[str, str] = {}
+    def __init__(self, known: Mapping[str, str], runs: Iterable[str] = ()) -> None:
+        self._begun = defaultdict[str, list[tuple[str, str]]](list)
         for name, value in known.items():
             plain = squeezed(value)
             if len(plain) >= _LEAST:
-                self._runs |= dict.fromkeys(_pieces(plain, min(len(plain), _PIECE)), name)
-        self._sizes = {len(run) for run in self._runs}
+                for piece in _pieces(plain, min(len(plain), _PIECE)):
+                    self._begun[piece[:_LEAST]].append((piece, name))
+        for run in runs:
+            self._begun[run[:_LEAST]].append((run, run))
 
     def found_in(self, texts: Iterable[str]) -> str | None:
-        """Returns the name of a secret that occurs in one of these texts, or None."""
-        plain = [squeezed(text) for text in texts if self._runs]
-        pieces = (piece for text in plain for size in self._sizes for piece in _pieces(text, size))
-        return next((self._runs[piece] for piece in pieces if piece in self._runs), None)
+        """Returns the name of one that occurs in one of these texts, or None."""
+        found = (
+            name
+            for text in (squeezed(text) for text in texts if self._begun)
+            for start in range(len(text))
+            for piece, name in self._begun.get(text[start : start + _LEAST], ())
+            if text.startswith(piece, start)
+        )
+        return next(found, None)
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:
@@ -168,7 +177,7 @@ class Exposure:
         self._private: list[str] = []
         self._open: list[str] = []  # what the user wrote, and what came from outside
         self._typed: set[str] = set()  # secret-looking pieces of what the user wrote
-        self._pieces: tuple[int, Mapping[str, list[str]], Secrets] = (-1, {}, Secrets({}))
+        self._pieces: tuple[int, Secrets] = (-1, Secrets({}))
 
     def catch_up(self, text_of: Callable[[str], str | None]) -> None:
         """Reads the messages that were added; `text_of` has the text of attached files."""
@@ -220,18 +229,8 @@ class Exposure:
                 for token in (*_named(text), *suspicious(text))
                 if not self.met(token)
             }
-            begun = defaultdict[str, list[str]](list)
-            for run in own - known:
-                begun[run[:_LEAST]].append(run)
-            self._pieces = (len(self._private), begun, Secrets({name: name for name in names}))
-        _, runs, secrets = self._pieces
-        plain = [squeezed(text) for text in texts]
-        return secrets.found_in(plain) is not None or any(
-            text.startswith(run, start)
-            for text in plain
-            for start in range(len(text))
-            for run in runs.get(text[start : start + _LEAST], ())
-        )
+            self._pieces = (len(self._private), Secrets({n: n for n in names}, own - known))
+        return self._pieces[1].found_in(texts) is not None
 
 
 def _named(text: str) -> list[str]:

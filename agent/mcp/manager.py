@@ -7,6 +7,7 @@ raises nothing to a caller of `tools`: `overview` reports it. No report contains
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -246,7 +247,7 @@ class McpServers:
         connection = self._connection(self.named(server, workspace))
         if connection.server.disabled:
             what = f"The MCP server {server!r} is switched off."
-            raise ConfigError("no_server", what, connection.server.command_line("enable"))
+            raise ConfigError("no_server", what, f"searchloop mcp enable {shlex.quote(server)}")
         return await connection.prompt(prompt, words.split())
 
     async def approve(
@@ -262,7 +263,9 @@ class McpServers:
         definition = connection.listing.get(tool)
         if definition is None:
             words = f"The MCP server {name!r} has no tool {tool[:80]!r}."
-            raise connection.error or ConfigError("no_tool", words, server.command_line("tools"))
+            raise connection.error or ConfigError(
+                "no_tool", words, f"searchloop mcp tools {shlex.quote(name)}"
+            )
         self._pins.approve(server, definition, seen)
         self._listed(connection)
         return await self.test(name, workspace)

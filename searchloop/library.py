@@ -45,7 +45,7 @@ class _Words:
 
             agent.ask("What is new in Python 3.15?", model="ollama:qwen3:8b", search="auto")
         """
-        known, options, read = self._asker.turn("ask", turn, schema)
+        known, options, read = self._asker.turn("ask", question, turn, schema)
         *_, end = self._core.stream(question, session=known, **options)
         return answer_of(end, read)
 
@@ -58,7 +58,7 @@ class _Words:
             if event.type == "text_delta":
                 print(event.text, end="")
         """
-        known, options, read = self._asker.turn("stream", turn, schema)
+        known, options, read = self._asker.turn("stream", question, turn, schema)
         return Stream(self._core.stream(question, session=known, **options), read)
 
 
@@ -168,7 +168,7 @@ class _AsyncWords:
         async with asyncio.timeout(60):
             answer = await agent.ask("What is new in Python 3.15?", search="auto")
         """
-        known, options, read = self._asker.turn("ask", turn, schema)
+        known, options, read = self._asker.turn("ask", question, turn, schema)
         async with aclosing(followed(self._core, question, known, options)) as events:
             *_, end = [event async for event in events]
         return answer_of(end, read)
@@ -182,7 +182,7 @@ class _AsyncWords:
             if event.type == "text_delta":
                 print(event.text, end="")
         """
-        known, options, read = self._asker.turn("stream", turn, schema)
+        known, options, read = self._asker.turn("stream", question, turn, schema)
         return AsyncStream(self._core, question, known, options, read)
 
     async def _do(self, work: Coroutine[Any, Any, T]) -> T:

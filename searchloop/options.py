@@ -31,6 +31,7 @@ from searchloop.compose import search_app
 
 if TYPE_CHECKING:
     from searchloop.events import ApprovalRequested
+    from searchloop.search_backend.engines import Engine
 
 T = TypeVar("T")
 JsonSchema = Mapping[str, Any] | None
@@ -52,7 +53,7 @@ class AgentOptions(Usual, total=False):
 
     model: str | Provider | None
     tools: Iterable[Tool | Callable[..., Any]]
-    engines: Iterable[Any]
+    engines: Iterable[Engine | str]
     mcp: Mapping[str, McpServer] | None
     hooks: Hooks | None
     providers: Iterable[Provider]
@@ -106,6 +107,10 @@ def _checked(method: str, given: Mapping[str, Any], known: Collection[str]) -> N
             takes = ", ".join(sorted(known))
             near = did_you_mean(name, known)
             raise TypeError(f"{method}() takes no keyword {name!r}. {near}It takes: {takes}.")
+        kind, fits = _TAKES.get(name, ("", None))
+        for each in _listed(value) if name in _LISTS else (value,):
+            if fits and not fits(each) and (each is not None or name in ("question", *_LISTS)):
+                raise TypeError(f"{method}({name}=...) takes {kind}, not {each!r:.200}.")
         choices = _CHOICES.get(name)
         if choices and value is not None and not callable(value) and value not in choices:
             what = f"There is no {name} {value!r}."
@@ -116,7 +121,13 @@ def _checked(method: str, given: Mapping[str, Any], known: Collection[str]) -> N
 
 def _formed(name: str, value: Any, base: T) -> T | None:
     """Makes limits or search options of a mapping; what it leaves out is as in `base`."""
-    if value is None or isinstance(value, type(base)):
+    if value is None:
+        return None
+    for each in type(base).__annotations__ if isinstance(value, type(base)) else ():
+        if isinstance(number := getattr(value, each), int | float) and number <= 0:
+            what = f"{name} cannot have {number!r} as {each}."
+            raise ConfigError(f"bad_{name}", what, "Give a number above 0, or None for no bound.")
+    if isinstance(value, type(base)):
         return value
     from pydantic import TypeAdapter, ValidationError  # slow to import, seldom needed
 
@@ -126,7 +137,7 @@ def _formed(name: str, value: Any, base: T) -> T | None:
     try:
         if unknown is None:
             held = {each: getattr(base, each) for each in known}
-            return TypeAdapter(type(base)).validate_python({**held, **given})
+            return _formed(name, TypeAdapter(type(base)).validate_python({**held, **given}), base)
     except ValidationError as error:
         first = error.errors()[0]
         wrong = f"cannot have {first['input']!r} as {first['loc'][0]}: {first['msg']}"
@@ -135,42 +146,65 @@ def _formed(name: str, value: Any, base: T) -> T | None:
     raise ConfigError(f"bad_{name}", f"{name} {wrong}.", remedy)
 
 
-# Parts that an agent is made with: what one is, and how it is known.
-_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "tools": ("functions or Tools", callable),
-    "providers": ("Providers", lambda each: hasattr(each, "stream")),
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kinds)
+
+
+# What an option takes, and how that is known; of those in _LISTS each one, or a single one.
+_TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "question": ("a text", _is(str)),
+    "settings": ("a Settings; a model is model=...", _is(Settings)),
+    "model": ("provider:model or a Provider", lambda m: isinstance(m, str) or _provides(m)),
+    "tools": ("functions or Tools", lambda each: isinstance(each, Tool) or callable(each)),
+    "engines": ("Engines or names of some", lambda e: isinstance(e, str) or hasattr(e, "search")),
+    "providers": ("Providers", lambda each: _provides(each)),
     "bring": (
         "sources of tools, such as McpServers(settings)",
         lambda each: hasattr(each, "tools"),
     ),
+    "mcp": ("servers by their names", _is(Mapping)),
+    "hooks": ("an object of a class of Hooks", _is(Hooks)),
+    "search_backend": ("a WSGI application", callable),
+    "store": ("a path, an address or an EventLog", _is(str, Path, EventLog)),
+    "files": ("paths or NewFiles", _is(str, Path, NewFile)),
+    "options": ("a mapping", _is(Mapping)),
+    "workspace": ("a path", _is(str, Path)),
+    **dict.fromkeys(("system", "session", "agent", "check_with"), ("a text", _is(str))),
 }
+_LISTS = ("tools", "engines", "providers", "bring", "files")
+
+
+def _provides(value: Any) -> bool:
+    return hasattr(value, "stream") and not isinstance(value, type)
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    """Returns the parts of a list of any kind; one that stands alone is a list of one."""
+    if value is None:
+        return ()
+    alone = isinstance(value, str | Path) or not isinstance(value, Iterable)
+    return (value,) if alone else tuple(value)
 
 
 def made(face: type, settings: Settings | None, options: AgentOptions) -> Asker:
     """Makes the agent of both faces. Raises TypeError, ConfigError and StoreError."""
     given: dict[str, Any] = dict(options)
-    _checked(face.__name__, given, _OF_AGENT)
-    for name, (kind, fits) in _KINDS.items():
-        given[name] = None if given.get(name) is None else tuple(given[name])
-        for each in given[name] or ():
-            if not isinstance(each, Tool) and not fits(each):
-                raise TypeError(f"{face.__name__}({name}=...) takes {kind}, not {each!r}.")
+    lists = {name: _listed(given.pop(name, None)) for name in ("tools", "engines", "providers")}
+    _checked(face.__name__, {**given, **lists, "settings": settings}, _OF_AGENT)
     settings = settings or Settings.load()
-    model, bring = given.pop("model", None), given.pop("bring", None)
-    if not isinstance(mcp := given.pop("mcp", None) or {}, Mapping):
-        raise TypeError(f"{face.__name__}(mcp=...) takes servers by their names, not {mcp!r}.")
+    model, bring, mcp = (given.pop(name, None) for name in ("model", "bring", "mcp"))
     servers = [McpServers(settings, given=mcp)] if mcp else []
     parts = {name: given.pop(name, None) for name in ("hooks", "search_backend")}
-    engines, providers = tuple(given.pop("engines", ())), list(given.pop("providers") or ())
+    providers = list(lists["providers"])
     if model is not None and not isinstance(model, str):
         providers.append(model)
         model = getattr(model, "model", f"{model.name}:default")
-    parts["search_backend"] = parts["search_backend"] or search_app(settings, engines)
-    tools = [each if isinstance(each, Tool) else tool(each) for each in given.pop("tools") or ()]
-    bring = [Workspace.of(settings)] if bring is None else bring
+    parts["search_backend"] = parts["search_backend"] or search_app(settings, lists["engines"])
+    tools = [each if isinstance(each, Tool) else tool(each) for each in lists["tools"]]
+    bring = (Workspace.of(settings),) if bring is None else _listed(bring)
     store = given.pop("store", None) or IN_MEMORY
     parts["store"] = os.path.expanduser(store) if isinstance(store, str | Path) else store
-    core = BareAgent(settings, tools=tools, providers=providers, bring=[*bring, *servers], **parts)
+    core = BareAgent(settings, tools=tools, providers=providers, bring=(*bring, *servers), **parts)
     for each in servers:
         each.window = core.runner.window
     usual: Any = {**given, **({"model": model} if model else {})}
@@ -210,14 +244,15 @@ class Asker:
         self.core, self.session = core, session
 
     def turn(
-        self, method: str, turn: AskOptions, schema: Any
+        self, method: str, question: str, turn: AskOptions, schema: Any
     ) -> tuple[str | None, Turn, Read[Any]]:
         """Returns the session of a question, its options over the usual ones, and what reads the
         answer's value. An approval handler gets typed events.
         """
-        _checked(f"{self._face}.{method}", turn, _OF_TURN)
+        _checked(f"{self._face}.{method}", {**turn, "question": question}, _OF_TURN)
         form, read = form_of(schema)
         merged: Any = {**self._usual, **turn, "schema": form}
+        merged["files"] = _listed(merged.get("files"))
         session = merged.pop("session", None)
         settings = self.core.settings
         bases = {"limits": settings.limits, "search_options": search_options(settings.env)}

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -377,13 +378,37 @@ def test_a_name_with_a_slip_in_it_is_told_with_the_one_that_was_meant(
     assert f"Did you mean {meant}? " in "".join(format_exception_only(caught.value))
 
 
+OTHER: dict[str, tuple[object, ...]] = {  # what each is not
+    **dict.fromkeys(("tools", "providers", "bring"), (["stock"], "stock", 3)),
+    "engines": ([print], 3),
+    "model": (3, ScriptedModel, b"a:b"),
+    **dict.fromkeys(("settings", "store", "mcp", "hooks", "search_backend"), ([1], 3)),
+    **dict.fromkeys(("system", "check_with"), (3, b"x")),
+    "options": ("seed=1", 3),
+}
+OF_A_QUESTION: dict[str, tuple[object, ...]] = {
+    "question": (None, b"hi", ["hi"]),
+    "files": ([3], 3, b"x"),
+    "session": (3,),
+    "options": ("seed=1",),
+}
+
+
 @FACES
-@each_row("name", ["tools", "providers", "bring"])
+@each_row("name", [*OTHER, *OF_A_QUESTION])
 def test_a_part_of_another_kind_is_named(face: str, name: str, tmp_path: Path) -> None:
-    """When the agent is made, and not once something is asked."""
+    """When the agent is made, or the question asked, in words of what it takes; a single part
+    stands for a list of one."""
     made: Any = {"Agent": Agent, "AsyncAgent": AsyncAgent}[face]
-    with pytest.raises(TypeError, match=rf"{face}\({name}=...\) takes .*, not 'stock'\.$"):
-        made(offline(tmp_path), **{name: ["stock"]})
+    for wrong in OTHER.get(name, ()):
+        with pytest.raises(TypeError, match=rf"{face}\({name}=...\) takes .*, not .+\.$"):
+            made(**{"settings": offline(tmp_path), name: wrong})
+    with opened(face, tmp_path) as agent:
+        for wrong in OF_A_QUESTION.get(name, ()):
+            with pytest.raises(TypeError, match=rf"{face}.ask\({name}=...\) takes"):
+                agent.ask(**{"question": "hi", name: wrong})
+        with pytest.raises(ConfigError, match=r"alone\.txt cannot be read"):
+            agent.ask("hi", files=cast(Any, "alone.txt"))
 
 
 def test_a_stream_has_its_answer_when_it_is_over(tmp_path: Path) -> None:
@@ -459,6 +484,8 @@ FORMED: list[tuple[str, Any, str]] = [
     ("limits", {"step": 1}, "limits takes no 'step'."),
     ("limits", {"steps": "many"}, "limits cannot have 'many' as steps"),
     ("limits", 5, "limits takes no 5."),
+    ("limits", {"steps": 0}, "limits cannot have 0 as steps"),
+    ("limits", Limits(seconds=-1.5), "limits cannot have -1.5 as seconds"),
     ("search_options", {"sites": []}, "search_options takes no 'sites'."),
     ("search_options", {"allowed_domains": 7}, "search_options cannot have 7 as allowed_domains"),
 ]
@@ -477,7 +504,7 @@ def test_wrong_limits_name_what_there_is(name: str, wrong: Any, what: str, tmp_p
                 call_()
             assert caught.value.code == f"bad_{name}"
             assert what in caught.value.message
-            assert "mapping with some of" in caught.value.remedy
+            assert re.search("mapping with some of|above 0", caught.value.remedy)
 
 
 @FACES

@@ -109,7 +109,8 @@ def _with_command(argv: list[str]) -> list[str]:
         return argv
     alone = [word for word in argv if not word.startswith("-")] == [first]
     meant = import_module("searchloop.cli.terminal.examples").meant
-    return argv if meant(first, COMMANDS, alone=alone) else ["ask", *argv]
+    option = first.startswith("-")
+    return argv if not option and meant(first, COMMANDS, alone=alone) else ["ask", *argv]
 
 
 def _open_closed_streams() -> None:

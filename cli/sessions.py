@@ -249,7 +249,7 @@ def _opened(target: Path, mode: str) -> Iterator[IO[bytes]]:
             yield file
     except FileExistsError:
         words = f"{target} is there already; nothing was written."
-        raise ConfigError("file_exists", words, "Name another file, or add --force.") from None
+        raise ConfigError("file_exists", words, "Name another, or remove this one.") from None
     except OSError as error:
         words = f"{target} cannot be written: {error.strerror}."
         raise ConfigError("bad_file", words, "Name a file in a folder that is there.") from error

@@ -158,6 +158,6 @@ def test_a_session_is_written_in_each_format(cli: Cli, tmp_path: Path) -> None:
     assert file.read_text().startswith("<!doctype html>")
     again = cli("export", "-f", str(file))
     assert (again.code, file.read_text()[:9]) == (2, "<!doctype")
-    assert "--force" in again.err
+    assert "Name another, or remove this one." in again.err
     trace = cli("export", "--format", "trace").out.splitlines()
     assert [json.loads(line)["type"] for line in trace][-1] == "run_finished"

@@ -119,6 +119,8 @@ WRONG = {
     "sessions delete nowhere": "session",
     "sessions delete": "delete ID",
     "sessions backup": "backup",
+    "sessions export page.txt": "name another, or remove this one",
+    "--nope": "--nope is not understood",
     "config set NAME x": "'set NAME x' is not understood",
     "sessions import nowhere.json": "nowhere.json",
     "export": "no session yet",

@@ -213,6 +213,14 @@ QUESTIONS = {
     "several users": "Running it for others",
     "import chats from ChatGPT": "Coming from",
     "llama.cpp server": "Local models",
+    "quickstart": "Start in three",
+    "self signed certificate": "Behind a proxy",
+    "migrate from openai sdk": "Coming from",
+    "aws": "Azure",
+    "kubernetes": "Running it for others",
+    "hallucination": "The web-search switch",
+    "dark mode": "quarter of an hour",
+    "keyboard shortcuts": "quarter of an hour",
 }
 
 

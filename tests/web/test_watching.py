@@ -247,7 +247,7 @@ def test_observers_are_told_before_followers(tmp_path: Path) -> None:
 
 def test_spans_of_a_run() -> None:
     """One after the other inside that of the run, with the step's own tokens, the times of the log
-    and the failure of a tool."""
+    and the failure of a tool, of one that fails."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -262,6 +262,8 @@ def test_spans_of_a_run() -> None:
         ("message", message("", 10, 3, "tool_calls")),
         ("tool_call", call),
         ("tool_result", {**call, "is_error": True, "content": "shut"}),
+        ("tool_call", {**call, "call_id": "d"}),
+        ("tool_result", {**call, "call_id": "d", "is_error": False, "content": "open"}),
         ("message", message("At noon.", 25, 7, "stop")),
         ("run_finished", {**message("", 25, 7, "stop"), "reason": "stop", "answer": "At noon."}),
     ]
@@ -271,12 +273,14 @@ def test_spans_of_a_run() -> None:
     assert [(s.name, s.start_time / 1e9, s.end_time / 1e9) for s in spans] == [
         ("chat m", 1, 2),
         ("execute_tool look", 3, 4),
-        ("chat m", 4, 5),
-        ("invoke_agent searchloop", 1, 6),
+        ("execute_tool look", 5, 6),
+        ("chat m", 6, 7),
+        ("invoke_agent searchloop", 1, 8),
     ]
     assert {span.parent.span_id for span in spans[:-1]} == {spans[-1].context.span_id}
-    tokens = [spans[2].attributes[f"gen_ai.usage.{name}_tokens"] for name in ("input", "output")]
-    assert (tokens, spans[1].attributes["error.type"]) == ([15, 4], "tool_error")
+    assert [span.attributes.get("error.type") for span in spans[1:3]] == ["tool_error", None]
+    tokens = [spans[3].attributes[f"gen_ai.usage.{name}_tokens"] for name in ("input", "output")]
+    assert tokens == [15, 4]
     assert spans[-1].attributes["gen_ai.conversation.id"] == "s"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -133,9 +134,13 @@ def _formed(name: str, value: Any, base: T) -> T | None:
 
     known, given = type(base).__annotations__, value if isinstance(value, Mapping) else {value: 0}
     unknown = next((each for each in given if each not in known), None)
+    numbers = [(each, n) for each, n in given.items() if isinstance(n, int | float)]
+    low = next((pair for pair in numbers if not 0 < pair[1] < math.inf), None)
     wrong = f"takes no {unknown!r}"
     try:
-        if unknown is None:
+        if unknown is None and low:
+            wrong = f"cannot have {low[1]!r} as {low[0]}: it is not above 0"
+        elif unknown is None:
             held = {each: getattr(base, each) for each in known}
             return _formed(name, TypeAdapter(type(base)).validate_python({**held, **given}), base)
     except ValidationError as error:

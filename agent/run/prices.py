@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,7 +119,7 @@ def _read(pattern: str, prices: Any, name: str) -> dict[str, float]:
     for key, value in prices.items():
         if key not in PRICES:
             raise _wrong(name, f"{pattern!r} has {key!r}; prices are {', '.join(PRICES)}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
             raise _wrong(name, f"{key!r} of {pattern!r} is {value!r} and not a price")
     return {key: float(value) for key, value in prices.items()}
 

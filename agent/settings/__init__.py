@@ -232,11 +232,12 @@ def _limits(env: Mapping[str, str]) -> Limits:
             remedy = f"Write each of {', '.join(known)} at most once, for example steps=12."
             raise ConfigError("bad_limits", what, remedy)
         try:
-            value = float(text) if name in ("seconds", "cost_usd") else int(text)
+            value = float(text) if (any_number := name in ("seconds", "cost_usd")) else int(text)
         except ValueError:
             value = 0
         if not 0 < value < float("inf"):
-            what = f"{name} is {text[:40]!r}, not a number above 0."
+            kind = "number" if any_number else "whole number"
+            what = f"{name} is {text[:40]!r}, not a {kind} above 0."
             raise ConfigError("bad_limit", what, "Correct or remove it in SEARCHLOOP_LIMITS.")
         found[name] = value
     return Limits(**found)

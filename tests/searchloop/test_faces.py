@@ -483,6 +483,10 @@ def test_the_chats_of_the_page_are_a_store(tmp_path: Path) -> None:
 FORMED: list[tuple[str, Any, str]] = [
     ("limits", {"step": 1}, "limits takes no 'step'."),
     ("limits", {"steps": "many"}, "limits cannot have 'many' as steps"),
+    ("limits", {"steps": 0}, "limits cannot have 0 as steps"),
+    ("limits", {"cost_usd": -1}, "limits cannot have -1 as cost_usd"),
+    ("limits", {"seconds": float("nan")}, "limits cannot have nan as seconds"),
+    ("search_options", {"max_searches": 0}, "search_options cannot have 0 as max_searches"),
     ("limits", 5, "limits takes no 5."),
     ("limits", {"steps": 0}, "limits cannot have 0 as steps"),
     ("limits", Limits(seconds=-1.5), "limits cannot have -1.5 as seconds"),

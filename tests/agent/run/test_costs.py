@@ -177,6 +177,9 @@ def test_limits_come_from_the_settings(tmp_path: Path) -> None:
             "bad_limit",
             True,
         )
+    for bad in ("2.5", "1e3", "100k"):
+        with pytest.raises(ConfigError, match=f"steps is '{bad}', not a whole number above 0"):
+            limits(f"steps={bad}")
     for bad in ("4", "cost=1", "steps=1,steps=2", "STEPS=2"):
         with pytest.raises(ConfigError, match="SEARCHLOOP_LIMITS has an entry") as entry:
             limits(bad)

@@ -110,6 +110,7 @@ def test_more_costs_more(fresh: int, cached: int, output: int, searches: int) ->
         ('[models."a:b"]\ninput = "1"', "input"),
         ('[models."a:b"]\ninput = true', "True"),
         ('[models."a:b"]\ninput = nan', "nan"),
+        ('[models."a:b"]\ninput = inf', "inf"),
         ('[models]\n"a:b" = 1', "a:b"),
     ],
 )

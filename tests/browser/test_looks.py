@@ -121,7 +121,7 @@ def test_the_controls_have_room_at_every_width(enter: Enter, ollama: LedOllama) 
 
 def test_a_phone_has_one_row(enter: Enter) -> None:
     """Plus, switch with its position, question and Send; a second row only while the question needs
-    it. File, mode and templates are under the plus."""
+    it. File, mode and templates are under the plus, in a sheet from below, as all menus there."""
     page = enter(**SMALL)
     page.locator("#switch").click()
     expect(page.locator("#via")).to_be_visible()
@@ -145,6 +145,8 @@ def test_a_phone_has_one_row(enter: Enter) -> None:
         question.fill("")
         assert rows() == 1
     parts[0].click()
+    sheet = place(page.get_by_role("menu"))
+    assert (sheet["x"], sheet["width"], sheet["y"] + sheet["height"]) == (0, 320, 640)
     expect(page.get_by_role("menuitem").first).to_contain_text("Attach images, PDFs or text")
     page.get_by_role("menuitemradio", name="Plan").click()
     expect(page.locator("#mode-effect")).to_contain_text("Plan")

@@ -116,7 +116,8 @@ def test_each_tool_of_a_server_has_a_switch(page: Page, ollama: LedOllama, tmp_p
     ollama.script = lambda messages: ["Noted."]
     dialog = opened(page, "tools")
     run = shlex.join([sys.executable, *SUMS, os.devnull, "a" * 80])
-    script = f"while [ ! -e {tmp_path / 'go'} ]; do sleep 0.05; done; exec {run}"
+    os.mkfifo(tmp_path / "go")
+    script = f"read go < {shlex.quote(str(tmp_path / 'go'))}; exec {run}"
     command = {"command": "sh", "args": ["-c", script]}
     dialog.get_by_label("The same as JSON").fill(json.dumps({"mcpServers": {"sums": command}}))
     dialog.get_by_role("button", name="Show what would run").click()
@@ -128,7 +129,7 @@ def test_each_tool_of_a_server_has_a_switch(page: Page, ollama: LedOllama, tmp_p
     summary = server.locator("summary")
     expect(summary).to_contain_text("of at most 120 s")
     expect(summary).to_contain_text(re.compile(r"starting, [1-9]\d* s"))
-    (tmp_path / "go").touch()
+    (tmp_path / "go").write_text("go\n", "utf-8")
     expect(summary).to_contain_text("ready 4 tools")
     row = server.locator(".row").filter(has_text="Add two numbers.")
     expect(row).to_contain_text("runs a program")

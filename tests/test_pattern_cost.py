@@ -130,7 +130,6 @@ MADE = {
     "search_backend/pages/open_page.py _read_shelved": "escaped",
     "search_backend/readers/_html/parts/scripts.py __init__": "one sign that cuts",
     "search_backend/readers/_html/parts/scripts.py _explained": "one sign that cuts",
-    "search_backend/search/router.py _data": "kinds.toml, for an address of a result",
     "search_backend/search/router.py _pattern": "kinds.toml, for 300 characters",
     "search_backend/text/slices.py occurrences": "escaped; attacked in pages/test_paging.py",
 }

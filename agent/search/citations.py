@@ -146,7 +146,7 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
 def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
     """Returns the text without marks of unknown numbers, and the citations of the others."""
     from searchloop.agent.search.mark_shapes import shaped
-    from searchloop.agent.search.marks import find
+    from searchloop.agent.search.marks import find, links
 
     def address(n: int) -> str:
         source = table.numbered(n)
@@ -166,7 +166,10 @@ def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
             spans.setdefault(n, []).append(Mark((length, length + len(out[-1]))))
             length += len(out[-1])
     out.append(known.part(last, len(known.text)))
-    return ("".join(out) if last else text), _cited(spans, table)
+    text = "".join(out) if last else text
+    for place in links(text, table.number_at):
+        spans.setdefault(place.numbers[0], []).append(Mark((place.start, place.end)))
+    return text, _cited(spans, table)
 
 
 def _in_strings(text: str, table: SourceTable) -> tuple[Citation, ...]:
@@ -189,7 +192,8 @@ def _cited(spans: Mapping[int, list[Mark]], table: SourceTable) -> tuple[Citatio
         known = table.numbered(n)
         assert known is not None
         source = table.meet(known.url, known.title, "cited")
-        citations.append(Citation(n, source.url, source.title, tuple(marks)))
+        in_order = sorted(marks, key=lambda mark: mark.span or (0, 0))
+        citations.append(Citation(n, source.url, source.title, tuple(in_order)))
     return tuple(citations)
 
 

@@ -13,6 +13,9 @@ FEW = 3  # words; fewer claim nothing by themselves
 BACK = 6  # sentences that a quotation before a mark may span
 _PARAGRAPH = re.compile(r"\n[ \t]*(?:\n|[-*+|#>•]|\d+[.)] )")
 _BRACKET = re.compile(r"\s*\(?\[[^\]]*\](?:\([^)\s]*\))?\)?\s*|\s*【[^】]*】\s*")
+_WORDED = re.compile(
+    r"\[[^\[\]]*[^\W\d_][^\[\]]*\]\(\S*\)"
+)  # a link that is a part of its sentence
 # Opening and closing quotation marks; of the straight one, two make a pair.
 _PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))
 
@@ -22,7 +25,8 @@ class Claims:
 
     def __init__(self, text: str, places: Iterable[tuple[int, int]]) -> None:
         places = sorted(set(places))
-        self._text = without(blanked(text), [p for p in places if _is_bracket(text[slice(*p)])])
+        apart = [p for p in places if _is_bracket(mark := text[slice(*p)]) and not _worded(mark)]
+        self._text = without(blanked(text), apart)
         self._raw = text
         self._ends = [end for _, end in places]
         self._sentences = sentences(self._text)
@@ -32,7 +36,8 @@ class Claims:
         """Returns what the mark at [`start`, `end`) claims, the widest reading first.
 
         A mark that holds words claims them. A mark in brackets claims its sentence up to there;
-        behind an earlier mark of this sentence, perhaps only the words since then.
+        behind an earlier mark of this sentence, perhaps only the words since then. A link in words
+        claims its whole sentence.
         """
         if not _is_bracket(self._raw[start:end]):
             return (self._text[start:end],)
@@ -40,6 +45,8 @@ class Claims:
         if number < 0:
             return (self._sentence(0),) if self._sentences else ()
         first, last = self._sentences[number]
+        if _worded(self._raw[start:end]):
+            return (self._text[first:last],)
         if start >= last and _PARAGRAPH.search(self._text, last, start):
             following = number + 1 < len(self._sentences)
             return (self._sentence(number + following),)
@@ -86,6 +93,10 @@ def torn(text: str) -> bool:
 def _is_bracket(mark: str) -> bool:
     """Tells a mark such as `[2]`, or a link that stands for one, from words of the answer."""
     return bool(_BRACKET.fullmatch(mark[:4000]))
+
+
+def _worded(mark: str) -> bool:
+    return _WORDED.fullmatch(mark[:4000]) is not None
 
 
 def without(text: str, places: Iterable[tuple[int, int]]) -> str:

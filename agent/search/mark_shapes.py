@@ -13,31 +13,32 @@ from collections.abc import Callable, Container
 from typing import NamedTuple
 
 _MOST = 8  # numbers of one range
-_N = "[1-9０-９][0-9０-９]{0,2}"
-_JOIN = r"(?:\s?[,;、，；–—-]\s?|\s(?:and|und|et|y|e|и)\s|[和と])"
-_LIST = rf"{_N}(?:{_JOIN}{_N}){{0,7}}"
+_N = r"(?![0０])\d{1,3}"
+_AND = "(?:[,;、，；،–—‑~〜-]|and|und|et|y|e|и|和|与|と|to|bis|до|至|到)"
 _SOURCE = (
-    r"(?i:sources?|r[eé]f(?:[eé]rences?|s)?|citations?|quellen?|belege?|fuentes?|font[ei]s?"
-    r"|bron(?:nen)?|źródł[oa]|kaynak|источник[аи]?|来源|來源|參考|参考|出典|资料|資料|출처|المصدر|مصدر"
-    r"|स्रोत)\.?[ :#：]{0,2}"
+    r"(?i:sources?|r[eé]f(?:[eé]rences?|s)?|cit(?:e|ations?)|see|cf|quellen?|belege?|siehe|vgl"
+    r"|voir|fuentes?|font[ei]s?|bron(?:nen)?|źródł[oa]|kaynak|источник[аи]?|来源|來源|參考|参考"
+    r"|出典|资料|資料|출처|المصدر|مصدر|स्रोत)\.?[ :#：]{0,2}"
 )
-_OTHER_DIGITS = "[٠-٩۰-۹०-९]{1,3}"
+_LIST = rf"{_N}(?:\s?{_AND}\s?{_N}){{0,7}}"
+_NAMED = rf"{_SOURCE}{_N}(?:\s?{_AND}\s?(?:{_SOURCE})?{_N}){{0,7}}"
+_BEHIND = r"(?:(?<=[^\W\d_]{4})|(?<=[^\W\d_][.!?。！？”»]))"
 SHAPE = re.compile(
     r"(?<![\w\\!\[*_])(?P<open>\*{1,3}|_{1,3})(?P<bold>\[" + _LIST + r"\])(?P=open)(?![\w*_])"
     rf"|(?<![\\!\[])\[\[(?P<link>{_N})\]\]\([^()\s]{{0,2000}}\)"
     rf"|(?<![\\!\[])\[(?P<linked>{_N})\]\((?P<at>https?://[^()\s]{{1,2000}})\)"
-    rf"|(?<![\\!\[])\[\^(?P<note>{_N})\](?!:)"
-    rf"|(?<![\\!\[])\[{_SOURCE}(?P<named>{_N}(?:{_JOIN}(?:{_SOURCE})?{_N}){{0,7}})\](?![(\[])"
-    r"|(?<![A-Za-z0-9_)\\!\[])\[(?P<range>"
-    rf"{_N}(?:\s?[–—-]\s?| (?:and|und|et|y|e|и) |[和と]){_N}"
-    rf"|{_OTHER_DIGITS}(?:\s?[,،、]\s?{_OTHER_DIGITS}){{0,7}})\](?![(\[])"
-    rf"|［(?P<wide>{_LIST})］|【(?P<thick>{_LIST})】"
+    rf"|(?<![\\!\[])\[\^(?P<note>{_N})\^?\](?!:)"
+    rf"|(?<![\\!\[])\[(?P<named>{_NAMED})\](?![(\[])|\((?P<round>{_NAMED})\)"
+    rf"|(?<![A-Za-z0-9_)\\!\[])\[(?P<list>{_LIST})\](?![(\[])"
+    rf"|［(?P<wide>{_LIST})］|[【〔](?P<thick>{_LIST})[】〕]"
     rf"|(?:【|(?<![\\!\[])\[)(?P<dagger>{_N})†[^\[\]【】\n]{{0,100}}[\]】]"
-    r"|(?:(?<=[^\W\d_]{4})|(?<=[^\W\d_][.!?。！？”»]))(?P<raised>[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?)(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
+    rf"|{_BEHIND} ?<sup>(?P<sup>{_LIST})</sup>"
+    rf"|{_BEHIND}(?P<raised>[¹²³⁴⁵⁶⁷⁸⁹][⁰¹²³⁴⁵⁶⁷⁸⁹]?)(?![⁻⁰¹²³⁴⁵⁶⁷⁸⁹\w])"
 )
-_DIGITS = str.maketrans("０１２３４５６７８９⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789" * 2)
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _PLAIN = re.compile(rf"\[{_N}\]")
-_NUMBER = re.compile(r"\d+|[–—-]")
+_ASCII = re.compile(r"\[\d+(?:\s?[,;、，]\s?\d+)*\]", re.ASCII)  # which `marks` reads by itself
+_NUMBER = re.compile(r"\d+|[–—‑~〜-]|to|bis|до|至|到")
 
 
 class Shaped(NamedTuple):
@@ -70,9 +71,11 @@ def shaped(text: str, known: Container[int], address: Callable[[int], str]) -> S
         numbers = _numbers(match["linked" if kind == "at" else kind])
         if not numbers or not (kind == "dagger" or all(n in known for n in numbers)):
             continue  # a dagger is a mark, whatever its number
+        if _ASCII.fullmatch(match[0]) or (kind in ("raised", "sup") and not raised):
+            continue
         if kind == "at" and match["at"] != address(numbers[0]):
             continue
-        if (kind == "raised" and not raised) or (kind == "note" and f"[^{match[kind]}]:" in text):
+        if kind == "note" and f"[^{match[kind]}]:" in text:
             continue
         out += (text[last : match.start()], f"[{', '.join(map(str, numbers))}]")
         length += len(out[-2])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from unicodedata import category
@@ -22,6 +22,7 @@ MARK = re.compile(
     r"(?![({\]]|_*[A-Za-z0-9]| ?=)",
     re.ASCII,
 )
+_LINK = re.compile(r"(?<![!\\])\[[^\[\]\n]{1,300}\]\((?P<to>(?:[^()\s]|\([^()\s]*\)){1,2000})\)")
 _NUMBER = re.compile(r"\d+")
 _RAW = re.compile(
     r"<(?P<tag>code|pre|kbd|samp|var|tt|script|style|math|svg)\b[^<>]{0,200}>"
@@ -92,6 +93,13 @@ def find(text: str, known: Container[int], highest: int = -_NEAR) -> list[Place]
     if doubtful and any(place.numbers for place in found):
         found = sorted([*found, *doubtful], key=lambda place: place.start)
     return _with_joins(text, found)
+
+
+def links(text: str, number_at: Callable[[str], int | None]) -> list[Place]:
+    """Returns the links in prose that lead to a source: they cite it in words."""
+    found = [(m, n) for m in _LINK.finditer(text) if (n := number_at(m["to"]))]
+    prose = _in_prose(text, [m for m, _ in found]) if found else ()
+    return [Place(*m.span(), (n,)) for m, n in found if m.start() in prose]
 
 
 def _with_joins(text: str, found: list[Place]) -> list[Place]:

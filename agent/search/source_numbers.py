@@ -113,6 +113,11 @@ class SourceTable:
         key = self._by_number.get(n)
         return self._by_key[key] if key else None
 
+    def number_at(self, url: str) -> int | None:
+        """Returns the number of the source at an address, or None."""
+        known = self._by_key.get(url_key(url))
+        return known.n if known else None
+
     def see(self, urls: Iterable[str]) -> None:
         """Adds URLs that the user wrote or a page linked to, so that they may be opened."""
         for url in urls:

@@ -12,6 +12,7 @@ from searchloop.analysis.schemas import Schema
 from searchloop.search_backend.api.schemas import ANY_TIME, ASKED, MOST_FILE
 from searchloop.search_backend.fetch.host_check import Rules, parse_rules
 from searchloop.search_backend.pages.open_page import DEFAULT_LENGTH
+from searchloop.search_backend.text.clean import one_line
 from searchloop.search_backend.types import Owner, Query, SearchBackendError
 
 DEFAULT_RESULTS = 8
@@ -40,7 +41,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Owner]:
     values = _checked(data, "WebSearch")
     rules, when = _rules(values), values.get("time_range")
     query = Query(
-        text=" ".join(values["query"].split()),
+        text=one_line(values["query"], len(values["query"])),
         max_results=values.get("max_results") or DEFAULT_RESULTS,
         allowed_domains=rules.allowed,
         blocked_domains=rules.blocked,
@@ -147,7 +148,7 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 def _text(name: str, value: Any, schema: Schema) -> str:
     if not isinstance(value, str):
         raise BadRequest(f"{name} is not a text.", f"Send {name} as a JSON string.")
-    if "minLength" in schema and not value.strip():
+    if "minLength" in schema and not one_line(value):
         raise BadRequest(f"{name} is empty.", f"Send {name} with at least one character.")
     if len(value) > (most := schema.get("maxLength", len(value))):
         what = f"{name} has {len(value)} characters of at most {most}."

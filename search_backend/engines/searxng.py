@@ -13,7 +13,14 @@ from typing import Any
 
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
-from searchloop.search_backend.plugin.answers import base, checked, results, rows, with_sites
+from searchloop.search_backend.plugin.answers import (
+    base,
+    challenged,
+    checked,
+    results,
+    rows,
+    with_sites,
+)
 from searchloop.search_backend.text.clean import one_line
 from searchloop.search_backend.types import EngineError, Query, SearchResult
 
@@ -47,7 +54,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """results[], unless there are none because its engines failed."""
-    if response.status == 403:
+    if response.status == 403 and not challenged(response, 403):
         what = "SearXNG refuses JSON (HTTP 403)."
         remedy = "Write formats: [html, json] under search in its settings.yml and restart it."
         raise EngineError("config", what, remedy)

@@ -24,7 +24,7 @@ from searchloop.analysis.dates import iso_date
 from searchloop.search_backend.plugin import HttpResponse
 from searchloop.search_backend.plugin.challenge_pages import is_challenge, is_named, signs_in_words
 from searchloop.search_backend.plugin.markup import MOST_ROWS
-from searchloop.search_backend.text.clean import one_line, plain, snippet_text
+from searchloop.search_backend.text.clean import decode, one_line, plain, snippet_text
 from searchloop.search_backend.types import EngineError, PageStatus, Problem, Query, SearchResult
 
 LONGEST_RETRY = 31 * 24 * 3600.0
@@ -40,6 +40,7 @@ _AUTH = re.compile(
     r"|\btoken (is |was |has )?(not|invalid|missing|expired|revoked)",
     re.IGNORECASE,
 )
+_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 MOST_SITES = 8
 LONGEST_URL = 8_192
 
@@ -223,7 +224,11 @@ def checked(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -
     if not 200 <= status < 300:
         raise refusal(response, title, quota)
     with suppress(ValueError, RecursionError):
-        return json.loads(response.body)
+        try:
+            return json.loads(response.body)
+        except UnicodeDecodeError:  # not UTF-8, against the rule
+            declared = _CHARSET.search(response.headers.get("content-type", ""))
+            return json.loads(decode(response.body, declared and declared[1]))
     raise unreadable(response, title)
 
 

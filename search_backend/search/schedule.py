@@ -178,13 +178,9 @@ class Schedule:
             self.circuits.succeeded(engine.name)
         if problem is None:
             status = "ok" if kept.results else "empty"
-            if not kept.results and (kept.outside or kept.stale):
-                problem = Problem(
-                    "filtered",
-                    f"All {kept.outside + kept.stale} results are outside the domains or the time "
-                    "asked for.",
-                    "Loosen these wishes.",
-                )
+            if not kept.results and (count := kept.outside + kept.stale):
+                what = f"Every result ({count}) is outside the domains or the time asked for."
+                problem = Problem("filtered", what, "Loosen these wishes.")
         attempt = Attempt(engine.name, status, round((seconds + waited) * 1000), problem)
         return Outcome(attempt, kept.results, kept.outside, kept.stale)
 
@@ -215,7 +211,7 @@ class Schedule:
         found = listed(engine, ended)
         kept = keep(found, query, engine.respects(query), allow=self._allow)
         if found and kept.unusable == len(found):
-            what = f"None of the {len(found)} addresses that {engine.title} gave can be opened."
+            what = f"No address that {engine.title} gave can be opened."
             raise EngineError("parse", what, "Use another engine.")
         return kept
 
@@ -228,8 +224,11 @@ class Schedule:
 
     def _problem(self, engine: Engine, error: SearchBackendError) -> Problem:
         """Takes keys out of an engine's words: it may quote what it was sent."""
-        said = error.message or f"{engine.title} failed."
-        words = (said[: 4 * MOST_WORDS], error.remedy[: 4 * MOST_WORDS])
+        said, remedy = error.message or f"{engine.title} failed.", error.remedy
+        if error.code == "auth" and not any(setting.secret for setting in engine.settings):
+            said = said.replace("does not accept the key", "refuses access")
+            remedy = "Check the engine's address, or use another engine."
+        words = (said[: 4 * MOST_WORDS], remedy[: 4 * MOST_WORDS])
         told = (ended(without_keys(text, self._secrets)[:MOST_WORDS]) for text in words)
         return Problem(error.code, *told)
 

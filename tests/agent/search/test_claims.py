@@ -54,3 +54,13 @@ def test_a_range_of_words_claims_them() -> None:
     """Some providers name the words that a source supports instead of writing a mark."""
     text = "It opened in May. It closed."
     assert Claims(text, [(0, 17)]).at(0, 17) == ("It opened in May.",)
+
+
+def test_a_link_in_words_is_a_part_of_its_sentence() -> None:
+    """Its words are claimed with the others; a number that is linked is a mark like any other."""
+    text = "The [port never freezes](https://a.example/), they say. So [1](https://a.example/)."
+    first, second = (4, 44), (59, 82)
+    claims = Claims(text, [first, second])
+    (whole,) = claims.at(*first)
+    assert " ".join(whole.split()) == "The [port never freezes] , they say."
+    assert "freezes" not in claims.at(*second)[0]

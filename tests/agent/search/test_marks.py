@@ -90,6 +90,7 @@ UNTOUCHED = [
     "\\[^1] and ![^1] and [^note]",
     "Along [1, 1, 1], of (1, 2) and [2, 3]. In[1]: x\nOut[2]: 3",
     "//div[3]/p[1]",
+    "See [Table 1], (Figure 2), [step 1 to 3], 10<sup>2</sup>, m<sup>3</sup>, x[ 1 ], [1 or 2].",
 ]
 _ARRAYS = product(
     ["the list", "an array of shape", "Shape", "a vector", "It returns", "x in", "the interval"],
@@ -179,6 +180,16 @@ def test_marks_are_found(text: str, marks: list[str]) -> None:
         ("다리는 5월에 열렸다 [출처 2].", "다리는 5월에 열렸다 [2]."),
         ("افتتح في مايو [١].", "افتتح في مايو [1]."),
         ("यह मई में खुला [१, २]।", "यह मई में खुला [1][2]।"),
+        ("It opened in May [^1^].", "It opened in May [1]."),
+        ("It opened in May [1 and 3].", "It opened in May [1][3]."),
+        ("Es öffnete im Mai [1 bis 3].", "Es öffnete im Mai [1][2][3]."),
+        ("It opened in May [1‑3].", "It opened in May [1][2][3]."),
+        ("It opened in May [１，３].", "It opened in May [1][3]."),
+        ("大桥于五月开放〔1〕。", "大桥于五月开放[1]。"),
+        ("It opened in spring<sup>1</sup>.", "It opened in spring[1]."),
+        ("It opened in spring <sup>1, 2</sup>.", "It opened in spring[1][2]."),
+        ("It opened in May (Source 1).", "It opened in May [1]."),
+        ("It opened in May [see 1].", "It opened in May [1]."),
     ],
 )
 def test_marks_of_other_shapes_are_the_same_marks(written: str, plain: str) -> None:
@@ -187,6 +198,24 @@ def test_marks_of_other_shapes_are_the_same_marks(written: str, plain: str) -> N
     assert (message.content, message.citations) == (expected.content, expected.citations)
     assert message.content == plain
     assert message.citations
+
+
+@each_row(
+    ("text", "links"),
+    [
+        ("See [Wikipedia](https://s1.example/) for it.", ["[Wikipedia](https://s1.example/)"]),
+        ("It is so [2](http://www.s2.example).", ["[2](http://www.s2.example)"]),
+        ("It is so [1] ([S3](https://s3.example/#a)).", ["[S3](https://s3.example/#a)", "[1]"]),
+        ("In `[a](https://s1.example/)` and ![b](https://s2.example/)", []),
+        ("By [another page](https://s1.example/a) and \\[c](https://s1.example/)", []),
+    ],
+)
+def test_a_link_to_a_source_cites_it(text: str, links: list[str]) -> None:
+    """In the words of the answer, which stay as they are; its number is that of its address."""
+    message = settle(Message("assistant", text), table())
+    assert message.content == text
+    spans = [mark.span for c in message.citations for mark in c.marks if mark.span]
+    assert sorted(text[slice(*span)] for span in spans) == sorted(links)
 
 
 PARTS = st.sampled_from(

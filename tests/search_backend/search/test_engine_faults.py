@@ -186,6 +186,14 @@ def test_a_key_that_is_cut_off_does_not_travel_on(tmp_path: Path, filler: int) -
         assert KEY not in repr(schedule(tmp_path, BY_NAME["brave"]).settings)
 
 
+def test_only_an_engine_with_a_key_speaks_of_one(tmp_path: Path) -> None:
+    """A refusal of another one is told as that."""
+    for name, keyed in (("brave", True), ("searxng", False), ("wikipedia", False)):
+        problem = judged(tmp_path, BY_NAME[name], b"no", 401).attempt.error
+        assert problem is not None
+        assert ("key" in problem.message + problem.remedy) is keyed, problem
+
+
 def test_addresses_that_are_not_public() -> None:
     """They are no results: nobody should be led to the machine or the network they sit in. Ranges
     that the user opened stay open."""

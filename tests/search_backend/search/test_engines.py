@@ -239,6 +239,20 @@ def test_searxng_without_json_says_how_to_switch_it_on() -> None:
     """403 is the server's way to say that JSON is off."""
     error = failure(BY_NAME["searxng"], "<title>403 Forbidden</title>", 403)
     assert (error.kind, "formats: [html, json]" in error.remedy) == ("config", True)
+    assert failure(BY_NAME["searxng"], CHALLENGE, 403).kind == "blocked", "a wall in front of it"
+
+
+@each_row(
+    ("charset", "declared"),
+    [("latin-1", "iso-8859-1"), ("cp1251", "windows-1251"), ("gb18030", '"GBK"'), ("utf-16", "")],
+)
+def test_an_answer_in_another_charset_is_read(charset: str, declared: str) -> None:
+    """JSON is UTF-8; a server of the user's own may not know it."""
+    title = {"cp1251": "Чай", "gb18030": "茶"}.get(charset, "Thé")
+    body = json.dumps({"results": [{"url": URL, "title": title}]}, ensure_ascii=False)
+    kind = f"application/json; charset={declared}"
+    (found,) = read(BY_NAME["generic"], body.encode(charset), content_type=kind)
+    assert found.title == title
 
 
 @each_row(

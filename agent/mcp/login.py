@@ -208,11 +208,8 @@ class _Callback:
         self._came: asyncio.Future[dict[str, str]] | None = None
         self.used = False
 
-    async def begin(self, url: str) -> None:
-        # The server chose this address, and a browser would open any.
-        if not (url.startswith("https://") or (url.startswith("http://") and is_here(url))):
-            words = f"The login page has no https:// address: {line(url, 200)}"
-            raise ConfigError("bad_login", words, "Do not use this server.")
+    def begin(self, url: str) -> None:
+        """Shows the login page."""
         self._state = parse_qs(urlsplit(url).query).get("state", [self._state])[0]
         self._came = asyncio.get_running_loop().create_future()
         self.used = True
@@ -289,7 +286,7 @@ class Tokens:
             self._server.url,
             metadata,
             self,
-            redirect_handler=login.begin if login else self._refuse,
+            redirect_handler=self._begin,
             callback_handler=login.answer if login else self._never,
         )
         if login is None and self._kept.get("metadata"):  # a refresh needs its address
@@ -308,9 +305,15 @@ class Tokens:
         endpoint = (self._kept.get("metadata") or {}).get("token_endpoint")
         return isinstance(endpoint, str) and origin_of(url) == origin_of(endpoint)
 
-    async def _refuse(self, url: str) -> None:
-        what = f"The login to the MCP server {self._server.name!r} has run out."
-        raise ConfigError("mcp_login", what, self._server.log_in())
+    async def _begin(self, url: str) -> None:
+        """Shows the login page; the server chose its address, and a browser would open any."""
+        if self._login is None:
+            what = f"The login to the MCP server {self._server.name!r} has run out."
+            raise ConfigError("mcp_login", what, self._server.log_in())
+        if not self.allows(url):
+            words = f"The login page has no https:// address that is open to you: {line(url, 200)}"
+            raise ConfigError("bad_login", words, "Do not use this server.")
+        self._login.begin(url)
 
     async def _never(self) -> AuthorizationCodeResult:
         raise AssertionError("nothing was shown that could be answered")

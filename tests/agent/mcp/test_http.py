@@ -8,7 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -243,7 +243,9 @@ def test_no_browser_is_sent_just_anywhere(tmp_path: Path) -> None:
     """A server names the page to log in at; one without https is not shown, let alone opened."""
     with site("login") as there:
         there.page = "http://login.example/authorize"
-        with pytest.raises(AgentError, match=r"no https:// address: http://login.example"):
+        with pytest.raises(
+            AgentError, match=r"no https:// address that is open to you: http://login.example"
+        ):
             logged_in(tmp_path, there)
         there.page = "file:///etc/passwd"
         with pytest.raises(AgentError):
@@ -262,15 +264,28 @@ def test_no_browser_is_sent_just_anywhere(tmp_path: Path) -> None:
         ("https://mcp.example/", "https://vault/v1", False),
         ("https://mcp.example/", "https://metadata.google.internal./", False),
         ("https://mcp.example/", "http://127.0.0.1:80/token", False),
+        ("https://mcp.example/", "https://localhost./", False),
+        ("https://mcp.example/", "https://[::ffff:127.0.0.1]/", False),
+        ("https://mcp.example/", "https://router.lan/", False),
         ("https://mcp.corp/", "https://login.corp/token", True),
         ("http://127.0.0.1:9/", "http://localhost:80/token", True),
     ],
 )
 def test_a_login_asks_nobody_inside(server: str, asked: str, may: bool, tmp_path: Path) -> None:
-    """A server of the internet names no address of this network; one of this network may."""
+    """A server of the internet names no address of this network, for us or for the browser; one of
+    this network may.
+    """
     write(tmp_path, {"a": {"url": server}})
     [found] = Catalogue(tmp_path, {}).find(None).servers
-    assert Tokens(tmp_path, found, _Callback(print)).allows(asked) is may
+    shown = list[str]()
+    login = _Callback(shown.append)
+    login.redirect = "http://127.0.0.1:9/callback"
+    tokens = Tokens(tmp_path, found, login)
+    assert tokens.allows(asked) is may
+    provider: Any = tokens.auth()
+    with suppress(AgentError):
+        asyncio.run(provider.context.redirect_handler(asked))
+    assert shown == [asked] * may
 
 
 def test_a_client_registered_by_hand_is_used(tmp_path: Path) -> None:

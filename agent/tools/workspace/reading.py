@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 from searchloop.agent.errors import ToolError
@@ -109,28 +109,28 @@ def search_files(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[st
     parts = tree.parts(arguments.get("path", ""))
     walk = Walk(tree, _LOOKED_AT, depth=64, skip=True)
     pattern = re.compile(re.escape(text), 0 if arguments.get("match_case") else re.IGNORECASE)
-    found: list[str] = []
-    files = 0
-    for entry in walk.below(parts):
-        fits = entry.kind == "file" and not entry.secret
-        if not fits or (glob and not matches_glob(entry.parts[len(parts) :], glob)):
-            continue
-        hits = _hits(tree, entry, pattern, walk) if text else iter((entry.path,))
-        before = len(found)
-        for hit in hits:
-            found.append(hit)
-            if len(found) >= _MATCHES:
-                walk.cut = True
-                break
-        files += len(found) > before
-        if len(found) >= _MATCHES:
-            break
+
+    def fits(entry: Entry) -> bool:
+        return (
+            entry.kind == "file"
+            and not entry.secret
+            and (not glob or matches_glob(entry.parts[len(parts) :], glob))
+        )
+
+    hits = (
+        (entry.path, hit)
+        for entry in filter(fits, walk.below(parts))
+        for hit in (_hits(tree, entry, pattern, walk) if text else (entry.path,))
+    )
+    found = list(islice(hits, _MATCHES))
+    walk.cut = walk.cut or len(found) == _MATCHES
+    files = len({path for path, _ in found})
     what = f"{len(found)} lines in {files} files" if text else f"{len(found)} files"
     head = f"{what}." if found else "Nothing found."
     if walk.cut:
         head += " The search was cut short there: narrow it with path or glob."
     details = {"kind": "file_search", "count": len(found), "cut": walk.cut}
-    return "\n".join([head + walk.left_out(), *found]), details
+    return "\n".join([head + walk.left_out(), *(hit for _, hit in found)]), details
 
 
 def _hits(tree: Tree, entry: Entry, pattern: re.Pattern[str], walk: Walk) -> Iterator[str]:

@@ -90,7 +90,7 @@ def _decoded(text: str) -> Iterator[str]:
             except binascii.Error:
                 continue
     for text in (run.decode("latin-1").replace("\0", "") for run in runs):
-        if sum(map(str.isprintable, text)) * 4 >= len(text) * 3:  # a secret between other bytes
+        if sum(" " <= sign <= "~" for sign in text) * 2 > len(text):  # perhaps between other bytes
             yield text
 
 

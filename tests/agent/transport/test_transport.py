@@ -98,21 +98,6 @@ def test_an_answer_that_nobody_wanted_compressed(coding: str) -> None:
         assert run(lambda transport: fetch(transport, server.url)) == (200, b"x")
 
 
-def test_a_large_request_arrives_whole() -> None:
-    """Beyond the size from which the library reads a body in pieces."""
-    body = b"0123456789abcdef" * (3 * 1024 * 1024 // 16)
-    with FakeServer([Reply([b"x"])]) as server:
-
-        async def work(transport: Transport) -> None:
-            async with transport.post(server.url, HEADERS, body) as response:
-                await response.read()
-
-        run(work)
-    assert server.requests[0].body == body
-    assert server.requests[0].headers["content-length"] == str(len(body))
-    assert "transfer-encoding" not in server.requests[0].headers
-
-
 def test_a_connection_is_used_again() -> None:
     """Also when the caller stopped reading at the event it was waiting for."""
     with FakeServer(lambda _: Reply([b"first", b"last"])) as server:
@@ -244,15 +229,6 @@ def test_each_fault_has_its_error(name: str, caplog: pytest.LogCaptureFixture) -
     assert f"Bearer {KEY}" not in caplog.text
 
 
-def test_nothing_listens() -> None:
-    """A refused connection names the address and is not retried on this machine."""
-    port = closed_port()
-    error = failure(f"http://127.0.0.1:{port}/v1")
-    assert isinstance(error, ProviderError)
-    assert (error.code, error.retryable) == ("unreachable", False)
-    assert f"http://127.0.0.1:{port}" in error.message
-
-
 def test_https_to_a_plain_server() -> None:
     """A failed TLS handshake is not a network problem, and no retry helps."""
     with FakeServer([Reply([b"x"])]) as server:
@@ -378,12 +354,6 @@ def test_a_short_answer() -> None:
 
     with FakeServer(answer) as server:
         run(work)
-
-
-def test_importing_is_cheap() -> None:
-    """The HTTP library loads with the first request, not with our module."""
-    program = "import sys, searchloop.agent.transport.transport; sys.exit('aiohttp' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("module", ["agent.transport.pool", "compose.own_search_backend"])

@@ -23,7 +23,7 @@ from searchloop.agent.types import (
     ThinkingDelta,
     ToolSpec,
 )
-from tests.agent.providers.vendors import OLLAMA, USER, lines, shown
+from tests.agent.providers.vendors import OLLAMA, USER, lines
 from tests.tables import each_row
 
 SIZES = (1, 2, 3, 7, 64, 1 << 20)
@@ -197,20 +197,6 @@ LOOKUP = ToolSpec(
     {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
 )
 WRITTEN = '<tool_call>\n{"name": "web_search", "arguments": {"query": "ferry"}}\n</tool_call>'
-
-
-@each_row("size", SIZES)
-def test_a_call_in_words_becomes_a_call(size: int) -> None:
-    """A printed call is a call, its text is never shown, and the details say how it came."""
-    data = stream(*text("I will ", "look.\n", *WRITTEN))
-    events = decode(data, size=size, tools=(LOOKUP,))
-    done = last(events)
-    assert [(c.name, c.arguments) for c in done.message.tool_calls] == [
-        ("web_search", {"query": "ferry"})
-    ]
-    assert (done.stop_reason, done.message.content) == ("tool_calls", "I will look.\n")
-    assert shown(events) == "I will look.\n"
-    assert done.message.details["calls_as_text"] is True
 
 
 def test_a_call_in_the_thinking_alone_counts() -> None:

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from searchloop import Agent, Settings
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Provider
 from searchloop.agent.providers.openai_chat import ChatCodec, OpenAIChat
 from searchloop.agent.providers.openai_chat.models import ChatServer
-from searchloop.agent.settings import load_environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Finished,
@@ -27,7 +25,6 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 from tests.agent.log.test_context_plan import research
-from tests.agent.providers.local_desk import FACT, lake
 from tests.agent.providers.vendors import CHAT, shown, using
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check
@@ -98,22 +95,6 @@ def test_a_server_tells_how_fast_it_was() -> None:
     times = {"prompt_ms": 120.5, "predicted_ms": 800, "predicted_per_second": 31.25, "cache_n": 9}
     message = end(decode("At 07:40.", timings=times)).message
     assert message.details == {"prompt_ms": 120.5, "eval_ms": 800.0, "tokens_per_second": 31.25}
-
-
-def test_a_printed_call_searches(tmp_path: Path) -> None:
-    """End to end: the printed call is run, the answer is cited, the turn tells how calls came."""
-    printed = '<tool_call>{"name": "web_search", "arguments": {"query": "ferry"}}</tool_call>'
-    replies = [sse_reply(spoken(printed)), sse_reply(spoken(f"{FACT} [1]"))]
-    with FakeServer(replies) as server:
-        flags = {"SEARCHLOOP_HOME": str(tmp_path), "OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}
-        settings = Settings.load(load_environment(flags, {}, tmp_path))
-        with Agent(settings, search_backend=lake()) as agent:
-            told = agent.ask("When?", model="openai-chat:m", search="local")
-            last = agent.log.last_event(told.session_id)
-    assert (told.text, [c.n for c in told.citations]) == (f"{FACT} [1]", [1])
-    assert last.data["performance"] == {"calls": "text"}
-    for request in server.requests:
-        check(request.json)
 
 
 # --- windows ----------------------------------------------------------------------------------

@@ -26,16 +26,11 @@ from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
 PROVIDER = "ollama"
 OPTIONS = {**SAMPLING, "seed": "seed", "stop": "stop"}
 VERSION = "1"
-_PLAIN, _THINKING, _WORDS = "ollama", "ollama+thinking", "ollama+words"
+_PLAIN, _THINKING = "ollama", "ollama+thinking"
 
 
-def encode_request(
-    request: Request, config: Config, tools: bytes, words: bool = False, shape: Any = None
-) -> bytes:
-    """Encodes the body. `tools` comes from `encode_tools`, `shape` is the schema of the answer.
-
-    `words` writes calls and results as plain messages.
-    """
+def encode_request(request: Request, config: Config, tools: bytes) -> bytes:
+    """Encodes the body. `tools` comes from `encode_tools`."""
     effort = request.options.get("effort")
     options = filled(
         num_ctx=request.context_limit or config.num_ctx,
@@ -43,12 +38,11 @@ def encode_request(
         **sampling(request, OPTIONS),
     )
     parts = [dump({"role": "system", "content": request.system})] if request.system else []
-    if shape is None and not tools:  # a form would keep it from calling
-        shape = request.schema
+    form = None if tools else request.schema  # it would keep the model from calling
     head = {"model": request.model, "stream": True, "truncate": False}
     think = {"on": True, "off": False}.get(effort, effort) if effort else None
-    head |= filled(options=options, think=think, format=shape)
-    parts += encode_messages(request.messages, request.model, words)
+    head |= filled(options=options, think=think, format=form)
+    parts += encode_messages(request.messages, request.model)
     listed = b',"tools":' + tools + b"}" if tools else b"}"
     return body(dump(head)[:-1] + listed, "messages", parts, {})
 
@@ -59,18 +53,17 @@ def encode_tools(tools: Sequence[ToolSpec]) -> bytes:
     return dump(listed) if listed else b""
 
 
-def encode_messages(messages: Sequence[Message], model: str, words: bool = False) -> list[bytes]:
+def encode_messages(messages: Sequence[Message], model: str) -> list[bytes]:
     """Encodes each message once; `Message.encoded` caches the bytes."""
     turn = len(messages)
     while turn and messages[turn - 1].role != "user":
         turn -= 1
     out: list[bytes] = []
     for index, message in enumerate(messages):
-        thinking = not words and index >= turn and _own_thinking(message, model)
-        key = _WORDS if words else _THINKING if thinking else _PLAIN
+        thinking = index >= turn and _own_thinking(message, model)
+        key = _THINKING if thinking else _PLAIN
         if key not in message.encoded:
-            wire = _in_words(message) if words else _message(message, thinking)
-            message.encoded[key] = dump(wire)
+            message.encoded[key] = dump(_message(message, thinking))
         out.append(message.encoded[key])
     return out
 
@@ -89,26 +82,14 @@ def _message(message: Message, thinking: bool) -> dict[str, Any]:
     if message.role == "tool":
         wire["tool_name"] = message.tool_name or ""
         wire["tool_call_id"] = message.tool_call_id or ""
-    wire |= _said(message.content, message)
+    wire["content"] = message.content
+    if message.attachments:
+        wire["images"] = [file.data for file in message.attachments]
     if thinking:
         wire["thinking"] = message.thinking
     if message.tool_calls:
         wire["tool_calls"] = [_call(i, call) for i, call in enumerate(message.tool_calls)]
     return wire
-
-
-def _in_words(message: Message) -> dict[str, Any]:
-    """Writes a message with its calls as the JSON that the model would have written."""
-    if message.role == "tool":
-        return {"role": "user", "content": f"Result of {message.tool_name}:\n{message.content}"}
-    asked = [{"tool": c.name, "arguments": c.arguments} for c in message.tool_calls]
-    lines = [message.content, *(dump(call).decode() for call in asked)]
-    return {"role": message.role, **_said("\n".join(filter(None, lines)), message)}
-
-
-def _said(text: str, message: Message) -> dict[str, Any]:
-    images = [file.data for file in message.attachments]
-    return {"content": text, "images": images} if images else {"content": text}
 
 
 def _call(index: int, call: ToolCall) -> dict[str, Any]:
@@ -150,9 +131,26 @@ def _choice(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asking(request: Request) -> Request:
-    """Returns the request for an envelope."""
+    """Returns the request for an envelope, which is read as a printed call."""
     listed = "\n".join(f"- {t.name}: {t.description} {takes(t.parameters)}" for t in request.tools)
-    return replace(request, system=_joined(request.system, _HOW.format(tools=listed)))
+    system = _joined(request.system, _HOW.format(tools=listed))
+    return replace(request, system=system, schema=shape_of(request.tools), answer_now=True)
+
+
+def in_words(request: Request) -> Request:
+    """Writes calls as the JSON that the model would have written, and results as messages."""
+    return replace(request, messages=list(map(_in_words, request.messages)))
+
+
+def _in_words(message: Message) -> Message:
+    if message.role == "tool":
+        text = f"Result of {message.tool_name}:\n{message.content}"
+        return Message("user", text, attachments=message.attachments)
+    if not message.tool_calls:
+        return message
+    calls = [{"tool": call.name, "arguments": call.arguments} for call in message.tool_calls]
+    lines = [message.content, *(dump(call).decode() for call in calls)]
+    return Message("assistant", "\n".join(filter(None, lines)))
 
 
 def answering(request: Request, how: str = "") -> Request:

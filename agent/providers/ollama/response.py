@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from searchloop.agent.calls.as_text import Found, rescue
 from searchloop.agent.errors import IncompleteError, ProviderError
@@ -29,7 +29,6 @@ from searchloop.agent.providers.ollama.request import (
     VERSION,
     encode_request,
     encode_tools,
-    shape_of,
 )
 from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.types import (
@@ -140,21 +139,12 @@ def read_details(chunk: dict[str, Any]) -> dict[str, Any]:
     return details
 
 
-Style = Literal["calls", "envelope", "words"]
-
-
 class OllamaCodec(CodecBase):
-    """See `Codec`. `installed` lists the models, for the error of an unknown one.
+    """See `Codec`. `installed` lists the models, for the error of an unknown one."""
 
-    `style`: calls of the server, an envelope (a JSON object that names a tool), or words alone.
-    """
-
-    def __init__(
-        self, config: Config, installed: Callable[[], Sequence[str]] = tuple, style: Style = "calls"
-    ) -> None:
+    def __init__(self, config: Config, installed: Callable[[], Sequence[str]] = tuple) -> None:
         self.endpoint = config.address
         self._config = config
-        self._style = style
         self._installed = installed
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
@@ -166,9 +156,6 @@ class OllamaCodec(CodecBase):
 
     def encode(self, request: Request) -> bytes:
         # There is no tool_choice: `answer_now` lists no tools at all.
-        if self._style != "calls":
-            shape = shape_of(request.tools) if self._style == "envelope" else None
-            return encode_request(request, self._config, b"", True, shape)
         if self._tools[0] is not request.tools:
             self._tools = request.tools, encode_tools(request.tools)
         listed = b"" if request.answer_now else self._tools[1]

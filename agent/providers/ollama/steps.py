@@ -24,9 +24,10 @@ from searchloop.agent.providers.ollama.request import (
     answering,
     asking,
     first_calls,
+    in_words,
     is_envelope,
 )
-from searchloop.agent.providers.ollama.response import OllamaCodec, Style
+from searchloop.agent.providers.ollama.response import OllamaCodec
 from searchloop.agent.providers.ollama.window import Plan, Rung, with_details
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Finished, Message, Notice, Request, StreamEvent, TextDelta, Usage
@@ -52,11 +53,7 @@ class Steps:
         self._catalog = catalog
         self._rungs: dict[str, Rung] = {}
         self._plans: OrderedDict[tuple[str, str], Plan] = OrderedDict()
-        styles: tuple[Style, ...] = ("calls", "envelope", "words")
-        self._http = {
-            style: HttpProvider(OllamaCodec(config, catalog.names, style), transport)
-            for style in styles
-        }
+        self._http = HttpProvider(OllamaCodec(config, catalog.names), transport)
 
     async def stream(self, request: Request) -> Events:
         plan = self._plan(request)
@@ -91,15 +88,15 @@ class Steps:
         """Returns True if the request would lose turns to fit the window."""
         plan = self._plan(request)
         with suppress(ProviderError):  # a question that is too long is no matter of older turns
-            await self._planned(request, plan, words=plan.words)
+            await self._planned(request, plan)
             return plan.fitted.turns > 0
         return False
 
-    async def _planned(self, request: Request, plan: Plan, *, words: bool) -> Request:
-        sent = plan.planned(request, words=words)
+    async def _planned(self, request: Request, plan: Plan) -> Request:
+        sent = plan.planned(request)
         if plan.tokens is None and plan.fitted.tokens > _SAFE:
             await plan.find_window(self._catalog, request.model)
-            sent = plan.planned(request, words=words)
+            sent = plan.planned(request)
         return sent
 
     def _priced(self, end: Finished, model: str) -> Finished:
@@ -127,12 +124,12 @@ class Steps:
         if not request.tools:
             called = any(m.role == "tool" for m in request.messages)
             words = rung in ("envelope", "search-first") and called
-            return self._send(request, plan, "words" if words else "calls")
+            return self._send(request, plan, words=words)
         if rung == "envelope":
             return self._envelope(request, plan)
         if rung == "search-first":
             return self._search_first(request, plan)
-        return self._send(request, plan, "calls")
+        return self._send(request, plan)
 
     async def _envelope(self, request: Request, plan: Plan) -> Events:
         for notice in self._learn(request.model, "envelope", plan):
@@ -140,7 +137,7 @@ class Steps:
         asked = Usage()
         if not request.answer_now:
             text = ""
-            async with aclosing(self._send(asking(request), plan, "envelope")) as events:
+            async with aclosing(self._send(asking(request), plan, words=True)) as events:
                 async for event in events:
                     if isinstance(event, Finished):
                         end, asked = event, event.usage
@@ -161,7 +158,7 @@ class Steps:
                     async for event in events:
                         yield event
                 return
-        async with aclosing(self._send(answering(request), plan, "words")) as events:
+        async with aclosing(self._send(answering(request), plan, words=True)) as events:
             async for event in events:
                 if isinstance(event, Finished):
                     event = replace(event, usage=asked + event.usage)
@@ -174,7 +171,7 @@ class Steps:
         if calls:
             yield Finished(Message("assistant", "", tool_calls=calls), "tool_calls", Usage())
             return
-        async with aclosing(self._send(answering(request, FOUND), plan, "words")) as events:
+        async with aclosing(self._send(answering(request, FOUND), plan, words=True)) as events:
             async for event in events:
                 yield event
 
@@ -190,15 +187,19 @@ class Steps:
         else:
             plan.rung = rung
 
-    async def _send(self, request: Request, plan: Plan, style: Style) -> Events:
-        """Sends a request that fits the window; once more if the server finds it too long."""
+    async def _send(self, request: Request, plan: Plan, *, words: bool = False) -> Events:
+        """Sends a request that fits the window; once more if the server finds it too long.
+
+        In `words`, calls and results go as plain messages.
+        """
         for last in (False, True):
-            sent = await self._planned(request, plan, words=style != "calls")
+            sent = await self._planned(request, plan)
             if self._catalog.is_remote(request.model):
                 sent = replace(sent, context_limit=None)
+            sent = in_words(sent) if words else sent
             shown = False
             try:
-                async with aclosing(self._http[style].stream(sent)) as events:
+                async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
                         shown = True
                         told = plan.finished(event) if type(event) is Finished else (event,)

@@ -31,7 +31,6 @@ class Plan(Window):
     """
 
     rung: Rung | None = None
-    words: bool = False
     tried: int = 0
 
     async def find_window(self, catalog: ModelCatalog, model: str) -> None:
@@ -46,12 +45,11 @@ class Plan(Window):
                 await catalog.look_loaded()
         self.tokens = catalog.capabilities(model).context
 
-    def planned(self, request: Request, *, words: bool) -> Request:
-        """See `fit`. The request names its window; `words`: calls go as plain messages."""
-        self.words = words
+    def planned(self, request: Request) -> Request:
+        """See `fit`. The request names its window."""
         window = min(filter(None, (self.tokens, request.context_limit)), default=None)
         try:
-            sent = self.fit(request, window, tools=not words)
+            sent = self.fit(request, window, tools=not request.answer_now)
         except ProviderError as error:
             wider = max(16384, 2 * (window or 0))
             remedy = f"{error.remedy.rstrip('.')}, for example OLLAMA_CONTEXT_LENGTH={wider}."

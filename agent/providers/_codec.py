@@ -135,9 +135,9 @@ class CodecBase:
             return refusal.error("model_not_found")
         if codes & _BUSY or status >= 500 or status in (408, 409, 499):
             return refusal.error("server_error")
-        if status == 403 or codes & _FORBIDDEN:
+        if status in (403, 451) or codes & _FORBIDDEN:
             return refusal.error("forbidden")
-        if status == 404:
+        if status in (404, 405):
             return refusal.error("bad_url", api=self.api, setting=self.setting, ends=self.ends)
         unknown = not status and not any("invalid" in code for code in codes)
         return refusal.error("server_error" if unknown else "bad_request")

@@ -11,7 +11,7 @@ from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import turned_by_gap
 from searchloop.agent.verdicts.numbers import pattern
 from searchloop.agent.verdicts.page import Page, Words, words_of
-from searchloop.agent.verdicts.score import TOKENS, chance, closest
+from searchloop.agent.verdicts.score import FEW, TOKENS, chance, closest
 from searchloop.agent.verdicts.text import PIECE, SPACELESS, blanked, folded, kind_of, tokens
 from searchloop.agent.verdicts.vetoes import DENIAL, FAULTS, TURNED, accused, veto
 from searchloop.analysis.language import language
@@ -92,6 +92,9 @@ def _checked(claim: str, page: Page) -> Verdict:
     return _compared(claim, page, foreign)
 
 
+_HALF = 0.5  # of a claim, its quotation included, that stands in one place of the page
+
+
 def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict:
     places = [place_of(quote, page) for quote in quotes]
     found = [place for place in places if place]
@@ -107,6 +110,9 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             return replace(verdict, verdict="unclear", reason=DENIAL)
         if not _spoken(claim, quotes, start, page):
             return replace(verdict, verdict="unclear", reason=TURNED)
+        nearest = closest(claim, page)
+        if not isinstance(nearest, str) and nearest.seen.cover < _HALF:
+            return replace(verdict, verdict="unclear", reason=FEW)
         if any(map(elided, quotes)):
             return verdict
         said = _compared(claim, page, foreign)

@@ -71,7 +71,7 @@ def test_a_quotation_may_leave_words_out_but_not_make_them_up() -> None:
 
 
 def test_the_words_around_a_true_quotation_are_held_to_the_source_too() -> None:
-    """A real quotation carries no changed number, nor a denial."""
+    """A real quotation carries no changed number, no denial, and no story of another place."""
     page = 'In May 1931 the mayor said "every bridge is a promise" to a crowd of 4,000 people.'
     table(
         page,
@@ -79,6 +79,11 @@ def test_the_words_around_a_true_quotation_are_held_to_the_source_too() -> None:
         (
             "contradicted|unclear",
             'In May 1931 the mayor said "every bridge is a promise" to a crowd of 9,000 people.',
+        ),
+        (
+            "unclear",
+            "Writing of the harbour tunnel in a book of memoirs that won two prizes, the engineer "
+            'recalled that "every bridge is a promise", words her own daughter had embroidered.',
         ),
     )
 

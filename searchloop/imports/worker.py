@@ -37,8 +37,10 @@ def _found(number: int, raw: bytes) -> Iterator[dict[str, Any]]:
     if sum(map(raw.count, (b"{", b"[", b","))) > MOST_VALUES:
         yield {"fault": f"Chat {number:,} holds too many values."}
         return
+    text = raw.decode("utf-8", "replace")
+    lost = text.count("\ufffd") - raw.count("\ufffd".encode())
     try:
-        value = json.loads(raw.decode("utf-8", "replace"))
+        value = json.loads(text)
         shallow = is_shallow(value, _DEEPEST)
     except (ValueError, RecursionError):
         shallow = False
@@ -48,7 +50,8 @@ def _found(number: int, raw: bytes) -> Iterator[dict[str, Any]]:
     inner = value.get("conversations", value.get("chats"))
     items = [e for e in inner if isinstance(e, dict)] if isinstance(inner, list) else [value]
     for item in items:
-        left_out = Counter[str]()
+        left_out = Counter[str]({"letters that are not UTF-8": lost} if lost else ())
+        lost = 0
         try:
             yield {**_read(item, left_out), "left_out": left_out}
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:

@@ -2,8 +2,8 @@
 
 Roles alternate; all results of a step follow its calls in their order. An answer of the same model
 goes back part by part with its signatures, any other as text and calls. Newer models demand a
-signature on the first call of each step, else the documented placeholder. Parts with the server's
-own searches go back only while it may search.
+signature on the first call of each step; a call without one gets the value that the documents give
+for it. Parts with the server's own searches go back only while it may search.
 
 Spec: https://ai.google.dev/gemini-api/docs/thought-signatures
       https://ai.google.dev/gemini-api/docs/function-calling

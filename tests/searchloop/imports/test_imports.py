@@ -488,6 +488,16 @@ def test_another_encoding_is_named_with_the_remedy(
     ]
 
 
+def test_letters_that_cannot_be_read_are_counted(log: EventLog, tmp_path: Path) -> None:
+    """The chat comes, and nobody takes it for whole; a sign for a lost letter is one itself."""
+    chats = [claude("Müßig \ufffd?", {"type": "text", "text": "Ja."}), {**CLAUDE, "uuid": "d"}]
+    text = json.dumps(chats, ensure_ascii=False)
+    whole, cut = text.encode(), text.replace("\ufffd", "").encode("latin-1")
+    assert "letters that are not UTF-8" not in brought(log, tmp_path, whole).left_out
+    report = brought(EventLog(tmp_path / "other.db"), tmp_path, cut)
+    assert (report.brought, report.left_out["letters that are not UTF-8"]) == (2, 2)
+
+
 def test_a_bomb_unpacks_to_nothing(log: EventLog, tmp_path: Path) -> None:
     """A part that says it is far larger than all we read is refused before it is unpacked."""
     out = io.BytesIO()

@@ -167,9 +167,9 @@ def test_the_real_house_answers_with_sources(tmp_path: Path) -> None:
         assert running.stop() == OK
 
 
-def test_a_question_of_a_megabyte_gets_its_answer(running: Running) -> None:
+def test_a_request_of_megabytes_gets_its_answer(running: Running) -> None:
     """The refusal arrives, though the client is still sending."""
-    status, data = running.ask("POST", "/api/sessions/x/messages", {"text": "x" * 3_000_000})
+    status, data = running.ask("POST", "/api/check", {"claim": "x" * 3_000_000})
     assert (status, data["error"]["code"]) == (413, "too_large")
 
 

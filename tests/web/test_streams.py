@@ -301,7 +301,7 @@ def test_pages_share_what_one_of_them_rendered(text: str, cuts: list[list[int]])
     events += [Event(i, "text_delta", {"text": c}, 0.0) for i, c in enumerate(text, 2)]
     shared = FrameCache()
     for sizes in cuts:
-        view, blocks, at = PageView("s", FrameCache(), shared), list[Any](), 0
+        view, blocks, at = PageView("s", shared), list[Any](), 0
         for size in [*sizes, len(events)]:
             for _, data in view.frames(events[at : at + size]):
                 told = frames(data)[0]

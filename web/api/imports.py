@@ -21,7 +21,6 @@ from searchloop.web.api.openapi import route
 from searchloop.web.asgi import JSON, Receive, Scope, Send, answer, more
 from searchloop.web.gate import MAX_IMPORT
 
-_PIECE = 1 << 20  # bytes that are written at a time
 _SILENCE = 60.0  # seconds for which a file may stop arriving
 
 
@@ -149,7 +148,7 @@ class ImportsApi(Handlers):
 
 async def _arrived(receive: Receive, file: Any) -> int:
     """Writes the request's body to `file` as it comes; returns its bytes. Raises ConfigError."""
-    size, held, more = 0, bytearray(), True
+    size, more = 0, True
     while more:
         try:
             async with asyncio.timeout(_SILENCE):
@@ -158,13 +157,10 @@ async def _arrived(receive: Receive, file: Any) -> int:
             message = {"type": "http.disconnect"}
         if message["type"] == "http.disconnect":
             raise ConfigError("cut_upload", "The file did not arrive whole.", "Send it again.")
-        held += message.get("body", b"")
-        more = message.get("more_body", False)
-        size += len(message.get("body", b""))
+        piece, more = message.get("body", b""), message.get("more_body", False)
+        size += len(piece)
         if size > MAX_IMPORT:
             what = f"The file is larger than {MAX_IMPORT >> 30} GB."
             raise ConfigError("too_large", what, "`searchloop sessions import FILE` takes it.")
-        if len(held) >= _PIECE or not more:
-            await asyncio.to_thread(file.write, held)
-            held = bytearray()
+        await asyncio.to_thread(file.write, piece)
     return size

@@ -125,7 +125,6 @@ _FILES = re.compile(
     r"/api/(?:sessions/[^/]+/messages|attachments|audit)|/share"
     r"|/v1/(?:chat/completions|responses|messages(?:/count_tokens)?)"
 )
-_WITH_FILES = re.compile(rb'"(?:attachments|data|input|messages)"\s*:|\A--')
 _SLOWER = 12
 # A file that goes to disk as it arrives, and what it may be; the handler bounds its time.
 IMPORT_PATH, MAX_IMPORT = "/api/sessions/import", 2 << 30
@@ -330,8 +329,7 @@ class Gate:
         self, head: dict[bytes, bytes], receive: Receive, most: int, too_large: Refusal
     ) -> bytes | Refusal | None:
         """Returns the whole body, so that no thread waits for it; None when the client left."""
-        files = most == MAX_FILES
-        seconds = self._body_seconds * (_SLOWER if files else 1)
+        seconds = self._body_seconds * (_SLOWER if most == MAX_FILES else 1)
         if head.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in head:
             return b""
         try:
@@ -339,10 +337,7 @@ class Gate:
                 body = await read_body(receive, most)
         except TimeoutError:
             return _TOO_SLOW
-        if body is None or len(body) > most:
-            return body if body is None else too_large
-        large = files and len(body) > MAX_BODY and not _WITH_FILES.search(body)
-        return _TOO_LARGE if large else body
+        return too_large if body is not None and len(body) > most else body
 
 
 def _wrong(seconds: int) -> Refusal:

@@ -42,9 +42,7 @@ class Streams:
         self._log = log
         self._most = most
         self._heartbeat = heartbeat
-        self._plain = FrameCache()
-        self._page = FrameCache(16 * 1024 * 1024)
-        self._shared = FrameCache()
+        self._frames = FrameCache()
         self._open: set[asyncio.Task[None]] = set()
 
     def of(self, log: EventLog) -> Streams:
@@ -112,7 +110,7 @@ class Streams:
                 return
 
     async def _follow_plain(self, session_id: str, after: int, send: Send) -> None:
-        frame = self._plain.of
+        frame = self._frames.of
         async with aclosing(self._log.follow(session_id, after)) as batches:
             async for batch in batches:
                 for events in _chunks(batch):
@@ -120,7 +118,7 @@ class Streams:
                 await _breathe()
 
     async def _follow_page(self, session_id: str, after: int, send: Send) -> None:
-        view = PageView(session_id, self._page, self._shared)
+        view = PageView(session_id, self._frames)
         if after:
             known = await asyncio.to_thread(self._log.read, session_id)
             await asyncio.to_thread(view.skip, [event for event in known if event.seq <= after])

@@ -34,10 +34,11 @@ def encode_event(data: Mapping[str, Any]) -> bytes:
 class FrameCache:
     """The latest frames, up to `most` bytes, for all threads.
 
-    The key of a stored event is (session, seq), that of rendered deltas (session, since, to).
+    The key of an event is (session, seq), as pages get it (session, seq, "page"), and that of
+    rendered deltas (session, since, to).
     """
 
-    def __init__(self, most: int = 4 * 1024 * 1024) -> None:
+    def __init__(self, most: int = 24 * 2**20) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._size = 0
@@ -66,10 +67,9 @@ class FrameCache:
 class PageView:
     """The fold of one page: `skip` what the page has, then turn what follows into `frames`."""
 
-    def __init__(self, session_id: str, kept: FrameCache, shared: FrameCache | None = None) -> None:
+    def __init__(self, session_id: str, kept: FrameCache) -> None:
         self._session = session_id
         self._kept = kept
-        self._shared = shared or FrameCache()
         self._seen = 0  # the last event that the page has
         self._unread: list[str] = []  # text of frames that other pages rendered
         self._links = KnownLinks()
@@ -98,7 +98,7 @@ class PageView:
             event.data["text"]
             for event in events
             if event.type == "text_delta"
-            or (event.type == "message" and kept.get((self._session, event.seq)) is None)
+            or (event.type == "message" and kept.get((self._session, event.seq, "page")) is None)
         )
         return sum(map(len, fresh)) + (self._growing.unfinished if self._growing else 0)
 
@@ -116,14 +116,14 @@ class PageView:
                 continue
             self._meet(event)
             self._seen = event.seq
-            key = (self._session, event.seq)
+            key = (self._session, event.seq, "page")
             known = self._kept.get(key)
             out.append((event.seq, known or self._kept.keep(key, encode_event(self._whole(event)))))
         return out
 
     def _delta(self, event: Event, text: str) -> bytes:
         key = self._session, self._seen, event.seq
-        known = self._shared.get(key)
+        known = self._kept.get(key)
         if known is not None:
             self._unread.append(text)
             return known
@@ -134,7 +134,7 @@ class PageView:
             self._unread.clear()
         change = self._growing.feed(text)
         data = encode_event({**public_data(event), "text": text, "change": change})
-        return self._shared.keep(key, data)
+        return self._kept.keep(key, data)
 
     def _meet(self, event: Event) -> None:
         if event.type in _RESETS:

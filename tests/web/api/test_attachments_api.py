@@ -113,7 +113,7 @@ async def test_a_file_is_looked_at_before_it_is_sent(tmp_path: Path) -> None:
 
 
 async def test_what_cannot_be_sent_is_refused_and_the_chat_goes_on(tmp_path: Path) -> None:
-    """By size, by encoding, by the model; without attachments a request stays small."""
+    """By size, by encoding, by the model; a question has its own most, with files or without."""
     blind = Scripted([says("Only words.")], Capabilities())
     async with with_files(tmp_path, blind) as (ask, house, path):
 
@@ -133,7 +133,7 @@ async def test_what_cannot_be_sent_is_refused_and_the_chat_goes_on(tmp_path: Pat
         assert await refused(asking(large)) == (413, "attachment_too_large")
         huge = b'{"attachments": "' + b"x" * MAX_FILES
         assert await refused(huge) == (413, "attachment_too_large")
-        assert await refused({"text": "x" * (MAX_BODY + 1)}) == (413, "too_large")
+        assert await refused({"text": "x" * (MAX_BODY + 1)}) == (413, "question_too_long")
         session = path.rpartition("/")[2]
         assert house.log.read(session) == []
         assert (await ask("POST", f"{path}/messages", {"text": "Hello?"})).status == 202

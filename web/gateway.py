@@ -88,6 +88,9 @@ def _error(path: str, status: int, code: str, words: str, param: str | None) -> 
 
 async def answer_program(runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
     """Answers one request of a program with what a user's services may do."""
+    if scope["path"] == MCP_PATH and scope["method"] != "POST":
+        await answer(send, 405, b"", ((b"allow", b"POST"),))  # nothing is sent unasked
+        return
     if scope["path"] == MCP_PATH:
         from searchloop.protocols.mcp import over_http  # most servers get no such request
 

@@ -166,6 +166,8 @@ def test_a_wish_that_cannot_be_met_is_the_protocols_error(tmp_path: Path) -> Non
             assert (got, "type" in told) == (status, name == "messages"), (name, more, told)
             assert words in told["error"]["message"]
         assert at.running.ask("POST", "/v1/nothing", {})[0] == 404
+        # An MCP stream on which nothing would ever come, and which would hold up the server's end.
+        assert at.send("GET", "/mcp", Accept="text/event-stream")[0] == 405
         assert [r for r in at.server.requests if r.method != "GET"] == []
 
 

@@ -236,8 +236,9 @@ def _limits(env: Mapping[str, str]) -> Limits:
         except ValueError:
             value = 0
         if not 0 < value < float("inf"):
-            kind = "number" if any_number else "whole number"
-            what = f"{name} is {text[:40]!r}, not a {kind} above 0."
+            what = f"{name} is {text[:40]!r}, not a whole number above 0."
+            if any_number:
+                what = f"{name} is {text[:40]!r}, not a number above 0."
             raise ConfigError("bad_limit", what, "Correct or remove it in SEARCHLOOP_LIMITS.")
         found[name] = value
     return Limits(**found)

@@ -218,8 +218,8 @@ class Schedule:
     def _resting(self, engine: Engine) -> Problem | None:
         if (rest := self.circuits.resting(engine.name)) is None:
             return None
-        again = f"it is asked again in {ceil(rest[0])} s."
-        message = f"{engine.title} failed a moment ago ({rest[1]}); {again}"
+        title, why, seconds = engine.title, rest[1], ceil(rest[0])
+        message = f"{title} failed a moment ago ({why}); it is asked again in {seconds} s."
         return Problem("resting", message, "Wait, or name the engine to ask it now.")
 
     def _problem(self, engine: Engine, error: SearchBackendError) -> Problem:

@@ -11,10 +11,10 @@ class Wire:
     """Passes on to a port of 127.0.0.1, at a port of its own. Use with `with`.
 
     `lose(n)`: of the nth message from now on that holds `mark`, the answer is lost with its
-    connection: the server has done what it was asked, and nobody knows. With `dead` nobody gets
-    through after that, until `mend`. `cut(n, asks)`: after n more bytes to the server, or from it,
-    the connection breaks, in whatever message that is. `hush`: the connections there are stay open,
-    and nothing comes through them any more.
+    connection: the server has done what it was asked, and nobody knows. `cut(n, asks)`: after n
+    more bytes to the server, or from it, the connection breaks, in whatever message that is.
+    `mend`: not any more. `hush`: the connections there are stay open, and nothing comes through
+    them any more.
     """
 
     def __init__(self, port: int, mark: bytes) -> None:
@@ -24,15 +24,14 @@ class Wire:
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._count = self._fatal = 0
-        self._dying = self._dead = False
         self._hushed = 0
         self._left: dict[bool, int] = {}
         self.lost = threading.Event()
 
-    def lose(self, number: int, *, dead: bool = False) -> None:
+    def lose(self, number: int) -> None:
         """See above."""
         with self._lock:
-            self._count, self._fatal, self._dying = 0, number, dead
+            self._count, self._fatal = 0, number
             self.lost.clear()
 
     def cut(self, count: int, *, asks: bool) -> None:
@@ -47,18 +46,14 @@ class Wire:
             self._hushed += 1
 
     def mend(self) -> None:
-        """All goes through again."""
+        """See above."""
         with self._lock:
-            self._fatal, self._dead = 0, False
             self._left.clear()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                if self._dead:
-                    client.close()
-                    continue
                 server = socket.create_connection(("127.0.0.1", self.server))
                 doomed = threading.Event()
                 for way in ((client, server, doomed, True), (server, client, doomed, False)):
@@ -74,8 +69,8 @@ class Wire:
                     continue
                 if asks and self._meets(data):
                     doomed.set()
-                elif doomed.is_set() or (asks and self._dead):
-                    break  # this is the answer, or it comes too late
+                elif doomed.is_set():
+                    break  # this is the answer
                 whole = self._rest(data, asks)
                 target.sendall(whole)
                 if len(whole) < len(data):
@@ -102,9 +97,7 @@ class Wire:
     def _meets(self, data: bytes) -> bool:
         with self._lock:
             self._count += self._mark in data
-            fatal = self._mark in data and self._count == self._fatal
-            self._dead = self._dead or (fatal and self._dying)
-        return fatal
+            return self._mark in data and self._count == self._fatal
 
     def __enter__(self) -> Wire:
         threading.Thread(target=self._accept, daemon=True).start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.errors import Conflict, StoreError, UnsureError
+from searchloop.agent.errors import StoreError, UnsureError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
-from searchloop.agent.log.contract import Write
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.postgres.pool import CHANNEL, NotificationListener
 from tests.crash.working import Working, check_once
@@ -24,7 +23,6 @@ from tests.wire import Wire
 
 pytestmark = pytest.mark.integration
 
-PATIENCE = 20.0  # seconds
 APPEND = b"INSERT INTO events"
 NOTICE = ("notice", {"text": "x"})
 
@@ -77,43 +75,20 @@ def test_a_listener_notices_that_nothing_comes_through(postgres: Postgres) -> No
         notices.end()
 
 
-class Mending(EventLog):
-    """A log whose wire is whole again as soon as an append has given up."""
-
-    def __init__(self, url: str, wire: Wire) -> None:
-        super().__init__(url)
-        self._wire = wire
-
-    def append_all(self, writes: Sequence[Write]) -> list[list[Event] | Conflict]:
-        """See EventLog."""
-        try:
-            return super().append_all(writes)
-        except UnsureError:
-            self._wire.mend()
-            self.waits(PATIENCE)
-            raise
-
-    def waits(self, seconds: float) -> None:
-        """For a connection, from now on."""
-        self._db.connections.patience = seconds  # type: ignore[attr-defined]
-
-
 async def breaks(home: Path, url: str, wire: Wire, arm: Callable[[], None]) -> bool:
     """A run in which the wire breaks, and what comes after; False if it did not break.
 
     Who follows meanwhile from another machine gets each event once, in order, and misses none.
     """
-    log = Mending(url, wire)
+    log = EventLog(url)
     machine = Working(home, lambda path: log)
     other = EventLog(url.replace(f":{wire.port}/", f":{wire.server}/"))
     followed: list[Event] = []
     following = asyncio.create_task(follow(other, machine.session, followed))
-    log.waits(0.5)
     arm()
     with suppress(StoreError):
         await machine.ask("hi")
     wire.mend()
-    log.waits(PATIENCE)
     hit = wire.lost.is_set()
     await machine.goes_on()
     events = machine.log.read(machine.session)

@@ -34,9 +34,9 @@ def links(log: EventLog) -> Any:
 
 
 def end_all(postgres: Postgres) -> None:
-    """An administrator ends every connection but their own."""
+    """An administrator ends every connection but their own, and waits until they are gone."""
     mine = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
-    postgres.tell(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {mine}")
+    postgres.tell(f"SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE {mine}")
 
 
 @contextmanager

@@ -103,7 +103,8 @@ def _structured(answer: CallToolResult, texts: list[str]) -> list[str]:
     if not is_shallow(value, _DEPTH):
         return [f"[Its structured content has more than {_DEPTH} levels and was left out]"]
     said = list(map(_read, texts))
-    if any(value == each or value == {"result": each} for each in (*said, *texts, said, texts)):
+    inner = list(value.values()) if isinstance(value, dict) else []  # a name around it, or none
+    if any(value == each or inner == [each] for each in (*said, *texts, said, texts)):
         return []
     whole = json.dumps(value, ensure_ascii=False)
     data = (getattr(part, "data", "") for part in answer.content)

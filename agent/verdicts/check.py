@@ -110,8 +110,8 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
             return replace(verdict, verdict="unclear", reason=DENIAL)
         if not _spoken(claim, quotes, start, page):
             return replace(verdict, verdict="unclear", reason=TURNED)
-        nearest = closest(claim, page)
-        if not isinstance(nearest, str) and nearest.seen.cover < _HALF:
+        whole = closest(claim, page)
+        if not isinstance(whole, str) and whole.seen.cover < _HALF:
             return replace(verdict, verdict="unclear", reason=FEW)
         if any(map(elided, quotes)):
             return verdict

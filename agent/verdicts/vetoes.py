@@ -25,8 +25,6 @@ DEGREE = "The source says it of more or fewer, or less surely."
 # What a claim is refused for although its words stand in the source.
 FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, TURNED, REPLACED, DEGREE))
 
-_CLOSE = 0.5  # share of the claim that stands in the window, where a denial means it
-
 
 def quantity(found: Comparison) -> str:
     """A number of the claim that its sentence of the source, or the whole page, does not hold."""
@@ -64,13 +62,8 @@ def _said(token: Token) -> str:
 
 
 def _reversible(tokens: Iterable[Token]) -> set[str]:
-    """Returns the words, and the pairs of letters that may have an opposite."""
-    return {
-        said
-        for t in tokens
-        if (said := _said(t))
-        if t.kind != "letter" or said in OPPOSITES or said[1:] in OPPOSITES
-    }
+    """Returns the words, and the pairs of letters."""
+    return set(filter(None, map(_said, tokens)))
 
 
 def _reversed(ours: set[str], theirs: set[str]) -> bool:
@@ -132,14 +125,9 @@ _LAST = frozenset(("nicht", "nie", "niemals", "niet", "nooit"))  # end a clause
 
 def denial(found: Comparison) -> str:
     """A word that stands denied on one side and plain on the other."""
-    have = {t.key for t in found.theirs}
-    if len(found.ours) * _CLOSE > sum(t.key in have for t in found.ours):
-        return ""
     ours, theirs = found.claim, found.window
     denied, there = _denied(ours), _denied(theirs)
     plainly, plainly_there = {t.key for t in ours} - denied, {t.key for t in theirs} - there
-    letters = [t.key for t in theirs if t.kind == "letter"]
-    there -= {key for key in there if letters.count(key) > 1}  # once plainly
     turns = any(gap.turns for gap in (*found.content_gaps, *found.gaps))
     return DENIAL if denied & plainly_there or there & plainly or turns else ""
 
@@ -156,7 +144,6 @@ def _denied(tokens: Sequence[Token]) -> set[str]:
         if token.kind != "not":
             continue
         behind = [t for t in tokens[i + 1 : i + 9] if t.start >= token.end][:3]
-        behind = [t for t in behind if t.kind != "not"]
         before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
         follows = not token.word or "ぁ" <= token.word[-1] <= "ゟ"  # a Japanese denial
         found.update(t.key for t in behind[:1])
@@ -219,12 +206,10 @@ def _units(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """Returns the ranges of names, whose words stand side by side, and of numbers."""
     found: list[tuple[int, int]] = []
     for at, token in enumerate(tokens):
-        if token.number or not (token.capital or _caseless(token)):
-            if token.number:
-                found.append((at, at + 1))
-        elif found and found[-1][1] == at and not tokens[at - 1].number:
+        name = token.capital or _caseless(token)
+        if name and found and found[-1][1] == at:
             found[-1] = found[-1][0], at + 1
-        else:
+        elif name or token.number:
             found.append((at, at + 1))
     return found
 
@@ -248,8 +233,6 @@ def replaced(found: Comparison) -> str:
     for ours, theirs in own if found.near else ():
         if not theirs or _bridges(ours, theirs) or any(_alike(a, b) for a in ours for b in theirs):
             continue
-        if any(t.number for t in ours) and any(t.number for t in theirs):
-            continue  # quantities have a veto of their own
         marked = all(any(t.capital or t.number for t in side) for side in (ours, theirs))
         if len(found.gaps) == 1 or marked:
             return REPLACED
@@ -276,8 +259,6 @@ def _alike(one: Token, other: Token) -> bool:
         if len(one.key) == 1:
             return one.key in other.key
         return one.key[0] == other.key[0] and all("ぁ" <= t.key[-1] <= "ゟ" for t in (one, other))
-    if one.key[0] in "#~" or any(numbers.scale(t.word, "") for t in (one, other)):
-        return False
     same = 2 if one.key[0] >= "\uac00" else 4  # syllables, letters
     longest = max(len(one.key), len(other.key))
     if min(len(one.key), len(other.key)) >= _COMPOUND:  # `Sonntagabend`, `Sonntagmorgen`

@@ -94,7 +94,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _folder(args: argparse.Namespace) -> str | None:
-    return str(Path(args.workspace).expanduser().resolve()) if args.workspace else None
+    if not args.workspace:
+        return None
+    if not (folder := Path(args.workspace).expanduser().resolve()).is_dir():
+        raise ConfigError("no_folder", f"There is no folder {folder}.", "Check the path.")
+    return str(folder)
 
 
 async def _list(args: argparse.Namespace, settings: Settings) -> int:

@@ -109,6 +109,11 @@ async def _answer(runs: ClientRuns, scope: Scope, receive: Receive, send: Send) 
     method, path, program = scope["method"], scope["path"], scope[PERSON].program
     if path == "/v1/models" and method == "GET":
         await answer(send, 200, await _models(runs, program))
+    elif path.startswith("/v1/models/") and method == "GET":
+        name, listed = path.removeprefix("/v1/models/"), (await _models(runs, program))["data"]
+        if not (found := next((row for row in listed if row["id"] == name), None)):
+            raise ConfigError("not_found", f"There is no model {name[:200]}.", "GET /v1/models.")
+        await answer(send, 200, found)
     elif path == "/" and method == "HEAD":
         await answer(send, 200, b"")
     elif (found := _ONE.fullmatch(path)) and method in ("GET", "DELETE"):

@@ -136,6 +136,7 @@ def test_a_project_is_trusted_with_what_it_runs(mcp: Mcp, tmp_path: Path) -> Non
     assert mcp("trust", str(project))[0] == 1
     assert mcp("trust", str(project), "--yes")[1].endswith("Trusted.\n")
     assert "nothing to trust" in mcp("trust", str(project))[1]
+    assert mcp("trust", str(project / "none"))[0] == 2
     assert mcp("list", "--workspace", str(project))[1].startswith("it ")
     assert mcp("list")[1].startswith("No servers")
 

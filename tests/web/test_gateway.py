@@ -276,6 +276,9 @@ def test_models_and_tokens_are_told_to_both(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
         names = [m.id for m in at.openai.models.list()]
         assert {"default+web", MODEL, f"{MODEL}+web", f"{MODEL}+offline"} <= set(names)
+        assert [c.models.retrieve(MODEL).id for c in (at.openai, at.anthropic)] == [MODEL, MODEL]
+        with pytest.raises(openai.NotFoundError, match=r"no model nobody:none\. GET /v1/models"):
+            at.openai.models.retrieve("nobody:none")
         hello: Any = user("Say hello.")
         assert at.anthropic.messages.count_tokens(model=MODEL, messages=hello).input_tokens > 3
         assert FACES["chat"].ask(at, user(SWITCH), stream=False, search="offline").cited

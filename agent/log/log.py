@@ -38,8 +38,7 @@ from searchloop.agent.log.contract import (
     used,
 )
 from searchloop.agent.log.events import Event, event_in
-from searchloop.agent.log.followers import SharedStore
-from searchloop.agent.log.leases import Leases, no_session
+from searchloop.agent.log.leases import Leases, SharedStore, no_session
 from searchloop.agent.log.projects import ProjectStore
 from searchloop.agent.log.session import (
     CHOSEN_BY,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event, message_data
-from searchloop.agent.log.followers import Follower
+from searchloop.agent.log.leases import Follower
 from searchloop.agent.types import Message, Usage
 from tests.waiting import eventually, until
 

@@ -262,9 +262,9 @@ async def test_a_chat_goes_on_with_a_model_that_does_not_see(tmp_path: Path) -> 
 
 async def test_a_question_that_is_asked_again_keeps_its_files(tmp_path: Path) -> None:
     """In its own place and with its own numbers; a blind model is refused here, too."""
-    model = Seeing("High.", "At noon [1].")
+    model = Seeing("High.", "High water comes at noon [1].")
     async with opened(tmp_path, model) as house:
-        await house.ask("When?", files=[PICTURE, NewFile("a.txt", b"High water is at noon.")])
+        await house.ask("When?", files=[PICTURE, NewFile("a.txt", b"High water comes at noon.")])
         done = await house.ask("When exactly?", replaces=1)
         assert done.data["citations"][0]["marks"][0]["verdict"] == "supported"
         model.types = frozenset()

@@ -167,7 +167,7 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     box.fill("none")
     box.blur()
     told = page.get_by_role("alert").filter(has_text="searches ist 'none'")
-    expect(told).to_contain_text("keine Zahl über 0")
+    expect(told).to_contain_text("keine ganze Zahl über 0")
     page.keyboard.press("Escape")
     error = {"code": "forbidden", "message": "It said: not you.", "remedy": "Ask them."}
     page.route("**/messages", lambda r: r.fulfill(status=502, json={"error": error}))

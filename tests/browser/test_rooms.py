@@ -310,10 +310,11 @@ FOUND = {  # words -> the room and the place in it
         "text to speech": ("appearance", "#voice"),
         "personalization": ("agents", "#words-about"),
         "mermaid": ("advanced", "#diagrams"),
+        "pdf": ("library", "#library-path"),
     },
     "de-DE": {
         "schriftgröße": ("appearance", "#set-size"),
-        "dunkel": ("appearance", "#set-theme"),
+        **dict.fromkeys(("dunkel", "nachtmodus", "design"), ("appearance", "#set-theme")),
         "vorlesen": ("appearance", "#voice"),
     },
     "zh-CN": {"字号": ("appearance", "#set-size"), "深色": ("appearance", "#set-theme")},

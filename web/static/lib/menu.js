@@ -63,7 +63,7 @@ export function openAt(anchor, popover) {
 /** Puts a popover below `anchor`, or above where there is more room, inside the window. On a phone it is a sheet. */
 function place(popover, anchor) {
   for (const name of ["left", "top", "max-height"]) popover.style.removeProperty(name);
-  if (matchMedia("(max-width: 560px)").matches) return;
+  if (matchMedia("(max-width: 620px)").matches) return;
   const at = anchor.getBoundingClientRect();
   const box = popover.getBoundingClientRect();
   const below = innerHeight - at.bottom - 8 >= box.height || at.top < innerHeight / 2;

@@ -35,7 +35,7 @@ TOKENS = 2_000  # of a claim and of a window
 @cache
 def model() -> dict[str, Any]:
     """Returns {"weights": {feature: weight}, "bias": number, "threshold": chance}."""
-    loaded: dict[str, Any] = json.loads(files(__package__).joinpath("score.json").read_text())
+    loaded: dict[str, Any] = json.loads(files(__package__).joinpath("score.json").read_bytes())
     return loaded
 
 

@@ -71,19 +71,18 @@ def test_questions_are_answered(foreign: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("foreign", ["cp437"], indirect=True)
 def test_what_is_kept_is_written_and_read(foreign: Any, tmp_path: Path) -> None:
-    """Sessions, agents, settings, keys, short names, the library, a report."""
+    """Sessions, agents, settings, keys, the library, a report."""
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "tide.txt").write_text(f"Ebb is at six. {TEXT}", "utf-8")
     for words in (
         ("agents", "create", "pirate", "--system", TEXT),
         ("agents", "show", "pirate"),
-        ("models", "alias", "fast", "builtin:extractive"),
         ("models", "default", "builtin:extractive"),
         ("setup", "--set", "SEARCH_COUNTRY=DE"),
         ("library", "add", "notes"),
         ("library", "list"),
         ("search", "--engine", "library", "ebb"),
-        ("ask", "-m", "fast", "--search", "local", "When is ebb?"),
+        ("ask", "-m", "extractive", "--search", "local", "When is ebb?"),
         ("sessions",),
         ("export", "--file", "chat.html", "--format", "html"),
         ("config",),

@@ -146,8 +146,6 @@ def on_screen(media: str) -> bool:
 
 def _asks(query: str) -> bool:
     words = set(_WIDTH.sub(" ", query).split()) - {"only", "and", "screen", "all"}
-    if any("(" in word for word in words):
-        return False
     holds = words <= {"not"}
     for bound, size, unit in _WIDTH.findall(query):
         room = SCREEN_WIDTH - float(size) * (1 if unit == "px" else 16)

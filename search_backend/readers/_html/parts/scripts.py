@@ -108,8 +108,6 @@ class Scripts:
         """Returns the text without them."""
         text = self._text
         for _ in range(3):  # one inside another
-            if "<sup" not in text and "<sub" not in text:
-                break
             text = self._script.sub(self._one, text)
         return text
 
@@ -210,14 +208,10 @@ class Scripts:
         return before[-1] in "∇∂∆Δ)" and held not in self._notes
 
     def _is_power_of_number(self, held: str, number: str, before: str, after: str) -> bool:
-        if _LETTERS_BEFORE.search(before) and not before.endswith((" ", "x", "e")):
-            return held not in self._notes and not _is_list(held)  # x1^2
         within = _ends_in_operator(before) or _begins_with_operator(after)
         if number == "10":
             return bool(within) or re.split(r"\W", held)[0] not in self._notes or held[1:].isdigit()
         if not held.isdigit():
-            if _is_number(held):
-                return bool(within)
             return bool(_is_variable(held)) or (not _is_list(held) and len(held) > 1)
         if within:
             return not (_is_year_or_amount(number) and held in self._notes)
@@ -230,8 +224,6 @@ class Scripts:
             return not _is_list(held) and (not is_note or bool(within) or held not in self._notes)
         if _is_function(word) or (_is_oxidation(held) and _is_element(word)):
             return True
-        if not _is_number(held):
-            return len(held) > 1 and not held.isalnum() and not _is_list(held)
         is_unit = _is_unit(word) and (held in ("2", "3") or held not in self._notes)
         if is_unit and word == "in" and not re.search(r"\d\s*$|/\s*$", before):
             is_unit = None

@@ -142,8 +142,6 @@ class Tables:
         """Returns these blocks with the rest of their tables: all of one that is chosen for the
         most part, else the rows that are chosen, with the headings."""
         blocks, found = self._page.blocks, set(chosen)
-        if not self._tables or len(found) == len(blocks):
-            return list(chosen)
         for at in {self.outermost(blocks[number].box) for number in chosen} - {-1}:
             table = self._tables[at]
             whole = [*table.caption, *chain.from_iterable(table.blocks.values())]
@@ -176,9 +174,7 @@ class Tables:
     def _line(self, blocks: list[int], texts: Mapping[int, str], cell: int) -> str:
         """Returns the text of a cell on one line; cells of a table inside it stand side by side."""
         found, row, item = "", -1, -1
-        boxes, home = self._page.boxes, self._page.blocks[blocks[0]].box
-        if len(blocks) == 1 and boxes[home].tag != "pre" and self._places[home].item <= cell:
-            return texts.get(blocks[0], "")
+        boxes = self._page.boxes
         for number in blocks:
             if number not in texts:
                 continue
@@ -239,8 +235,6 @@ def _spanned(
 ) -> tuple[Row, Spans, int]:
     """Returns a row among the cells of rows above that span it, what spans the next row, and how
     many places spans may still add."""
-    if not spans and all(columns == rows == 1 for columns, rows, _ in sizes):
-        return [*cells], spans, spare
     row = {column: cell for column, (_, cell) in spans.items()}
     spare -= len(row)
     spans = {column: (left - 1, cell) for column, (left, cell) in spans.items() if left > 1}

@@ -158,7 +158,7 @@ def test_a_page_read_before_is_there_without_a_network(tmp_path: Path) -> None:
 
 
 def test_a_stored_copy_says_how_old_it_is_and_why_it_is_shown(tmp_path: Path) -> None:
-    """Days later, with the site down; a page found unchanged is as old as that look."""
+    """Days later, with the site down; a page that was opened again is as old as that."""
     url, there = "https://example.org/long", FakeFetch(long=fetched("long", WORDS))
     down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
     pages(tmp_path, there).open_page(url, chat=Owner("a"))

@@ -43,19 +43,14 @@ def write_formulas(tree: LexborHTMLParser) -> None:
         kind = script.attributes.get("type") or ""
         script.replace_with(as_formula(script.text() or "", "mode=display" in kind))
     for holder in tree.css(_HOLDERS):
-        image, math = holder.css_first("img[alt]"), holder.css_first("math")
-        source = holder.css_first("[data-latex]")
+        math, source = holder.css_first("math"), holder.css_first("[data-latex]")
         if holder.parent is None:
             continue
         if held := holder.attributes.get("data-mathml"):
             math = LexborHTMLParser(held[:LONGEST_HELD]).css_first("math")
         said = f"{holder.attributes.get('class')} {' '.join(_classes(holder.parent))}"
         is_display = holder.attributes.get("display") == "true" or "katex-display" in said
-        if image is not None:
-            said += f" {image.attributes.get('class')}"
-            is_display = is_display or "display" in said or "block" in said
-            holder.replace_with(as_formula(image.attributes.get("alt") or "", is_display))
-        elif math is not None:
+        if math is not None:
             is_display = is_display or _is_display(math)
             holder.replace_with(as_formula(_source(math), is_display))
         elif source is not None:  # MathJax 4 has no MathML

@@ -19,10 +19,10 @@ from searchloop.search_backend.text.clean import cleaned
 from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page, failed_page
 
-_HIDDEN = re.compile(r"\\(?:v|deleted)(?![a-z0-9-])(?=[^{}]{0,4000}\})(?![^{}]{0,4000}\\v0)")
+_HIDDEN = re.compile(r"\\(?:v|deleted)(?![a-z0-9-])([^{}]*+)(\}?)")
 _SHIFTED = re.compile(
-    r"\\(super|sub)(?![a-z0-9-])(?P<more>(?>(?:\\[a-z]+-?[0-9]*)*)) ?"
-    r"(?P<held>(?>(?:[^{}\\]|\\'[0-9a-f]{2}|\\u-?[0-9]+){1,80}))\}"
+    r"\\(super|sub)(?![a-z0-9-])(?P<more>(?>(?:\\[a-z]{1,32}-?[0-9]{0,9}){0,9})) ?"
+    r"(?P<held>(?>(?:[^{}\\]|\\'[0-9a-f]{2}|\\u-?[0-9]{1,6}){1,80}))\}"
 )
 # Signs that no text has stand for tags until the text is read.
 _SIGNS = {"super": "\x02\x03", "sub": "\x04\x05"}
@@ -36,7 +36,9 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
     if len(body) > MOST_MARKUP:
         return failed_page(url, TOO_LARGE)
     try:
-        markup = _HIDDEN.sub(r"\\*", body.decode("latin-1"))  # a group that no reader knows
+        markup = _HIDDEN.sub(
+            lambda run: "}" if run[2] and "\\v0" not in run[1] else run[0], body.decode("latin-1")
+        )
         marked = _SHIFTED.sub(
             lambda one: f"{one['more']} {one['held'].join(_SIGNS[one[1]])}}}".lstrip(), markup
         )

@@ -99,11 +99,6 @@ class Answer(Generic[T]):
     def _cited(self) -> list[dict[str, Any]]:
         return [citation_data(each) for each in self.citations]
 
-    def _repr_markdown_(self) -> str:
-        from searchloop.render.export import answer_markdown
-
-        return answer_markdown(self.text, self._cited())
-
     def _repr_html_(self) -> str:
         name = f"a-{escape(self.session_id)}-{hash(self.text) & 0xFFFFFF:x}"
         from searchloop.render.shared_page import answer_html

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from searchloop import Answer, Usage
 from searchloop.agent.types import Citation, Mark, Source
@@ -53,21 +50,9 @@ def test_repr_is_one_short_line() -> None:
 def test_nothing_of_it_is_alive(evil: str, place: str) -> None:
     """Neither markup, nor an image of another server, nor a control of the terminal."""
     shown = answer(**{"text": "Yes [1].", place: evil})  # type: ignore[arg-type]
-    html, markdown, printed = shown._repr_html_(), shown._repr_markdown_(), str(shown)
+    html, printed = shown._repr_html_(), str(shown)
     assert not re.search(r"<(?:script|img)|\son\w+=|href=\"javascript|src=", _unescaped_tags(html))
-    for kind in ("commonmark", "gfm-like"):
-        assert not _LIVE & _kinds(
-            MarkdownIt(kind, {"html": True, "linkify": False}).parse(markdown)
-        )
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", printed)
-
-
-_LIVE = {"html_inline", "html_block", "image"}
-
-
-def _kinds(tokens: Iterable[Token]) -> set[str]:
-    """What a viewer of Markdown makes of a text."""
-    return {k for t in tokens for k in (t.type, *_kinds(t.children or ()))}
 
 
 def _unescaped_tags(html: str) -> str:
@@ -79,7 +64,7 @@ def _unescaped_tags(html: str) -> str:
 def test_anything_can_be_shown(text: str, title: str, url: str) -> None:
     """Whatever a model or a page wrote, no face of the answer fails."""
     shown = answer(text, title, url)
-    for made in (str(shown), repr(shown), shown._repr_html_(), shown._repr_markdown_()):
+    for made in (str(shown), repr(shown), shown._repr_html_()):
         assert isinstance(made, str)
 
 

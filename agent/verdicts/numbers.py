@@ -239,11 +239,15 @@ def minus_before(text: str, start: int, end: int) -> int:
     return found.start() if found else 0
 
 
+_BEFORE = re.compile(r"([^\w\s]|\b[A-Z]{3})\s?\Z")
+
+
 def unit_before(text: str, start: int) -> str:
-    """Returns the currency whose sign stands before a number, or % behind `百分之`."""
+    """Returns the currency whose sign or code stands before a number, or % behind `百分之`."""
     if text[max(0, start - 3) : start] == "百分之":
         return "%"
-    unit = UNITS.get(text[start - 1 : start], "") if start else ""
+    found = _BEFORE.search(text, max(0, start - 5), start)
+    unit = UNITS.get(found[1].casefold(), "") if found else ""
     return unit if unit in CURRENCIES else ""
 
 
@@ -391,7 +395,7 @@ def cjk_numbers(text: str, start: int, end: int) -> Iterator[tuple[Number, int, 
             end = unit.end() if unit and not share else run.end()
             half = 0.5 if name and text[end : end + 1] == "半" else 0.0
             kind = exactness(text, run.start() - 3 * share, end)[0]
-            yield Number(value + half, name, kind), run.start() - 3 * share, run.end()
+            yield Number(value + half, name, kind), run.start() - 3 * share, end
 
 
 def _cjk_value(text: str) -> float:

@@ -124,6 +124,9 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
             continue
         if piece.lastgroup == "number":
             added, factor, unit, skip, taken = _behind(text, pieces, i, lang)
+            currency = numbers.unit_before(text, piece.start())
+            if currency and (short := _SHORT.match(text, piece.end())):
+                factor, unit, skip = 1e3 if short[0] in "kK" else 1e6, "", i + 2
             plain = numbers.digits(_whole_year(text, piece), lang)
             value = (plain + added) * factor * numbers.sign(text, piece.start())
             if numbers.goes_on(text, piece.start(), value) and out and (more := out[-1].number):
@@ -131,7 +134,9 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
                 out.pop()
             end = max(taken, pieces[skip - 1].end())
             kind = numbers.exactness(text, piece.start(), end)[0]
-            unit = numbers.unit_before(text, piece.start()) or unit
+            if currency and out and out[-1].key == f"~{currency}":
+                out.pop()  # `EUR 40`
+            unit = currency or unit
             if not unit and 0 < value < _YEARS and _SPAN.match(text, end):
                 unit, taken = "year", end + 1
             number = Number(value, unit, kind, numbers.step_of(piece[0], factor))
@@ -167,6 +172,7 @@ def _and_half(text: str, pieces: list[re.Match[str]], i: int) -> int:
     return taken if added else 0
 
 
+_SHORT = re.compile(r"(?: ?m|k)\b", re.IGNORECASE)  # `£3m`, `$25k`
 _ONE = ("a", "an", "one", "una", "une")
 _YEARS, _SPAN = 200, re.compile(r"年(?!\d|[一二三四五六七八九十]{1,2}月)")  # `18年`, not `98年5月`
 _RANGE = re.compile(r"\s?[-–~～]\s?| (?:to|and|or|bis|und|oder|a|y|o|à|et|ou) |至|到|から")
@@ -316,7 +322,7 @@ def _letters(text: str, start: int, end: int) -> list[Token]:
         for m in DENIAL.finditer(run)
     ]
     found = [_numeral(n, s, e) for n, s, e in numbers.cjk_numbers(text, start, end)]
-    out = [t for t in out if not any(n.start <= t.start and t.end < n.end for n in found)] + found
+    out = [t for t in out if not any(n.start <= t.end and t.start < n.end for n in found)] + found
     return sorted(out, key=lambda token: (token.start, token.kind))
 
 

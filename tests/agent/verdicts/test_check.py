@@ -105,6 +105,21 @@ def test_numbers_are_values() -> None:
         ("contradicted|unclear", "Twenty-six workers built it in 1,200 days."),
         ("contradicted|unclear", "1,200 workers built it in 25 days."),
     )
+    table(
+        "The club paid £3 million for the striker. The fund lost EUR 40.5m. A seat costs $25k.",
+        ("supported", "The club paid £3m for the striker."),
+        ("supported", "The club paid £ 3 m for the striker."),
+        ("supported", "The fund lost €40.5 million."),
+        ("supported", "A seat costs $25,000."),
+        ("contradicted", "The club paid £30m for the striker."),
+        ("contradicted|unclear", "The club paid £3k for the striker."),
+        ("contradicted|unclear", "The fund lost €40.5."),
+    )
+    table(
+        "该大桥全长55公里，历时九年建成。",
+        ("supported", "该大桥全长五十五公里。"),
+        ("contradicted|unclear", "该大桥全长五十公里。"),
+    )
 
 
 def test_a_cell_is_read_with_the_heads_of_its_row_and_column() -> None:

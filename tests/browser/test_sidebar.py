@@ -126,8 +126,8 @@ def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, hou
     page.evaluate("(id) => sessionStorage.setItem('searchloop.deleting', id)", chats[1]["id"])
     page.reload()
     expect(page.locator(".session")).to_have_count(0)
-    assert house.call("GET", "/api/sessions")["sessions"] == []
-    assert not page.evaluate("sessionStorage.getItem('searchloop.deleting')")
+    until(lambda: house.call("GET", "/api/sessions")["sessions"] == [])
+    until(lambda: not page.evaluate("sessionStorage.getItem('searchloop.deleting')"))
 
 
 def test_a_chat_that_answers_has_a_dot(

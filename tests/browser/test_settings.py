@@ -41,7 +41,7 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House) -> None:
     expect(dialog.get_by_role("button", name="Advanced")).to_be_focused()
     dialog.get_by_label("Searches", exact=True).fill("none")
     dialog.get_by_label("Searches", exact=True).blur()
-    expect(dialog.get_by_role("alert").filter(has_text="not a whole number above 0")).to_be_visible()
+    expect(dialog.get_by_role("alert").filter(has_text="a whole number above 0")).to_be_visible()
     dialog.get_by_label("Searches", exact=True).fill("7")
     with page.expect_response(lambda r: r.request.method == "PATCH"):
         dialog.get_by_label("Searches", exact=True).blur()

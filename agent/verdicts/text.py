@@ -123,23 +123,7 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
             out += _letters(text, max(piece.start(), taken), piece.end())
             continue
         if piece.lastgroup == "number":
-            added, factor, unit, skip, taken = _behind(text, pieces, i, lang)
-            currency = numbers.unit_before(text, piece.start())
-            if currency and (short := _SHORT.match(text, piece.end())):
-                factor, unit, skip = 1e3 if short[0] in "kK" else 1e6, "", i + 2
-            plain = numbers.digits(_whole_year(text, piece), lang)
-            value = (plain + added) * factor * numbers.sign(text, piece.start())
-            if numbers.goes_on(text, piece.start(), value) and out and (more := out[-1].number):
-                value += more.value  # `2万1500`
-                out.pop()
-            end = max(taken, pieces[skip - 1].end())
-            kind = numbers.exactness(text, piece.start(), end)[0]
-            if currency and out and out[-1].key == f"~{currency}":
-                out.pop()  # `EUR 40`
-            unit = currency or unit
-            if not unit and 0 < value < _YEARS and _SPAN.match(text, end):
-                unit, taken = "year", end + 1
-            number = Number(value, unit, kind, numbers.step_of(piece[0], factor))
+            number, skip, taken = _written(text, pieces, i, lang, out)
             token = _numeral(number, piece.start(), pieces[skip - 1].end())
             is_day = number.value <= 31 and not any(t.number for t in out[-2:-1])
             is_day = is_day and bool(out and _MONTHS.fullmatch(out[-1].word))
@@ -164,6 +148,33 @@ def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list
         capital = kind == "word" and piece[0][0].isupper()
         out.append(Token(kind, key, piece.start(), piece.end(), named, None, capital, word))
     return _joined_numbers(text, out)
+
+
+def _written(
+    text: str, pieces: list[re.Match[str]], i: int, lang: str, out: list[Token]
+) -> tuple[Number, int, int]:
+    """Reads the digits of piece i; returns (number, first piece behind it, its end in a run).
+
+    Takes from `out` what belongs to it: `2万` before `1500`, and `EUR` before `40`.
+    """
+    piece = pieces[i]
+    added, factor, unit, skip, taken = _behind(text, pieces, i, lang)
+    currency = numbers.unit_before(text, piece.start())
+    if currency and (short := _SHORT.match(text, piece.end())):
+        factor, unit, skip = 1e3 if short[0] in "kK" else 1e6, "", i + 2
+    plain = numbers.digits(_whole_year(text, piece), lang)
+    value = (plain + added) * factor * numbers.sign(text, piece.start())
+    if numbers.goes_on(text, piece.start(), value) and out and (more := out[-1].number):
+        value += more.value
+        out.pop()
+    end = max(taken, pieces[skip - 1].end())
+    kind = numbers.exactness(text, piece.start(), end)[0]
+    if currency and out and out[-1].key == f"~{currency}":
+        out.pop()
+    unit = currency or unit
+    if not unit and 0 < value < _YEARS and _SPAN.match(text, end):
+        unit, taken = "year", end + 1
+    return Number(value, unit, kind, numbers.step_of(piece[0], factor)), skip, taken
 
 
 def _and_half(text: str, pieces: list[re.Match[str]], i: int) -> int:

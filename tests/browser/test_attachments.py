@@ -142,7 +142,7 @@ def test_a_pdf_is_cited_by_its_page(page: Page, ollama: LedOllama) -> None:
     expect(card).to_contain_text("Attached file · data sheet.pdf")
     card.get_by_role("button").click()
     reader = page.locator("#reader")
-    expect(reader.locator("mark")).to_have_text("It weighs 318 kilograms")
+    expect(reader.locator("mark")).to_have_text("It weighs 318 kilograms.")
     opened = reader.get_by_role("link", name="Open the file")
     assert (opened.get_attribute("href") or "").endswith("#page=2")
 

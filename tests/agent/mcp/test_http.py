@@ -113,7 +113,7 @@ async def test_this_machine_needs_no_proxy(
 @pytest.mark.parametrize(
     ("given", "mode", "remedy"),
     [
-        ({"args": ["-c", "exit(3)"]}, "", "python -c 'exit(3)'"),
+        ({"args": ["-c", "exit(3)"]}, "", " -c 'exit(3)'"),
         ({"startup_timeout": 0.01}, "", "Run it by itself to see why: "),
         ({"url": "http://127.0.0.1:1/mcp"}, "", "Check its address: http://127.0.0.1:1/mcp"),
         ({"url": "SITE"}, "login", "searchloop mcp add a --url SITE, then searchloop mcp login a"),

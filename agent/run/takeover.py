@@ -174,19 +174,19 @@ class LeaseRenewal:
             self._beating = asyncio.create_task(self._beat(), name="leases")
 
     def _react(self, news: Mapping[str, Any]) -> None:
-        work: list[Awaitable[Any]] = []
+        work: list[Callable[[], Awaitable[Any]]] = []
         if self._held and (not news or news.get("signal") in self._held):
-            work.append(self._obey())
+            work.append(self._obey)
         if "orphan" in news and self._adopting:
-            work.append(self._recover())
+            work.append(self._recover)
         for each in work:
             task = asyncio.ensure_future(self._quietly(each))
             self._chores.add(task)
             task.add_done_callback(self._chores.discard)
 
-    async def _quietly(self, work: Awaitable[Any]) -> None:
+    async def _quietly(self, work: Callable[[], Awaitable[Any]]) -> None:
         try:
-            await work
+            await work()
         except AgentError as error:
             _log.warning("the session store does not answer: %s", error)
 
@@ -198,7 +198,7 @@ class LeaseRenewal:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(BEAT)
-            await self._quietly(self._once())
+            await self._quietly(self._once)
 
     async def _once(self) -> None:
         before = dict(self._held)

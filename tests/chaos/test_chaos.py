@@ -21,13 +21,7 @@ from searchloop.agent.tools.dispatcher import MOST_CALLS
 from searchloop.agent.types import Limits
 from tests.chaos import dialects
 from tests.chaos.dialects import PAGE, Asked, Dialect
-from tests.chaos.house import (
-    IMPATIENT,
-    PATIENT,
-    House,
-    Stage,
-    reply,
-)
+from tests.chaos.house import IMPATIENT, PATIENT, House, Stage, reply
 from tests.fakes import End, Reply
 
 PIECES = ("High water is", " at 07:40 – så er det sagt 🌊", " and at 20:05.")

@@ -15,14 +15,7 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers.openai_chat import ChatCodec
 from searchloop.agent.providers.openai_chat.models import ChatServer
-from searchloop.agent.types import (
-    Message,
-    NativeSearch,
-    ProviderData,
-    Replay,
-    ToolCall,
-    ToolSpec,
-)
+from searchloop.agent.types import Message, NativeSearch, ProviderData, Replay, ToolCall, ToolSpec
 from tests import rules_openai_chat
 from tests.agent.providers.vendors import (
     ANTHROPIC,

@@ -6,6 +6,7 @@ A process never takes a lease for an orphan that it is itself just taking or giv
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import platform
 import resource
@@ -25,13 +26,7 @@ from searchloop.agent.log.leases import Lease, machine
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import delete_session, make_plan
 from tests.agent.run.test_stop import Silent, Slow
-from tests.agent.scripted import (
-    House,
-    Scripted,
-    open_house,
-    says,
-    settings,
-)
+from tests.agent.scripted import House, Scripted, open_house, says, settings
 
 HERE = machine()
 _BOOT = HERE.rpartition("/")[2]
@@ -245,4 +240,26 @@ async def test_what_comes_right_after_an_end_is_not_refused(store: Path | str) -
     assert (await claiming).run_id == "two"
     for keeper in (first, second):
         await keeper.aclose()
+    log.close()
+
+
+class Told(EventLog):
+    """A log whose news a test tells."""
+
+    def hear(self, heard: Callable[[Mapping[str, Any]], None] | None = None) -> Callable[[], None]:
+        """See EventLog."""
+        self.tell = heard
+        return lambda: None
+
+
+async def test_news_in_the_moment_of_closing_begin_nothing(tmp_path: Path) -> None:
+    """Nobody is warned of work that was made and never awaited."""
+    log = Told(tmp_path / "s.sqlite3")
+    keeper = LeaseRenewal.onlooker(log)
+    await keeper.recover()
+    assert log.tell
+    log.tell({"orphan": "s"})
+    await asyncio.sleep(0)
+    await keeper.aclose()
+    gc.collect()
     log.close()

@@ -15,11 +15,7 @@ from hypothesis import strategies as st
 
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.kept import Cache
-from searchloop.search_backend.cache.pages import (
-    LONGEST,
-    READING_SECONDS,
-    freshness,
-)
+from searchloop.search_backend.cache.pages import LONGEST, READING_SECONDS, freshness
 from searchloop.search_backend.fetch.host_check import Rules
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library

@@ -8,13 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.blocks import Layout, layout, written
 from searchloop.search_backend.readers._html.markdown import markdown
-from searchloop.search_backend.readers._html.text import (
-    TAG,
-    bare,
-    normal,
-    plain,
-    runs,
-)
+from searchloop.search_backend.readers._html.text import TAG, bare, normal, plain, runs
 from searchloop.search_backend.readers.html import read
 from tests.tables import each_row
 

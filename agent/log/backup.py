@@ -19,12 +19,7 @@ from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
 from searchloop.agent.log.projects import copy_projects
 from searchloop.agent.log.session import CHOSEN_BY, FAR, chosen_by
-from searchloop.agent.log.sqlite.file import (
-    beside,
-    check_closed,
-    set_aside,
-    sqlite_errors,
-)
+from searchloop.agent.log.sqlite.file import beside, check_closed, set_aside, sqlite_errors
 from searchloop.agent.settings.private_files import sync_folder
 from searchloop.agent.text import object_in, plain, to_json
 from searchloop.agent.types import SEARCHES, Mode, Usage

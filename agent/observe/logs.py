@@ -20,12 +20,7 @@ from typing import Any, TextIO
 
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log import EventLog
-from searchloop.agent.observe import (
-    Observer,
-    Observers,
-    RunLog,
-    current,
-)
+from searchloop.agent.observe import Observer, Observers, RunLog, current
 from searchloop.agent.observe.telemetry import telemetry
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.secrets import secrets_of

@@ -32,11 +32,7 @@ from searchloop.agent.providers._abilities import PullProgress as PullProgress
 from searchloop.agent.providers._abilities import abilities_of as abilities_of
 from searchloop.agent.providers._abilities import hosting as hosting
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.refusals import (
-    Delays,
-    blamed,
-    with_delay,
-)
+from searchloop.agent.transport.refusals import Delays, blamed, with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,

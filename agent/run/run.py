@@ -62,16 +62,7 @@ from searchloop.agent.tools.dispatcher import Fence, Overflow, Toolset
 from searchloop.agent.tools.open_page import open_page
 from searchloop.agent.tools.present_plan import offer
 from searchloop.agent.tools.web_search import web_search
-from searchloop.agent.types import (
-    Emit,
-    Message,
-    Price,
-    Request,
-    RunReason,
-    Streams,
-    Toolbox,
-    Usage,
-)
+from searchloop.agent.types import Emit, Message, Price, Request, RunReason, Streams, Toolbox, Usage
 
 _log = logging.getLogger(__name__)
 

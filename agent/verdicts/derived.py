@@ -105,7 +105,8 @@ def _gives(wanted: Number, one: Number, other: Number, grew: bool) -> bool:
                 (whole.value / count.value, whole.unit),
             ]
     if one.unit == other.unit:
-        values += [(high.value - low.value, one.unit), (high.value + low.value, one.unit)]
+        less = "pp" if one.unit == "%" else one.unit
+        values += [(high.value - low.value, less), (high.value + low.value, one.unit)]
     return any(_is(wanted, value, unit) for value, unit in values)
 
 

@@ -214,7 +214,7 @@ def _joined_numbers(text: str, out: list[Token]) -> list[Token]:
     return [
         t
         for before, t in pairwise((None, *found[::-1]))
-        if t and t.start not in said
+        if t and t.start not in said and (t.kind != "letter" or t.end not in said)
         if not (t.key[0] == "~" and before and before.number and before.number.unit)
     ]
 

@@ -346,7 +346,7 @@ def veto(found: Comparison) -> str:
     return next(filter(None, (rule(found) for rule in rules)), "")
 
 
-_WORDS, _ALL = 0.8, 0.99  # of a claim's words, beside one number of its measure, and beside more
+_WORDS = 0.8  # of a claim's words, beside one number of its measure
 
 
 def _measured_otherwise(found: Comparison) -> bool:
@@ -363,8 +363,7 @@ def _measured_otherwise(found: Comparison) -> bool:
         return False  # `1,850 pounds` for £1,850
     words = {t.key for t in found.claim if t.key in found.weights and not t.number}
     share = 1 - len(words & {t.key for t in found.lost}) / max(1, len(words))
-    least = _WORDS if len(same) == 1 else _ALL
-    return bool(same) and share >= least and all(map(told.differs, same))
+    return len(same) == 1 and share >= _WORDS and told.differs(same[0])
 
 
 def accused(found: Comparison, fault: str) -> bool:
@@ -384,6 +383,9 @@ def accused(found: Comparison, fault: str) -> bool:
         pair = [[t.number for t in side if t.number] for side in (ours, theirs)]
         if [len(side) for side in pair] != [1, 1] or not pair[0][0].differs(pair[1][0]):
             return False
+        unit = pair[0][0].unit
+        if unit and any(t.number and t.number.unit == unit for t in left_out):
+            return False  # it may be their difference
         return not left_out or not any(found.page.has(t.key.strip("?")) for t in ours if t.number)
     if fault == DENIAL:
         plain = [sum(t.kind != "not" for t in side) for side in (ours, theirs)]

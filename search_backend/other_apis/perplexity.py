@@ -14,13 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, zip_longest
 from typing import Any
 
-from searchloop.search_backend.other_apis import (
-    Contract,
-    Route,
-    Shape,
-    Values,
-    answered,
-)
+from searchloop.search_backend.other_apis import Contract, Route, Shape, Values, answered
 from searchloop.search_backend.types import Problem, SearchAnswer, SearchBackendError
 
 RESULTS, MOST_QUERIES = 10, 5

@@ -12,13 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from searchloop.search_backend.other_apis import (
-    Contract,
-    Route,
-    Shape,
-    Values,
-    sentence_error,
-)
+from searchloop.search_backend.other_apis import Contract, Route, Shape, Values, sentence_error
 from searchloop.search_backend.types import SearchAnswer, SearchBackendError
 
 RESULTS = 10

@@ -15,16 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from searchloop.imports.chats import (
-    ImportedChat,
-    Node,
-    Page,
-    Unknown,
-    clean,
-    dicts,
-    moment,
-    page,
-)
+from searchloop.imports.chats import ImportedChat, Node, Page, Unknown, clean, dicts, moment, page
 
 ORIGIN = "Claude"
 _ROLES = {"human": "user", "assistant": "assistant"}

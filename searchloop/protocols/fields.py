@@ -14,14 +14,7 @@ from searchloop.agent.calls.instructions import Instructions
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.tools.backend import error_words
-from searchloop.agent.types import (
-    USAGE_FIELDS,
-    Message,
-    NativeSearch,
-    Search,
-    ToolCall,
-    ToolSpec,
-)
+from searchloop.agent.types import USAGE_FIELDS, Message, NativeSearch, Search, ToolCall, ToolSpec
 from searchloop.protocols.runs import Wish
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(.*)", re.DOTALL)

@@ -18,6 +18,7 @@ from typing import Any
 
 from tests.cli.conftest import CLEAN
 from tests.fakes import FakeServer, Received, Reply
+from tests.waiting import until
 
 MODEL = "openai-chat:m"
 
@@ -116,7 +117,9 @@ class Terminal:
         self.until("mode agent")
 
     def interrupt(self) -> None:
-        """Presses Ctrl-C."""
+        """Presses Ctrl-C, once the program waits: nobody presses it in the moment before."""
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        until(lambda: not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "S")
         os.write(self._screen, b"\x03")
 
     def interrupt_until(self, words: str) -> None:

@@ -30,14 +30,7 @@ from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource, tool
 from searchloop.agent.tools.present_plan import present_plan
 from searchloop.agent.tools.search_chats import search_chats
 from searchloop.agent.tools.workspace import checked_folder
-from searchloop.agent.types import (
-    ANYWHERE,
-    DEFAULT_LIMITS,
-    SEARCHES,
-    Limits,
-    Mode,
-    NativeSearch,
-)
+from searchloop.agent.types import ANYWHERE, DEFAULT_LIMITS, SEARCHES, Limits, Mode, NativeSearch
 from searchloop.agent.types.attachments import Attachment
 from searchloop.analysis.plugins import Plugin, find_plugins
 from searchloop.analysis.told import one_of

@@ -20,14 +20,7 @@ from selectolax.lexbor import LexborHTMLParser
 from searchloop.search_backend.readers._html.parts import NAMES
 from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
 from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline, stacked
-from searchloop.search_backend.readers._html.text import (
-    CUT,
-    TAG,
-    in_order,
-    normal,
-    plain,
-    runs,
-)
+from searchloop.search_backend.readers._html.text import CUT, TAG, in_order, normal, plain, runs
 
 _EMPTY = frozenset(("br", "hr"))
 _BLOCK_TAG = re.compile(rf"<(/?(?:{'|'.join(sorted(NAMES['blocks']))})(?>(?: [^<>]*+)?))>")

@@ -9,12 +9,7 @@ from searchloop.search_backend.readers._html.blocks import Block, Layout
 from searchloop.search_backend.readers._html.parts.code import fenced, is_count, language, lines
 from searchloop.search_backend.readers._html.parts.places import labels, places
 from searchloop.search_backend.readers._html.parts.tables import Tables
-from searchloop.search_backend.readers._html.text import (
-    absolute,
-    bare,
-    normal,
-    runs,
-)
+from searchloop.search_backend.readers._html.text import absolute, bare, normal, runs
 
 MOST_INDENT = 60
 # A link behind a heading, in brackets, that leads to where its section is edited.

@@ -116,8 +116,10 @@ def test_numbers_are_values() -> None:
         ("contradicted|unclear", "The fund lost €40.5."),
     )
     table(
-        "该大桥全长55公里，历时九年建成。",
+        "该大桥全长55公里，耗资1269亿元，历时九年建成。",
         ("supported", "该大桥全长五十五公里。"),
+        ("supported", "该大桥耗资超过1200亿元。"),
+        ("contradicted|unclear", "该大桥耗资超过1300亿元。"),
         ("contradicted|unclear", "该大桥全长五十公里。"),
     )
 

@@ -17,6 +17,7 @@ _MILL = (
     "24 euros, breakfast 6 euros more. Of 960 windows 120 were broken. The lift takes 12 people "
     "and has 8 stops. Entry to the tower is 9 euros. Visitors wait at most 20 minutes."
 )
+_FELL = "Unemployment fell from 7.9 percent to 5.1 percent between March 2019 and June 2021."
 _TABLE = (
     "| £ million | 2021 | 2020 |\n|---|---|---|\n| Revenue | 660.0 | 600.0 |\n"
     "| Net debt | 143.0 | 168.5 |\n\n"
@@ -43,6 +44,17 @@ _TABLE = (
         (_TABLE, "In high season, the Heron cabin costs €37 more than the Otter.", "supported"),
         (_TABLE, "In high season, the Heron cabin costs €39 more than the Otter.", "unclear"),
         (_TABLE, "Revenue came to £660 billion in 2021.", "unclear"),
+        (
+            _FELL,
+            "Unemployment fell by 2.8 percentage points between March 2019 and June 2021.",
+            "supported",
+        ),
+        (
+            _FELL,
+            "Unemployment fell by 2.9 percentage points between March 2019 and June 2021.",
+            "unclear",
+        ),
+        (_FELL, "Unemployment fell by 2.8 percent between March 2019 and June 2021.", "unclear"),
         (_MILL, "Entry to the tower is 19 euros.", "contradicted"),
         (_MILL, "Visitors wait at least 20 minutes.", "contradicted"),
     ],

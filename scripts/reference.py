@@ -128,11 +128,29 @@ def cli() -> str:
     return "\n".join(out)
 
 
+class Wide(argparse.HelpFormatter):
+    """Writes a usage on one line."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=10_000)
+
+
+def usage(parser: argparse.ArgumentParser) -> str:
+    """Its usage on lines of our own: each Python breaks them otherwise."""
+    parser.formatter_class = Wide
+    said = parser.format_usage().removeprefix("usage: ")
+    lines = [""]
+    for part in re.findall(r"\[(?:[^][]|\[[^][]*\])*\]|\S+", said):
+        if len(lines[-1]) + len(part) > 78:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {part}".strip()
+    return "\n".join(lines)
+
+
 def command(parser: argparse.ArgumentParser, level: int, help: str = "") -> Iterator[str]:
     """One parser, and those of its actions below it."""
     yield f"\n{'#' * level} {parser.prog}\n\n{plain(parser.description or help)}\n"
-    usage = parser.format_usage().removeprefix("usage: ")
-    yield f"```text\n{inspect.cleandoc(usage)}\n```\n"
+    yield f"```text\n{usage(parser)}\n```\n"
     shown = [a for a in parser._actions if a.help != argparse.SUPPRESS and a.dest != "help"]
     below = [a for a in shown if isinstance(a, argparse._SubParsersAction)]
     yield table("argument | meaning | default", (words(a) for a in shown if a not in below))
@@ -285,6 +303,8 @@ def signature(name: str, thing: Any) -> str:
     try:
         said = inspect.signature(thing)
     except (TypeError, ValueError):
+        return name
+    if str(said) == "(*args, **kwargs)":  # of a class that some Pythons cannot tell
         return name
     given = [str(p) for p in said.parameters.values() if p.name != "self"]
     alone = [p.name for p in said.parameters.values() if p.kind is p.KEYWORD_ONLY]

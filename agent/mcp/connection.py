@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from searchloop.agent import __version__
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
 from searchloop.agent.mcp.definitions import Definition, list_tools
 from searchloop.agent.mcp.login import (
@@ -282,8 +283,6 @@ class Connection:
             self._settled.set()
 
     async def _open(self, stack: AsyncExitStack) -> Client:
-        from importlib.metadata import version
-
         from mcp import Client
         from mcp.types import Implementation
 
@@ -293,7 +292,7 @@ class Connection:
             transport: Any = open_stdio(launch, self.said, self._over.set)
         else:
             transport = await self._http(stack)
-        info = Implementation(name="searchloop", version=version("searchloop"))
+        info = Implementation(name="searchloop", version=__version__)
         client = Client(
             transport,
             client_info=info,

@@ -6,7 +6,6 @@ https://modelcontextprotocol.io/specification/2025-11-25/server/tools
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 from mcp import types
@@ -16,6 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 
+from searchloop.agent import __version__
 from searchloop.protocols.tools import TOOLS, ClientTools
 
 _ABOUT = "Web search, page reading and citation checks. Cite the addresses that you have opened."
@@ -51,7 +51,7 @@ def server_of(tools: ClientTools) -> Server[Any]:
 
     return Server(
         "searchloop",
-        version=version("searchloop"),
+        version=__version__,
         instructions=_ABOUT,
         on_list_tools=listed,
         on_call_tool=call,

@@ -49,7 +49,7 @@ BUDGET: Mapping[str, int] = {
     "searchloop": 7_342,
     "the page's script and style": 11_473,
     "rule data, 100 characters a line": 699,
-    "tests, with comments and blanks": 70_579,
+    "tests, with comments and blanks": 70_584,
 }
 # Data that holds no rules: patterns and lists of words count against the budget, these do not.
 NO_RULES: Mapping[str, str] = {

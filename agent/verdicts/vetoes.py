@@ -207,7 +207,7 @@ def _units(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for at, token in enumerate(tokens):
         name = token.capital or _caseless(token)
-        if name and found and found[-1][1] == at:
+        if name and found and found[-1][1] == at and not tokens[at - 1].number:
             found[-1] = found[-1][0], at + 1
         elif name or token.number:
             found.append((at, at + 1))

@@ -116,6 +116,11 @@ def test_numbers_are_values() -> None:
         ("contradicted|unclear", "The fund lost €40.5."),
     )
     table(
+        "Denver erhielt eine 24-10 Führung, was das Spiel im Wesentlichen entschied.",
+        ("supported", "Denver erhielt eine 24-10 Führung, was das Spiel entschied."),
+        ("unclear", "Denver erhielt eine 10-24 Führung, was das Spiel im Wesentlichen entschied."),
+    )
+    table(
         "该大桥全长55公里，耗资1269亿元，历时九年建成。",
         ("supported", "该大桥全长五十五公里。"),
         ("supported", "该大桥耗资超过1200亿元。"),

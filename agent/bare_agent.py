@@ -376,7 +376,7 @@ class BareAgent(AbstractContextManager["BareAgent"]):
         try:
             while not wait([future], _LOOK).done:
                 if not self._thread.is_alive() and not future.done():
-                    raise ConfigError(*_CLOSED)  # it came behind the last turn of the loop
+                    raise ConfigError(*_CLOSED)  # submitted after the loop's last turn
         except BaseException:
             future.cancel()
             raise
@@ -402,12 +402,12 @@ def _leave(loop: asyncio.AbstractEventLoop, thread: threading.Thread, runner: Ru
             await runner.aclose()
         finally:
             others = asyncio.all_tasks() - {asyncio.current_task()}
-            if others:  # who follows a run that has just been ended reads its end from the log
+            if others:  # followers still read the end of their run
                 await asyncio.wait(others, timeout=_LATE)
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
-            loop.call_soon(loop.stop)  # behind those who are told of a task that has just ended
+            loop.call_soon(loop.stop)  # after the callbacks of tasks that ended now
 
     asyncio.run_coroutine_threadsafe(end(), loop)
     if thread is not threading.current_thread():

@@ -3,8 +3,8 @@
 Each test of an `if`, each part of an `and` or `or`, each filter of a loop in `agent/verdicts` is
 held at true, then at false, and the verdicts on the labelled claims (in a form that
 `bench.labelled` reads) that met it otherwise are asked again. A line tells how many verdicts
-change, and how many of those are better or worse without the condition. What changes none stands
-for a promise's test alone, or should go. A set of 3,000 claims takes half an hour.
+change, and how many of those are better or worse without the condition. One that changes none is
+needed by a promise's test alone, or should go. A set of 3,000 claims takes half an hour.
 """
 
 from __future__ import annotations

@@ -88,10 +88,10 @@ def _error(path: str, status: int, code: str, words: str, param: str | None) -> 
 
 async def answer_program(runs: ClientRuns, scope: Scope, receive: Receive, send: Send) -> None:
     """Answers one request of a program with what a user's services may do."""
-    if scope["path"] == MCP_PATH and scope["method"] != "POST":
-        await answer(send, 405, b"", ((b"allow", b"POST"),))  # nothing is sent unasked
-        return
     if scope["path"] == MCP_PATH:
+        if scope["method"] != "POST":
+            await answer(send, 405, b"", ((b"allow", b"POST"),))  # nothing is sent unasked
+            return
         from searchloop.protocols.mcp import over_http  # most servers get no such request
 
         await over_http(ClientTools(runs, scope[PERSON].program), scope, receive, send)

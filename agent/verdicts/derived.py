@@ -105,8 +105,8 @@ def _gives(wanted: Number, one: Number, other: Number, grew: bool) -> bool:
                 (whole.value / count.value, whole.unit),
             ]
     if one.unit == other.unit:
-        less = "pp" if one.unit == "%" else one.unit
-        values += [(high.value - low.value, less), (high.value + low.value, one.unit)]
+        measure = "pp" if one.unit == "%" else one.unit  # percent differ by percentage points
+        values += [(high.value - low.value, measure), (high.value + low.value, one.unit)]
     return any(_is(wanted, value, unit) for value, unit in values)
 
 

@@ -29,6 +29,7 @@ def places(entry: Any) -> set[str]:
 
 
 AWAY = {"missing": "Ollama does not answer at http://127.0.0.1:9.", "remedy": "Start it."}
+SPOKEN = ["index.js", "de.json"]  # the files of a language that a first visit wants
 RESTS = "Brave Search failed a moment ago (rate); it is asked again in 40 s."
 SAYS = [  # what a model lacks, why an engine rests, and where a document is
     # A key without its code, a known sentence in German, any other as the server wrote it.
@@ -45,6 +46,7 @@ SAYS = [  # what a model lacks, why an engine rests, and where a document is
     ("en-US", "placeOf", "https://www.tide.example/a?b", "tide.example"),
 ]  # fmt: skip
 CALLED = """async ([name, given]) => {
+  await (await import("/static/locales/index.js")).known();
   const file = name === "placeOf" ? "lib/dom.js" : "locales/index.js";
   const said = (await import("/static/" + file))[name](given);
   return said.message ?? said;
@@ -159,8 +161,27 @@ def test_the_browser_chooses_a_language_and_the_setting_overrules(
 
 
 def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house: House) -> None:
-    """With the names that the server gave; what has no sentence of its own keeps its words."""
-    page = enter(locale="de-DE")
+    """With the names that the server gave; what has no sentence of its own keeps its words. A first
+    visit loads no English; where that cannot be had later, an error is told by its code."""
+    page = enter(fresh=True, locale="de-DE")
+    loaded = page.evaluate("performance.getEntriesByType('resource').map((each) => each.name)")
+    assert [name.rsplit("/", 1)[1] for name in loaded if "/locales/" in name] == SPOKEN
+    page.route("**/*", lambda route: route.abort())
+    page.locator("#question").fill("Wer?")
+    page.locator("#question").press("Enter")
+    note = page.locator("#composer-notice")
+    expect(note).to_contain_text("Der Server antwortet nicht.")
+    page.unroute("**/*")
+    lost = {"code": "resting", "message": RESTS, "remedy": ""}
+    page.route("**/en.json", lambda route: route.abort())
+    page.route("**/api/sessions", lambda r: r.fulfill(status=503, json={"error": lost}))
+    page.locator("#question").press("Enter")
+    expect(note.locator("details p")).to_have_text(RESTS)
+    expect(note).to_contain_text("ruht eine Weile")
+    page.unroute("**/en.json")
+    page.locator("#question").press("Enter")
+    expect(note).to_contain_text("Brave Search ist gerade ausgefallen")
+    page.unroute("**/api/sessions")
     page.locator("#open-settings").click()
     page.locator('#settings nav [data-page="advanced"]').click()
     box = page.locator("#set-SEARCHLOOP_LIMITS-searches")
@@ -173,7 +194,6 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     page.route("**/messages", lambda r: r.fulfill(status=502, json={"error": error}))
     page.locator("#question").fill("Warum?")
     page.locator("#question").press("Enter")
-    note = page.locator("#composer-notice")
     expect(note).to_contain_text("Der Anbieter lehnt die Anfrage ab.")
     expect(note.locator(".note")).to_have_attribute("data-code", "forbidden")
     note.locator("summary").click()

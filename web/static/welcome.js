@@ -38,7 +38,7 @@ export function drawWelcome(
       "li",
       h(
         "button",
-        { onclick: () => ask((quotes && english(key)) || t(key)) },
+        { onclick: async () => ask(quotes ? await english(key) : t(key)) },
         questions === ANY && h("small", t(`${key}.kind`)),
         t(key),
       ),
@@ -50,7 +50,7 @@ export function drawWelcome(
       : null,
     h("p.try", t("welcome.try")),
     h("ul.suggestions", questions.map(idea)),
-    quotes && english("welcome.english") ? h("p.muted", t("welcome.english")) : null,
+    quotes && t("language.tag") !== "en" ? h("p.muted", t("welcome.english")) : null,
   ];
   keepFocus(ideas, () => ideas.replaceChildren(...parts.filter(Boolean)));
 }

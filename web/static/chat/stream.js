@@ -8,6 +8,7 @@
 // So only a few tabs stream; the others look every now and then, and a tab that nobody sees not at all.
 
 import { eventsUrl, readSession } from "../lib/api.js";
+import { known } from "../locales/index.js";
 
 const WAITS = [500, 1000, 2000, 4000, 8000]; // milliseconds before each new attempt; the last repeats
 const STREAMS = 3; // tabs that may hold a connection at the same time
@@ -36,6 +37,7 @@ export function follow(id, seq, on) {
     source = null;
     opening = true;
     release ??= await slot();
+    await known(); // an event may tell of an error
     opening = false;
     if (closed || document.hidden) return rest();
     const own = (source = new EventSource(eventsUrl(id, seq())));

@@ -2,7 +2,9 @@
 
 import { h, isComposing } from "../lib/dom.js";
 import { openAt } from "../lib/menu.js";
-import { lackOf, nameOf, t, titleOf } from "../locales/index.js";
+import { known, lackOf, nameOf, t, titleOf } from "../locales/index.js";
+
+await known(); // what a model lacks is told in a sentence of the server's
 
 /**
  * Opens the list at `anchor`. `models` as the server lists them, `current` the id in force;

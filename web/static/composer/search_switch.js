@@ -49,7 +49,7 @@ export function describeSwitch(session, model, engines, held) {
  */
 export function engineFacts(data) {
   const chain = (data?.engines ?? [])
-    .filter(e => e.in_chain ?? e.position !== null)
+    .filter(e => e.position !== null)
     .sort((a, b) => (a.position ?? 0) - (b.position ?? 0));
   const ready = chain.filter(e => e.available);
   return {

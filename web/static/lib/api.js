@@ -1,6 +1,6 @@
 // The server's JSON API. Every failure becomes a Failure: {code, message, remedy}.
 
-import { t } from "../locales/index.js";
+import { known, t } from "../locales/index.js";
 
 /**
  * What went wrong, in words for people; `status` is 0 when the server did not answer. `own` says that
@@ -16,7 +16,16 @@ export class Failure extends Error {
   }
 }
 
-async function call(method, path, body, { read = r => r.json(), ...options } = {}) {
+const TELLS = /"message": *"/; // an error or a notice, alone or in a list
+
+// What the server says in sentences is given on together with what its sentences are recognised by.
+async function json(response) {
+  const text = await response.text();
+  if (TELLS.test(text)) await known();
+  return JSON.parse(text);
+}
+
+async function call(method, path, body, { read = json, ...options } = {}) {
   let response;
   try {
     response = await fetch(path, {
@@ -30,7 +39,7 @@ async function call(method, path, body, { read = r => r.json(), ...options } = {
     if (error.name === "AbortError") throw error;
     throw new Failure(0, unexplained(0));
   }
-  const data = await (response.ok ? read(response) : response.json()).catch(() => null);
+  const data = await (response.ok ? read : json)(response).catch(() => null);
   if (response.ok) return data;
   if (data?.error) throw new Failure(response.status, data.error, false);
   throw new Failure(response.status, unexplained(response.status));
@@ -77,30 +86,13 @@ export const usage = async () => listOf(await call("GET", "/api/usage"), "uses")
 export const allChatsUrl = "/api/sessions/export";
 export const importState = () => call("GET", "/api/sessions/import");
 export const stopImport = () => call("DELETE", "/api/sessions/import");
-/** Sends an export as it is; `sent(share)` is told how much has gone. */
-export function importChats(file, sent, signal) {
-  return new Promise((done, fail) => {
-    const request = new XMLHttpRequest(); // a fetch does not tell how far it is
-    request.open("POST", "/api/sessions/import");
-    request.setRequestHeader("Content-Type", "application/octet-stream");
-    request.responseType = "json";
-    request.upload.onprogress = event => sent(event.loaded / (event.total || file.size || 1));
-    request.onload = () =>
-      request.status === 202
-        ? done(request.response)
-        : fail(
-            new Failure(
-              request.status,
-              request.response?.error ?? unexplained(request.status),
-              !request.response?.error,
-            ),
-          );
-    request.onerror = () => fail(new Failure(0, unexplained(0)));
-    request.onabort = () => fail(new DOMException("stopped", "AbortError"));
-    signal.addEventListener("abort", () => request.abort());
-    request.send(file);
+/** Sends an export as it is. */
+export const importChats = (file, signal) =>
+  call("POST", "/api/sessions/import", undefined, {
+    body: file,
+    headers: { "Content-Type": "application/octet-stream" },
+    signal,
   });
-}
 /** Audits a report; `told(event)` hears of each page. Resolves to the whole. */
 export async function audit(body, told, signal) {
   const last = await call("POST", "/api/audit", body, { signal, read: response => eventsOf(response, told) });
@@ -109,6 +101,7 @@ export async function audit(body, told, signal) {
 }
 
 async function eventsOf(response, told) {
+  await known();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let last = null;
   for (let rest = ""; ; ) {
@@ -164,7 +157,12 @@ export const addToLibrary = (path, exclude) => call("POST", "/api/library", excl
 export const pauseLibrary = path => call("PATCH", "/api/library", { path, paused: true });
 export const removeFromLibrary = path => call("DELETE", "/api/library", { path });
 export const search = query => call("POST", "/api/web-search", query);
-export const engines = () => call("GET", "/api/engines");
+export const engines = async () => {
+  const data = await call("GET", "/api/engines", undefined, { read: response => response.json() });
+  // Why one is missing is told where none is left, and in the settings.
+  if (!listOf(data, "engines").some(({ position, available }) => position !== null && available)) await known();
+  return data;
+};
 /** {sessions, projects?, archived?}: the chats that hold the words `q`, or those of `which` {project?, archived?}. */
 export const sessions = (q, limit, which = {}) =>
   call("GET", `/api/sessions?${new URLSearchParams({ limit, ...(q ? { q } : {}), ...which })}`);

@@ -2,11 +2,11 @@
 //
 // A text with a count is {one, other} and is chosen by the language's plural rule from `n`.
 
-const LANGUAGES = JSON.parse(document.documentElement.dataset.languages); // {file name: what it calls itself}
+const { languages: all, language: chosen } = document.documentElement.dataset; // by the page's first script
 const KEPT = "searchloop.language";
 
 /** The languages there are, each in its own words. */
-export const languages = Object.entries(LANGUAGES);
+export const languages = Object.entries(JSON.parse(all)); // {file name: what it calls itself}
 
 /** The language that was chosen; empty for the browser's. */
 export const chosenLanguage = () => localStorage.getItem(KEPT) ?? "";
@@ -14,13 +14,20 @@ export const chosenLanguage = () => localStorage.getItem(KEPT) ?? "";
 /** Chooses a language for this browser; the page has to be loaded anew. */
 export const chooseLanguage = name => localStorage.setItem(KEPT, name);
 
-const language = [chosenLanguage(), ...navigator.languages, "en"]
-  .flatMap(name => [name, name.split("-")[0]])
-  .find(name => Object.hasOwn(LANGUAGES, name));
-const [en, other] = await Promise.all([load("en"), language === "en" ? null : load(language)]);
-const texts = other ?? en;
+let en = null;
+const texts = (await load(chosen)) ?? (await known());
 const tag = texts["language.tag"];
+const language = tag.split("-")[0];
+if (language === "en") en = texts;
 const plural = new Intl.PluralRules(tag);
+
+/**
+ * The words in English, by which the server's sentences are told apart: fetched before the first of them is
+ * shown. Without them an error is told by its code, and in the server's own words.
+ */
+export async function known() {
+  return (en ??= await load("en"));
+}
 
 // A language that cannot be had is null: the page speaks English then.
 async function load(name) {
@@ -30,7 +37,7 @@ async function load(name) {
 
 /** The text `key` with its {places} filled from `values`; throws on a key that does not exist. */
 export function t(key, values = {}) {
-  const entry = texts[key] ?? en[key];
+  const entry = texts[key];
   if (entry === undefined) throw new Error(`no text called ${key}`);
   const form = typeof entry === "string" ? entry : (entry[plural.select(values.n)] ?? entry.other);
   return form.replace(/( ?)\{(\w+)\}( ?)/g, (_whole, before, name, after) => {
@@ -51,8 +58,8 @@ function isolated(value) {
   return RTL.test(value) ? `\u2068${value}\u2069` : String(value);
 }
 
-/** The same text in English; null when that is the language of the page. */
-export const english = key => (language === "en" ? null : en[key]);
+/** The same text in English. */
+export const english = async key => (await known())?.[key] ?? t(key);
 
 /** What the server says in English, `original`; in the words that a catalogue has for `key`, if it has any. */
 export const worded = (key, original) => texts[key] ?? original;
@@ -81,7 +88,7 @@ export const originOf = name => (has(`origin.${name}`) ? t(`origin.${name}`) : n
 
 /** Whether there is a text called `key`. */
 export function has(key) {
-  return key in en;
+  return key in texts;
 }
 
 /**
@@ -96,21 +103,21 @@ export function translated({ code = "", message = "", remedy = "", own = false }
     .replace(/^reader_/, "")
     .replace(/^http_\d+$/, "http")}`;
   if (own || language === "en" || !has(key)) return { code, message, remedy };
-  for (let n = 1; has(`${key}.${n}`); n++) {
+  for (let n = 1; en && has(`${key}.${n}`); n++) {
     const values = filled(en[`${key}.${n}`], message);
     if (!values) continue;
     const reason = `attempt.${values.reason}`; // an engine's failure, by its code
     if (has(reason)) values.reason = t(reason);
     return { code, message: t(`${key}.${n}`, values), remedy: "", original: remedy };
   }
-  const said = en[key] === message ? remedy : [message, remedy].filter(Boolean).join(" ");
+  const said = en?.[key] === message ? remedy : [message, remedy].filter(Boolean).join(" ");
   return { code, message: t(key), remedy: "", original: said };
 }
 
 /** What keeps a model from being chosen, as the server says of it: a key, or why and what to do. */
 export function lackOf({ missing, remedy } = {}) {
   if (/^[A-Z0-9_]+$/.test(missing ?? "")) return t("model.needs");
-  const forms = language === "en" || !missing ? [] : Object.keys(en).filter(key => key.startsWith("error."));
+  const forms = language === "en" || !missing ? [] : Object.keys(en ?? {}).filter(key => key.startsWith("error."));
   for (const key of forms) {
     const values = filled(en[key], missing);
     if (values) return t(key, values);

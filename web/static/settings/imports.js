@@ -26,11 +26,9 @@ export function chatFiles(changed) {
     told.replaceChildren();
     busy(true);
     sending = new AbortController();
-    const sent = share =>
-      (said.textContent = t("import.sending", { name: file.name, share: number(Math.floor(share * 100)) }));
-    sent(0);
+    said.textContent = t("import.sending", { name: file.name });
     try {
-      await api.importChats(file, sent, sending.signal);
+      await api.importChats(file, sending.signal);
     } catch (failure) {
       sending = null;
       busy(false);

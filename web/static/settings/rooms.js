@@ -1,7 +1,9 @@
 // One line for each room of the settings: what is there now, as far as it could be read.
 
 import * as api from "../lib/api.js";
-import { lackOf, named, nameOf, t, titleOf } from "../locales/index.js";
+import { known, lackOf, named, nameOf, t, titleOf } from "../locales/index.js";
+
+await known(); // what a model lacks is told in a sentence of the server's
 
 /** {room: promise of its words}; `facts` as for the composer. */
 export function roomStates(facts) {

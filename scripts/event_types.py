@@ -70,12 +70,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, dataclass_transform, get_args
 
 from searchloop.agent.log.session import Event
 from searchloop.agent.types import NOTHING, Citation, Source, Usage
 from searchloop.agent.types import ToolCall as Call
 from searchloop.agent.types.attachments import Attachment
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class _Typed(Event):
+    """Makes each class below it a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 '''
 
 
@@ -95,8 +103,7 @@ def class_of(name: str, words: str) -> str:
     found = FIELD.findall(words) if FIELD.sub("", words) == "" else []
     told = f'"""`{name}`: {words}."""'
     about = textwrap.fill(told, 96, initial_indent=" " * 4, subsequent_indent=" " * 4)
-    lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", f"class {title(name)}(Event):"]
-    lines += [about, "", f'    type: Literal["{name}"]']
+    lines = [f"class {title(name)}(_Typed):", about, "", f'    type: Literal["{name}"]']
     for field, _, _ in found:
         kind = KINDS.get(f"{name}.{field}") or KINDS[field]
         empty = EMPTY.get(kind, "None" if "None" in kind else "()")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, dataclass_transform, get_args
 
 from searchloop.agent.log.session import Event
 from searchloop.agent.types import NOTHING, Citation, Source, Usage
@@ -26,8 +26,15 @@ from searchloop.agent.types import ToolCall as Call
 from searchloop.agent.types.attachments import Attachment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserMessage(Event):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class _Typed(Event):
+    """Makes each class below it a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class UserMessage(_Typed):
     """`user_message`: text, replaces? (the question that this one stands beside), note?, plan?
     (its id), imported? (from a file of anybody), folders? (of the library: all that is
     searched), attachments? (what is known of each file; never its bytes)."""
@@ -42,32 +49,28 @@ class UserMessage(Event):
     attachments: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchChosen(Event):
+class BranchChosen(_Typed):
     """`branch_chosen`: turn."""
 
     type: Literal["branch_chosen"]
     turn: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRemoved(Event):
+class TurnRemoved(_Typed):
     """`turn_removed`: turn."""
 
     type: Literal["turn_removed"]
     turn: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRestored(Event):
+class TurnRestored(_Typed):
     """`turn_restored`: turn."""
 
     type: Literal["turn_restored"]
     turn: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRated(Event):
+class TurnRated(_Typed):
     """`turn_rated`: turn, rating (1 is good, -1 is not, 0 takes it back; for the reader, never
     sent)."""
 
@@ -76,8 +79,7 @@ class TurnRated(Event):
     rating: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResumed(Event):
+class RunResumed(_Typed):
     """`run_resumed`: run_id, takeovers (another process goes on; deltas before it do not
     count)."""
 
@@ -86,8 +88,7 @@ class RunResumed(Event):
     takeovers: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted(Event):
+class RunStarted(_Typed):
     """`run_started`: run_id, session_id, model, mode, search, search_path, local? (stays here),
     effort?."""
 
@@ -102,32 +103,28 @@ class RunStarted(Event):
     effort: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextDelta(Event):
+class TextDelta(_Typed):
     """`text_delta`: text (scaffolding: gone once their `message` is there)."""
 
     type: Literal["text_delta"]
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThinkingDelta(Event):
+class ThinkingDelta(_Typed):
     """`thinking_delta`: text (scaffolding: gone once their `message` is there)."""
 
     type: Literal["thinking_delta"]
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServersAwaited(Event):
+class ServersAwaited(_Typed):
     """`servers_awaited`: servers (MCP servers whose tools the turn waits for)."""
 
     type: Literal["servers_awaited"]
     servers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServersReady(Event):
+class ServersReady(_Typed):
     """`servers_ready`: servers, missing (those of them that did not come)."""
 
     type: Literal["servers_ready"]
@@ -135,8 +132,7 @@ class ServersReady(Event):
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchStarted(Event):
+class SearchStarted(_Typed):
     """`search_started`: query, by, years? (past ones in the query that the user never
     named)."""
 
@@ -146,8 +142,7 @@ class SearchStarted(Event):
     years: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchFinished(Event):
+class SearchFinished(_Typed):
     """`search_finished`: query, by, status, results, attempts, error?, years?, invisible?,
     notes?."""
 
@@ -163,8 +158,7 @@ class SearchFinished(Event):
     notes: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageOpened(Event):
+class PageOpened(_Typed):
     """`page_opened`: url, status, title?, error?, reader? (if not we), invisible?, notes?."""
 
     type: Literal["page_opened"]
@@ -177,8 +171,7 @@ class PageOpened(Event):
     notes: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall(Event):
+class ToolCall(_Typed):
     """`tool_call`: call_id, name, arguments, effect, server?."""
 
     type: Literal["tool_call"]
@@ -189,16 +182,14 @@ class ToolCall(Event):
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStarted(Event):
+class ToolStarted(_Typed):
     """`tool_started`: call_id (of a call that may change something, once it may run)."""
 
     type: Literal["tool_started"]
     call_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalRequested(Event):
+class ApprovalRequested(_Typed):
     """`approval_requested`: call_id, name, arguments, effect, server, why, preview?,
     definition, folder, question? (a tool asks the user: `why` is the question, the arguments
     are the answer)."""
@@ -216,8 +207,7 @@ class ApprovalRequested(Event):
     question: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalDecided(Event):
+class ApprovalDecided(_Typed):
     """`approval_decided`: call_id, decision, arguments, by, key."""
 
     type: Literal["approval_decided"]
@@ -228,8 +218,7 @@ class ApprovalDecided(Event):
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult(Event):
+class ToolResult(_Typed):
     """`tool_result`: call_id, name, is_error, content, details, sources, attachments?
     (pictures)."""
 
@@ -243,8 +232,7 @@ class ToolResult(Event):
     attachments: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Event):
+class Plan(_Typed):
     """`plan`: plan_id, title, steps, files, sources, by."""
 
     type: Literal["plan"]
@@ -256,16 +244,14 @@ class Plan(Event):
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesUndone(Event):
+class FilesUndone(_Typed):
     """`files_undone`: files (what an answer changed in them was taken back)."""
 
     type: Literal["files_undone"]
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message(Event):
+class Message(_Typed):
     """`message`: text, thinking, tool_calls, citations, sources, step, usage, stop_reason,
     partial?."""
 
@@ -281,8 +267,7 @@ class Message(Event):
     partial: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice(Event):
+class Notice(_Typed):
     """`notice`: code, message, remedy?."""
 
     type: Literal["notice"]
@@ -291,8 +276,7 @@ class Notice(Event):
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary(Event):
+class Summary(_Typed):
     """`summary`: upto (the last question covered), turns (all of them), text, model, by,
     usage."""
 
@@ -305,8 +289,7 @@ class Summary(Event):
     usage: Usage = NOTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check(Event):
+class Check(_Typed):
     """`check`: turn, left (pages and models to go), url?, status? (of a page), model?, tokens?
     (about, what it will take), usage?, error?, citations? (those that changed, as they are
     now)."""
@@ -323,8 +306,7 @@ class Check(Event):
     citations: tuple[Citation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Title(Event):
+class Title(_Typed):
     """`title`: title (unless the user gave one meanwhile), model, usage (of a call that names
     the chat)."""
 
@@ -334,8 +316,7 @@ class Title(Event):
     usage: Usage = NOTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowUps(Event):
+class FollowUps(_Typed):
     """`follow_ups`: questions (what could be asked next), model, usage? (of a call for them
     alone)."""
 
@@ -345,15 +326,13 @@ class FollowUps(Event):
     usage: Usage = NOTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange(Event):
+class Exchange(_Typed):
     """`exchange`: what a provider answered; an earlier version recorded it."""
 
     type: Literal["exchange"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFinished(Event):
+class RunFinished(_Typed):
     """`run_finished`: run_id, session_id, model, reason, answer, citations, sources, usage,
     search_path, error?, limit? (the one it reached, in words), performance?."""
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from getpass import getpass
 from pathlib import Path
 from typing import Any, Literal
 
-from searchloop.agent.bare_agent import BareAgent
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.providers import load, names, settings_of
 from searchloop.agent.settings import (
@@ -34,7 +33,7 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ModelInfo
 from searchloop.analysis.told import did_you_mean, one_of
 from searchloop.cli import FAILED, OK
-from searchloop.cli.arguments import one_line, output, pair, tell, warn
+from searchloop.cli.arguments import output, pair, tell, warn
 from searchloop.cli.search import ask_backend, try_engine
 from searchloop.compose import check_settings, every_setting, sent_to
 from searchloop.search_backend.engines import find_engines
@@ -112,121 +111,83 @@ async def _listed(provider: str) -> list[ModelInfo]:
         return await load(provider, settings.env, transport).models()
 
 
-@dataclass(slots=True)
-class Setup:
-    """One run of `setup`. `ask` and `ask_secret` ask the user, `tell` says what happened."""
+def _change(values: Mapping[str, str]) -> None:
+    """Saves settings that are no keys. Drops a key whose address changes, and says so."""
+    declared = {setting.name: setting for setting in every_setting()}
+    for name in values:
+        if name not in declared:
+            near = did_you_mean(name, declared)
+            what = f"There is no setting {name[:60]!r}."
+            raise ConfigError("unknown_setting", what, f"{near}See `searchloop config`.")
+        if declared[name].secret:
+            what = f"{name} is a key, and keys do not belong on the command line."
+            why = "Other users of the machine can see it there"
+            how = f"{why}: use --key-stdin, and delete this one from your shell's history."
+            raise ConfigError("key_in_arguments", what, how)
+    env = load_environment()
+    wanted = {name: value or None for name, value in values.items()}
+    after = {k: v for k, v in (read_config(_config(env)) | wanted).items() if v is not None}
+    check_settings(env.with_layer(LOWEST, after))
+    change_config(_config(env), wanted)
+    env = load_environment()
+    for name in values:
+        _tell_saved((name,), str(_config(env)), env, LOWEST)
+    for gone in _store(env).drop_strayed(env):
+        warn(f"{gone} was forgotten: it was saved for another address. Save it again.")
 
-    ask: Callable[[str], str] = input
-    ask_secret: Callable[[str], str] = getpass
-    tell: Callable[[str], None] = warn
-    in_file: bool = False
-    test_url: str = TEST_URL
 
-    def change(self, values: Mapping[str, str]) -> None:
-        """Saves settings that are no keys. Drops a key whose address changes, and says so."""
-        declared = {setting.name: setting for setting in every_setting()}
-        for name in values:
-            if name not in declared:
-                near = did_you_mean(name, declared)
-                what = f"There is no setting {name[:60]!r}."
-                raise ConfigError("unknown_setting", what, f"{near}See `searchloop config`.")
-            if declared[name].secret:
-                what = f"{name} is a key, and keys do not belong on the command line."
-                why = "Other users of the machine can see it there"
-                how = f"{why}: use --key-stdin, and delete this one from your shell's history."
-                raise ConfigError("key_in_arguments", what, how)
-        env = load_environment()
-        wanted = {name: value or None for name, value in values.items()}
-        after = {k: v for k, v in (read_config(_config(env)) | wanted).items() if v is not None}
-        check_settings(env.with_layer(LOWEST, after))
-        change_config(_config(env), wanted)
-        env = load_environment()
-        for name in values:
-            self._tell_saved((name,), str(_config(env)), env, LOWEST)
-        for gone in _store(env).drop_strayed(env):
-            self.tell(f"{gone} was forgotten: it was saved for another address. Save it again.")
+def _save_key(setting: Setting, value: str, *, in_file: bool) -> str:
+    """Saves a key and returns the place: the keyring or the name of a file."""
+    env = load_environment()
+    place = _store(env).save(setting.name, value, sent_to(setting.name), env, file=in_file)
+    where = "the system's keyring" if place == "keyring" else str(default_home(env) / place)
+    _tell_saved((setting.name, *setting.aliases), where, load_environment(), place, LOWEST)
+    return place
 
-    def save_key(self, setting: Setting, value: str) -> str:
-        """Saves a key and returns the place: the keyring or the name of a file."""
-        env = load_environment()
-        place = _store(env).save(setting.name, value, sent_to(setting.name), env, file=self.in_file)
-        where = "the system's keyring" if place == "keyring" else str(default_home(env) / place)
-        self._tell_saved((setting.name, *setting.aliases), where, load_environment(), place, LOWEST)
-        return place
 
-    def _tell_saved(
-        self, names: tuple[str, ...], where: str, env: Environment, *origins: str
-    ) -> None:
-        self.tell(f"{names[0]} is saved in {where}.")
-        for name in names:
-            if env.origin(name) not in ("default", *origins):
-                self.tell(f"It does not hold now: {env.origin(name)} sets {name} as well.")
+def _tell_saved(names: tuple[str, ...], where: str, env: Environment, *origins: str) -> None:
+    warn(f"{names[0]} is saved in {where}.")
+    for name in names:
+        if env.origin(name) not in ("default", *origins):
+            warn(f"It does not hold now: {env.origin(name)} sets {name} as well.")
 
-    def use(self, part: Part) -> None:
-        """Puts a part into the list of those that are used, if there is such a list."""
-        name, env = _LISTS.get(part.kind, ""), load_environment()
-        chosen = [one.strip().lower() for one in (env.get(name) or "").split(",") if one.strip()]
-        # Without a list, every engine that is set up is asked.
-        if not name or part.name in chosen or (part.kind == "engine" and not chosen):
-            return
-        if env.origin(name) not in (LOWEST, "default"):
-            self.tell(f"Add {part.name} to {name}: {env.origin(name)} sets it.")
-            return
-        order = (
-            [part.name, *chosen] if part.kind == "engine" else [*(chosen or ["local"]), part.name]
-        )
-        self.change({name: ",".join(order)})
 
-    def try_out(self, part: Part) -> dict[str, Any]:
-        """Asks the part once and says what came of it."""
-        try:
-            works, said = _try(part, self.test_url)
-        except AgentError as error:
-            works, said = False, str(error)
-        word = "works" if works else "does not work"
-        self.tell(f"The {part.kind} {part.name} {word}: {said.rstrip('.')}.")
-        return {"works": works, "said": said}
+def _use(part: Part) -> None:
+    """Puts a part into the list of those that are used, if there is such a list."""
+    name, env = _LISTS.get(part.kind, ""), load_environment()
+    chosen = [one.strip().lower() for one in (env.get(name) or "").split(",") if one.strip()]
+    # Without a list, every engine that is set up is asked.
+    if not name or part.name in chosen or (part.kind == "engine" and not chosen):
+        return
+    if env.origin(name) not in (LOWEST, "default"):
+        warn(f"Add {part.name} to {name}: {env.origin(name)} sets it.")
+        return
+    order = [part.name, *chosen] if part.kind == "engine" else [*(chosen or ["local"]), part.name]
+    _change({name: ",".join(order)})
 
-    def walk(self) -> int:
-        """Says which model answers, then goes through all kinds with the user."""
-        with BareAgent(search_backend=None) as agent:
-            usual = agent.usual_model()
-        self.tell(f"The model that answers: {one_line(usual.model)} ({usual.why}).")
-        self.tell("`searchloop models default NAME` chooses another.")
-        code = OK
-        for kind, head in _HEADS.items():
-            self.tell(f"\n{head}:")
-            parts = find_parts(kind)
-            for name, part in parts.items():
-                self.tell(f"  {name:<14} {_state(part)}")
-            while name := self.ask(f"Set up which {kind}? (Enter = go on) ").strip().lower():
-                if name not in parts:
-                    self.tell(f"There is no {kind} {one_line(name, 60)}.")
-                    continue
-                self.fill(parts[name])
-                if parts[name].missing(load_environment()):
-                    self.tell(f"The {kind} {name} {_state(parts[name])}.")
-                    continue
-                self.use(parts[name])
-                code = code if self.try_out(parts[name])["works"] else FAILED
-        return code
 
-    def fill(self, part: Part) -> None:
-        """Asks for what the part needs, a key without echo, and saves it."""
-        for setting in part.settings:
-            if setting.name not in part.needs and setting != part.key:
-                continue
-            ask = self.ask_secret if setting.secret else self.ask
-            value = ask(f"  {setting.help} ({setting.name}, Enter = as it is): ").strip()
-            if not value:
-                continue
-            try:
-                if setting.secret:
-                    self.save_key(setting, value)
-                else:
-                    self.change({setting.name: value})
-            except ConfigError as error:
-                self.tell(str(error))
+def _tried(part: Part, url: str) -> dict[str, Any]:
+    """Asks the part once and says what came of it."""
+    try:
+        works, said = _try(part, url)
+    except AgentError as error:
+        works, said = False, str(error)
+    word = "works" if works else "does not work"
+    warn(f"The {part.kind} {part.name} {word}: {said.rstrip('.')}.")
+    return {"works": works, "said": said}
+
+
+def _fill(part: Part, *, in_file: bool) -> None:
+    """Asks for what the part needs, a key without echo, and saves it."""
+    for setting in part.settings:
+        if setting.name not in part.needs and setting != part.key:
+            continue
+        ask = getpass if setting.secret else input
+        value = ask(f"  {setting.help} ({setting.name}, Enter = as it is): ").strip()
+        if value and setting.secret:
+            _save_key(setting, value, in_file=in_file)
+        elif value:
+            _change({setting.name: value})
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -246,39 +207,33 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Does what the options say; without any, asks."""
-    setup = Setup(in_file=args.file, test_url=args.test_url)
+    """Does what the options say; without any, says what is set up."""
     part = _named(args)
     if args.key_stdin and part is None:
         raise ConfigError("no_part", "Whose key is it?", "Add --engine, --reader or --provider.")
     if args.set:
-        setup.change({name.strip(): value.strip() for name, value in map(pair, args.set)})
+        _change({name.strip(): value.strip() for name, value in map(pair, args.set)})
     for name in args.forget:
         forgotten = _store(load_environment()).forget(name)
-        setup.tell(f"{name} is forgotten." if forgotten else f"There was no saved {name}.")
+        warn(f"{name} is forgotten." if forgotten else f"There was no saved {name}.")
     if part is None:
-        if args.set or args.forget or args.output == "json" or not sys.stdin.isatty():
-            return _report(args)
-        try:
-            return setup.walk()
-        except EOFError:  # Ctrl-D: that was all
-            return OK
+        return _report(args)
     done: dict[str, Any] = {"kind": part.kind, "name": part.name}
     env = load_environment()
     if args.key_stdin:
         if part.key is None:
             raise ConfigError("no_key", f"{part.name} takes no key.", "See `searchloop config`.")
         done["key"] = {"setting": part.key.name}
-        done["key"]["place"] = setup.save_key(part.key, sys.stdin.readline())
+        done["key"]["place"] = _save_key(part.key, sys.stdin.readline(), in_file=args.file)
     elif sys.stdin.isatty() and args.output == "text" and part.missing(env, wanted=True):
-        setup.fill(part)
+        _fill(part, in_file=args.file)
     if missing := part.missing(load_environment()):
         lacks = ", ".join(setting.name for setting in missing)
         how = "--key-stdin" if missing[0].secret else f"--set {missing[0].name}=..."
         raise ConfigError("missing_setting", f"{part.name} lacks {lacks}.", f"Add {how}.")
-    setup.use(part)
+    _use(part)
     if args.test:
-        done["test"] = setup.try_out(part)
+        done["test"] = _tried(part, args.test_url)
     tell(args, done)
     return OK if done.get("test", {}).get("works", True) else FAILED
 
@@ -286,10 +241,11 @@ def run(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     """Prints what is set up, by kind, and no key."""
     states = {k: {p.name: _state(p) for p in find_parts(k).values()} for k in _HEADS}
-    lines = list[str]()
-    for kind, head in () if args.set or args.forget else _HEADS.items():
+    lines, shown = list[str](), not (args.set or args.forget)
+    for kind, head in _HEADS.items() if shown else ():
         lines += [f"{head}:", *(f"  {name:<14} {said}" for name, said in states[kind].items())]
-    lines += ["\nSet one up: searchloop setup --engine NAME --key-stdin < FILE"] if lines else []
+    if shown:
+        lines.append("\nSet one up: `searchloop setup --engine NAME` asks for what it needs.")
     told = {"parts": states, "saved": [*_store(load_environment()).names()]}
     return tell(args, told, *lines)
 

@@ -11,7 +11,6 @@ import pytest
 
 from searchloop.agent.settings import load_environment
 from searchloop.cli.main import main
-from searchloop.cli.setup import Setup
 from searchloop.search_backend.readers import find_services
 from tests.cli.conftest import Cli, Ran
 from tests.cli.screen import Terminal
@@ -149,6 +148,16 @@ def test_a_provider_is_tried_by_its_list_of_models(here: Here) -> None:
     assert (without.code, "ANTHROPIC_API_KEY" in without.err) == (1, True)
 
 
+def test_all_parts_are_listed(here: Here) -> None:
+    """Without options each engine, reader and provider is named, with what it needs."""
+    said = here("setup", BRAVE_API_KEY=KEY).out
+    lines = dict(line.split(maxsplit=1) for line in said.splitlines() if line.startswith("  "))
+    assert lines["brave"] == "ready"
+    assert lines["searxng"] == "needs SEARXNG_URL"
+    assert {"jina", "anthropic"} < {*lines}
+    assert "searchloop setup --engine NAME" in said
+
+
 def test_a_terminal_is_asked_for_a_key_without_echo(tmp_path: Path) -> None:
     """Nobody there needs `--key-stdin`; the key is kept, tried, and never on the screen."""
     with FakeServer(always(Reply([BY_NAME["brave"].recording("results")]))) as server:
@@ -159,31 +168,6 @@ def test_a_terminal_is_asked_for_a_key_without_echo(tmp_path: Path) -> None:
             code, shown = at.ended()
     assert (code, KEY in shown, "The engine brave works" in shown) == (0, False, True)
     assert KEY in (tmp_path / "home" / "keys.json").read_text("utf-8")
-
-
-def test_a_walk_through(here: Here) -> None:
-    """Names are chosen, keys typed without echo, and each is tried; Enter goes on."""
-    brave = BY_NAME["brave"]
-    answers = iter(["nope", "brave", "searxng", "", "", "", ""])
-    told: list[str] = []
-    asked: list[str] = []
-
-    def ask(question: str) -> str:
-        asked.append(question)
-        return next(answers)
-
-    with FakeServer(always(Reply([brave.recording("results")]))) as server:
-        here("config", BRAVE_BASE_URL=server.url)
-        code = Setup(ask, lambda question: KEY, told.append, in_file=True).walk()
-    text = "\n".join(told)
-    assert code == 0
-    assert text.index("The model that answers") < text.index("Search engines")
-    assert "There is no engine nope." in text
-    assert "The engine brave works: it answers, with a result." in text
-    assert "The engine searxng needs SEARXNG_URL." in text
-    assert any("SEARXNG_URL" in question for question in asked)
-    assert KEY not in text
-    assert load_environment()["BRAVE_API_KEY"] == KEY
 
 
 def test_as_a_process_of_its_own(cli: Cli, tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from searchloop.agent.settings import Settings
 from searchloop.analysis.told import did_you_mean
 from searchloop.cli import FAILED, OK
 from searchloop.cli.arguments import (
-    as_json,
     number,
     one_line,
     output,
@@ -36,8 +35,7 @@ from searchloop.cli.arguments import (
 
 _NAMED_ACTIONS = (
     ("remove", "forget a server"),
-    ("test", "start a server and say what comes of it"),
-    ("tools", "show a server's tools"),
+    ("test", "start a server; say what comes of it, and list its tools"),
     ("approve", "look at a changed tool and use it again"),
     ("login", "log in to a server in the browser"),
     ("enable", "switch a server on, or one of its tools"),
@@ -163,35 +161,28 @@ async def _remove(args: argparse.Namespace, settings: Settings) -> int:
 async def _test(args: argparse.Namespace, settings: Settings) -> int:
     async with aclosing(McpServers(settings)) as source:
         told = await source.test(args.name, _folder(args))
-    if args.action == "tools":
-        return _tools(args, told)
-    if args.output == "json":
-        print(as_json(told))
-    elif told["state"] == "ready":
+    lines = list[str]()
+    if told["state"] == "ready":
         tools = [tool for tool in told["tools"] if tool["enabled"]]
         named = " ".join(word for word in (told["title"], told["version"]) if word)
         protocol = one_line(told["protocol"], 20)
-        print(f"It works: {one_line(named or told['name'])}, MCP {protocol}.")
-        print(f"{number(len(tools), 'tool')}, about {told['tokens']} tokens in each request.")
-    else:
+        lines += [f"It works: {one_line(named or told['name'])}, MCP {protocol}."]
+        lines += [f"{number(len(tools), 'tool')}, about {told['tokens']} tokens in each request."]
+        lines += [*map(_tool, told["tools"]), *map(safe, told["oddities"])]
+    elif args.output == "text":
         error = told["error"] or {"message": f"It is {told['state']}.", "remedy": ""}
         warn(f"{error['message']} {error['remedy']}".strip())
         if told["stderr"]:
             warn(f"It wrote:\n{told['stderr'].rstrip()}")
+    tell(args, told, *lines)
     return OK if told["state"] == "ready" else FAILED
 
 
-def _tools(args: argparse.Namespace, told: Mapping[str, Any]) -> int:
-    lines, error = list[str](), told["error"]
-    for tool in told["tools"]:
-        state = "suspended" if tool["suspended"] else "on" if tool["enabled"] else "off"
-        state = "unusable" if tool["unusable"] else state
-        about = one_line(tool["unusable"] or tool["description"], 60)
-        lines.append(f"{tool['offered_as']:<40} {state:<9} {tool['effect']:<7} {about}")
-    for odd in (f"{error['message']} {error['remedy']}",) if error else told["oddities"]:
-        warn(odd)
-    tell(args, {"tools": told["tools"], "error": error}, *lines)
-    return FAILED if error else OK
+def _tool(tool: Mapping[str, Any]) -> str:
+    state = "suspended" if tool["suspended"] else "on" if tool["enabled"] else "off"
+    state = "unusable" if tool["unusable"] else state
+    about = one_line(tool["unusable"] or tool["description"], 60)
+    return f"{tool['offered_as']:<40} {state:<9} {tool['effect']:<7} {about}"
 
 
 async def _approve(args: argparse.Namespace, settings: Settings) -> int:
@@ -266,7 +257,6 @@ _ACTIONS = {
     "add": _add,
     "remove": _remove,
     "test": _test,
-    "tools": _test,
     "approve": _approve,
     "trust": _trust,
     "login": _login,

@@ -230,7 +230,10 @@ class McpServers:
             connection.retry_now()
             await connection.ready(min(patience, server.startup_seconds + _AROUND))
         said = Redactor(self.secrets(workspace).values).known(connection.said.tail)
-        return {**self._report(server, found), "stderr": said}
+        told = {**self._report(server, found), "stderr": said}
+        if told["error"] and told["error"]["remedy"] == server.see_why():  # it names this test
+            told["error"] |= {"remedy": server.alone()}
+        return told
 
     def named(self, name: str, workspace: str | None = None) -> Server:
         """Returns the server with this name. Raises ConfigError."""
@@ -264,7 +267,7 @@ class McpServers:
         if definition is None:
             words = f"The MCP server {name!r} has no tool {tool[:80]!r}."
             raise connection.error or ConfigError(
-                "no_tool", words, f"searchloop mcp tools {shlex.quote(name)}"
+                "no_tool", words, f"searchloop mcp test {shlex.quote(name)}"
             )
         self._pins.approve(server, definition, seen)
         self._listed(connection)

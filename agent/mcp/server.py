@@ -127,8 +127,10 @@ class Server:
 
     def see_why(self) -> str:
         """Says how to find out why it cannot be used."""
-        if self.file != GIVEN:
-            return f"See why: {self.command_line('test')}"
+        return self.alone() if self.file == GIVEN else f"See why: {self.command_line('test')}"
+
+    def alone(self) -> str:
+        """Says how to try it without searchloop."""
         how = "Check its address" if self.url else "Run it by itself to see why"
         return f"{how}: {shlex.join(self.shown)}"
 

@@ -45,7 +45,7 @@ ELSEWHERE = {
         "config": "env get set settings",
         "doctor": "debug info status",
         "library add": "add index",
-        "mcp tools": "tools",
+        "mcp test": "tools",
         "ask": "prompt query",
     }.items()
     for word in words.split()

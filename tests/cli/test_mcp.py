@@ -60,7 +60,7 @@ def test_a_server_from_first_to_last(mcp: Mcp, tmp_path: Path) -> None:
     code, out, _ = mcp("test", "h")
     assert (code, out.splitlines()[0]) == (0, "It works: hostile 1, MCP 2025-11-25.")
     mcp("disable", "h", "echo")
-    code, out, _ = mcp("tools", "h", "-o", "json")
+    code, out, _ = mcp("test", "h", "-o", "json")
     tools = {tool["name"]: tool["enabled"] for tool in json.loads(out)["tools"]}
     assert (tools["echo"], tools["env"]) == (False, True)
     mcp("enable", "h", "echo")
@@ -84,7 +84,11 @@ def test_mistakes_are_told(mcp: Mcp, tmp_path: Path) -> None:
     assert (code, out) == (1, "")
     assert "exit code 4" in err
     assert err.endswith("It wrote:\nno such database\n")
-    assert mcp("tools", "x")[0] == 1
+    assert "searchloop mcp test" not in err, "that is this command"
+    assert f"Run it by itself to see why: {sys.executable}" in err
+    mcp("add", "web", "--url", "http://127.0.0.1:9/mcp")
+    assert "Check its address: http://127.0.0.1:9/mcp" in mcp("test", "web")[2]
+    mcp("remove", "web")
     assert mcp("remove", "nobody")[0] == 2
     assert mcp("login", "x")[0] == 2
     path = tmp_path / "pasted.json"
@@ -117,12 +121,12 @@ def test_a_changed_tool_is_approved_with_its_difference(mcp: Mcp, tmp_path: Path
     mcp("test", "h")
     assert mcp("approve", "h", "echo")[:2] == (0, "It is as you approved it.\n")
     write(tmp_path / "home", {"h": hostile("rug")})
-    assert "suspended" in mcp("tools", "h")[1].splitlines()[0]
+    assert " suspended " in mcp("test", "h")[1].splitlines()[2]
     code, out, err = mcp("approve", "h", "echo")
     assert (code, "Add --yes" in err) == (1, True)
     assert '+  "description": "Now says something else."' in out
     assert mcp("approve", "h", "echo", "--yes")[1].endswith("Approved.\n")
-    assert "suspended" not in mcp("tools", "h")[1]
+    assert "suspended" not in mcp("test", "h")[1]
     assert mcp("approve", "h", "nothing")[0] == 2
 
 

@@ -1,9 +1,8 @@
 """Exports a session: as Markdown with footnotes, one HTML page, JSON, or a trace of every event.
 
 Other viewers of Markdown load images of any address and let HTML through, so `neutralize` escapes
-`![` and the `<` of a tag. Code stays as it is, but viewers disagree on what is code: first it
-escapes what is code to no viewer, then what is not code to all of them. Escaping can change what is
-code, so it repeats both steps; a text that does not settle is escaped throughout.
+`![` and the `<` of a tag. Code stays as it is, but viewers disagree on what is code: where one of
+them would still find an image or markup, code in lines is escaped as well, then all code.
 https://spec.commonmark.org/0.31.2/#images, #raw-html
 """
 
@@ -30,14 +29,14 @@ from searchloop.render.words import Words, words_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
 
 
 _WHOLE = frozenset({"user_message", "run_resumed", "message"})  # no delta before counts any more
 _ASIDE = DELTAS | {"exchange"}
 _FOLLOWED = ("http://", "https://", "library://", "zim://")
 _RATINGS = {1: "rate.good", -1: "rate.poor"}
-_ROUNDS = 8
+_SPAN = re.compile(r"\\.|(?P<run>`++)(?P<inner>[^`](?:.*?[^`])?(?P=run)(?!`))?", re.DOTALL)
 _LONGEST = 4096  # characters of a paragraph in which code is found: more make a parser slow
 _LIVE = re.compile(r"!\[|<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>`]*>", re.IGNORECASE)
@@ -186,22 +185,18 @@ def trace(session: Session, events: Sequence[Event], language: str = "en") -> st
 
 def neutralize(text: str) -> str:
     """Escapes images and HTML in Markdown. Footnotes and addresses in `<>` stay."""
-    for _ in range(_ROUNDS):
-        if not _LIVE.search(text):
-            return text
-        kinds = _code(text)
-        quiet = _escaped(text, bytes(map(max, kinds)))
-        if quiet == text:
-            quiet = _escaped(text, bytes(map(min, kinds)))
-        if quiet == text:
-            return text
-        text = quiet
-    return _escaped(text, bytes(len(text)))
+    if not _LIVE.search(text):
+        return text
+    for code in (_code(text, spans=True), _code(text, spans=False), bytes(len(text))):
+        quiet = _escaped(text, code)
+        if not any(_is_live(quiet, _viewer(*kind)) for kind in _VIEWERS):
+            break
+    return quiet
 
 
 def close_fence(text: str) -> str:
     """Closes the text's last fence, so that what follows is no code."""
-    last = _blocks(False, False).parse(f"{text}\n\nend")[-1]
+    last = _viewer(False, False, markup=False).parse(f"{text}\n\nend")[-1]
     return f"{text}\n{last.markup}" if last.type == "fence" else text
 
 
@@ -220,76 +215,53 @@ def _escaped(text: str, code: bytes) -> str:
     return _LIVE.sub(escape, text)
 
 
-def _code(text: str) -> list[tuple[int, ...]]:
-    """Returns for each character what each kind of viewer takes it for: 1 is code."""
-    signs = ("|",), ("<",), ("$", "\\")  # of tables, markup and formulas
-    unsure = [(False, True) if any(sign in text for sign in of) else (False,) for of in signs]
-    kinds = [_marked(text, *kind) for kind in itertools.product(*unsure)]
-    return list(zip(*kinds, strict=True))
-
-
-def _marked(text: str, tables: bool, markup: bool, formulas: bool) -> bytearray:
+def _code(text: str, *, spans: bool) -> bytearray:
+    """Marks the code of a text by a 1 for each of its characters: blocks, and `spans` in lines."""
     code = bytearray(len(text))
     starts = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
-    for token in _blocks(tables, markup).parse(text):
+    for token in _viewer(True, False, markup=False).parse(text):
         if token.map is None:
             continue
-        lines = starts[token.map[0] : token.map[1] + 1]
+        start, end = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
         if token.type in ("fence", "code_block"):
-            code[lines[0] : lines[-1]] = b"\1" * (lines[-1] - lines[0])
-        elif "`" in token.content and len(token.content) <= _LONGEST:
-            _mark_spans(token.content, text, lines, code, formulas)
+            code[start:end] = b"\1" * (end - start)
+        elif token.type == "inline" and spans and end - start <= _LONGEST:
+            for span in _SPAN.finditer(text, start, end):
+                if span["inner"]:
+                    code[span.start() : span.end()] = b"\1" * len(span[0])
     return code
 
 
-def _mark_spans(
-    content: str, text: str, lines: Sequence[int], code: bytearray, formulas: bool
-) -> None:
-    """Marks the code spans of a block, whose lines begin in the text at `lines`.
+def _is_live(text: str, viewer: MarkdownIt) -> bool:
+    """Says whether a viewer finds an image or markup, which only code can still hold."""
+    env: dict[str, Any] = {}
+    for token in viewer.parse(text, env):
+        content = token.content
+        if token.type == "html_block":
+            return True
+        if token.type == "inline" and _escaped(content, bytes(len(content))) != content:
+            found: list[Token] = []
+            if len(content) <= _LONGEST:
+                viewer.inline.parse(content, viewer, env, found)
+            if not found or not {"image", "html_inline"}.isdisjoint(each.type for each in found):
+                return True
+    return False
 
-    A line stands in the text without its prefix (`> `, `- `). If one is not there unchanged, as in
-    a cell with an escaped bar, or is there twice, the block counts as having no code.
-    """
-    where: list[int] = []
-    for line, start, end in zip(content.split("\n"), lines, lines[1:], strict=False):
-        at = text.find(line, start, end)
-        if at < 0 or at != text.rfind(line, start, end):
-            return
-        where += range(at, at + len(line) + 1)
-    spans: list[tuple[int, int]] = []
-    _lines(formulas).inline.parse(content, _lines(formulas), {"spans": spans, "of": content}, [])
-    for position in (where[i] for first, last in spans for i in range(first, last)):
-        code[position] = 1
+
+_VIEWERS = tuple(itertools.product((False, True), repeat=2))  # with tables, with formulas
 
 
 @functools.cache
-def _blocks(tables: bool, markup: bool) -> MarkdownIt:
+def _viewer(tables: bool, formulas: bool, *, markup: bool = True) -> MarkdownIt:
+    """Returns a parser of blocks, as far as viewers differ; they look into lines one by one."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": markup})
     if tables:
         parser.enable("table")
-    parser.core.ruler.enableOnly(["normalize", "block"])
-    return parser
-
-
-@functools.cache
-def _lines(formulas: bool) -> MarkdownIt:
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_inline import backtick
-
-    def noted(state: StateInline, silent: bool) -> bool:
-        start, tokens = state.pos, len(state.tokens)
-        found = backtick(state, silent)
-        made = found and len(state.tokens) > tokens and state.tokens[-1].type == "code_inline"
-        if made and state.src == state.env["of"]:  # an image's words are parsed apart
-            state.env["spans"].append((start, state.pos))
-        return found
-
-    parser = MarkdownIt("commonmark", {"html": False}).disable("html_inline")
-    parser.inline.ruler.at("backticks", noted)
     if formulas:
         parser.inline.ruler.before("escape", "math", math)
+    parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 
 

@@ -28,7 +28,7 @@ from searchloop.agent.types.attachments import size_words
 from searchloop.analysis.told import did_you_mean, one_of
 from searchloop.cli import OK
 from searchloop.cli.agents import agent_line
-from searchloop.cli.arguments import MODES, SEARCHES, number, one_line, safe, undone, warn
+from searchloop.cli.arguments import MODES, SEARCHES, one_line, safe, undone, warn
 from searchloop.cli.ask import (
     agent_with_tools,
     asking,
@@ -41,7 +41,7 @@ from searchloop.cli.ask import (
 from searchloop.cli.models import whole_name
 from searchloop.cli.sessions import export_text, write_export
 from searchloop.cli.show import as_text, code_of, print_sources, spoken_here
-from searchloop.cli.terminal.line_editor import PATHS, LineEditor, copy
+from searchloop.cli.terminal.line_editor import PATHS, LineEditor
 
 _KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
 # Words that people bring from other programs; the first three count without a slash, too.
@@ -86,7 +86,7 @@ class TerminalChat:
         self._over = False
         self._files: list[NewFile] = []  # to be sent with the next question
         named = (
-            *(self._agents, self._file, self._retry, self._copy, self._export, self._sources),
+            *(self._agents, self._file, self._retry, self._export, self._sources),
             *(self._run, self._undo, self._compact, self._new, self._help, self._quit),
         )
         self._commands = {name: self._choose(name) for name in _CHOICES}
@@ -227,27 +227,12 @@ class TerminalChat:
         names = ", ".join(f"{file.name} ({size_words(len(file.data))})" for file in self._files)
         warn(f"With the next question: {names or 'no file'}.")
 
-    def _last(self) -> tuple[Event, str]:
-        """Returns the last question, and its answer. Raises ConfigError if nothing was asked."""
+    def _retry(self, _: str) -> None:
         events = self._agent.log.read(self._session)
         question = next((e for e in reversed(events) if e.type == "user_message"), None)
         if question is None:
             raise ConfigError("no_question", "Nothing was asked yet.", "Ask something first.")
-        ends = [e for e in events if e.type == "run_finished" and e.seq > question.seq]
-        return question, ends[-1].data["answer"] if ends else ""
-
-    def _retry(self, _: str) -> None:
-        question, _answer = self._last()
         self._ask(question.data["text"], replaces=question.seq)
-
-    def _copy(self, _: str) -> None:
-        _question, answer = self._last()
-        if not answer:
-            raise ConfigError("no_answer", "There is no answer to copy.", "Try /retry.")
-        if not copy(answer):
-            what = "No clipboard was found."
-            raise ConfigError("no_clipboard", what, "Use /export FILE instead.")
-        warn(f"Copied {number(len(answer), 'character')}.")
 
     def _export(self, name: str) -> None:
         if not name:

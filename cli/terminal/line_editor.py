@@ -5,12 +5,8 @@ What was typed is kept in SEARCHLOOP_HOME, for the user alone. A temporary chat 
 
 from __future__ import annotations
 
-import base64
 import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -105,29 +101,3 @@ def paths(word: str) -> list[str]:
                 end = os.sep if entry.is_dir() else ""
                 found.append(os.path.join(folder, entry.name) + end)
     return sorted(found)
-
-
-_PROGRAMS: Sequence[tuple[str, tuple[str, ...]]] = (
-    ("", ("pbcopy",)),
-    ("", ("clip.exe",)),
-    ("WAYLAND_DISPLAY", ("wl-copy",)),
-    ("DISPLAY", ("xclip", "-selection", "clipboard")),
-)
-_FIRST = 100_000  # characters that terminals take
-
-
-def copy(text: str) -> bool:
-    """Puts a text on the clipboard: by a program for that, else by the terminal itself.
-
-    Returns False where there is neither. Terminals take it by the order OSC 52, also over ssh.
-    """
-    for needs, command in _PROGRAMS:
-        if (not needs or os.environ.get(needs)) and shutil.which(command[0]):
-            form = "utf-16" if command[0] == "clip.exe" else "utf-8"
-            with suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(command, input=text.encode(form), check=True, timeout=5)
-                return True
-    if not sys.stdout.isatty() or len(text) > _FIRST:
-        return False
-    print(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07", end="", flush=True)
-    return True

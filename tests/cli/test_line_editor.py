@@ -115,25 +115,13 @@ def test_tab_and_the_arrows_work_on_a_terminal(tmp_path: Path) -> None:
 
 def test_the_last_question_is_asked_again_in_its_place(cli: Cli, tmp_path: Path) -> None:
     """/retry; then /export writes the chat as its name says, and overwrites nothing."""
-    lines = "/retry\n/copy\n/export\nWhen is ebb?\n/retry\n/export chat.md\n/export chat.md\n"
+    lines = "/retry\n/export\nWhen is ebb?\n/retry\n/export chat.md\n/export chat.md\n"
     with serving(said("Five."), said("Six.")) as server:
         ran = cli("chat", stdin=lines, **online(server))
     assert ran.code == 0
     assert ran.out.split() == ["Five.", "Six."]
-    assert ran.err.count("Nothing was asked yet.") == 2
+    assert ran.err.count("Nothing was asked yet.") == 1
     assert "Which file?" in ran.err
     assert "is there already" in ran.err
     chat = (tmp_path / "chat.md").read_text("utf-8")
     assert ("Six." in chat, "Five." in chat, chat.count("When is ebb?") > 0) == (True, False, True)
-
-
-def test_the_last_answer_goes_to_the_clipboard(cli: Cli, tmp_path: Path) -> None:
-    """By a program of the system."""
-    program = tmp_path / "pbcopy"
-    program.write_text("#!/bin/sh\ncat > clipboard.txt\n", "utf-8")
-    program.chmod(0o755)
-    path = f"{tmp_path}:/usr/bin:/bin"
-    with serving(said("Six.")) as server:
-        ran = cli("chat", stdin="When?\n/copy\n", PATH=path, **online(server))
-    assert "Copied 4 characters." in ran.err
-    assert (tmp_path / "clipboard.txt").read_text("utf-8") == "Six."

@@ -63,7 +63,7 @@ def test_questions_are_answered(foreign: Any, tmp_path: Path) -> None:
         assert TEXT in server.requests[-1].json["messages"][-1]["content"]
         made = foreign("ask", "-f", "note.txt", "-s", "@note.txt", "What?", "-o", "json", **here)
         assert made.json["answer"] == f"{TEXT} 2", "JSON loses nothing on any console"
-        chat = foreign("chat", stdin=f"{TEXT}\n/copy\n/export chat.md\n", **here)
+        chat = foreign("chat", stdin=f"{TEXT}\n/export chat.md\n", **here)
         assert (chat.code, "Written to chat.md" in chat.err) == (0, True), chat.err
         assert server.requests[-1].json["messages"][-1]["content"].endswith(TEXT)
     assert TEXT in (tmp_path / "chat.md").read_text("utf-8")

@@ -231,8 +231,8 @@ class McpServers:
             await connection.ready(min(patience, server.startup_seconds + _AROUND))
         said = Redactor(self.secrets(workspace).values).known(connection.said.tail)
         told = {**self._report(server, found), "stderr": said}
-        if (error := told["error"]) and error["remedy"] == server.see_why():  # it names this test
-            error |= {"remedy": server.alone()}
+        if (error := told["error"]) and error["remedy"] == server.see_why():  # it names this
+            error["remedy"] = server.alone()
         return told
 
     def named(self, name: str, workspace: str | None = None) -> Server:

@@ -187,7 +187,7 @@ def neutralize(text: str) -> str:
     """Escapes images and HTML in Markdown. Footnotes and addresses in `<>` stay."""
     if not _LIVE.search(text):
         return text
-    for code in (_code(text, spans=True), _code(text, spans=False), bytes(len(text))):
+    for code in (_code(text, spans=True), _code(text, spans=False), bytearray(len(text))):
         quiet = _escaped(text, code)
         if not any(_is_live(quiet, _viewer(*kind)) for kind in _VIEWERS):
             break
@@ -200,7 +200,7 @@ def close_fence(text: str) -> str:
     return f"{text}\n{last.markup}" if last.type == "fence" else text
 
 
-def _escaped(text: str, code: bytes) -> str:
+def _escaped(text: str, code: Sequence[int]) -> str:
     """Escapes images and tags outside code; `code` holds a 1 for each character of code."""
 
     def escape(live: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +28,6 @@ from searchloop.agent.calls.instructions import misfit
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
-from searchloop.agent.log.session import Session
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.workspace.paths import plain_name
 from searchloop.agent.types import Emit
@@ -59,13 +58,6 @@ def folder_key(folder: str) -> str:
     return approval_key("folder", {"path": folder}, "")
 
 
-def file_of(tool: Tool, arguments: Mapping[str, Any], live: Callable[[], Session]) -> Path | None:
-    """Returns the file that a tool of the workspace changes, else None."""
-    if tool.origin != "ours" or tool.preview is None or not (root := live().workspace):
-        return None
-    return Path(os.path.normpath(Path(root, str(arguments.get("path")).replace("\\", "/"))))
-
-
 @cache
 def _run_by_others() -> list[tuple[str, re.Pattern[str]]]:
     text = Path(__file__).with_name("run_by_others.toml").read_text("utf-8")
@@ -75,22 +67,53 @@ def _run_by_others() -> list[tuple[str, re.Pattern[str]]]:
     ]
 
 
-def run_by_others(file: Path | None) -> str:
-    """Says which programs run this file without asking, or are steered by it; "" for none."""
-    parts = [plain_name(part) for part in file.parts] if file else []
-    ends = ["/".join(parts[start:]) for start in range(1, len(parts))]
+def _steered_by(parts: Sequence[str]) -> str:
+    """Says which programs run the file of this path without asking, or are steered by it."""
+    plain = [plain_name(part) for part in parts]
+    ends = ["/".join(plain[start:]) for start in range(len(plain))]
     kinds = (why for why, pattern in _run_by_others() if any(map(pattern.match, ends)))
-    return next(kinds, "").format(path=file.name if file else "")
+    return next(kinds, "")
 
 
-def folder_of(file: Path | None) -> Path | None:
-    """Returns the folder whose changes can be allowed together with that of this file."""
-    return None if file is None or run_by_others(file) else file.parent
+class WorkFile(NamedTuple):
+    """A file that a tool of the workspace `root` changes.
 
+    Below a folder of programs, such as `.local`, each change is asked about until the user allows
+    the file's own folder. In one that lies in the workspace, or is it, that is never enough.
+    """
 
-def folder_keys(folder: Path | None) -> set[str]:
-    """Returns the keys of a folder and of those above it."""
-    return {folder_key(str(each)) for each in (folder, *folder.parents)} if folder else set()
+    path: Path
+    root: Path
+
+    @classmethod
+    def of(cls, tool: Tool, arguments: Mapping[str, Any], root: str | None) -> WorkFile | None:
+        """Returns the file that a call changes, None for a call of another kind."""
+        if tool.origin != "ours" or tool.preview is None or not root:
+            return None
+        path = Path(root, str(arguments.get("path")).replace("\\", "/"))
+        return cls(Path(os.path.normpath(path)), Path(root))
+
+    @property
+    def _inside(self) -> str:
+        outside = len(self.root.parts) - 1 if self.path.is_relative_to(self.root) else 1
+        return _steered_by(self.path.parts[outside:])
+
+    @property
+    def why(self) -> str:
+        """Says which programs run it, or what lies in this workspace; "" for none."""
+        inside = self._inside
+        why = inside or _steered_by(self.path.parts[1:])
+        return why.format(path=self.path.name if inside else self.root)
+
+    @property
+    def folder(self) -> str:
+        """The folder whose changes can be allowed together with this one, "" for none."""
+        return "" if self._inside else str(self.path.parent)
+
+    def is_allowed(self, keys: Container[str]) -> bool:
+        """Returns whether one of these keys is that of its folder, or of one above it."""
+        above = (each for each in self.path.parents if each.is_relative_to(self.root))
+        return bool(self.folder) and any(folder_key(str(each)) in keys for each in above)
 
 
 _DENIED_BY = {

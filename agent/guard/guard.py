@@ -27,13 +27,10 @@ from searchloop.agent.guard.approvals import (
     Approvals,
     Approve,
     Decide,
+    WorkFile,
     approval_key,
     decided,
     declined,
-    file_of,
-    folder_keys,
-    folder_of,
-    run_by_others,
 )
 from searchloop.agent.guard.egress import Egress, Exposure, Finding, Mixed, Secrets, leaves
 from searchloop.agent.log import EventLog
@@ -281,19 +278,20 @@ class Guard:
         finding = await self._found(tool, call.arguments)
         if finding and finding.refuse:
             raise ToolError(finding.code, f"{call.name} was not run. {finding.why}")
-        file = file_of(tool, call.arguments, self.live)
-        keys = folder_keys(folder_of(file))
-        allowed = bool(keys) and not keys.isdisjoint(self.always())
+        file = WorkFile.of(tool, call.arguments, self.live().workspace)
+        allowed = file is not None and file.is_allowed(self.always())
         action, said = self.policy.decide(tool, call.arguments, allowed)
         if action == "deny":
             raise ToolError("denied_by_rule", f"{call.name} was not run: a rule forbids it.")
-        asks = (run_by_others(file) or said) if action == "confirm" else ""
+        steers = file.why if file and not allowed else ""
+        asks = (steers or said) if action == "confirm" else ""
         words = (finding.why if finding else "", asks)
         return finding, " ".join(filter(None, words))
 
     async def _asked(
         self, call: ToolCall, tool: Tool, emit: Emit, finding: Finding | None, why: str
     ) -> ToolCall:
+        file = WorkFile.of(tool, call.arguments, self.live().workspace)
         request: Mapping[str, Any] = {
             "call_id": call.id,
             "name": call.name,
@@ -303,7 +301,7 @@ class Guard:
             "why": why,
             "preview": await tool.preview(call.arguments) if tool.preview else None,
             "definition": definition(tool),
-            "folder": str(folder_of(file_of(tool, call.arguments, self.live)) or ""),
+            "folder": file.folder if file else "",
         }
         for _ in range(_ROUNDS):
             answer = await self._decision(request, finding, emit)

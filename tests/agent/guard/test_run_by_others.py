@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from searchloop.agent.guard.approvals import file_of, folder_key, folder_of, run_by_others
+from searchloop.agent.guard.approvals import WorkFile, folder_key
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.tools.workspace import Workspace
@@ -60,22 +60,53 @@ DRESSES = {
 }
 
 
+def work_file(folder: Path, path: str) -> WorkFile:
+    """What the guard sees of a call that changes this file of a workspace."""
+    file = WorkFile.of(changing(folder)["create_file"], {"path": path}, str(folder))
+    assert file
+    return file
+
+
 @pytest.mark.parametrize("dress", DRESSES)
 @pytest.mark.parametrize("path", RUN)
 def test_they_are_known_however_they_are_written(path: str, dress: str, tmp_path: Path) -> None:
     """Upper case, dots and invisible signs hide nothing: some file systems drop them."""
-    tool = changing(tmp_path)["create_file"]
-    file = file_of(tool, {"path": DRESSES[dress](path)}, lambda: in_folder(tmp_path))
-    assert run_by_others(file)
-    assert folder_of(file) is None
+    file = work_file(tmp_path, DRESSES[dress](path))
+    assert file.why
+    assert file.folder == ""
+    assert not file.is_allowed({folder_key(str(tmp_path))})
 
 
 @pytest.mark.parametrize("path", PLAIN)
 def test_others_are_not(path: str, tmp_path: Path) -> None:
     """Notes and source code stay allowed with their folder, unless that folder is one of them."""
-    assert folder_of(tmp_path / path) == (tmp_path / path).parent
-    assert run_by_others(tmp_path / ".vscode" / "tasks.json")
-    assert run_by_others(None) == ""
+    file = work_file(tmp_path, path)
+    assert (file.why, file.folder) == ("", str((tmp_path / path).parent))
+    assert file.is_allowed({folder_key(str(tmp_path))})
+
+
+@pytest.mark.parametrize("at", [".local/src/tide", ".config/x", "node_modules/tide", "bin/tide"])
+def test_below_a_folder_of_programs_the_user_may_allow_a_folder(at: str, tmp_path: Path) -> None:
+    """The card names the place; what other programs run in there asks each time all the same."""
+    (work := tmp_path / at).mkdir(parents=True)
+    file = work_file(work, "src/main.py")
+    assert file.folder == str(work / "src")
+    assert str(work) in file.why
+    assert file.is_allowed({folder_key(str(work))})
+    assert not file.is_allowed({folder_key(str(folder)) for folder in work.parents})
+    for path in (".vscode/tasks.json", "Makefile", "/elsewhere/.x/a", "bin/run"):
+        assert work_file(work, path).folder == ""
+        assert not work_file(work, path).is_allowed({folder_key(str(work))})
+
+
+@pytest.mark.parametrize("at", [".vscode", ".config", "bin", "node_modules", "tide/.github"])
+def test_a_workspace_of_programs_is_never_allowed_as_a_whole(at: str, tmp_path: Path) -> None:
+    """Whoever names such a folder is asked about each change in it."""
+    (work := tmp_path / at).mkdir(parents=True)
+    file = work_file(work, "tasks.txt")
+    assert file.why
+    assert not file.folder
+    assert not file.is_allowed({folder_key(str(work))})
 
 
 def in_folder(folder: Path) -> Any:

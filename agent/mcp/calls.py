@@ -32,13 +32,10 @@ _PARTS, _DEPTH = 1000, 100
 
 
 def result_of(call_id: str, name: str, answer: CallToolResult, **details: Any) -> ToolResult:
-    """Makes the result of a call; `details` also list its parts that are no text."""
-    texts, media, pictures = list[str](), list[dict[str, Any]](), list[Attachment]()
+    """Makes the result of a call."""
+    texts, pictures = list[str](), list[Attachment]()
     for part in answer.content[:_PARTS]:
-        text, other, picture = _part(part, len(pictures) + 1)
-        texts.append(text)
-        media += [other] if other else []
-        pictures += [picture] if picture else []
+        texts.append(_text(part, pictures))
     if len(answer.content) > _PARTS:
         texts.append(f"[{len(answer.content) - _PARTS} more parts were left out]")
     texts += _structured(answer, texts)
@@ -48,49 +45,44 @@ def result_of(call_id: str, name: str, answer: CallToolResult, **details: Any) -
         name,
         content or "(The tool answered with nothing.)",
         is_error=bool(answer.is_error),
-        details={"kind": "mcp", **details, **({"media": media} if media else {})},
+        details={"kind": "mcp", **details},
         attachments=tuple(pictures),
     )
 
 
-_Part = tuple[str, dict[str, Any] | None, Attachment | None]
-
-
-def _part(part: Any, n: int) -> _Part:
-    """Returns a content block as text, what is known of its bytes, and it as the n-th picture."""
+def _text(part: Any, pictures: list[Attachment]) -> str:
+    """Returns a content block as text; adds it to the pictures if it is one."""
     if part.type == "text":
-        return part.text, None, None
+        return str(part.text)
     if part.type in ("image", "audio"):
-        return _media(part.type, part.mime_type, part.data, n)
+        return _media(part.type, part.mime_type, part.data, pictures)
     if part.type == "resource_link":
         facts = (part.title, part.description, part.mime_type)
         about = " ".join(f"({line(fact, 400)})" for fact in facts if fact)
-        link = f"Resource {line(part.name, 200)}: {line(str(part.uri), 2000)} {about}".strip()
-        return link, None, None
+        return f"Resource {line(part.name, 200)}: {line(str(part.uri), 2000)} {about}".strip()
     resource = part.resource
     where = line(str(resource.uri), 2000)
     text = getattr(resource, "text", None)
     if text is not None:
-        return f"Resource {where}:\n{text}", None, None
-    said, media, picture = _media("resource", resource.mime_type or "bytes", resource.blob, n)
-    return f"Resource {where}: {said}", media, picture
+        return f"Resource {where}:\n{text}"
+    told = _media("resource", resource.mime_type or "bytes", resource.blob, pictures)
+    return f"Resource {where}: {told}"
 
 
-def _media(kind: str, mime: str, data: str, n: int) -> _Part:
+def _media(kind: str, mime: str, data: str, pictures: list[Attachment]) -> str:
     size, mime, why = len(data) * 3 // 4, line(mime, 80).lower(), ""
     data = "".join(data.split())  # some break the lines of base64
-    known = {"kind": kind, "mime": mime, "bytes": size}
     if mime.startswith("image/"):
-        name = f"picture {n}"
+        name = f"picture {len(pictures) + 1}"
         try:
             file = checked_file(NewFile.decode({"name": name, "media_type": mime, "data": data}))
         except ConfigError as error:
             why = f": {error.message}"
         else:
-            if n <= MOST_FILES:
-                picture = replace(file.attachment, data=data)
-                return f"[{picture.label()}]", known, picture
-    return f"[{kind}: {mime}, {size} bytes; the model is not shown it{why}]", known, None
+            if len(pictures) < MOST_FILES:
+                pictures.append(replace(file.attachment, data=data))
+                return f"[{pictures[-1].label()}]"
+    return f"[{kind}: {mime}, {size} bytes; the model is not shown it{why}]"
 
 
 def _structured(answer: CallToolResult, texts: list[str]) -> list[str]:

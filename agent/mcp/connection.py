@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from searchloop.agent import __version__
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
 from searchloop.agent.mcp.definitions import Definition, list_tools
-from searchloop.agent.mcp.login import (
-    BODY,
-    OriginGuard,
-    Tokens,
-    check_address,
-    client_for,
-    first_of,
-)
+from searchloop.agent.mcp.login import OriginGuard, first_of, open_http
 from searchloop.agent.mcp.questions import Questions, called
 from searchloop.agent.mcp.server import Server, clean, line
 from searchloop.agent.mcp.stdio import Said, launch_of, open_stdio
@@ -291,7 +284,9 @@ class Connection:
             launch = launch_of(server, self._settings.env)
             transport: Any = open_stdio(launch, self.said, self._over.set)
         else:
-            transport = await self._http(stack)
+            home, offline = self._settings.home, self._settings.offline
+            opened = open_http(server, home, offline=offline)
+            transport, self._watch = await stack.enter_async_context(opened)
         info = Implementation(name="searchloop", version=__version__)
         client = Client(
             transport,
@@ -307,17 +302,6 @@ class Connection:
         self.title = line(about.title or about.name, 100) if about else ""
         self.version = line(about.version, 40) if about else ""
         return client
-
-    async def _http(self, stack: AsyncExitStack) -> Any:
-        from mcp.client.streamable_http import streamable_http_client
-
-        server = self.server
-        check_address(server.name, server.url, offline=self._settings.offline)
-        tokens = Tokens(self._settings.home, server)
-        self._watch = OriginGuard(server, tokens.allows)
-        http = client_for(self._watch, server, tokens.auth())
-        await stack.enter_async_context(http)
-        return streamable_http_client(server.url, http_client=http, max_sse_event_size=BODY)
 
     async def _attend(self, client: Client) -> None:
         """Waits for the end; lists the tools again when the server says that they changed."""

@@ -268,7 +268,6 @@ def _scope(server: Server) -> str:
 FIND = "find_tool"
 _LISTED = 8000  # characters of names in its description
 _FOUND = 8  # tools of one answer
-_WORD = re.compile(r"[^\W_]+")
 
 
 class Offers:
@@ -322,17 +321,15 @@ def _find_spec(tools: Mapping[str, Tool]) -> ToolSpec:
 
 def matching(query: str, tools: Mapping[str, Tool]) -> list[str]:
     """Returns the names of the tools that fit best: those named, else those with most words."""
-    asked = set(re.split(r"[\s,;]+", query))
+    asked = {*re.split(r"[\s,;]+", query)}
     named = [name for name in tools if name in asked]
-    if named:
-        return named[:_FOUND]
-    words = {word.lower() for word in _WORD.findall(query)}
-    scores = {name: _score(words, tool.spec) for name, tool in tools.items()}
-    best = sorted((name for name in tools if scores[name]), key=lambda n: (-scores[n], n))
-    return best[:_FOUND]
+    words = _words(query)
+    fits = {
+        name: 3 * len(words & _words(name)) + len(words & _words(tool.spec.description))
+        for name, tool in tools.items()
+    }
+    return (named or sorted(filter(fits.get, fits), key=lambda name: (-fits[name], name)))[:_FOUND]
 
 
-def _score(words: set[str], spec: ToolSpec) -> int:
-    name = {word.lower() for word in _WORD.findall(spec.name)}
-    about = {word.lower() for word in _WORD.findall(spec.description)}
-    return 3 * len(words & name) + len(words & about)
+def _words(text: str) -> set[str]:
+    return {*re.findall(r"[^\W_]+", text.lower())}

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -30,13 +31,6 @@ BODY = 8 * 1024 * 1024  # bytes of one answer, and of one event of a stream
 _HERE = ("all://127.0.0.1", "all://[::1]", "all://localhost")  # without a proxy
 _INNER = frozenset({"local", "localhost", "internal", "lan", "home", "corp", "intranet", "arpa"})
 _WAIT = 30.0  # seconds for a connection, and for one write
-
-
-def check_address(name: str, url: str, *, offline: bool) -> None:
-    """Raises ConfigError if nothing may leave this machine and the server is elsewhere."""
-    if offline and not is_here(url):
-        what = f"The MCP server {name!r} is not on this machine, and nothing may leave it."
-        raise ConfigError("offline", what, "Unset SEARCHLOOP_OFFLINE to use it.")
 
 
 def _is_inner(url: str) -> bool:
@@ -157,7 +151,8 @@ async def log_in(
     if server.kind != "http":
         what = f"The MCP server {server.name!r} runs on this machine and has no login."
         raise ConfigError("no_login", what, 'Give it its key in "env".')
-    check_address(server.name, server.url, offline=offline)
+    from mcp import Client
+
     callback = _Callback(show)
     listening = await asyncio.start_server(
         callback.serve, "127.0.0.1", int(server.oauth.get("callbackPort") or 0), limit=16_384
@@ -167,7 +162,11 @@ async def log_in(
         callback.redirect = f"http://127.0.0.1:{port}/callback"
         try:
             async with asyncio.timeout(PATIENCE):
-                await _connect(server, Tokens(home, server, callback))
+                async with (
+                    open_http(server, home, offline=offline, login=callback) as (transport, _),
+                    Client(transport, cache=None),
+                ):
+                    pass
         except TimeoutError as error:
             what = f"Nobody logged in within {PATIENCE:g} seconds."
             raise ToolError("login_timeout", what, "Try again.") from error
@@ -178,16 +177,23 @@ async def log_in(
         raise ConfigError("no_login", words, "It can be used.")
 
 
-async def _connect(server: Server, tokens: Tokens) -> None:
-    from mcp import Client
+@asynccontextmanager
+async def open_http(
+    server: Server, home: Path, *, offline: bool, login: _Callback | None = None
+) -> AsyncGenerator[tuple[Any, OriginGuard]]:
+    """Yields a transport of the SDK for the server's address, and what watches it.
+
+    Raises ConfigError if nothing may leave this machine and the server is elsewhere.
+    """
     from mcp.client.streamable_http import streamable_http_client
 
+    if offline and not is_here(server.url):
+        what = f"The MCP server {server.name!r} is not on this machine, and nothing may leave it."
+        raise ConfigError("offline", what, "Unset SEARCHLOOP_OFFLINE to use it.")
+    tokens = Tokens(home, server, login)
     watch = OriginGuard(server, tokens.allows)
-    async with (
-        client_for(watch, server, tokens.auth()) as http,
-        Client(streamable_http_client(server.url, http_client=http), cache=None),
-    ):
-        pass
+    async with client_for(watch, server, tokens.auth()) as http:
+        yield streamable_http_client(server.url, http_client=http, max_sse_event_size=BODY), watch
 
 
 def _meaning(server: Server, error: BaseException) -> AgentError:

@@ -33,28 +33,23 @@ async def called(
     client: Client, tool: str, arguments: Mapping[str, Any], questions: Questions
 ) -> CallToolResult:
     """Calls a tool, as often as its questions are answered. Raises ToolError."""
-    from mcp.types import (
-        CallToolRequest,
-        CallToolRequestParams,
-        CallToolResult,
-        ElicitRequest,
-        InputRequiredResult,
-    )
+    from mcp import types
     from pydantic import TypeAdapter
 
-    either: Any = TypeAdapter(CallToolResult | InputRequiredResult)
-    params = CallToolRequestParams(name=tool, arguments=dict(arguments))
+    either: Any = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+    params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
     for _ in range(_ROUNDS):
         # `call_tool` would check results against the server's own schema, with regular
         # expressions of the server's choice.
-        result: Any = await client.session.send_request(CallToolRequest(params=params), either)
-        if isinstance(result, CallToolResult):
+        request = types.CallToolRequest(params=params)
+        result: Any = await client.session.send_request(request, either)
+        if isinstance(result, types.CallToolResult):
             return result
         answers = {}
-        for name, request in (result.input_requests or {}).items():
-            if not isinstance(request, ElicitRequest):
-                raise questions.refusal(request.method)
-            answers[name] = await questions.asked(request.params)
+        for name, wanted in (result.input_requests or {}).items():
+            if not isinstance(wanted, types.ElicitRequest):
+                raise questions.refusal(wanted.method)
+            answers[name] = await questions.asked(wanted.params)
         if not answers:
             await asyncio.sleep(_PAUSE)
         update = {"input_responses": answers, "request_state": result.request_state}

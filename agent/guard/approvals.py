@@ -28,6 +28,7 @@ from searchloop.agent.calls.instructions import misfit
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
+from searchloop.agent.log.session import Session
 from searchloop.agent.tools import Tool
 from searchloop.agent.tools.workspace.paths import plain_name
 from searchloop.agent.types import Emit
@@ -86,9 +87,11 @@ class WorkFile(NamedTuple):
     root: Path
 
     @classmethod
-    def of(cls, tool: Tool, arguments: Mapping[str, Any], root: str | None) -> WorkFile | None:
+    def of(
+        cls, tool: Tool, arguments: Mapping[str, Any], live: Callable[[], Session]
+    ) -> WorkFile | None:
         """Returns the file that a call changes, None for a call of another kind."""
-        if tool.origin != "ours" or tool.preview is None or not root:
+        if tool.origin != "ours" or tool.preview is None or not (root := live().workspace):
             return None
         path = Path(root, str(arguments.get("path")).replace("\\", "/"))
         return cls(Path(os.path.normpath(path)), Path(root))

@@ -278,7 +278,7 @@ class Guard:
         finding = await self._found(tool, call.arguments)
         if finding and finding.refuse:
             raise ToolError(finding.code, f"{call.name} was not run. {finding.why}")
-        file = WorkFile.of(tool, call.arguments, self.live().workspace)
+        file = WorkFile.of(tool, call.arguments, self.live)
         allowed = file is not None and file.is_allowed(self.always())
         action, said = self.policy.decide(tool, call.arguments, allowed)
         if action == "deny":
@@ -291,7 +291,7 @@ class Guard:
     async def _asked(
         self, call: ToolCall, tool: Tool, emit: Emit, finding: Finding | None, why: str
     ) -> ToolCall:
-        file = WorkFile.of(tool, call.arguments, self.live().workspace)
+        file = WorkFile.of(tool, call.arguments, self.live)
         request: Mapping[str, Any] = {
             "call_id": call.id,
             "name": call.name,

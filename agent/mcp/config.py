@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from searchloop.agent.errors import ConfigError, Conflict, StoreError
+from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.mcp.server import (
     ONLY,
     McpServer,
@@ -42,7 +42,7 @@ def parse(
     except ConfigError as error:
         cause = error.__cause__
         at = (cause.lineno, cause.colno) if isinstance(cause, json.JSONDecodeError) else (1, 1)
-        return [], [ServerProblem.of(error, file, at=at)]
+        return [], [ServerProblem(error, file, None, *at)]
     servers, problems = [], []
     for name, given in raw.items():
         try:
@@ -50,7 +50,7 @@ def parse(
         except ConfigError as error:
             start = max(0, text.find(json.dumps(name, ensure_ascii=False)))
             at = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-            problems.append(ServerProblem.of(error, file, name, at))
+            problems.append(ServerProblem(error, file, name, *at))
     return servers, problems
 
 
@@ -118,7 +118,7 @@ def no_server(what: str, name: str, known: Collection[str]) -> ConfigError:
 def file_notices(found: ServerList) -> list[dict[str, str]]:
     """Returns notices about the files: their problems, and servers that are not trusted."""
     told = [
-        {**p.error.as_dict(), "message": f"{p.message} ({p.file}, line {p.line})"}
+        {**p.error.as_dict(), "message": f"{p.error.message} ({p.file}, line {p.line})"}
         for p in found.problems
     ]
     if found.untrusted:
@@ -130,7 +130,7 @@ def file_notices(found: ServerList) -> list[dict[str, str]]:
 
 
 class Catalogue:
-    """Reads the files, and each again only when it has changed; those `given` go in their place."""
+    """Reads the files anew each time; the servers `given` go in their place."""
 
     def __init__(
         self,
@@ -141,7 +141,6 @@ class Catalogue:
         self._given = None if given is None else ServerList(given_servers(given, variables))
         self._home = home
         self._variables = variables
-        self._read: dict[Path, tuple[str, Parsed]] = {}
 
     @property
     def user_file(self) -> Path:
@@ -167,7 +166,7 @@ class Catalogue:
         return ServerList((*servers, *more), (*problems, *wrong, *double))
 
     def trust(self, workspace: str, seen: str) -> None:
-        """Trusts a project's file with the hash that the user saw. Raises Conflict, StoreError."""
+        """Trusts a project's file with the hash that the user saw. Raises AgentError."""
         file = Path(workspace) / PROJECT_FILE
         now = content_hash(read_text(file))
         if now != seen:
@@ -178,18 +177,15 @@ class Catalogue:
     def _trusted(self, file: Path, text: str) -> bool:
         try:
             return bool(read_object(self._home / TRUST_FILE).get(str(file)) == content_hash(text))
-        except StoreError:  # nothing is trusted then
+        except ConfigError:  # nothing is trusted then
             return False
 
     def _parsed(self, file: Path, workspace: str | None) -> tuple[str, Parsed]:
         try:
             text = read_text(file)
         except ConfigError as error:
-            return "", ([], [ServerProblem.of(error, str(file))])
-        kept = self._read.get(file)
-        if kept is None or kept[0] != text:
-            kept = self._read[file] = text, parse(text, str(file), self._variables, workspace)
-        return kept
+            return "", ([], [ServerProblem(error, str(file))])
+        return text, parse(text, str(file), self._variables, workspace)
 
 
 def content_hash(text: str) -> str:
@@ -216,7 +212,7 @@ def read_text(file: Path) -> str:
 def _shadowed(server: Server) -> ServerProblem:
     what = f"A server called {server.name!r} is in your own file, which goes before the project's."
     remedy = "Rename one of them to use both."
-    return ServerProblem.of(ConfigError("duplicate_server", what, remedy), server.file, server.name)
+    return ServerProblem(ConfigError("duplicate_server", what, remedy), server.file, server.name)
 
 
 _PLACES = ("mcpServers", "servers")

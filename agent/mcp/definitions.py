@@ -201,7 +201,7 @@ FILE = "mcp_pins.json"
 class Pins:
     """The pinned definitions, kept in the data folder or, without one, as long as this lives.
 
-    Raises StoreError if the file cannot be read or written.
+    Raises ConfigError or StoreError if the file cannot be read or written.
     """
 
     def __init__(self, home: Path | None) -> None:
@@ -217,13 +217,6 @@ class Pins:
             for name, each in listing.items()
             if name in pinned and pinned[name]["hash"] != each.hash
         }
-
-    def known(self, server: Server) -> dict[str, Definition]:
-        """Returns the definitions as they were pinned, for a server that does not answer yet."""
-        pins = _of(self._read(), server)
-        said = {name: json.loads(pin["text"]) for name, pin in pins.items()}
-        keys = ("name", "title", "description", "inputSchema", "annotations")
-        return {name: Definition(*(text[key] for key in keys)) for name, text in said.items()}
 
     def approve(self, server: Server, definition: Definition, seen: str) -> None:
         """Pins the definition that the user has seen. Raises Conflict if it has changed again."""

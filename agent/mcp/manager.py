@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.session import Session
 from searchloop.agent.mcp.calls import reader_of, tool_of
 from searchloop.agent.mcp.config import Catalogue, ServerList, file_notices, remove, switch
@@ -199,7 +199,7 @@ class McpServers:
             for server in self.catalogue.find(workspace).servers
             for name, value in server.keys().items()
         }
-        with suppress(StoreError):  # a server gets no token from a file that cannot be read
+        with suppress(ConfigError):  # a server gets no token from a file that cannot be read
             given |= kept_tokens(self._settings.home)
         return given
 
@@ -211,7 +211,10 @@ class McpServers:
         return {
             "file": str(self.catalogue.user_file),
             "servers": [self._report(server, found) for server in found.servers],
-            "problems": [problem._asdict() for problem in found.problems],
+            "problems": [
+                {**error.as_dict(), "file": file, "server": server, "line": row, "column": column}
+                for error, file, server, row, column in found.problems
+            ],
             "untrusted": waits and {**waits._asdict(), "commands": commands},
         }
 
@@ -337,7 +340,7 @@ class McpServers:
         reads = connection.resources and READER not in connection.listing and own.enabled
         if reads and own.effect:
             yield reader_of(connection, reader, own.effect)
-        for definition in self._listing(connection).values():
+        for definition in connection.listing.values():
             switch, name = server.switch(definition.name), tool_name(part, definition.name)
             if not switch.enabled or switch.effect is None or name in taken:
                 continue
@@ -348,22 +351,11 @@ class McpServers:
                 why = _SUSPENDED if changed else None
                 yield tool_of(connection, definition, spec, why, reader if reads else None)
 
-    def _listing(self, connection: Connection) -> Mapping[str, Definition]:
-        """Returns its tools; while it starts, those it listed before.
-
-        A call then waits for the server, and is refused if the tool has changed.
-        """
-        if connection.state == "connecting" and not connection.listing:
-            with suppress(StoreError):
-                return self._pins.known(connection.server)
-        return connection.listing
-
     def _patience(self, connection: Connection) -> float:
-        known = connection.error or connection.listing or connection.state == "ready"
-        with suppress(StoreError):
-            known = known or self._pins.known(connection.server)
+        if connection.error or connection.listing:
+            return AGAIN
         server = connection.server
-        return AGAIN if known else server.startup_seconds if server.file == GIVEN else PATIENCE
+        return server.startup_seconds if server.file == GIVEN else PATIENCE
 
     def _known(self, server: Server) -> Connection | None:
         found = self._connections.get(_key(server))

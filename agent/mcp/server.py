@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, get_args
 
 from searchloop.agent.calls.schema import problems_with
-from searchloop.agent.errors import AgentError, ConfigError, StoreError
+from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.settings import private_files
 from searchloop.agent.settings.secrets import given_by_flags, masked, masked_command, secrets_of
 from searchloop.agent.text import neutral
@@ -60,25 +60,11 @@ class McpServer(TypedDict, total=False):
 class ServerProblem(NamedTuple):
     """An error in a file, or in one server of it; `line` and `column` count from 1."""
 
+    error: AgentError
     file: str
-    line: int
-    column: int
-    server: str | None
-    code: str
-    message: str
-    remedy: str
-
-    @classmethod
-    def of(
-        cls, error: AgentError, file: str, server: str | None = None, at: tuple[int, int] = (1, 1)
-    ) -> ServerProblem:
-        """Describes an error at a place of a file."""
-        return cls(file, *at, server, error.code, error.message, error.remedy)
-
-    @property
-    def error(self) -> ConfigError:
-        """The error, to be raised."""
-        return ConfigError(self.code, self.message, self.remedy)
+    server: str | None = None
+    line: int = 1
+    column: int = 1
 
 
 class Switch(NamedTuple):
@@ -252,15 +238,12 @@ _LOCK = threading.Lock()
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Reads the JSON object in a file, {} without a file. Raises StoreError."""
-    try:
-        return private_files.read_object(path, "bad_file", str(path)) or {}
-    except ConfigError as error:
-        raise StoreError(error.code, error.message, error.remedy) from error
+    """Reads the JSON object in a file, {} without a file. Raises ConfigError."""
+    return private_files.read_object(path, "bad_file", str(path)) or {}
 
 
 def change_object(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Lets `change` change the object in a file. Raises StoreError."""
+    """Lets `change` change the object in a file. Raises ConfigError, StoreError."""
     with _LOCK:
         value = read_object(path)
         change(value)

@@ -62,7 +62,8 @@ DRESSES = {
 
 def work_file(folder: Path, path: str) -> WorkFile:
     """What the guard sees of a call that changes this file of a workspace."""
-    file = WorkFile.of(changing(folder)["create_file"], {"path": path}, str(folder))
+    tool = changing(folder)["create_file"]
+    file = WorkFile.of(tool, {"path": path}, lambda: in_folder(folder))
     assert file
     return file
 

@@ -80,7 +80,7 @@ def tools(changed: bool) -> list[Any]:
     hints = {"readOnlyHint": True, "title": "Safe"}
     return [
         tool("echo", changing, annotations=hints),
-        tool("env", "Changed." if MODE == "late" else "Does it.", OBJECT),
+        tool("env", schema=OBJECT),
         *(tool(n, schema=OBJECT) for n in ("slow", "progress", "huge", "crash")),
         tool("media", schema=OBJECT, outputSchema=SLOW),
         *(tool(n, schema=OBJECT) for n in ("change", "line", "wrong", "error", "spawn", "notify")),

@@ -52,9 +52,9 @@ def test_variables_are_filled_in_and_not_shown() -> None:
     assert server.shown == ("x", "${KEY}", "${env:KEY}", "${EMPTY:-d}", "${NONE:-}", "$KEY")
     assert "sk-1" not in repr(one(command="x", env={"A": "${KEY}"}))
     problem = wrong(command="x", args=["${NONE}"])
-    assert problem.code == "missing_variable"
-    assert "NONE" in problem.message
-    assert "${NONE:-default}" in problem.remedy
+    assert problem.error.code == "missing_variable"
+    assert "NONE" in problem.error.message
+    assert "${NONE:-default}" in problem.error.remedy
 
 
 def test_switches_marks_and_times() -> None:
@@ -102,9 +102,9 @@ def test_switches_marks_and_times() -> None:
 def test_each_mistake_is_named(given: dict[str, Any], code: str, says: str) -> None:
     """The server, the field and what to do."""
     problem = wrong(**given)
-    assert (problem.code, problem.server, problem.file) == (code, "a", "f.json")
-    assert says in problem.message
-    assert problem.remedy
+    assert (problem.error.code, problem.server, problem.file) == (code, "a", "f.json")
+    assert says in problem.error.message
+    assert problem.error.remedy
 
 
 def test_a_mistake_has_a_place_and_leaves_the_others_alone() -> None:
@@ -112,7 +112,7 @@ def test_a_mistake_has_a_place_and_leaves_the_others_alone() -> None:
     servers, problems = parse('{\n  "mcpServers": {,}\n}', "f.json", ENV)
     assert not servers
     assert (problems[0].line, problems[0].column) == (2, 18)
-    assert "f.json" in problems[0].message
+    assert "f.json" in problems[0].error.message
     text = '{"mcpServers": {\n  "bad": {},\n  "good": {"command": "x"}\n}}'
     servers, problems = parse(text, "f.json", ENV)
     assert [s.name for s in servers] == ["good"]
@@ -160,7 +160,7 @@ def test_a_project_is_trusted_by_path_and_content(tmp_path: Path) -> None:
     catalogue.trust(str(project), found.untrusted.hash)
     found = catalogue.find(str(project))
     assert [(s.name, s.command) for s in found.servers] == [("mine", "x"), ("it", "rm")]
-    assert [p.code for p in found.problems] == ["duplicate_server"]
+    assert [p.error.code for p in found.problems] == ["duplicate_server"]
     assert [s.name for s in catalogue.find(None).servers] == ["mine"]
     theirs.write_text(theirs.read_text().replace("rm", "dd"))
     assert [s.name for s in catalogue.find(str(project)).servers] == ["mine"]
@@ -174,11 +174,11 @@ def test_a_project_is_trusted_by_path_and_content(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     """A folder in its place, too many bytes, a broken list of what is trusted."""
     (tmp_path / "mcp.json").mkdir()
-    assert Catalogue(tmp_path, {}).find(None).problems[0].code == "bad_file"
+    assert Catalogue(tmp_path, {}).find(None).problems[0].error.code == "bad_file"
     project = tmp_path / "p"
     project.mkdir()
     (project / ".mcp.json").write_text(" " * 1_000_001)
-    assert Catalogue(tmp_path, {}).find(str(project)).problems[1].code == "bad_file"
+    assert Catalogue(tmp_path, {}).find(str(project)).problems[1].error.code == "bad_file"
     (project / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}')
     (tmp_path / "mcp_trust.json").write_text("{broken")
     assert Catalogue(tmp_path, {}).find(str(project)).untrusted

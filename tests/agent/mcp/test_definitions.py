@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.calls.schema import problems_with, takes
-from searchloop.agent.errors import Conflict, StoreError
+from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, plain_schema, spec_of
 from searchloop.agent.mcp.server import Server, has_hidden, server_parts, tool_name
 
@@ -89,7 +89,7 @@ def test_pins_of_two_servers_do_not_meet(kept: bool, tmp_path: Path) -> None:
 def test_broken_pins_are_an_error_and_no_fresh_start(tmp_path: Path) -> None:
     """Else whoever can break the file could change definitions unseen."""
     (tmp_path / "mcp_pins.json").write_text("{")
-    with pytest.raises(StoreError):
+    with pytest.raises(ConfigError):
         Pins(tmp_path).settle(SERVER, {"t": definition()})
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from searchloop.agent.errors import AgentError, ToolError
 from searchloop.agent.mcp import McpServers, connection
-from searchloop.agent.mcp.manager import PATIENCE
 from searchloop.agent.mcp.server import has_hidden
 from searchloop.agent.run.prompts import NamedAgent
 from searchloop.agent.run.prompts import settings_of as settings_for
@@ -361,27 +360,6 @@ async def test_above_a_share_of_the_context_tools_have_to_be_found(tmp_path: Pat
         tools = by_name(await source.tools(Chat()))
         assert "find_tool" not in tools
         assert listed(tools) == set(tools)
-
-
-async def test_a_known_server_is_not_waited_for(tmp_path: Path) -> None:
-    """While it starts, what it listed before is offered; a call waits for it and is checked."""
-    seen, gate = tmp_path / "seen", tmp_path / "gate"
-    async with serving(tmp_path, {"a": hostile()}) as source:
-        await source.tools(Chat())
-    write(tmp_path, {"a": hostile("late", seen, env={"GATE": str(gate)})})
-    async with serving(tmp_path, kind=McpServers) as source:
-        began = time.monotonic()
-        tools = by_name(await source.tools(Chat()))
-        assert time.monotonic() - began < PATIENCE
-        assert state(source)[0] == "connecting"
-        assert len(tools) == 13
-        calling = asyncio.create_task(run(tools["mcp_a_echo"], text="x"))
-        rugged = asyncio.create_task(run(tools["mcp_a_env"]))
-        gate.touch()
-        assert (await calling).content == "you said x"
-        with pytest.raises(ToolError, match="has changed since"):
-            await rugged
-    assert (tmp_path / "mcp_pins.json").exists()
 
 
 async def test_a_server_that_still_starts_is_let_go_at_once(tmp_path: Path) -> None:
